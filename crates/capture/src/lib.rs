@@ -1,0 +1,2 @@
+//! Sources of packets.
+#![forbid(unsafe_code)]
