@@ -1,1 +1,20 @@
-//! .
+//! Flows: the key, the table, the timeouts and the record that leaves.
+//!
+//! The path: [`FlowTable::burst`] finds each packet's [`FlowEntry`] by its [`FlowKey`], ends
+//! flows by [`Timeouts`] and hands every ended one to the [`Observer`] as a [`FlowRecord`].
+//!
+//! Invariants: time is packet time alone. What a flow's records are depends on its own packets
+//! and on the marks between them, never on other flows, unless a flow is evicted for lack of
+//! room, and that is counted ([`EndReason::LackOfResources`]).
+#![forbid(unsafe_code)]
+
+mod index;
+mod key;
+mod record;
+mod table;
+mod timeouts;
+
+pub use key::{FlowKey, IpVersion};
+pub use record::{EndReason, FlowRecord};
+pub use table::{FlowEntry, FlowTable, Observer};
+pub use timeouts::Timeouts;

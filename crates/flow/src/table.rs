@@ -1,0 +1,404 @@
+//! The flow table: one entry of two cache lines per live biflow, found through an [`Index`].
+//!
+//! ```text
+//! index    | hash · position | hash · position | 0 | …        8 bytes a word, half full
+//!                    └──────────┐
+//! entries  | key, times, state ‖ counters | …                 128 bytes an entry, dense
+//! ```
+//!
+//! Entries stand without gaps: a sweep reads memory in order, and a flow that ends is replaced
+//! by the last entry. A burst is handled in groups in three passes (index words, entries,
+//! updates), so that the cache misses of a group overlap instead of queueing up.
+//!
+//! Not done: the entries are not stored in the index itself (one miss less for a lone packet),
+//! because that keeps the sweep sequential and the memory per flow at 128 + 16…32 bytes.
+
+use ringtap_wire::{HashKey, PacketRecord};
+
+use crate::index::Index;
+use crate::key::IpVersion;
+use crate::{EndReason, FlowKey, FlowRecord, Timeouts};
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+const TCP: u8 = 6;
+
+/// Packets whose cache misses are made to overlap.
+const GROUP: usize = 32;
+
+/// Who hears of what happens in the table.
+pub trait Observer {
+    /// A packet was counted on its flow. `stamp` is the observer's own word in the entry, 0 in a
+    /// new one.
+    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u64);
+
+    /// A flow ended.
+    fn ended(&mut self, record: &FlowRecord);
+}
+
+/// The mutable state of a live biflow.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct FlowEntry {
+    // First line: what finding, expiring and sweeping need.
+    key: FlowKey,
+    /// FIN seen from side 0, FIN seen from side 1, closed.
+    state: u8,
+    tcp_flags: [u8; 2],
+    hash: u32,
+    last_ns: u64,
+    first_ns: u64,
+    // Second line.
+    packets: [u64; 2],
+    octets: [u64; 2],
+    /// When the connection was seen to close; meaningful in state `CLOSED`.
+    closed_ns: u64,
+    stamp: u64,
+    icmp_type_code: u16,
+    vlan: u16,
+}
+
+const _: () = assert!(size_of::<FlowEntry>() == 128);
+const _: () = assert!(std::mem::offset_of!(FlowEntry, packets) == 64);
+
+const CLOSED: u8 = 4;
+
+impl FlowEntry {
+    fn new(packet: &PacketRecord, key: FlowKey, hash: u32) -> Self {
+        Self {
+            key,
+            state: 0,
+            tcp_flags: [0; 2],
+            hash,
+            last_ns: packet.ts_ns,
+            first_ns: packet.ts_ns,
+            packets: [0; 2],
+            octets: [0; 2],
+            closed_ns: 0,
+            stamp: 0,
+            icmp_type_code: match packet.protocol {
+                1 | 58 => packet.dst_port,
+                _ => 0,
+            },
+            vlan: packet.vlan,
+        }
+    }
+
+    /// The packet's direction on this flow, if it belongs to it: 0 from the initiator, 1 to it.
+    #[inline(always)]
+    fn direction(&self, key: &FlowKey) -> Option<usize> {
+        let own = &self.key;
+        if own.protocol != key.protocol || own.version != key.version {
+            return None;
+        }
+        let same = |a: &[u8; 16], b: &[u8; 16]| u128::from_ne_bytes(*a) == u128::from_ne_bytes(*b);
+        if own.src_port == key.src_port
+            && own.dst_port == key.dst_port
+            && same(&own.src, &key.src)
+            && same(&own.dst, &key.dst)
+        {
+            Some(0)
+        } else if own.src_port == key.dst_port
+            && own.dst_port == key.src_port
+            && same(&own.src, &key.dst)
+            && same(&own.dst, &key.src)
+        {
+            Some(1)
+        } else {
+            None
+        }
+    }
+
+    /// Why the flow has ended by `now_ns`, if it has: silence alone, no packet needed.
+    #[inline(always)]
+    fn expired(&self, now_ns: u64, timeouts: &Timeouts) -> Option<EndReason> {
+        if self.state & CLOSED != 0 && now_ns.saturating_sub(self.closed_ns) > timeouts.closing_ns {
+            Some(EndReason::EndDetected)
+        } else if now_ns.saturating_sub(self.last_ns) > timeouts.idle_ns {
+            Some(EndReason::Idle)
+        } else {
+            None
+        }
+    }
+
+    /// Why `packet` cannot be counted on this flow any more, if so. Asked before the update, so
+    /// that no flow exceeds its active timeout.
+    #[inline(always)]
+    fn ends_before(&self, packet: &PacketRecord, timeouts: &Timeouts) -> Option<EndReason> {
+        if let Some(reason) = self.expired(packet.ts_ns, timeouts) {
+            return Some(reason);
+        }
+        if packet.ts_ns.saturating_sub(self.first_ns) >= timeouts.active_ns {
+            return Some(EndReason::Active);
+        }
+        // A new connection on the ports of a closed one.
+        if self.state & CLOSED != 0 && packet.tcp_flags & (SYN | ACK) == SYN {
+            return Some(EndReason::EndDetected);
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn count(&mut self, packet: &PacketRecord, direction: usize) {
+        // Packets may come out of order: minimum and maximum, so that no duration is negative.
+        self.first_ns = self.first_ns.min(packet.ts_ns);
+        self.last_ns = self.last_ns.max(packet.ts_ns);
+        self.packets[direction] += 1;
+        self.octets[direction] += u64::from(packet.ip_len);
+        self.tcp_flags[direction] |= packet.tcp_flags;
+        if packet.tcp_flags & (FIN | RST) != 0 {
+            self.close(packet, direction);
+        }
+    }
+
+    fn close(&mut self, packet: &PacketRecord, direction: usize) {
+        if packet.tcp_flags & FIN != 0 {
+            self.state |= 1 << direction;
+        }
+        let both = self.state & 3 == 3;
+        if (both || packet.tcp_flags & RST != 0) && self.state & CLOSED == 0 {
+            self.state |= CLOSED;
+            self.closed_ns = packet.ts_ns;
+        }
+    }
+
+    fn record(&self, end_reason: EndReason) -> FlowRecord {
+        FlowRecord {
+            key: self.key,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            packets: self.packets,
+            octets: self.octets,
+            tcp_flags: self.tcp_flags,
+            icmp_type_code: self.icmp_type_code,
+            vlan: self.vlan,
+            end_reason,
+        }
+    }
+}
+
+/// All live flows of one shard.
+pub struct FlowTable {
+    index: Index,
+    entries: Vec<FlowEntry>,
+    capacity: usize,
+    timeouts: Timeouts,
+    hash_key: HashKey,
+    /// Where a sweep goes on: entries below this position are still to be looked at.
+    sweep_below: Option<usize>,
+    /// Where the search for a flow to evict goes on.
+    evict_at: usize,
+}
+
+impl FlowTable {
+    /// A table for at most `capacity` live flows (at least 1). Address space for all of them is
+    /// reserved now; memory is used as flows come.
+    pub fn new(capacity: usize, timeouts: Timeouts, hash_key: HashKey) -> Self {
+        let capacity = capacity.clamp(1, u32::MAX as usize - 1);
+        Self {
+            index: Index::new(),
+            entries: Vec::with_capacity(capacity),
+            capacity,
+            timeouts,
+            hash_key,
+            sweep_below: None,
+            evict_at: 0,
+        }
+    }
+
+    /// Live flows.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if no flow is live.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Counts packets on their flows, in order; non-IP packets are passed over.
+    pub fn burst(&mut self, packets: &[PacketRecord], observer: &mut impl Observer) {
+        for group in packets.chunks(GROUP) {
+            let mut hashes = [0; GROUP];
+            let mut words = [0; GROUP];
+            for ((packet, hash), word) in group.iter().zip(&mut hashes).zip(&mut words) {
+                let (src_port, dst_port) = FlowKey::ports_of(packet);
+                *hash =
+                    self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
+                *word = self.index.home(*hash);
+            }
+            // Touch both lines of every entry: independent loads, so their misses overlap.
+            let mut touched = 0;
+            for (&hash, &word) in hashes.iter().zip(&words).take(group.len()) {
+                if let Some(position) = Index::position(word, hash)
+                    && let Some(entry) = self.entries.get(position)
+                {
+                    touched ^= entry.last_ns ^ entry.packets[0];
+                }
+            }
+            std::hint::black_box(touched);
+            for ((packet, &hash), &word) in group.iter().zip(&hashes).zip(&words) {
+                if packet.is_ip() {
+                    self.packet(packet, hash, word, observer);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn packet(
+        &mut self,
+        packet: &PacketRecord,
+        hash: u32,
+        word: u64,
+        observer: &mut impl Observer,
+    ) {
+        let key = FlowKey::of(packet);
+        // The word was read before earlier packets of the group changed the table: it is a hint.
+        let hinted = Index::position(word, hash)
+            .and_then(|at| Some((at, self.entries.get(at)?.direction(&key)?)));
+        let found = hinted.or_else(|| {
+            let mut direction = 0;
+            let position = self.index.find(hash, |at| match self.entries[at].direction(&key) {
+                Some(d) => {
+                    direction = d;
+                    true
+                }
+                None => false,
+            })?;
+            Some((position, direction))
+        });
+        let (position, direction) = match found {
+            Some((position, direction)) => {
+                let entry = &mut self.entries[position];
+                match entry.ends_before(packet, &self.timeouts) {
+                    None => (position, direction),
+                    Some(reason) => {
+                        observer.ended(&entry.record(reason));
+                        let direction = Self::restart(entry, packet, key, direction, reason);
+                        (position, direction)
+                    }
+                }
+            }
+            None => self.begin(packet, key, hash, observer),
+        };
+        let entry = &mut self.entries[position];
+        entry.count(packet, direction);
+        observer.counted(packet, &mut entry.stamp);
+    }
+
+    /// Begins the next flow of the same 5-tuple in the entry of the one that ended.
+    #[cold]
+    fn restart(
+        entry: &mut FlowEntry,
+        packet: &PacketRecord,
+        key: FlowKey,
+        direction: usize,
+        reason: EndReason,
+    ) -> usize {
+        // Cut while alive, it is still the same connection: who began it and which FINs were
+        // seen stay known.
+        if reason == EndReason::Active {
+            let mut next = FlowEntry::new(packet, entry.key, entry.hash);
+            next.state = entry.state;
+            next.closed_ns = entry.closed_ns;
+            next.stamp = entry.stamp;
+            *entry = next;
+            return direction;
+        }
+        let (key, direction) = Self::oriented(packet, key);
+        *entry = FlowEntry { stamp: entry.stamp, ..FlowEntry::new(packet, key, entry.hash) };
+        direction
+    }
+
+    fn begin(
+        &mut self,
+        packet: &PacketRecord,
+        key: FlowKey,
+        hash: u32,
+        observer: &mut impl Observer,
+    ) -> (usize, usize) {
+        if self.entries.len() == self.capacity {
+            self.evict(observer);
+        }
+        let (key, direction) = Self::oriented(packet, key);
+        let position = self.entries.len();
+        self.index.insert(hash, position);
+        self.entries.push(FlowEntry::new(packet, key, hash));
+        (position, direction)
+    }
+
+    /// The key in the initiator's direction, and the packet's direction on it. Whoever sends
+    /// first is the initiator, unless the first packet seen is an answer to a SYN.
+    fn oriented(packet: &PacketRecord, key: FlowKey) -> (FlowKey, usize) {
+        let reversed = key.reversed();
+        // A flow from an endpoint to itself has no other direction.
+        let answer = packet.protocol == TCP && packet.tcp_flags & (SYN | ACK) == SYN | ACK;
+        if answer && reversed != key { (reversed, 1) } else { (key, 0) }
+    }
+
+    /// Makes room: of the next eight entries the one that has been silent longest goes.
+    #[cold]
+    fn evict(&mut self, observer: &mut impl Observer) {
+        let len = self.entries.len();
+        let victim = (0..len.min(8))
+            .map(|step| (self.evict_at + step) % len)
+            .min_by_key(|&position| self.entries[position].last_ns)
+            .unwrap_or(0);
+        self.evict_at = (self.evict_at + 8) % len;
+        observer.ended(&self.entries[victim].record(EndReason::LackOfResources));
+        self.remove(victim);
+    }
+
+    fn remove(&mut self, position: usize) {
+        let last = self.entries.len() - 1;
+        self.index.remove(self.entries[position].hash, position);
+        if position != last {
+            self.index.moved(self.entries[last].hash, last, position);
+        }
+        self.entries.swap_remove(position);
+    }
+
+    /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries a call.
+    /// Returns true when all have been looked at; until then call again with nothing between.
+    pub fn sweep(&mut self, now_ns: u64, most: usize, observer: &mut impl Observer) -> bool {
+        let below = self.sweep_below.take().unwrap_or(self.entries.len());
+        let stop = below.saturating_sub(most);
+        // Downwards: the entry that fills a gap comes from above and has been looked at.
+        for position in (stop..below).rev() {
+            if let Some(reason) = self.entries[position].expired(now_ns, &self.timeouts) {
+                observer.ended(&self.entries[position].record(reason));
+                self.remove(position);
+            }
+        }
+        if stop > 0 {
+            self.sweep_below = Some(stop);
+        }
+        stop == 0
+    }
+
+    /// Ends all flows at the end of the run, up to `most` a call: those that had closed as such,
+    /// all others as forced. Call [`FlowTable::sweep`] first. Returns true when the table is
+    /// empty; no packet may follow.
+    pub fn drain(&mut self, most: usize, observer: &mut impl Observer) -> bool {
+        for _ in 0..most {
+            let Some(entry) = self.entries.pop() else { return true };
+            let closed = entry.state & CLOSED != 0;
+            let reason = if closed { EndReason::EndDetected } else { EndReason::Forced };
+            observer.ended(&entry.record(reason));
+        }
+        self.entries.is_empty()
+    }
+}
+
+impl IpVersion {
+    /// 4 or 6.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+#[cfg(test)]
+mod tests;
