@@ -1,1 +1,11 @@
-//! .
+//! Counting without sharing: single-writer counters, and the ledger that must add up.
+//!
+//! Invariants: one writer per counter, so no read-modify-write; readers may see a value a moment
+//! old, never a torn one. Nothing here locks or allocates after start.
+#![forbid(unsafe_code)]
+
+mod counter;
+mod ledger;
+
+pub use counter::Counter;
+pub use ledger::{Ledger, Stage};
