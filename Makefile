@@ -1,0 +1,38 @@
+# The commands of the house. `make help` lists them.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := decode pcap pcapng ring
+
+.PHONY: help run build test lint bench fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build the release binary and monitor the bundled capture
+	./target/release/ringtap monitor -r examples/office.pcap
+
+build: ## build the release binary, target/release/ringtap
+	@scripts/setup.sh
+	cargo build --release --locked
+
+test: ## every test; the last line is the total
+	@scripts/setup.sh
+	@scripts/setup-test.sh
+	@scripts/test.sh
+
+lint: ## formatting, clippy and documentation, warnings denied
+	@scripts/setup.sh
+	@scripts/lint.sh
+
+bench: ## micro-benchmarks of the crates
+	@scripts/setup.sh
+	cargo bench --workspace --locked --bench '*'
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (60)
+	@for target in $(FUZZ_TARGETS); do scripts/fuzz.sh $$target $(FUZZ_SECONDS) || exit 1; done
+
+clean: ## remove everything that was built
+	rm -rf target compare/target fuzz/target fuzz/artifacts

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Formatting, clippy and documentation of every workspace here; any warning is an error.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for component in fmt clippy; do
+    cargo "$component" --version >/dev/null 2>&1 && continue
+    command -v rustup >/dev/null || { echo "lint: cargo $component is missing" >&2; exit 1; }
+    rustup component add "${component/fmt/rustfmt}"
+done
+
+step() { printf '\n== lint: %s\n' "$*"; "$@"; }
+
+step cargo fmt --all --check
+step cargo fmt --check --manifest-path compare/Cargo.toml
+step cargo fmt --check --manifest-path fuzz/Cargo.toml
+step cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked

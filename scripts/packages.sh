@@ -1,0 +1,25 @@
+# Sourced by the setup scripts. `need COMMAND PACKAGE…` notes the packages if the command is missing;
+# `install_needed` installs what was noted, with one update of the package lists, and fails if it cannot.
+
+wanted=()
+missing=()
+
+need() {
+    PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null && return
+    missing+=("$1")
+    wanted+=("${@:2}")
+}
+
+install_needed() {
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    echo "setup: ${missing[*]} missing, installing: ${wanted[*]}" >&2
+    command -v apt-get >/dev/null || { echo "setup: no apt-get here" >&2; return 1; }
+    local as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || { echo "setup: neither root nor sudo" >&2; return 1; }
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" apt-get update -qq >&2 || return 1
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${wanted[@]}" >&2
+}

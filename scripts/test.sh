@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Every test, in steps, each with its log under target/test-logs; all steps run even if one fails.
+#
+# The last line is `N passed, N failed, N skipped`, added up by scripts/summarise.sh over the "test result:" lines of
+# all steps. A test that cannot run here prints a line `SKIPPED: why` on stderr and is counted as skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+logs=target/test-logs
+rm -rf "$logs"
+mkdir -p "$logs"
+failed=0
+
+# step NAME COMMAND…: runs, shows and records; a step that fails without a failed test still counts as a failure.
+step() {
+    local name=$1
+    shift
+    printf '\n== test: %s\n' "$name"
+    "$@" 2>&1 | tee "$logs/$name.log"
+    local status=${PIPESTATUS[0]}
+    echo "$status" >"$logs/$name.status"
+    [ "$status" = 0 ] || failed=1
+}
+
+loom() {
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+        cargo test -p ringtap-ring --release --test loom --locked
+}
+
+step workspace cargo test --workspace --all-features --locked --no-fail-fast
+step benches-run-once cargo test --workspace --locked --bench '*'
+step loom loom
+step tsan crates/ring/tsan.sh
+
+scripts/summarise.sh "$logs" || failed=1
+exit "$failed"
