@@ -1,2 +1,25 @@
-//! Sources of packets.
+//! Sources of packets: capture files, in place and without a copy, and the writer of them.
+//!
+//! ```text
+//! path, stdin ─▶ input (gzip, zstd) ─▶ buffer (256 KiB) ─▶ pcap | pcapng walk ─▶ each(Frame)
+//! ```
+//!
+//! [`Files`] reads several inputs one after the other; a [`Frame`] borrows the buffer. What a
+//! reader has to say about a file (cut off, damaged, no capture) is a [`Notice`], never a panic.
+//!
+//! Invariants: formats are told by magic number, never by name; nothing seeks, so a pipe does as
+//! well as a file; memory is bounded whatever the bytes; no allocation per packet.
 #![forbid(unsafe_code)]
+
+mod buffer;
+mod files;
+mod frame;
+mod input;
+mod notice;
+mod pcap;
+mod writer;
+
+pub use files::{Files, Input, Position};
+pub use frame::{Frame, MAX_CAPTURED_LEN};
+pub use notice::{Notice, NoticeKind, Severity};
+pub use writer::PcapWriter;

@@ -1,0 +1,103 @@
+//! The one buffer between read(2) and the walk.
+//!
+//! ```text
+//!  0        start            end          len
+//!  | done   | not walked yet | free       |
+//!           └── offset: place of this byte in the (decompressed) stream
+//! ```
+//!
+//! A fill moves the tail (less than one record) to the front and reads as much as there is room
+//! for. Invariant: the buffer grows only when it is full of bytes that really arrived, by
+//! doubling, so a record that lies about its length costs no memory.
+
+use std::io::{ErrorKind, Read, Result};
+
+/// Bytes asked of the system at a time. 64 KiB to 1 MiB read alike; this holds one record of the
+/// largest usual capture length.
+const SIZE: usize = 256 << 10;
+
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    offset: u64,
+}
+
+impl Buffer {
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; SIZE], start: 0, end: 0, offset: 0 }
+    }
+
+    /// What was read and not consumed.
+    #[inline(always)]
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Place of the first unread byte in the stream.
+    #[inline(always)]
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Is done with the first `count` unread bytes.
+    #[inline(always)]
+    pub(crate) fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.end - self.start);
+        self.start = (self.start + count).min(self.end);
+        self.offset += count as u64;
+    }
+
+    /// Makes at least `want` bytes unread; false if the source ends before.
+    pub(crate) fn fill(&mut self, source: &mut impl Read, want: usize) -> Result<bool> {
+        self.bytes.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < want {
+            if self.end == self.bytes.len() {
+                self.bytes.resize(2 * self.bytes.len(), 0);
+            }
+            let free = &mut self.bytes[self.end..];
+            match source.read(free) {
+                Ok(0) => return Ok(false),
+                Ok(count) => self.end += count.min(free.len()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Consumes `count` bytes, whether read already or not; false if the source ends before.
+    pub(crate) fn skip(&mut self, source: &mut impl Read, count: u64) -> Result<bool> {
+        let mut left = count;
+        loop {
+            let unread = (self.end - self.start) as u64;
+            let step = left.min(unread) as usize;
+            self.consume(step);
+            left -= step as u64;
+            if left == 0 {
+                return Ok(true);
+            }
+            if !self.fill(source, 1)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Takes the unread bytes out, as if they had never been read.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let bytes = self.unread().to_vec();
+        self.clear();
+        bytes
+    }
+
+    /// Forgets everything and gives grown memory back, for the next file.
+    pub(crate) fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        self.offset = 0;
+        self.bytes.truncate(SIZE);
+        self.bytes.shrink_to_fit();
+    }
+}

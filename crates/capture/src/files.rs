@@ -1,0 +1,301 @@
+//! Several inputs read one after the other, as one stream of frames.
+//!
+//! Invariants: inputs are opened one at a time and in the order given; a file that cannot be read
+//! costs a [`Notice`] and nothing else; a burst never waits for bytes while it has frames to give.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::buffer::Buffer;
+use crate::frame::{Frame, Next, Walk};
+use crate::input::{self, Raw, Stream};
+use crate::notice::{Log, Notice, NoticeKind};
+use crate::pcap::{self, Pcap};
+
+/// Where a capture is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file, or a named pipe.
+    Path(PathBuf),
+    /// Standard input, shown as `-`.
+    Stdin,
+}
+
+impl From<PathBuf> for Input {
+    /// `-` is standard input.
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::Path(path) }
+    }
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Bytes read of all inputs, packed as they are.
+    pub bytes_read: u64,
+    /// Bytes of all inputs; `None` if one of them is a pipe.
+    pub bytes_total: Option<u64>,
+    /// Which input is being read, from 0; `file_count` at the end.
+    pub file_index: usize,
+    /// How many inputs there are.
+    pub file_count: usize,
+}
+
+/// Capture files, read in the order given.
+///
+/// ```no_run
+/// use ringtap_capture::{Files, Input};
+///
+/// let mut files = Files::new(vec![Input::Path("trace.pcap".into()), Input::Stdin]);
+/// let mut octets = 0;
+/// while files.burst(256, |frame| octets += u64::from(frame.original_len)) > 0 {}
+/// for notice in files.take_notices() {
+///     println!("{notice}");
+/// }
+/// ```
+pub struct Files {
+    waiting: VecDeque<Waiting>,
+    open: Option<Open>,
+    buffer: Buffer,
+    log: Log,
+    /// Inputs done with, and the bytes they had.
+    files_done: usize,
+    bytes_done: u64,
+    bytes_total: Option<u64>,
+    file_count: usize,
+    packets: u64,
+}
+
+struct Waiting {
+    name: PathBuf,
+    /// Length of a regular file.
+    bytes: Option<u64>,
+    source: Source,
+}
+
+enum Source {
+    Path,
+    Stdin,
+    Reader(Raw),
+}
+
+struct Open {
+    stream: Stream,
+    format: Format,
+    bytes: Option<u64>,
+}
+
+impl Files {
+    /// A reader of `inputs`; none of them is opened before its turn.
+    pub fn new(inputs: Vec<Input>) -> Self {
+        Self::over(inputs.into_iter().map(Waiting::from).collect())
+    }
+
+    /// A reader of whatever `reader` yields, which notices will call `name`.
+    pub fn from_reader(name: impl Into<PathBuf>, reader: impl Read + Send + 'static) -> Self {
+        Self::over(VecDeque::from([Waiting {
+            name: name.into(),
+            bytes: None,
+            source: Source::Reader(Raw::new(reader)),
+        }]))
+    }
+
+    fn over(waiting: VecDeque<Waiting>) -> Self {
+        Self {
+            bytes_total: waiting
+                .iter()
+                .try_fold(0_u64, |sum, one| Some(sum.saturating_add(one.bytes?))),
+            file_count: waiting.len(),
+            waiting,
+            open: None,
+            buffer: Buffer::new(),
+            log: Log::new(),
+            files_done: 0,
+            bytes_done: 0,
+            packets: 0,
+        }
+    }
+
+    /// Hands up to `max` frames (at least one), in place, to `each`; returns how many. 0 is the
+    /// end of all inputs. Fewer than `max` is no sign of the end.
+    #[inline]
+    pub fn burst<F: FnMut(Frame<'_>)>(&mut self, max: usize, mut each: F) -> usize {
+        loop {
+            let Some(open) = &mut self.open else {
+                if !self.open_next() {
+                    return 0;
+                }
+                continue;
+            };
+            let walk = open.format.walk(&self.buffer, max.max(1), &mut each, &mut self.log);
+            self.buffer.consume(walk.bytes);
+            if walk.frames > 0 {
+                self.log.packets += walk.frames as u64;
+                self.packets += walk.frames as u64;
+                return walk.frames;
+            }
+            self.act(walk.next);
+        }
+    }
+
+    /// What there is to say since the last call, in order.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.log.take()
+    }
+
+    /// How far reading has come, for a progress bar.
+    pub fn position(&self) -> Position {
+        let open = self.open.as_ref().map_or(0, |open| open.stream.raw_bytes());
+        Position {
+            bytes_read: self.bytes_done + open,
+            bytes_total: self.bytes_total,
+            file_index: self.files_done,
+            file_count: self.file_count,
+        }
+    }
+
+    /// Frames handed over so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Packets and blocks skipped so far because they were damaged.
+    pub fn damaged(&self) -> u64 {
+        self.log.damaged
+    }
+
+    /// Does what a walk without frames asks for.
+    #[cold]
+    fn act(&mut self, next: Next) {
+        let Some(open) = &mut self.open else { return };
+        let filled = match next {
+            Next::Walk => Ok(true),
+            Next::Need(bytes) => self.buffer.fill(&mut open.stream, bytes),
+            Next::Skip(bytes) => self.buffer.skip(&mut open.stream, bytes),
+            Next::Stop(kind) => {
+                self.log.warn(kind);
+                return self.close();
+            }
+        };
+        let (offset, packets) = (self.buffer.offset(), self.log.packets);
+        let end = offset + self.buffer.unread().len() as u64;
+        match filled {
+            Ok(true) => return,
+            // The end, where a packet could have begun.
+            Ok(false) if self.buffer.unread().is_empty() => {}
+            Ok(false) => self.log.warn(NoticeKind::Cut { offset, end, packets }),
+            Err(error) if open.stream.blames_packing(&error) => {
+                let cut = error.kind() == io::ErrorKind::UnexpectedEof;
+                self.log.warn(if cut {
+                    NoticeKind::CompressedCut { end, packets }
+                } else {
+                    NoticeKind::CompressedDamaged { end, packets, error }
+                });
+            }
+            Err(error) => self.log.error(NoticeKind::Read { offset, packets, error }),
+        }
+        self.close();
+    }
+
+    /// Opens the next input; false if there is none. If it cannot be read it is done with.
+    #[cold]
+    fn open_next(&mut self) -> bool {
+        let Some(next) = self.waiting.pop_front() else {
+            return false;
+        };
+        self.buffer.clear();
+        self.log.begin(next.name.clone());
+        match Open::new(next.source, &next.name, next.bytes, &mut self.buffer) {
+            Ok(open) => self.open = Some(open),
+            Err(kind) => {
+                self.log.error(kind);
+                self.files_done += 1;
+                self.bytes_done += next.bytes.unwrap_or(0);
+            }
+        }
+        true
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.files_done += 1;
+            self.bytes_done += open.bytes.unwrap_or_else(|| open.stream.raw_bytes());
+        }
+    }
+}
+
+impl From<Input> for Waiting {
+    fn from(input: Input) -> Self {
+        match input {
+            // What cannot be opened has no bytes to wait for.
+            Input::Path(name) => Self {
+                bytes: std::fs::metadata(&name)
+                    .map_or(Some(0), |data| data.is_file().then_some(data.len())),
+                name,
+                source: Source::Path,
+            },
+            Input::Stdin => Self { name: PathBuf::from("-"), bytes: None, source: Source::Stdin },
+        }
+    }
+}
+
+impl Open {
+    fn new(
+        source: Source,
+        path: &Path,
+        bytes: Option<u64>,
+        buffer: &mut Buffer,
+    ) -> Result<Self, NoticeKind> {
+        let raw = match source {
+            Source::Path => Raw::new(input::open(path)?),
+            Source::Stdin => Raw::new(io::stdin()),
+            Source::Reader(raw) => raw,
+        };
+        let mut stream = Stream::new(raw, buffer).map_err(NoticeKind::Open)?;
+        let format = Format::new(&mut stream, buffer)?;
+        Ok(Self { stream, format, bytes })
+    }
+}
+
+/// What the magic number calls for.
+enum Format {
+    Pcap(Pcap),
+}
+
+impl Format {
+    fn new(stream: &mut Stream, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
+        buffer.fill(stream, 4).map_err(NoticeKind::Open)?;
+        let Some(&magic) = buffer.unread().first_chunk::<4>() else {
+            return Err(match buffer.unread().len() as u64 {
+                0 => NoticeKind::Empty,
+                len => NoticeKind::HeaderCut { len },
+            });
+        };
+        if Pcap::recognises(magic) {
+            buffer.fill(stream, pcap::FILE_HEADER).map_err(NoticeKind::Open)?;
+            let header = buffer.unread().first_chunk::<{ pcap::FILE_HEADER }>();
+            let Some(pcap) = header.and_then(Pcap::new) else {
+                return Err(NoticeKind::HeaderCut { len: buffer.unread().len() as u64 });
+            };
+            buffer.consume(pcap::FILE_HEADER);
+            Ok(Self::Pcap(pcap))
+        } else {
+            Err(NoticeKind::NotCapture { magic: u32::from_be_bytes(magic) })
+        }
+    }
+
+    #[inline(always)]
+    fn walk<F: FnMut(Frame<'_>)>(
+        &mut self,
+        buffer: &Buffer,
+        max: usize,
+        each: &mut F,
+        log: &mut Log,
+    ) -> Walk {
+        let (bytes, offset) = (buffer.unread(), buffer.offset());
+        match self {
+            Self::Pcap(pcap) => pcap.walk(bytes, offset, max, each, log),
+        }
+    }
+}

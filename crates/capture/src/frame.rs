@@ -1,0 +1,48 @@
+//! What a walk over a capture file delivers, and how it ends.
+//!
+//! Invariant: a walk is repeatable. It reports how many bytes it is done with; walking again from
+//! there comes to the same end, so a caller may act on frames first and on the end later.
+
+use ringtap_wire::LinkType;
+
+use crate::notice::NoticeKind;
+
+/// The most bytes of one packet that a file is believed to hold: 16 MiB. A record or block that
+/// claims more is damaged.
+pub const MAX_CAPTURED_LEN: u32 = 16 << 20;
+
+/// One captured packet, in the reader's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Time of capture, nanoseconds since 1970-01-01 UTC, saturating; 0 where the file has none
+    /// (pcapng Simple Packet Block).
+    pub ts_ns: u64,
+    /// What the first byte of `data` begins.
+    pub link: LinkType,
+    /// Bytes on the wire, as the file says; a damaged file may say less than `data.len()`.
+    pub original_len: u32,
+    /// Captured bytes.
+    pub data: &'a [u8],
+}
+
+/// What one walk over the buffered bytes came to.
+pub(crate) struct Walk {
+    /// Bytes done with, from the start of the buffered ones.
+    pub(crate) bytes: usize,
+    /// Frames handed over.
+    pub(crate) frames: usize,
+    /// What must happen before the next walk; to be ignored if there were frames.
+    pub(crate) next: Next,
+}
+
+/// How a walk ended.
+pub(crate) enum Next {
+    /// Walk on.
+    Walk,
+    /// So many bytes must lie in the buffer, counted from the first one not done with.
+    Need(usize),
+    /// So many bytes are of no interest.
+    Skip(u64),
+    /// Nothing behind this place can be read.
+    Stop(NoticeKind),
+}

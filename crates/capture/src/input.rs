@@ -1,0 +1,106 @@
+//! From a path, standard input or any reader to the bytes of a capture, unpacked on the way.
+//!
+//! ```text
+//! Raw (counts bytes) ─┬──────────────────────────────▶ plain
+//!                     ├─ what was read for the magic ┐
+//!                     └──────────────────────────────┴▶ gzip members | zstd frames
+//! ```
+//!
+//! gzip: RFC 1952, several members; zstd: RFC 8878, several frames and skippable ones, windows up
+//! to 128 MiB as in the zstd tool. Invariant: memory is constant, however much unpacks from how
+//! little; compression within compression is not unpacked.
+
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::buffer::Buffer;
+use crate::notice::NoticeKind;
+
+/// Opens a path for reading.
+pub(crate) fn open(path: &Path) -> Result<File, NoticeKind> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => NoticeKind::NotFound,
+        _ => NoticeKind::Open(error),
+    })?;
+    // A directory opens well and fails at the first read.
+    if file.metadata().is_ok_and(|data| data.is_dir()) {
+        return Err(NoticeKind::Directory);
+    }
+    Ok(file)
+}
+
+/// Bytes as they come from outside, counted.
+pub(crate) struct Raw {
+    reader: Box<dyn Read + Send>,
+    bytes: u64,
+}
+
+impl Raw {
+    pub(crate) fn new(reader: impl Read + Send + 'static) -> Self {
+        Self { reader: Box::new(reader), bytes: 0 }
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(out)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}
+
+/// What was read for the magic number, and the rest.
+type Whole = Chain<Cursor<Vec<u8>>, Raw>;
+
+/// The bytes of a capture file.
+pub(crate) enum Stream {
+    Plain(Raw),
+    Gzip(Box<MultiGzDecoder<Whole>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<Whole>>>),
+}
+
+impl Stream {
+    /// Looks at the first bytes and unpacks if need be. Leaves in `buffer` what was read and
+    /// still is to be walked.
+    pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> io::Result<Self> {
+        buffer.fill(&mut raw, 4)?;
+        match buffer.unread() {
+            [0x1f, 0x8b, ..] => {
+                let whole = Cursor::new(buffer.take()).chain(raw);
+                Ok(Self::Gzip(Box::new(MultiGzDecoder::new(whole))))
+            }
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                let whole = Cursor::new(buffer.take()).chain(raw);
+                Ok(Self::Zstd(Box::new(zstd::Decoder::new(whole)?)))
+            }
+            _ => Ok(Self::Plain(raw)),
+        }
+    }
+
+    /// Bytes taken from outside so far, packed as they were.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        match self {
+            Self::Plain(raw) => raw.bytes,
+            Self::Gzip(decoder) => decoder.get_ref().get_ref().1.bytes,
+            Self::Zstd(decoder) => decoder.get_ref().get_ref().get_ref().1.bytes,
+        }
+    }
+
+    /// Whether a failed read is the fault of the packed data rather than the system's.
+    pub(crate) fn blames_packing(&self, error: &io::Error) -> bool {
+        !matches!(self, Self::Plain(_)) && error.raw_os_error().is_none()
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(raw) => raw.read(out),
+            Self::Gzip(decoder) => decoder.read(out),
+            Self::Zstd(decoder) => decoder.read(out),
+        }
+    }
+}
