@@ -1,18 +1,24 @@
 //! Bytes to meaning: a captured frame becomes one 64-byte [`PacketRecord`], parsed once.
 //!
 //! The path: [`Decoder::decode`] → link layer (`link/`) → network layer (`ip/`) →
-//! transport header (`transport`) → [`FragmentTable`] for the ports of later fragments.
+//! transport header (`transport`) → `fragments` for the ports of later fragments.
 //!
 //! Invariants: no input makes this crate panic; it neither allocates after construction nor
 //! reads a clock; what it cannot parse becomes a counted reason ([`NonIp`]), never an error.
 #![forbid(unsafe_code)]
 
+mod decoder;
+mod fragments;
 mod hash;
+mod ip;
+mod link;
+mod reason;
 mod record;
+mod span;
+mod transport;
 
+pub use decoder::{Decoded, Decoder};
 pub use hash::HashKey;
+pub use link::LinkType;
+pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
-
-/// A link-layer header type, as pcap files number them (`LINKTYPE_…`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkType(pub u16);

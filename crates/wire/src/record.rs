@@ -1,9 +1,9 @@
 //! The packet record: what every analysis needs of a packet, in exactly one cache line.
 //!
 //! ```text
-//!  0        8                24               40    44    48    52    56   60  62  63  64
-//!  | ts_ns  | src            | dst            |ports|wire |ip   |pair |flags|vlan|pr|tf|
-//!  |        |                |                |2 × 2|_len |_len |_hash|u16  |u16 |u8|u8|
+//!  0        8        24       40    44    48    52    56    58   60    61    62  63  64
+//!  | ts_ns  | src    | dst    |ports|wire |ip   |pair |flags|vlan|proto|tcp  |ttl|tos|
+//!  |        |        |        |2 × 2|_len |_len |_hash|     |    |col  |flags|   |   |
 //! ```
 //!
 //! It carries no payload and no pointer, so a ring can copy it between cores as it stands.
@@ -70,6 +70,10 @@ impl Flags {
     pub const TRUNCATED: Self = Self(1 << 6);
     /// At least one VLAN tag was present.
     pub const VLAN: Self = Self(1 << 7);
+    /// Declared to be IP, but without a usable header: another version, a header length below the
+    /// minimum, or cut before the end of the addresses. Such a packet is counted as IP; its
+    /// addresses are zero and its pair hash is 0, so it belongs to no flow.
+    pub const BAD_HEADER: Self = Self(1 << 8);
 
     /// True if every bit of `other` is set here.
     #[inline(always)]

@@ -1,0 +1,99 @@
+//! The ports of later fragments, remembered from the first fragment of their datagram.
+//!
+//! A table of fixed size, four ways to a set; the set is picked by a keyed hash, since an attacker
+//! chooses the key:
+//!
+//! ```text
+//!  set 0     | entry | entry | entry | entry |      entry: source, destination, identification,
+//!  …                                                protocol → ports, protocol, time
+//!  set 1023  | entry | entry | entry | entry |
+//! ```
+//!
+//! An entry answers for 30 s of packet time after its first fragment. A new datagram takes, in this
+//! order: the entry with its own key, an empty one, the one with the oldest time (the first of
+//! them). So what is remembered depends on the packets alone.
+//!
+//! Invariants: 4096 datagrams at most, no allocation after [`FragmentTable::new`].
+
+use crate::hash::HashKey;
+
+/// How long later fragments may come after the first one (RFC 791 suggests 15 s, RFC 8200 says
+/// 60 s for reassembly; hosts use 30 s).
+const TIMEOUT_NS: u64 = 30_000_000_000;
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+
+/// What makes fragments belong to one datagram.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DatagramKey {
+    pub(crate) src: [u8; 16],
+    pub(crate) dst: [u8; 16],
+    pub(crate) identification: u32,
+    /// IPv4: the protocol. IPv6: [`DatagramKey::IPV6`], as its later fragments need not say the
+    /// truth (RFC 8200, section 4.5).
+    pub(crate) protocol: u16,
+}
+
+impl DatagramKey {
+    /// Stands for the protocol in the key of an IPv6 datagram.
+    pub(crate) const IPV6: u16 = 0x100;
+}
+
+/// What the first fragment knows.
+#[derive(Clone, Copy)]
+pub(crate) struct FirstFragment {
+    pub(crate) src_port: u16,
+    pub(crate) dst_port: u16,
+    pub(crate) protocol: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: DatagramKey,
+    first: FirstFragment,
+    ts_ns: u64,
+}
+
+pub(crate) struct FragmentTable {
+    key: HashKey,
+    sets: Box<[[Option<Entry>; WAYS]]>,
+}
+
+impl FragmentTable {
+    pub(crate) fn new(key: HashKey) -> Self {
+        Self { key, sets: vec![[None; WAYS]; SETS].into_boxed_slice() }
+    }
+
+    /// Remembers a first fragment.
+    pub(crate) fn insert(&mut self, key: DatagramKey, ts_ns: u64, first: FirstFragment) {
+        let set = self.set(&key);
+        let way = (0..WAYS)
+            .find(|&way| set[way].is_some_and(|entry| entry.key == key))
+            .or_else(|| (0..WAYS).find(|&way| set[way].is_none()))
+            .or_else(|| (0..WAYS).min_by_key(|&way| set[way].map(|entry| entry.ts_ns)))
+            .unwrap_or(0);
+        set[way] = Some(Entry { key, first, ts_ns });
+    }
+
+    /// Forgets a datagram: its identification is used again.
+    pub(crate) fn remove(&mut self, key: DatagramKey) {
+        for entry in self.set(&key) {
+            if entry.is_some_and(|entry| entry.key == key) {
+                *entry = None;
+            }
+        }
+    }
+
+    /// What the first fragment of this datagram said, if it was seen less than 30 s before (or,
+    /// where capture times run backwards, after).
+    pub(crate) fn find(&mut self, key: DatagramKey, ts_ns: u64) -> Option<FirstFragment> {
+        let entry = self.set(&key).iter().flatten().find(|entry| entry.key == key)?;
+        (entry.ts_ns.abs_diff(ts_ns) <= TIMEOUT_NS).then_some(entry.first)
+    }
+
+    fn set(&mut self, key: &DatagramKey) -> &mut [Option<Entry>; WAYS] {
+        let pair = u64::from(self.key.pair(&key.src, &key.dst));
+        let hash = self.key.word(pair << 32 ^ u64::from(key.identification));
+        &mut self.sets[(hash >> 32) as usize % SETS]
+    }
+}

@@ -1,0 +1,46 @@
+//! A stretch of a frame: the bytes that were captured, and how many there were on the wire.
+//!
+//! ```text
+//!  |<-------- bytes (captured) -------->|<-- cut off -->|
+//!  |<---------------------- wire ---------------------->|
+//! ```
+//!
+//! Invariant: `wire ≥ bytes.len()`. Every layer takes its header from the front and hands on what
+//! is left; a layer with a length field also cuts what lies behind its end (padding, trailers).
+
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'a> {
+    /// Captured bytes.
+    pub(crate) bytes: &'a [u8],
+    /// Length on the wire.
+    pub(crate) wire: u32,
+}
+
+impl<'a> Span<'a> {
+    /// Takes a header of `N` bytes, or `None` if it was not captured whole.
+    #[inline(always)]
+    pub(crate) fn take<const N: usize>(self) -> Option<(&'a [u8; N], Self)> {
+        let (head, rest) = self.bytes.split_first_chunk::<N>()?;
+        Some((head, Self { bytes: rest, wire: self.wire - N as u32 }))
+    }
+
+    /// Leaves out the first `n` bytes, or `None` if they were not all captured.
+    #[inline(always)]
+    pub(crate) fn skip(self, n: usize) -> Option<Self> {
+        let rest = self.bytes.get(n..)?;
+        Some(Self { bytes: rest, wire: self.wire - n as u32 })
+    }
+
+    /// Keeps at most the first `n` bytes.
+    #[inline(always)]
+    pub(crate) fn limit(self, n: u32) -> Self {
+        let captured = self.bytes.len().min(n as usize);
+        Self { bytes: &self.bytes[..captured], wire: self.wire.min(n) }
+    }
+
+    /// The first `N` bytes without taking them.
+    #[inline(always)]
+    pub(crate) fn peek<const N: usize>(self) -> Option<&'a [u8; N]> {
+        self.bytes.first_chunk::<N>()
+    }
+}
