@@ -76,7 +76,7 @@ pub trait Application: Sync {
     /// What a worker hands over at a mark.
     type Partial: Send + 'static;
     /// The answer: canonical order, integers only.
-    type Report: Debug;
+    type Report: Debug + Send;
     /// Owner of one shard.
     type Worker: Worker<Item = Self::Item, Message = Self::Message, Partial = Self::Partial> + Send;
     /// The one who joins.
@@ -111,8 +111,14 @@ pub trait Worker {
     /// Takes items in stream order.
     fn on_burst(&mut self, burst: &[Self::Item], outbox: &mut impl Outbox<Self::Message>);
 
-    /// Takes a mark; what it returns reaches the merger after every message sent before it.
-    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Self::Message>) -> Self::Partial;
+    /// Takes a mark. What it returns reaches the merger after every message sent before it.
+    /// `None` says that there is more to send than the outbox should hold at once: the skeleton
+    /// empties the outbox and calls again with the same mark.
+    fn on_mark(
+        &mut self,
+        mark: &Mark,
+        outbox: &mut impl Outbox<Self::Message>,
+    ) -> Option<Self::Partial>;
 }
 
 /// Where a worker leaves its messages to the merger. It never loses one and never blocks: what

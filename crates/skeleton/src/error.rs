@@ -1,0 +1,38 @@
+//! Why a run can fail.
+
+use thiserror::Error;
+
+/// What went wrong.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RunError {
+    /// A node panicked; the others were stopped.
+    #[error("{node} panicked: {message}")]
+    Panicked {
+        /// Which node.
+        node: String,
+        /// What it said.
+        message: String,
+    },
+    /// The options cannot be met.
+    #[error("a farm needs from 1 to {most} workers, not {workers}")]
+    Workers {
+        /// As asked.
+        workers: usize,
+        /// The largest number possible.
+        most: usize,
+    },
+    /// The ring refused its capacity or batch.
+    #[error("ring: {0}")]
+    Ring(String),
+    /// The operating system refused a thread.
+    #[error("starting a thread: {0}")]
+    Thread(String),
+    /// No node could go on although some were not done: only a simulation can tell.
+    #[error("deadlock after {steps} steps: {waiting} wait for ever")]
+    Deadlock {
+        /// Steps taken until then.
+        steps: u64,
+        /// The nodes that were not done.
+        waiting: String,
+    },
+}

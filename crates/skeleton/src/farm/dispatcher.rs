@@ -1,0 +1,109 @@
+//! The dispatcher: reads the feed and hands each item to the owner of its key.
+
+use ringtap_metrics::Counter;
+use ringtap_stage::{Application, Fed, Feed, Mark};
+
+use super::ShardMap;
+use super::lane::LaneTx;
+use crate::BURST;
+use crate::node::{Node, Step};
+
+pub(super) struct Dispatcher<'a, A: Application, F> {
+    app: &'a A,
+    feed: F,
+    shards: ShardMap,
+    lanes: Vec<LaneTx<A::Item>>,
+    /// Read from the feed; those before `at` are on their lanes.
+    burst: Vec<A::Item>,
+    at: usize,
+    /// A mark on its way, and the first lane that does not have it yet.
+    mark: Option<(Mark, usize)>,
+    dispatched: &'a Counter,
+}
+
+impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
+    pub(super) fn new(
+        app: &'a A,
+        feed: F,
+        shards: ShardMap,
+        lanes: Vec<LaneTx<A::Item>>,
+        dispatched: &'a Counter,
+    ) -> Self {
+        let burst = Vec::with_capacity(BURST);
+        Self { app, feed, shards, lanes, burst, at: 0, mark: None, dispatched }
+    }
+
+    /// Hands over as much of the burst as finds room.
+    fn hand_over(&mut self) -> usize {
+        let rest = &self.burst[self.at..];
+        let done = if let [only] = self.lanes.as_mut_slice() {
+            only.push_burst(rest)
+        } else {
+            let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
+            let push = |item: &&A::Item| lanes[shards.owner(app.shard_key(item))].push(**item);
+            rest.iter().take_while(push).count()
+        };
+        self.at += done;
+        self.dispatched.add(done as u64);
+        done
+    }
+
+    /// Gives the mark to every lane that has room; true when all have it.
+    fn spread(&mut self, mark: Mark, from: usize) -> bool {
+        for lane in from..self.lanes.len() {
+            if !self.lanes[lane].mark(mark) {
+                self.mark = Some((mark, lane));
+                return false;
+            }
+            self.lanes[lane].flush();
+        }
+        self.mark = None;
+        true
+    }
+
+    fn flush(&mut self) {
+        self.lanes.iter_mut().for_each(LaneTx::flush);
+    }
+}
+
+impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, F> {
+    fn step(&mut self) -> Step {
+        if self.at < self.burst.len() {
+            // Something of an earlier burst found no room: it comes first.
+            let done = self.hand_over();
+            if self.at < self.burst.len() {
+                // While one worker is behind, the others shall have all that is theirs.
+                self.flush();
+                return if done > 0 { Step::Worked } else { Step::Idle };
+            }
+        }
+        if self.mark.is_none() {
+            self.burst.clear();
+            self.at = 0;
+            match self.feed.next(&mut self.burst) {
+                Fed::Items => {
+                    self.hand_over();
+                    return Step::Worked;
+                }
+                Fed::Idle => {
+                    self.flush();
+                    return Step::Idle;
+                }
+                Fed::Mark(mark) => self.mark = Some((mark, 0)),
+            }
+        }
+        let Some((mark, from)) = self.mark else { return Step::Idle };
+        if !self.spread(mark, from) {
+            let further = self.mark.is_some_and(|(_, lane)| lane > from);
+            return if further { Step::Worked } else { Step::Idle };
+        }
+        match mark {
+            Mark::End { .. } => Step::Done,
+            Mark::Tick { .. } => Step::Worked,
+        }
+    }
+
+    fn name(&self) -> String {
+        "dispatcher".into()
+    }
+}

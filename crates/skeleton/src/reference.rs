@@ -1,0 +1,46 @@
+//! The reference: one thread, one worker, no ring. Whatever runs in parallel must give this
+//! answer.
+
+use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
+
+use crate::{BURST, Run};
+
+/// Runs `app` over everything `feed` has, in the calling thread.
+pub fn run<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) -> Run<A::Report> {
+    let mut worker = app.worker(Shard::WHOLE);
+    let mut merger = app.merger();
+    let mut burst = Vec::with_capacity(BURST);
+    let mut handled = 0;
+    loop {
+        burst.clear();
+        match feed.next(&mut burst) {
+            Fed::Items => {
+                worker.on_burst(&burst, &mut Direct(&mut merger));
+                handled += burst.len() as u64;
+            }
+            Fed::Mark(mark) => {
+                let partial = loop {
+                    if let Some(partial) = worker.on_mark(&mark, &mut Direct(&mut merger)) {
+                        break partial;
+                    }
+                };
+                merger.on_partial(Shard::WHOLE, &mark, partial);
+                if matches!(mark, Mark::End { .. }) {
+                    break;
+                }
+            }
+            Fed::Idle => std::thread::yield_now(),
+        }
+    }
+    Run { report: merger.finish(), dispatched: handled, handled: vec![handled] }
+}
+
+/// Messages go straight to the merger.
+struct Direct<'a, M>(&'a mut M);
+
+impl<M: Merger> Outbox<M::Message> for Direct<'_, M> {
+    #[inline]
+    fn send(&mut self, message: M::Message) {
+        self.0.on_message(message);
+    }
+}

@@ -1,0 +1,203 @@
+//! A toy application that sees every mistake a skeleton can make: a lost, doubled or reordered
+//! item, a mark at the wrong place, a message after the partial it belongs before.
+
+use std::collections::BTreeMap;
+
+use ringtap_ring::Kind;
+use ringtap_skeleton::{FarmOptions, Seating, ShardMap};
+use ringtap_stage::*;
+
+/// Key and running number.
+pub(crate) type Item = (u32, u64);
+
+#[derive(Default)]
+pub(crate) struct Toy {
+    /// Worker and item number at which it panics.
+    pub(crate) panic_at: Option<u64>,
+    /// Worker 0 forgets this item.
+    pub(crate) lose: Option<u64>,
+    /// Messages a worker sends at a mark, a few per call.
+    pub(crate) chatter: u64,
+}
+
+/// Per key a chain over all its items and marks in order, and sums of all messages.
+#[derive(Debug, Default, PartialEq, Eq, Clone)]
+pub(crate) struct Report {
+    pub(crate) chains: BTreeMap<u32, u64>,
+    pub(crate) messages: u64,
+    pub(crate) message_sum: u64,
+    pub(crate) ticks: BTreeMap<u64, u64>,
+}
+
+pub(crate) struct ToyWorker {
+    index: usize,
+    chains: BTreeMap<u32, u64>,
+    items: u64,
+    since_mark: u64,
+    said: u64,
+    panic_at: Option<u64>,
+    lose: Option<u64>,
+    chatter: u64,
+}
+
+pub(crate) struct Partial {
+    chains: Option<BTreeMap<u32, u64>>,
+    items: u64,
+    /// Messages sent so far by this worker.
+    said: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct ToyMerger {
+    report: Report,
+    heard: BTreeMap<usize, u64>,
+}
+
+fn chain(state: u64, value: u64) -> u64 {
+    (state ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+}
+
+impl Application for Toy {
+    type Item = Item;
+    type Message = (usize, u64);
+    type Partial = Partial;
+    type Report = Report;
+    type Worker = ToyWorker;
+    type Merger = ToyMerger;
+
+    fn shard_key(&self, item: &Item) -> u32 {
+        item.0.wrapping_mul(0x9e37_79b9)
+    }
+    fn worker(&self, shard: Shard) -> Self::Worker {
+        ToyWorker {
+            index: shard.index,
+            chains: BTreeMap::new(),
+            items: 0,
+            since_mark: 0,
+            said: 0,
+            panic_at: self.panic_at,
+            lose: self.lose,
+            chatter: self.chatter,
+        }
+    }
+    fn merger(&self) -> ToyMerger {
+        ToyMerger::default()
+    }
+}
+
+impl Worker for ToyWorker {
+    type Item = Item;
+    type Message = (usize, u64);
+    type Partial = Partial;
+
+    fn on_burst(&mut self, burst: &[Item], outbox: &mut impl Outbox<(usize, u64)>) {
+        let own = self;
+        for &(key, number) in burst {
+            assert!(own.panic_at != Some(number), "told to panic at {number}");
+            if own.lose == Some(number) {
+                continue;
+            }
+            own.items += 1;
+            own.since_mark += 1;
+            let state = own.chains.entry(key).or_default();
+            *state = chain(*state, number);
+            if number % 3 == 0 {
+                own.said += 1;
+                outbox.send((own.index, number));
+            }
+        }
+    }
+
+    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<(usize, u64)>) -> Option<Partial> {
+        let own = self;
+        // A few at a time, as the contract allows.
+        if own.chatter > 0 {
+            own.chatter -= 1;
+            own.said += 1;
+            outbox.send((own.index, 0));
+            return None;
+        }
+        for state in own.chains.values_mut() {
+            *state = chain(*state, mark.time_ns());
+        }
+        let items = std::mem::take(&mut own.since_mark);
+        let chains = matches!(mark, Mark::End { .. }).then(|| std::mem::take(&mut own.chains));
+        Some(Partial { chains, items, said: own.said })
+    }
+}
+
+impl Merger for ToyMerger {
+    type Message = (usize, u64);
+    type Partial = Partial;
+    type Report = Report;
+
+    fn on_message(&mut self, (worker, value): (usize, u64)) {
+        *self.heard.entry(worker).or_default() += 1;
+        // Chatter (0) depends on the number of workers; it is counted only per worker.
+        if value > 0 {
+            self.report.messages += 1;
+            self.report.message_sum += value;
+        }
+    }
+    fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
+        let heard = self.heard.get(&shard.index).copied().unwrap_or(0);
+        assert_eq!(heard, partial.said, "a partial overtook a message");
+        *self.report.ticks.entry(mark.time_ns()).or_default() += partial.items;
+        for (key, state) in partial.chains.into_iter().flatten() {
+            assert!(self.report.chains.insert(key, state).is_none(), "key {key} in two workers");
+        }
+    }
+    fn finish(self) -> Report {
+        self.report
+    }
+}
+
+/// `items` items over `keys` keys, a tick every `every` items.
+pub(crate) struct List {
+    next: u64,
+    items: u64,
+    keys: u32,
+    every: u64,
+    marked: u64,
+    chunk: usize,
+}
+
+impl List {
+    pub(crate) fn new(items: u64, keys: u32, every: u64, chunk: usize) -> Self {
+        Self { next: 1, items, keys, every, marked: 0, chunk }
+    }
+}
+
+impl Feed for List {
+    type Item = Item;
+    fn next(&mut self, burst: &mut Vec<Item>) -> Fed {
+        if self.next > self.items {
+            return Fed::Mark(Mark::End { time_ns: self.items * 1000 });
+        }
+        let due = self.next / self.every;
+        if due > self.marked {
+            self.marked = due;
+            return Fed::Mark(Mark::Tick { number: due, time_ns: due });
+        }
+        let room = (burst.capacity() - burst.len()).min(self.chunk);
+        for _ in 0..room {
+            if self.next > self.items || self.next / self.every > self.marked {
+                break;
+            }
+            burst.push(((self.next.wrapping_mul(7919) % u64::from(self.keys)) as u32, self.next));
+            self.next += 1;
+        }
+        Fed::Items
+    }
+}
+
+pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize) -> FarmOptions {
+    FarmOptions {
+        shards: ShardMap::even(workers),
+        ring,
+        capacity,
+        batch,
+        report_capacity: capacity,
+        seating: Seating::apart(workers, ringtap_skeleton::free_cores()),
+    }
+}
