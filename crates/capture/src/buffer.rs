@@ -40,6 +40,11 @@ impl Buffer {
         self.offset
     }
 
+    /// Place behind the last byte read of the stream.
+    pub(crate) fn end_offset(&self) -> u64 {
+        self.offset + self.unread().len() as u64
+    }
+
     /// Is done with the first `count` unread bytes.
     #[inline(always)]
     pub(crate) fn consume(&mut self, count: usize) {

@@ -8,10 +8,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::buffer::Buffer;
-use crate::frame::{Frame, Next, Walk};
+use crate::format::Format;
+use crate::frame::{Frame, Next};
 use crate::input::{self, Raw, Stream};
 use crate::notice::{Log, Notice, NoticeKind};
-use crate::pcap::{self, Pcap};
 
 /// Where a capture is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,8 +169,10 @@ impl Files {
     #[cold]
     fn act(&mut self, next: Next) {
         let Some(open) = &mut self.open else { return };
+        let (offset, packets) = (self.buffer.offset(), self.log.packets);
+        let skipping = matches!(next, Next::Skip(_));
         let filled = match next {
-            Next::Walk => Ok(true),
+            Next::Walk => return,
             Next::Need(bytes) => self.buffer.fill(&mut open.stream, bytes),
             Next::Skip(bytes) => self.buffer.skip(&mut open.stream, bytes),
             Next::Stop(kind) => {
@@ -178,22 +180,21 @@ impl Files {
                 return self.close();
             }
         };
-        let (offset, packets) = (self.buffer.offset(), self.log.packets);
-        let end = offset + self.buffer.unread().len() as u64;
         match filled {
             Ok(true) => return,
             // The end, where a packet could have begun.
-            Ok(false) if self.buffer.unread().is_empty() => {}
-            Ok(false) => self.log.warn(NoticeKind::Cut { offset, end, packets }),
-            Err(error) if open.stream.blames_packing(&error) => {
-                let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-                self.log.warn(if cut {
-                    NoticeKind::CompressedCut { end, packets }
-                } else {
-                    NoticeKind::CompressedDamaged { end, packets, error }
-                });
+            Ok(false) if !skipping && self.buffer.unread().is_empty() => {}
+            Ok(false) => {
+                self.log.warn(NoticeKind::Cut { offset, end: self.buffer.end_offset(), packets })
             }
-            Err(error) => self.log.error(NoticeKind::Read { offset, packets, error }),
+            Err(error) => {
+                let kind = open.stream.failure(error, &self.buffer, packets);
+                if matches!(kind, NoticeKind::Read { .. }) {
+                    self.log.error(kind);
+                } else {
+                    self.log.warn(kind);
+                }
+            }
         }
         self.close();
     }
@@ -252,50 +253,8 @@ impl Open {
             Source::Stdin => Raw::new(io::stdin()),
             Source::Reader(raw) => raw,
         };
-        let mut stream = Stream::new(raw, buffer).map_err(NoticeKind::Open)?;
+        let mut stream = Stream::new(raw, buffer)?;
         let format = Format::new(&mut stream, buffer)?;
         Ok(Self { stream, format, bytes })
-    }
-}
-
-/// What the magic number calls for.
-enum Format {
-    Pcap(Pcap),
-}
-
-impl Format {
-    fn new(stream: &mut Stream, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
-        buffer.fill(stream, 4).map_err(NoticeKind::Open)?;
-        let Some(&magic) = buffer.unread().first_chunk::<4>() else {
-            return Err(match buffer.unread().len() as u64 {
-                0 => NoticeKind::Empty,
-                len => NoticeKind::HeaderCut { len },
-            });
-        };
-        if Pcap::recognises(magic) {
-            buffer.fill(stream, pcap::FILE_HEADER).map_err(NoticeKind::Open)?;
-            let header = buffer.unread().first_chunk::<{ pcap::FILE_HEADER }>();
-            let Some(pcap) = header.and_then(Pcap::new) else {
-                return Err(NoticeKind::HeaderCut { len: buffer.unread().len() as u64 });
-            };
-            buffer.consume(pcap::FILE_HEADER);
-            Ok(Self::Pcap(pcap))
-        } else {
-            Err(NoticeKind::NotCapture { magic: u32::from_be_bytes(magic) })
-        }
-    }
-
-    #[inline(always)]
-    fn walk<F: FnMut(Frame<'_>)>(
-        &mut self,
-        buffer: &Buffer,
-        max: usize,
-        each: &mut F,
-        log: &mut Log,
-    ) -> Walk {
-        let (bytes, offset) = (buffer.unread(), buffer.offset());
-        match self {
-            Self::Pcap(pcap) => pcap.walk(bytes, offset, max, each, log),
-        }
     }
 }

@@ -65,8 +65,8 @@ pub(crate) enum Stream {
 impl Stream {
     /// Looks at the first bytes and unpacks if need be. Leaves in `buffer` what was read and
     /// still is to be walked.
-    pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> io::Result<Self> {
-        buffer.fill(&mut raw, 4)?;
+    pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
+        buffer.fill(&mut raw, 4).map_err(NoticeKind::Open)?;
         match buffer.unread() {
             [0x1f, 0x8b, ..] => {
                 let whole = Cursor::new(buffer.take()).chain(raw);
@@ -74,7 +74,8 @@ impl Stream {
             }
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 let whole = Cursor::new(buffer.take()).chain(raw);
-                Ok(Self::Zstd(Box::new(zstd::Decoder::new(whole)?)))
+                let decoder = zstd::Decoder::new(whole).map_err(NoticeKind::Open)?;
+                Ok(Self::Zstd(Box::new(decoder)))
             }
             _ => Ok(Self::Plain(raw)),
         }
@@ -89,9 +90,18 @@ impl Stream {
         }
     }
 
-    /// Whether a failed read is the fault of the packed data rather than the system's.
-    pub(crate) fn blames_packing(&self, error: &io::Error) -> bool {
-        !matches!(self, Self::Plain(_)) && error.raw_os_error().is_none()
+    /// What a failed read means, when `packets` were delivered and `buffer` has what could still
+    /// be read.
+    pub(crate) fn failure(&self, error: io::Error, buffer: &Buffer, packets: u64) -> NoticeKind {
+        let end = buffer.end_offset();
+        // The decompressors' own errors have no number of the system's.
+        if matches!(self, Self::Plain(_)) || error.raw_os_error().is_some() {
+            NoticeKind::Read { offset: end, packets, error }
+        } else if error.kind() == ErrorKind::UnexpectedEof {
+            NoticeKind::CompressedCut { end, packets }
+        } else {
+            NoticeKind::CompressedDamaged { end, packets, error }
+        }
     }
 }
 

@@ -13,10 +13,13 @@
 
 mod buffer;
 mod files;
+mod format;
 mod frame;
 mod input;
+mod interface;
 mod notice;
 mod pcap;
+mod pcapng;
 mod writer;
 
 pub use files::{Files, Input, Position};

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem::{self, Discriminant};
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -93,7 +94,7 @@ pub enum NoticeKind {
     /// The system failed to read on.
     #[error("at byte {offset}, after packet {packets}: {error}")]
     Read {
-        /// Where the packet or block being read begins.
+        /// How far reading came.
         offset: u64,
         /// Packets delivered before.
         packets: u64,
@@ -184,6 +185,76 @@ pub enum NoticeKind {
         /// Where its record begins.
         offset: u64,
     },
+    /// pcapng: a section in neither byte order.
+    #[error(
+        "damaged at byte {offset}: a section has the byte-order magic {magic:#010x}; everything before it was read"
+    )]
+    ByteOrder {
+        /// Where the section begins.
+        offset: u64,
+        /// First byte highest.
+        magic: u32,
+    },
+    /// pcapng: a block's two lengths are not the same.
+    #[error(
+        "damaged at byte {offset}: after packet {packets} comes a block with the lengths {first} and {second}; it and its like are skipped and counted"
+    )]
+    LengthsDiffer {
+        /// Where the block begins.
+        offset: u64,
+        /// Packets delivered before.
+        packets: u64,
+        /// Length at its beginning, bytes.
+        first: u32,
+        /// Length at its end.
+        second: u32,
+    },
+    /// pcapng: a block that is too small for what it says it holds.
+    #[error(
+        "damaged at byte {offset}: after packet {packets} comes a block of {len} bytes that must have {needed}; it and its like are skipped and counted"
+    )]
+    BlockTooSmall {
+        /// Where the block begins.
+        offset: u64,
+        /// Packets delivered before.
+        packets: u64,
+        /// Its length, bytes.
+        len: u64,
+        /// What it would need.
+        needed: u64,
+    },
+    /// pcapng: a packet of an interface that is not described, or not soundly.
+    #[error(
+        "damaged at byte {offset}: after packet {packets} comes one of interface {interface}, but {known} are described; it and its like are skipped and counted"
+    )]
+    NoSuchInterface {
+        /// Where the block begins.
+        offset: u64,
+        /// Packets delivered before.
+        packets: u64,
+        /// The interface's number, from 0.
+        interface: u32,
+        /// How many there are.
+        known: usize,
+    },
+    /// pcapng: more interfaces than are remembered.
+    #[error(
+        "at byte {offset}: more than {max} interfaces in one section; packets of the others are skipped and counted"
+    )]
+    TooManyInterfaces {
+        /// Where the first one too many is described.
+        offset: u64,
+        /// How many are remembered.
+        max: usize,
+    },
+    /// pcapng: options of an interface that do not add up.
+    #[error(
+        "the interface described at byte {offset} has malformed options; those that could be read count"
+    )]
+    BadOptions {
+        /// Where the block begins.
+        offset: u64,
+    },
 }
 
 impl NoticeKind {
@@ -206,8 +277,8 @@ impl NoticeKind {
 pub(crate) struct Log {
     notices: Vec<Notice>,
     path: PathBuf,
-    /// Where in `notices` those on this file begin, if none was taken since.
-    said: Vec<std::mem::Discriminant<NoticeKind>>,
+    /// What was said of this file already.
+    said: Vec<Discriminant<NoticeKind>>,
     /// Packets delivered from this file.
     pub(crate) packets: u64,
     /// Packets and blocks skipped because they were damaged, all files together.
@@ -237,11 +308,11 @@ impl Log {
     }
 
     pub(crate) fn take(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        mem::take(&mut self.notices)
     }
 
     fn say(&mut self, severity: Severity, kind: NoticeKind) {
-        let which = std::mem::discriminant(&kind);
+        let which = mem::discriminant(&kind);
         if self.said.contains(&which) {
             return;
         }

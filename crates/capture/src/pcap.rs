@@ -65,7 +65,7 @@ impl Pcap {
             0 => u32::MAX,
             given => given,
         };
-        let limit = snaplen.min(MAX_CAPTURED_LEN).max(USUAL_CAPTURED_LEN);
+        let limit = snaplen.clamp(USUAL_CAPTURED_LEN, MAX_CAPTURED_LEN);
         Some(Self {
             big_endian: layout.big_endian,
             unit_ns: layout.unit_ns,
