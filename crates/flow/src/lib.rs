@@ -12,9 +12,11 @@ mod index;
 mod key;
 mod record;
 mod table;
+mod text;
 mod timeouts;
 
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord};
 pub use table::{FlowEntry, FlowTable, Observer};
+pub use text::{CommunityId, Csv, Format, JsonLines, RecordWriter, UnknownFormat};
 pub use timeouts::Timeouts;
