@@ -1,0 +1,210 @@
+//! Million items a second through every kind of ring, from one thread to another.
+//!
+//! ```text
+//! cargo bench -p ringtap-ring              7 interleaved trials, medians
+//! cargo bench -p ringtap-ring -- 21        21 trials
+//! cargo test -p ringtap-ring --benches     one small trial: does it run, is the order right
+//! ```
+//!
+//! The producer is pinned to CPU 0 and the consumer to CPU 1 where that is allowed. `single` is push
+//! and pop; `burst` is push_burst of 256 ready items, and peek and release; `fill` makes the 256 items
+//! in their slots. Every item is read and checked for its place in the order. Trials go round all
+//! variants, so that a machine that slows down for a while slows them all.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use ringtap_ring::{Consumer, Kind, Producer, ring};
+use std::{array, hint::spin_loop, sync::Barrier, thread, time::Duration};
+
+const BURST: usize = 256;
+
+#[derive(Clone, Copy)]
+enum Mode {
+    Single,
+    Burst,
+    Fill,
+}
+
+/// What runs: its name, the ring, its batch, how it is used, items a trial relative to others.
+const VARIANTS: [(&str, Kind, usize, Mode, u64); 10] = [
+    ("lock single", Kind::Lock, 1, Mode::Single, 1),
+    ("lock burst", Kind::Lock, 1, Mode::Burst, 4),
+    ("lamport single", Kind::Lamport, 1, Mode::Single, 2),
+    ("lamport burst", Kind::Lamport, 1, Mode::Burst, 2),
+    ("fastforward single", Kind::FastForward, 1, Mode::Single, 2),
+    ("mcring(1) single", Kind::McRing, 1, Mode::Single, 2),
+    ("mcring(50) single", Kind::McRing, 50, Mode::Single, 4),
+    ("mcring(1) burst", Kind::McRing, 1, Mode::Burst, 8),
+    ("mcring(50) burst", Kind::McRing, 50, Mode::Burst, 8),
+    ("mcring(50) fill", Kind::McRing, 50, Mode::Fill, 8),
+];
+
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Bytes8([u64; 1]);
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Bytes64([u64; 8]);
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Bytes128([u64; 16]);
+
+/// An item: every word of it is the number.
+trait Item: Copy + Send {
+    fn new(number: u64) -> Self;
+    /// Reads all words: 0 if each is `number`.
+    fn differs(&self, number: u64) -> u64;
+}
+
+macro_rules! items {
+    ($($item:ident),*) => {$(
+        impl Item for $item {
+            #[inline(always)]
+            fn new(number: u64) -> Self {
+                Self([number; size_of::<Self>() / 8])
+            }
+            #[inline(always)]
+            fn differs(&self, number: u64) -> u64 {
+                self.0.iter().fold(0, |all, word| all | (word ^ number))
+            }
+        }
+    )*};
+}
+items!(Bytes8, Bytes64, Bytes128);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let measure = arguments.any(|argument| argument == "--bench");
+    let trials = std::env::args().find_map(|argument| argument.parse().ok());
+    let (trials, items) = if measure { (trials.unwrap_or(7), 1_000_000) } else { (1, 5_000) };
+    println!("million items a second, medians of {trials} interleaved trials");
+    print!("{:20}", "bytes x capacity");
+    for capacity in [2_048, 65_536] {
+        for bytes in [8, 64, 128] {
+            print!("{:>12}", format!("{bytes}x{capacity}"));
+        }
+    }
+    println!();
+    let columns: [Vec<f64>; 6] = array::from_fn(|column| {
+        let capacity = [2_048, 65_536][column / 3];
+        match column % 3 {
+            0 => medians::<Bytes8>(capacity, trials, items),
+            1 => medians::<Bytes64>(capacity, trials, items),
+            _ => medians::<Bytes128>(capacity, trials, items),
+        }
+    });
+    for (row, (name, ..)) in VARIANTS.iter().enumerate() {
+        print!("{name:20}");
+        columns.iter().for_each(|column| print!("{:12.1}", column[row]));
+        println!();
+    }
+}
+
+/// One median for each variant.
+fn medians<T: Item>(capacity: usize, trials: usize, items: u64) -> Vec<f64> {
+    let mut rates = vec![Vec::new(); VARIANTS.len()];
+    for _ in 0..trials {
+        for (rates, &(_, kind, batch, mode, weight)) in rates.iter_mut().zip(&VARIANTS) {
+            let items = items * weight;
+            let (producer, consumer) = ring::<T>(kind, capacity, batch).expect("it fits");
+            let time = trial(producer, consumer, mode, items);
+            rates.push(items as f64 / time.as_secs_f64() / 1e6);
+        }
+    }
+    rates
+        .into_iter()
+        .map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[rates.len() / 2]
+        })
+        .collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn trial<T: Item>(producer: Producer<T>, consumer: Consumer<T>, mode: Mode, n: u64) -> Duration {
+    let start = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(0);
+            start.wait();
+            produce(producer, mode, n);
+        });
+        let consumer = scope.spawn(|| {
+            pin(1);
+            // The slots' pages are touched by the first lap, as in any young ring.
+            start.wait();
+            let began = std::time::Instant::now();
+            consume(consumer, mode, n);
+            began.elapsed()
+        });
+        consumer.join().expect("no order is broken")
+    })
+}
+
+fn produce<T: Item>(mut producer: Producer<T>, mode: Mode, n: u64) {
+    let mut values = [T::new(0); BURST];
+    let mut next = 0;
+    let mut idle = 0;
+    while next < n {
+        let wanted = (n - next).min(BURST as u64) as usize;
+        let pushed = match mode {
+            Mode::Single => usize::from(producer.push(T::new(next)).is_ok()),
+            Mode::Fill => producer.fill(wanted, |i| T::new(next + i as u64)),
+            Mode::Burst => {
+                for (value, number) in values[..wanted].iter_mut().zip(next..) {
+                    *value = T::new(number);
+                }
+                producer.push_burst(&values[..wanted])
+            }
+        };
+        next += pushed as u64;
+        wait_if(pushed == 0, &mut idle);
+    }
+}
+
+fn consume<T: Item>(mut consumer: Consumer<T>, mode: Mode, n: u64) {
+    let mut next = 0;
+    let mut idle = 0;
+    let mut wrong = 0;
+    while next < n {
+        let taken = match mode {
+            Mode::Single => match consumer.pop() {
+                Some(item) => {
+                    wrong |= item.differs(next);
+                    1
+                }
+                None => 0,
+            },
+            Mode::Burst | Mode::Fill => {
+                let items = consumer.peek(BURST);
+                for (item, number) in items.iter().zip(next..) {
+                    wrong |= item.differs(number);
+                }
+                let taken = items.len();
+                consumer.release(taken);
+                taken
+            }
+        };
+        next += taken as u64;
+        wait_if(taken == 0, &mut idle);
+    }
+    assert_eq!(wrong, 0, "items out of order");
+}
+
+/// Spins while there is nothing to do, and now and then lets others run.
+#[inline(always)]
+fn wait_if(nothing: bool, idle: &mut u32) {
+    if !nothing {
+        *idle = 0;
+    } else {
+        *idle += 1;
+        if idle.is_multiple_of(1024) { thread::yield_now() } else { spin_loop() }
+    }
+}
+
+/// Binds the calling thread to a CPU; where that is not allowed it runs where it likes.
+fn pin(cpu: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}

@@ -1,0 +1,215 @@
+//! The two ends of a ring, the same for every kind, and its orderly end.
+//!
+//! ```text
+//! Producer ── flavour's own shared memory ──▶ Consumer
+//!     └─ closed ──▶    ◀── abandoned ─┘          on cache lines of their own, written once
+//! ```
+//!
+//! Invariant: `closed` is set after everything was published, so a consumer that saw it set sees
+//! every item that ever comes.
+
+use crate::{
+    flavors::{AnyConsumer, AnyProducer, Kind, RawConsumer, RawProducer, any_ring},
+    slots::InvalidCapacity,
+    sync::{Arc, AtomicBool, CacheLine, Edge, Ordering::Relaxed, observe, publish},
+};
+
+/// Makes a ring of `capacity` items and returns its two ends.
+///
+/// `batch` matters to [`Kind::McRing`] only: an index is published when so many items have come
+/// together. It is clamped to 1 ..= half of the capacity, rounded up. With that, at least one slot
+/// is always visibly full to the consumer or visibly free to the producer, whatever both hold back.
+///
+/// # Errors
+/// [`InvalidCapacity`] if the capacity is 0 or the slots do not fit in memory.
+///
+/// ```
+/// let (mut producer, mut consumer) = ringtap_ring::ring(ringtap_ring::Kind::McRing, 1000, 50)?;
+/// assert_eq!(producer.push_burst(&[1, 2, 3]), 3);
+/// producer.flush();
+/// let items = consumer.peek(256);
+/// assert_eq!(items, [1, 2, 3]);
+/// let n = items.len();
+/// consumer.release(n);
+/// producer.close();
+/// assert!(consumer.is_closed() && consumer.pop().is_none());
+/// # Ok::<(), ringtap_ring::InvalidCapacity>(())
+/// ```
+pub fn ring<T: Send>(
+    kind: Kind,
+    capacity: usize,
+    batch: usize,
+) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+    let (producer, consumer) = any_ring(kind, capacity, batch.min(capacity.div_ceil(2)).max(1))?;
+    let ends = Arc::new(Ends::default());
+    Ok((
+        Producer { raw: producer, ends: Arc::clone(&ends), capacity, closed: false },
+        Consumer { raw: consumer, ends, capacity, peeked: 0 },
+    ))
+}
+
+/// What each end tells the other when it goes.
+#[derive(Default)]
+struct Ends {
+    /// Written by the producer, once.
+    closed: CacheLine<AtomicBool>,
+    /// Written by the consumer, once.
+    abandoned: CacheLine<AtomicBool>,
+}
+
+/// The end where items go in.
+///
+/// Items may stay invisible to the consumer until a batch is complete. They are published at the
+/// latest by [`flush`](Self::flush), by [`close`](Self::close) and `Drop`, and by any call that
+/// finds the ring full.
+pub struct Producer<T: Send> {
+    raw: AnyProducer<T>,
+    ends: Arc<Ends>,
+    capacity: usize,
+    closed: bool,
+}
+
+impl<T: Send> Producer<T> {
+    /// Appends an item; a full or closed ring gives it back.
+    ///
+    /// # Errors
+    /// The value itself, if the ring is full (then everything pending is published) or closed.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.closed { Err(value) } else { self.raw.push(value) }
+    }
+
+    /// Appends copies of as many values as fit, from the first on, and returns how many.
+    #[inline]
+    pub fn push_burst(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        if self.closed { 0 } else { self.raw.push_burst(values) }
+    }
+
+    /// Appends up to `max` items made in place, `make(0)`, `make(1)`, …, and returns how many.
+    /// `make` is called for free slots only. If it panics, the items before are in the ring.
+    #[inline]
+    pub fn fill(&mut self, max: usize, make: impl FnMut(usize) -> T) -> usize {
+        if self.closed { 0 } else { self.raw.fill(max, make) }
+    }
+
+    /// So many slots are free now, at least: the next so many pushes succeed. Looks at what the
+    /// consumer gave back; 0 on a closed ring.
+    #[inline]
+    pub fn free(&mut self) -> usize {
+        if self.closed { 0 } else { self.raw.free(self.capacity) }
+    }
+
+    /// Publishes everything pushed so far.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.raw.flush();
+    }
+
+    /// Publishes everything and says that nothing follows. Later pushes are refused.
+    pub fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.raw.flush();
+            // Pairs with the observation in `Consumer::is_closed`.
+            publish(Edge::Close, &self.ends.closed.0, true);
+        }
+    }
+
+    /// True once the consumer is gone: nobody will take what is pushed.
+    #[inline]
+    pub fn is_abandoned(&self) -> bool {
+        // Relaxed: nothing is handed over by it.
+        self.ends.abandoned.0.load(Relaxed)
+    }
+
+    /// How many items the ring holds at most.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+impl<T: Send> Drop for Producer<T> {
+    /// Closes the ring.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The end where items come out.
+///
+/// Emptied slots may stay invisible to the producer until a batch is complete. They are given back
+/// at the latest by [`flush`](Self::flush), by `Drop`, and by any call that finds the ring empty.
+pub struct Consumer<T: Send> {
+    raw: AnyConsumer<T>,
+    ends: Arc<Ends>,
+    capacity: usize,
+    /// Items at the front that the last peek showed and that are still there.
+    peeked: usize,
+}
+
+impl<T: Send> Consumer<T> {
+    /// Takes the item at the front, if one is published.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        self.peeked = self.peeked.saturating_sub(1);
+        self.raw.pop()
+    }
+
+    /// Published items at the front, in place: at most `max`, at least one if there is any and
+    /// `max` > 0. It may be fewer than are published: items before the wrap-around come first, and
+    /// [`Kind::FastForward`] shows one at a time. Ask again after [`release`](Self::release).
+    #[inline]
+    pub fn peek(&mut self, max: usize) -> &[T] {
+        let items = self.raw.peek(max);
+        self.peeked = items.len();
+        items
+    }
+
+    /// Drops the first `n` peeked items and gives their slots back. If an item panics when it is
+    /// dropped, none is dropped twice.
+    ///
+    /// # Panics
+    /// If `n` is more than the last peek showed, less what was taken since.
+    #[inline]
+    pub fn release(&mut self, n: usize) {
+        assert!(n <= self.peeked, "release of {n} items, but {} were peeked", self.peeked);
+        self.peeked -= n;
+        self.raw.release(n);
+    }
+
+    /// Gives back all slots emptied so far.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.raw.flush();
+    }
+
+    /// True once the producer has closed the ring or is gone. Items may still be in it. The order of
+    /// checks matters: if a call of this *before* a [`pop`](Self::pop) or [`peek`](Self::peek) was
+    /// true and that found nothing, the ring is drained for ever. The other way round, items may
+    /// have come between the two.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        // Pairs with the publication in `Producer::close`.
+        observe(Edge::Close, &self.ends.closed.0)
+    }
+
+    /// How many items the ring holds at most.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+impl<T: Send> Drop for Consumer<T> {
+    /// Gives everything back and tells the producer. Items left in the ring are dropped when both
+    /// ends are gone.
+    fn drop(&mut self) {
+        self.raw.flush();
+        // Relaxed: nothing is handed over by it.
+        self.ends.abandoned.0.store(true, Relaxed);
+    }
+}

@@ -1,0 +1,296 @@
+//! MCRingBuffer: cached copies of the indices and batched publication (figures 5 and 7).
+//!
+//! ```text
+//!  shared   │ read  │                written by the consumer, once a batch
+//!           │ write │                written by the producer, once a batch
+//!  consumer │ localWrite, nextRead, rBatch │
+//!  producer │ localRead, nextWrite, wBatch │      each group on cache lines of its own
+//!  constant │ max, batchSize, element      │
+//! ```
+//!
+//! *Cache-line protection*: a thread looks at the other's index only when its own copy of it says
+//! that the ring might be full (or empty). *Batch updates*: a thread publishes its index only when
+//! `batchSize` slots have come together, or when told to ([`RawProducer::flush`]), or when it finds
+//! the ring full (or empty), so that neither side ever waits for what the other holds back.
+//!
+//! What the paper has and this has not: sequential consistency (release and acquire do), the
+//! unused slot (indices run to twice the capacity), `read` and `write` on the same line. The
+//! constants are copied into both handles.
+//!
+//! Invariant (theorem 1): localRead ≤ read ≤ nextRead ≤ localWrite ≤ write ≤ nextWrite ≤
+//! localRead + max, in the order in which indices pass. Hence slots from nextRead up to localWrite
+//! are the consumer's and hold items, and those from nextWrite up to localRead + max are the
+//! producer's and vacant.
+
+use super::{Flavor, RawConsumer, RawProducer};
+use crate::{
+    slots::{Indexed, InvalidCapacity, Layout, Wheel},
+    sync::{Arc, AtomicUsize, CacheLine, Edge, observe, publish},
+};
+
+pub(crate) struct McRing;
+
+/// The shared control variables, each on cache lines of its own.
+#[derive(Default)]
+pub(crate) struct Apart {
+    read: CacheLine<AtomicUsize>,
+    write: CacheLine<AtomicUsize>,
+}
+
+impl Layout for Apart {
+    #[inline(always)]
+    fn read(&self) -> &AtomicUsize {
+        &self.read.0
+    }
+
+    #[inline(always)]
+    fn write(&self) -> &AtomicUsize {
+        &self.write.0
+    }
+}
+
+/// The producer's local variables; aligned so that nothing else shares their lines.
+#[repr(align(128))]
+pub(crate) struct Producer<T> {
+    shared: Arc<Indexed<T, Apart>>,
+    /// The last `read` seen.
+    local_read: usize,
+    /// Next slot to be inserted to; ahead of the published `write` by `w_batch`.
+    next_write: usize,
+    /// Items not yet published, less than `batch` between calls.
+    w_batch: usize,
+    /// Publish when so many items are pending.
+    batch: usize,
+}
+
+/// The consumer's local variables; aligned so that nothing else shares their lines.
+#[repr(align(128))]
+pub(crate) struct Consumer<T> {
+    shared: Arc<Indexed<T, Apart>>,
+    /// The last `write` seen.
+    local_write: usize,
+    /// Next slot to be extracted from; ahead of the published `read` by `r_batch`.
+    next_read: usize,
+    /// Slots not yet given back, less than `batch` between calls.
+    r_batch: usize,
+    /// Give back when so many slots are pending.
+    batch: usize,
+}
+
+impl<T: Send> Flavor<T> for McRing {
+    type Producer = Producer<T>;
+    type Consumer = Consumer<T>;
+
+    fn ring(capacity: usize, batch: usize) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+        let shared = Indexed::new(capacity)?;
+        let producer = Producer {
+            shared: Arc::clone(&shared),
+            local_read: 0,
+            next_write: 0,
+            w_batch: 0,
+            batch,
+        };
+        Ok((producer, Consumer { shared, local_write: 0, next_read: 0, r_batch: 0, batch }))
+    }
+}
+
+impl<T> Producer<T> {
+    /// Slots known to be vacant; looks at `read` if they are fewer than `wanted`.
+    #[inline(always)]
+    fn vacant(&mut self, wanted: usize) -> usize {
+        let wheel = self.shared.slots.wheel();
+        let known = wheel.capacity - wheel.distance(self.local_read, self.next_write);
+        if known >= wanted {
+            return known;
+        }
+        // Pairs with the publication in `Consumer::publish_read`.
+        self.local_read = observe(Edge::Slots, self.shared.index.read());
+        wheel.capacity - wheel.distance(self.local_read, self.next_write)
+    }
+
+    /// Counts `n` slots as filled, without publishing them.
+    #[inline(always)]
+    fn advance(&mut self, wheel: Wheel, n: usize) {
+        self.next_write = wheel.forward(self.next_write, n);
+        self.w_batch += n;
+    }
+
+    /// Publishes if a batch is complete.
+    #[inline(always)]
+    fn publish_batch(&mut self) {
+        if self.w_batch >= self.batch {
+            self.publish_write();
+        }
+    }
+
+    #[inline(always)]
+    fn publish_write(&mut self) {
+        // Pairs with the observation in `Consumer::available`.
+        publish(Edge::Items, self.shared.index.write(), self.next_write);
+        self.w_batch = 0;
+    }
+}
+
+impl<T: Send> RawProducer<T> for Producer<T> {
+    #[inline]
+    fn push(&mut self, value: T) -> Result<(), T> {
+        if self.vacant(1) == 0 {
+            self.flush();
+            return Err(value);
+        }
+        let wheel = self.shared.slots.wheel();
+        // SAFETY: the slot at nextWrite is vacant, as `vacant` found.
+        unsafe { self.shared.slots.write(wheel.slot(self.next_write), value) };
+        self.advance(wheel, 1);
+        self.publish_batch();
+        Ok(())
+    }
+
+    #[inline]
+    fn push_burst(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let n = self.vacant(values.len()).min(values.len());
+        let slots = &self.shared.slots;
+        let wheel = slots.wheel();
+        let straight = wheel.straight(self.next_write, n);
+        // SAFETY: the n slots from nextWrite on are vacant, `straight` of them before the
+        // wrap-around and the others from slot 0 on.
+        unsafe {
+            slots.copy_in(wheel.slot(self.next_write), &values[..straight]);
+            slots.copy_in(0, &values[straight..n]);
+        }
+        self.advance(wheel, n);
+        if n < values.len() {
+            self.flush()
+        } else {
+            self.publish_batch()
+        }
+        n
+    }
+
+    fn free(&mut self, wanted: usize) -> usize {
+        let free = self.vacant(wanted);
+        if free == 0 {
+            self.flush();
+        }
+        free
+    }
+
+    #[inline]
+    fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
+        let n = self.vacant(max).min(max);
+        let wheel = self.shared.slots.wheel();
+        for i in 0..n {
+            let value = make(i);
+            // SAFETY: the slot at nextWrite is vacant: `vacant` found n, and i were filled.
+            unsafe { self.shared.slots.write(wheel.slot(self.next_write), value) };
+            // Counted one by one: if `make` panics, those before are in the ring.
+            self.advance(wheel, 1);
+        }
+        if n < max {
+            self.flush()
+        } else {
+            self.publish_batch()
+        }
+        n
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if self.w_batch > 0 {
+            self.publish_write();
+        }
+    }
+}
+
+impl<T> Consumer<T> {
+    /// Items known to be there; looks at `write` if there are none, and if there are still none,
+    /// gives all slots back.
+    #[inline(always)]
+    fn available(&mut self) -> usize {
+        if self.next_read == self.local_write {
+            // Pairs with the publication in `Producer::publish_write`.
+            self.local_write = observe(Edge::Items, self.shared.index.write());
+            if self.next_read == self.local_write {
+                self.give_back();
+                return 0;
+            }
+        }
+        self.known()
+    }
+
+    /// Items from nextRead up to localWrite.
+    #[inline(always)]
+    fn known(&self) -> usize {
+        self.shared.slots.wheel().distance(self.next_read, self.local_write)
+    }
+
+    /// Publishes if a batch is complete.
+    #[inline(always)]
+    fn publish_batch(&mut self) {
+        if self.r_batch >= self.batch {
+            self.publish_read();
+        }
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self) {
+        if self.r_batch > 0 {
+            self.publish_read();
+        }
+    }
+
+    #[inline(always)]
+    fn publish_read(&mut self) {
+        // Pairs with the observation in `Producer::vacant`.
+        publish(Edge::Slots, self.shared.index.read(), self.next_read);
+        self.r_batch = 0;
+    }
+}
+
+impl<T: Send> RawConsumer<T> for Consumer<T> {
+    #[inline]
+    fn pop(&mut self) -> Option<T> {
+        if self.available() == 0 {
+            return None;
+        }
+        let wheel = self.shared.slots.wheel();
+        // SAFETY: the slot at nextRead holds an item, as `available` found.
+        let value = unsafe { self.shared.slots.take(wheel.slot(self.next_read)) };
+        self.next_read = wheel.forward(self.next_read, 1);
+        self.r_batch += 1;
+        self.publish_batch();
+        Some(value)
+    }
+
+    #[inline]
+    fn peek(&mut self, max: usize) -> &[T] {
+        let n = self.available().min(max);
+        let slots = &self.shared.slots;
+        let wheel = slots.wheel();
+        // SAFETY: these slots hold items, as `available` found, and are the consumer's, which is
+        // borrowed as long as the slice.
+        unsafe { slots.items(wheel.slot(self.next_read), wheel.straight(self.next_read, n)) }
+    }
+
+    #[inline]
+    fn release(&mut self, n: usize) {
+        let known = self.known();
+        assert!(n <= known, "release of {n} items, but {known} are known");
+        let first = self.next_read;
+        // Counted before they are dropped: an item that panics is out of the ring already. The
+        // slots are published later, when nobody can touch them any more.
+        self.next_read = self.shared.slots.wheel().forward(first, n);
+        self.r_batch += n;
+        // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
+        unsafe { self.shared.slots.drop_between(first, self.next_read) };
+        self.publish_batch();
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.give_back();
+    }
+}

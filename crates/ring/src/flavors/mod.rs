@@ -1,0 +1,207 @@
+//! The flavours: one file each, its figure of the paper at the head.
+//!
+//! A flavour is a type that implements [`Flavor`] and a line in the list below. The model, loom,
+//! drop and threaded tests and the bench run over [`Kind::ALL`], so it is tested at once.
+
+use crate::slots::InvalidCapacity;
+use std::{error::Error, fmt, str::FromStr};
+
+mod fastforward;
+mod lamport;
+mod lock;
+mod mcring;
+
+/// Makes the two ends of one kind of ring.
+pub(crate) trait Flavor<T: Send> {
+    type Producer: RawProducer<T>;
+    type Consumer: RawConsumer<T>;
+
+    /// `capacity` in items; `batch` is at least 1 and at most half of the capacity, rounded up.
+    fn ring(
+        capacity: usize,
+        batch: usize,
+    ) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
+}
+
+/// The end where items go in. See [`crate::Producer`], which adds the orderly end: it calls
+/// `flush` before it is dropped, and nothing after it is closed.
+pub(crate) trait RawProducer<T> {
+    fn push(&mut self, value: T) -> Result<(), T>;
+
+    fn push_burst(&mut self, values: &[T]) -> usize
+    where
+        T: Copy;
+
+    /// Slots that are free now, at least. Looks again at what the consumer gave back if fewer than
+    /// `wanted` are known to be free; if none is, publishes all items.
+    fn free(&mut self, wanted: usize) -> usize;
+
+    fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
+        let n = self.free(max).min(max);
+        for i in 0..n {
+            // Only the consumer could change what `free` found, and it can only add to it.
+            assert!(self.push(make(i)).is_ok(), "a free slot was refused");
+        }
+        n
+    }
+
+    fn flush(&mut self);
+}
+
+/// The end where items come out. See [`crate::Consumer`], which calls `flush` before it is dropped.
+pub(crate) trait RawConsumer<T> {
+    fn pop(&mut self) -> Option<T>;
+
+    /// Published items at the front, in one piece; at least one, if there is any and `max` > 0.
+    fn peek(&mut self, max: usize) -> &[T];
+
+    /// Drops items and gives their slots back. Panics if there are fewer than `n`.
+    fn release(&mut self, n: usize);
+
+    fn flush(&mut self);
+}
+
+/// A name that is none of [`Kind::ALL`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKind {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no ring is called \"{}\"; there are", self.name)?;
+        for (i, kind) in Kind::ALL.into_iter().enumerate() {
+            write!(f, "{} {kind}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for UnknownKind {}
+
+macro_rules! flavors {
+    ($($(#[$meta:meta])* $variant:ident = $name:literal: $flavor:ty,)*) => {
+        /// Which ring: the four of the paper.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[$meta])* $variant,)*
+        }
+
+        impl Kind {
+            /// All kinds, slowest first.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name by which [`FromStr`] knows it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl FromStr for Kind {
+            type Err = UnknownKind;
+
+            fn from_str(name: &str) -> Result<Self, UnknownKind> {
+                match name {
+                    $($name => Ok(Self::$variant),)*
+                    _ => Err(UnknownKind { name: name.to_owned() }),
+                }
+            }
+        }
+
+        pub(crate) enum AnyProducer<T: Send> {
+            $($variant(<$flavor as Flavor<T>>::Producer),)*
+        }
+
+        pub(crate) enum AnyConsumer<T: Send> {
+            $($variant(<$flavor as Flavor<T>>::Consumer),)*
+        }
+
+        /// Makes a ring of the kind.
+        pub(crate) fn any_ring<T: Send>(
+            kind: Kind,
+            capacity: usize,
+            batch: usize,
+        ) -> Result<(AnyProducer<T>, AnyConsumer<T>), InvalidCapacity> {
+            Ok(match kind {
+                $(Kind::$variant => {
+                    let (producer, consumer) = <$flavor>::ring(capacity, batch)?;
+                    (AnyProducer::$variant(producer), AnyConsumer::$variant(consumer))
+                })*
+            })
+        }
+
+        impl<T: Send> RawProducer<T> for AnyProducer<T> {
+            #[inline]
+            fn push(&mut self, value: T) -> Result<(), T> {
+                match self { $(Self::$variant(p) => p.push(value),)* }
+            }
+
+            #[inline]
+            fn push_burst(&mut self, values: &[T]) -> usize
+            where
+                T: Copy,
+            {
+                match self { $(Self::$variant(p) => p.push_burst(values),)* }
+            }
+
+            #[inline]
+            fn free(&mut self, wanted: usize) -> usize {
+                match self { $(Self::$variant(p) => p.free(wanted),)* }
+            }
+
+            #[inline]
+            fn fill(&mut self, max: usize, make: impl FnMut(usize) -> T) -> usize {
+                match self { $(Self::$variant(p) => p.fill(max, make),)* }
+            }
+
+            #[inline]
+            fn flush(&mut self) {
+                match self { $(Self::$variant(p) => p.flush(),)* }
+            }
+        }
+
+        impl<T: Send> RawConsumer<T> for AnyConsumer<T> {
+            #[inline]
+            fn pop(&mut self) -> Option<T> {
+                match self { $(Self::$variant(c) => c.pop(),)* }
+            }
+
+            #[inline]
+            fn peek(&mut self, max: usize) -> &[T] {
+                match self { $(Self::$variant(c) => c.peek(max),)* }
+            }
+
+            #[inline]
+            fn release(&mut self, n: usize) {
+                match self { $(Self::$variant(c) => c.release(n),)* }
+            }
+
+            #[inline]
+            fn flush(&mut self) {
+                match self { $(Self::$variant(c) => c.flush(),)* }
+            }
+        }
+    };
+}
+
+flavors! {
+    /// LockRingBuffer (figure 2): a spin lock around every call.
+    Lock = "lock": lock::Lock,
+    /// BasicRingBuffer (figure 3), Lamport's: two shared indices, published after every item.
+    Lamport = "lamport": lamport::Lamport,
+    /// FastForward (figure 4): a full/empty flag in each slot, no shared index.
+    FastForward = "fastforward": fastforward::FastForward,
+    /// MCRingBuffer (figure 5): cached copies of the indices, on cache lines of their own, and
+    /// published in batches. The fastest.
+    #[default]
+    McRing = "mcring": mcring::McRing,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

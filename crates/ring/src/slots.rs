@@ -1,0 +1,308 @@
+//! The memory of a ring: slots that are vacant or hold an item, and the indices that name them.
+//!
+//! ```text
+//! index  0 1 2 3 4 5 | 6 7 8 9 10 11      capacity 6: indices run through 0..2 × capacity, so
+//! slot   0 1 2 3 4 5 | 0 1 2 3  4  5      that full (distance 6) and empty (distance 0) differ
+//! ```
+//!
+//! Wrap-around is a comparison, not a mask: every capacity is exact, no slot is wasted, and an
+//! index never overflows. The comparison costs less than a cycle beside the slot's own cache line.
+//!
+//! Slots know nothing of who may touch them: the flavours do. Under loom each slot has a tracker
+//! beside it, and every access is an access of the tracker, so loom sees data races on items.
+
+use crate::sync::{Arc, AtomicUsize, Edge, observe};
+use std::{cell::UnsafeCell, error::Error, fmt, mem::MaybeUninit, ptr, slice};
+
+/// A ring cannot have this capacity: it is zero, or its slots do not fit in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidCapacity {
+    /// The capacity asked for, in items.
+    pub capacity: usize,
+}
+
+impl fmt::Display for InvalidCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.capacity {
+            0 => write!(f, "a ring needs a capacity of at least 1 item"),
+            n => write!(f, "a ring of {n} items does not fit in memory"),
+        }
+    }
+}
+
+impl Error for InvalidCapacity {}
+
+/// Allocates `capacity` things, or says that they do not fit.
+pub(crate) fn allocate<S>(
+    capacity: usize,
+    make: impl FnMut() -> S,
+) -> Result<Box<[S]>, InvalidCapacity> {
+    let error = InvalidCapacity { capacity };
+    // Half of the address space: indices run to twice the capacity, also for items of no size.
+    if capacity == 0 || capacity > isize::MAX as usize / 2 {
+        return Err(error);
+    }
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(capacity).map_err(|_| error)?;
+    slots.resize_with(capacity, make);
+    Ok(slots.into_boxed_slice())
+}
+
+/// Arithmetic of indices in `0..2 × capacity`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wheel {
+    /// At least 1, at most `isize::MAX / 2`.
+    pub(crate) capacity: usize,
+}
+
+impl Wheel {
+    /// The slot that an index names.
+    #[inline(always)]
+    pub(crate) const fn slot(self, index: usize) -> usize {
+        if index >= self.capacity { index - self.capacity } else { index }
+    }
+
+    /// The index `n` after `index`; `n` is at most the capacity. The paper's NEXT for `n` = 1.
+    #[inline(always)]
+    pub(crate) const fn forward(self, index: usize, n: usize) -> usize {
+        let sum = index + n;
+        if sum >= 2 * self.capacity { sum - 2 * self.capacity } else { sum }
+    }
+
+    /// How many slots from `from` on lie before `to`: 0 to capacity.
+    #[inline(always)]
+    pub(crate) const fn distance(self, from: usize, to: usize) -> usize {
+        if to >= from { to - from } else { to + 2 * self.capacity - from }
+    }
+
+    /// How many of the `n` slots from `index` on lie in one piece before the wrap-around.
+    #[inline(always)]
+    pub(crate) fn straight(self, index: usize, n: usize) -> usize {
+        n.min(self.capacity - self.slot(index))
+    }
+}
+
+/// Slots in one piece of memory. Holding an item or not is the flavour's knowledge: dropping
+/// `Slots` drops no item.
+pub(crate) struct Slots<T> {
+    cells: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    #[cfg(loom)]
+    trackers: Box<[loom::cell::UnsafeCell<()>]>,
+}
+
+// SAFETY: all access goes through the unsafe methods, whose callers promise that no two threads
+// touch a slot at once; items then move from thread to thread, for which `T: Send` is enough.
+unsafe impl<T: Send> Sync for Slots<T> {}
+
+impl<T> Slots<T> {
+    pub(crate) fn new(capacity: usize) -> Result<Self, InvalidCapacity> {
+        Ok(Self {
+            cells: allocate(capacity, || UnsafeCell::new(MaybeUninit::uninit()))?,
+            #[cfg(loom)]
+            trackers: allocate(capacity, || loom::cell::UnsafeCell::new(()))?,
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn wheel(&self) -> Wheel {
+        Wheel { capacity: self.cells.len() }
+    }
+
+    /// Fills a slot.
+    ///
+    /// # Safety
+    /// `slot` < capacity; the slot is vacant and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, slot: usize, value: T) {
+        self.track_write(slot, 1);
+        // SAFETY: in bounds and nobody else's, as promised.
+        unsafe { self.at(slot).write(value) }
+    }
+
+    /// Fills slots with copies.
+    ///
+    /// # Safety
+    /// `first + values.len()` ≤ capacity; the slots are vacant and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_in(&self, first: usize, values: &[T])
+    where
+        T: Copy,
+    {
+        self.track_write(first, values.len());
+        // SAFETY: in bounds and nobody else's, as promised; so `values` cannot overlap them.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), self.at(first), values.len()) }
+    }
+
+    /// Empties a slot.
+    ///
+    /// # Safety
+    /// `slot` < capacity; the slot holds an item and is the caller's. It is vacant afterwards.
+    #[inline(always)]
+    pub(crate) unsafe fn take(&self, slot: usize) -> T {
+        self.track_write(slot, 1);
+        // SAFETY: in bounds, holds an item and nobody else's, as promised.
+        unsafe { self.at(slot).read() }
+    }
+
+    /// The items in some slots.
+    ///
+    /// # Safety
+    /// `first + n` ≤ capacity; the slots hold items and stay the caller's while the slice lives.
+    #[inline(always)]
+    pub(crate) unsafe fn items(&self, first: usize, n: usize) -> &[T] {
+        self.track_read(first, n);
+        // SAFETY: in bounds, initialised and written by nobody while borrowed, as promised.
+        unsafe { slice::from_raw_parts(self.at(first), n) }
+    }
+
+    /// Drops the items in some slots. If one of them panics, the others are dropped all the same.
+    ///
+    /// # Safety
+    /// `first + n` ≤ capacity; the slots hold items and are the caller's, who counts them as
+    /// vacant even if this panics.
+    #[inline(always)]
+    pub(crate) unsafe fn drop_items(&self, first: usize, n: usize) {
+        self.track_write(first, n);
+        // SAFETY: in bounds, initialised and nobody else's, as promised.
+        unsafe { ptr::slice_from_raw_parts_mut(self.at(first), n).drop_in_place() }
+    }
+
+    /// Drops the items between two indices, wrap-around included.
+    ///
+    /// # Safety
+    /// As for [`Self::drop_items`].
+    pub(crate) unsafe fn drop_between(&self, from: usize, to: usize) {
+        let wheel = self.wheel();
+        let n = wheel.distance(from, to);
+        let straight = wheel.straight(from, n);
+        let rest = DropRest { slots: self, n: n - straight };
+        // SAFETY: the slots of one piece, of those that the caller promised.
+        unsafe { self.drop_items(wheel.slot(from), straight) }
+        drop(rest);
+    }
+
+    /// Pointer to a slot, valid for all slots from there to the end.
+    ///
+    /// # Safety
+    /// `slot` ≤ capacity.
+    #[inline(always)]
+    unsafe fn at(&self, slot: usize) -> *mut T {
+        debug_assert!(slot <= self.cells.len());
+        // SAFETY: within the allocation or just behind it, as promised.
+        UnsafeCell::raw_get(unsafe { self.cells.as_ptr().add(slot) }).cast()
+    }
+
+    #[inline(always)]
+    fn track_read(&self, _first: usize, _n: usize) {
+        #[cfg(loom)]
+        self.trackers[_first.._first + _n].iter().for_each(|t| t.with(|_| ()));
+    }
+
+    #[inline(always)]
+    fn track_write(&self, _first: usize, _n: usize) {
+        #[cfg(loom)]
+        self.trackers[_first.._first + _n].iter().for_each(|t| t.with_mut(|_| ()));
+    }
+}
+
+/// Drops the items from slot 0 on, also when those before the wrap-around panicked.
+struct DropRest<'a, T> {
+    slots: &'a Slots<T>,
+    n: usize,
+}
+
+impl<T> Drop for DropRest<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: the second piece of what the caller of `drop_between` promised.
+        unsafe { self.slots.drop_items(0, self.n) }
+    }
+}
+
+/// One slot by itself, for rings that keep something beside each item. Dropping it drops no item.
+pub(crate) struct Slot<T> {
+    cell: UnsafeCell<MaybeUninit<T>>,
+    #[cfg(loom)]
+    tracker: loom::cell::UnsafeCell<()>,
+}
+
+// SAFETY: as for `Slots`.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+impl<T> Slot<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            cell: UnsafeCell::new(MaybeUninit::uninit()),
+            #[cfg(loom)]
+            tracker: loom::cell::UnsafeCell::new(()),
+        }
+    }
+
+    /// Fills the slot.
+    ///
+    /// # Safety
+    /// The slot is vacant and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, value: T) {
+        #[cfg(loom)]
+        self.tracker.with_mut(|_| ());
+        // SAFETY: nobody else's, as promised.
+        unsafe { self.cell.get().cast::<T>().write(value) }
+    }
+
+    /// Empties the slot.
+    ///
+    /// # Safety
+    /// The slot holds an item and is the caller's. It is vacant afterwards.
+    #[inline(always)]
+    pub(crate) unsafe fn take(&self) -> T {
+        #[cfg(loom)]
+        self.tracker.with_mut(|_| ());
+        // SAFETY: holds an item and nobody else's, as promised.
+        unsafe { self.cell.get().cast::<T>().read() }
+    }
+
+    /// The item in the slot.
+    ///
+    /// # Safety
+    /// The slot holds an item and stays the caller's while the reference lives.
+    #[inline(always)]
+    pub(crate) unsafe fn get(&self) -> &T {
+        #[cfg(loom)]
+        self.tracker.with(|_| ());
+        // SAFETY: holds an item that nobody writes while borrowed, as promised.
+        unsafe { &*self.cell.get().cast::<T>() }
+    }
+}
+
+/// Slots with two shared indices: what Lamport's ring and MCRingBuffer hold in common.
+/// `L` says how the indices lie in memory.
+///
+/// Invariant: the slots from `read` up to `write` hold items; when both handles are gone, no others.
+pub(crate) struct Indexed<T, L: Layout> {
+    pub(crate) index: L,
+    pub(crate) slots: Slots<T>,
+}
+
+/// Where the shared indices are.
+pub(crate) trait Layout: Default {
+    /// Next slot to be extracted from; written by the consumer only.
+    fn read(&self) -> &AtomicUsize;
+    /// Next slot to be inserted to; written by the producer only.
+    fn write(&self) -> &AtomicUsize;
+}
+
+impl<T, L: Layout> Indexed<T, L> {
+    pub(crate) fn new(capacity: usize) -> Result<Arc<Self>, InvalidCapacity> {
+        Ok(Arc::new(Self { index: L::default(), slots: Slots::new(capacity)? }))
+    }
+}
+
+impl<T, L: Layout> Drop for Indexed<T, L> {
+    fn drop(&mut self) {
+        let read = observe(Edge::Slots, self.index.read());
+        let write = observe(Edge::Items, self.index.write());
+        // SAFETY: the handles are gone and published their indices, so these slots hold items
+        // and nobody else can reach them.
+        unsafe { self.slots.drop_between(read, write) }
+    }
+}
