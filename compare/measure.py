@@ -93,10 +93,10 @@ def candidates(ringtap, meter):
             ["softflowd", "-r", "{file}", "-n", "127.0.0.1:{port}", "-v", "9", "-d", "-m", "4000000", "-c", "none"],
             read_softflowd,
         ),
-        # A cache as large, one output file, timeouts longer than the traces; the records go to that file.
+        # Its cache grows by itself; one output file, timeouts longer than the traces; the records go to that file.
         Candidate(
             "nfpcapd",
-            ["nfpcapd", "-r", "{file}", "-w", "{dir}", "-t", "86400", "-e", "3600,3600", "-B", "4194304"],
+            ["nfpcapd", "-r", "{file}", "-w", "{dir}", "-t", "86400", "-e", "3600,3600"],
             read_nfpcapd,
         ),
     ]
