@@ -11,8 +11,9 @@
 
 use std::io::{self, Write};
 
+use super::address::push_address;
 use super::{CommunityId, ICMP, ICMPV6, Lines, RecordWriter, TCP, has_ports};
-use super::{milliseconds, push_address, push_number};
+use super::{milliseconds, push_number};
 use crate::FlowRecord;
 
 const HEADER: &[u8] = b"flowStartMilliseconds,flowEndMilliseconds,\
@@ -82,12 +83,14 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
 }
 
 /// A field and the comma behind it.
+#[inline(always)]
 fn number(line: &mut Vec<u8>, number: impl itoa::Integer) {
     push_number(line, number);
     line.push(b',');
 }
 
 /// The same, empty where the flow has none.
+#[inline(always)]
 fn number_if(present: bool, line: &mut Vec<u8>, number: impl itoa::Integer) {
     if present {
         push_number(line, number);

@@ -9,8 +9,9 @@
 
 use std::io::{self, Write};
 
+use super::address::push_address;
 use super::{CommunityId, ICMP, ICMPV6, Lines, RecordWriter, TCP, has_ports};
-use super::{milliseconds, push_address, push_number};
+use super::{milliseconds, push_number};
 use crate::{FlowRecord, IpVersion};
 
 /// Writes one JSON object a line.
@@ -75,6 +76,7 @@ fn object(line: &mut Vec<u8>, record: &FlowRecord) {
 }
 
 /// A field that holds a number, with what stands before it.
+#[inline(always)]
 fn number(line: &mut Vec<u8>, before: &[u8], number: impl itoa::Integer) {
     line.extend_from_slice(before);
     push_number(line, number);

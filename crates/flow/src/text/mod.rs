@@ -25,6 +25,7 @@
 //!
 //! Invariants: a record is written as one whole line or reported as an error; no record allocates.
 
+mod address;
 mod community_id;
 mod csv;
 mod json;
@@ -39,7 +40,7 @@ pub use community_id::CommunityId;
 pub use csv::Csv;
 pub use json::JsonLines;
 
-use crate::{FlowRecord, IpVersion};
+use crate::FlowRecord;
 
 /// Writes flow records somewhere.
 pub trait RecordWriter: Send {
@@ -126,6 +127,7 @@ impl<W: Write> Lines<W> {
         Self { out: BufWriter::with_capacity(HELD_BACK, out), line: Vec::with_capacity(1 << 10) }
     }
 
+    #[inline]
     fn write(&mut self, lay_out: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.line.clear();
         lay_out(&mut self.line);
@@ -142,22 +144,7 @@ const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
+#[inline]
 fn push_number(line: &mut Vec<u8>, number: impl itoa::Integer) {
     line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// IPv6 as RFC 5952 says.
-fn push_address(line: &mut Vec<u8>, version: IpVersion, address: &[u8; 16]) {
-    match version {
-        IpVersion::V4 => {
-            push_number(line, address[0]);
-            for &byte in &address[1..4] {
-                line.push(b'.');
-                push_number(line, byte);
-            }
-        }
-        IpVersion::V6 => {
-            write!(line, "{}", version.address(address)).expect("a Vec takes every byte");
-        }
-    }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{EndReason, FlowKey};
+use crate::{EndReason, FlowKey, IpVersion};
 
 fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
     let bytes = |text: &str| {
