@@ -1,1 +1,33 @@
-//! .
+//! Deterministic traffic whose truth is known: a seed and a [`Profile`] give Ethernet frames
+//! with timestamps, and at any moment the [`Truth`] about the frames given so far.
+//!
+//! ```text
+//! Profile ─▶ sizes (Zipf) ─▶ wheel ─▶ who sends next ─▶ script ─▶ frame ─▶ GeneratedFrame
+//!                                     flow or actor       │
+//!                                                         └─▶ counters ─▶ Truth
+//! ```
+//!
+//! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners
+//! and flooders that play a fixed script. The wheel lets them all take turns.
+//!
+//! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every
+//! machine; memory grows with flows and actors, never with packets, and is taken at the start.
+#![forbid(unsafe_code)]
+
+mod actor;
+mod address;
+mod flow;
+mod frame;
+mod generator;
+mod keyed;
+mod named;
+mod profile;
+mod sizes;
+mod truth;
+mod wheel;
+
+pub use generator::{GeneratedFrame, Generator};
+pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
+pub use truth::{
+    Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,
+};

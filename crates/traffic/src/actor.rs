@@ -1,0 +1,261 @@
+//! Actors: scanners and flooders, each of which plays a fixed script once.
+//!
+//! ```text
+//! scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and prompt answers
+//!        SYN a, SYN b, …                                        again, those without an answer
+//!        SYN-ACK c, SYN-ACK d, …                                late answers
+//! flood  a SYN from each forged source, or an answer to it
+//! ```
+//!
+//! A script depends on nothing but its specification, so how it stands after any number of steps
+//! is found by playing it again: no counters are kept while frames are made.
+
+use crate::address::{Address, Role};
+use crate::frame::{ACK, Body, Packet, RST, SYN};
+use crate::keyed::mix;
+use crate::profile::{FloodSpec, ScanSpec, Seen};
+
+/// Attempts that are under way at a time.
+const ROUND_TRIP: u32 = 8;
+
+/// A frame of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Which of the attempts 0 ≤ attempt < targets × ports, or which forged source.
+    pub(crate) attempt: u32,
+    pub(crate) act: Act,
+}
+
+/// What happens in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Syn,
+    SynAgain,
+    SynAck,
+    Reset,
+}
+
+/// Who plays a script.
+#[derive(Clone, Debug)]
+pub(crate) enum Cast {
+    /// Scanner number `source`.
+    Scan { spec: ScanSpec, source: u32, first_target: u32 },
+    /// Victim number `victim`; forged sources from number `first_source` on.
+    Flood { spec: FloodSpec, victim: u32, first_source: u32 },
+}
+
+/// An actor and how far it has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Actor {
+    pub(crate) cast: Cast,
+    /// Frames sent.
+    pub(crate) sent: u32,
+    /// Frames still to send.
+    pub(crate) left: u32,
+    /// The tick at which it should be done.
+    pub(crate) end: u32,
+    cursor: Cursor,
+}
+
+/// Where in a script we are.
+#[derive(Clone, Debug, Default)]
+struct Cursor {
+    /// 0: attempts and prompt answers; then the passes of resends; at last the late answers.
+    pass: u32,
+    at: u32,
+    /// In pass 0 the attempt `at` was made and it is its elder's turn to be answered.
+    answering: bool,
+}
+
+impl Actor {
+    pub(crate) fn new(cast: Cast) -> Self {
+        let frames = match &cast {
+            Cast::Scan { spec, .. } => spec.frames() as u32,
+            Cast::Flood { spec, .. } => spec.sources,
+        };
+        Self { cast, sent: 0, left: frames, end: 0, cursor: Cursor::default() }
+    }
+
+    /// Takes the next step; `None` at the end of the script.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Option<Step> {
+        let step = match &self.cast {
+            Cast::Scan { spec, .. } => self.cursor.scan(spec),
+            Cast::Flood { spec, .. } => self.cursor.flood(spec),
+        }?;
+        self.sent += 1;
+        self.left -= 1;
+        Some(step)
+    }
+
+    /// The steps taken so far, once more.
+    pub(crate) fn replay(&self) -> impl Iterator<Item = Step> + use<> {
+        let mut again = Self::new(self.cast.clone());
+        (0..self.sent).map_while(move |_| again.step())
+    }
+
+    /// The packet of a step.
+    #[inline]
+    pub(crate) fn packet(&self, step: Step) -> Packet {
+        let forth = matches!(step.act, Act::Syn | Act::SynAgain);
+        let (active, port, passive, passive_port) = self.parties(step.attempt);
+        let first = mix(u64::from(step.attempt) << 32 | u64::from(port)) as u32;
+        let (flags, seq, ack) = match step.act {
+            Act::Syn | Act::SynAgain => (SYN, first, 0),
+            Act::SynAck => (SYN | ACK, !first, first.wrapping_add(1)),
+            Act::Reset => (RST | ACK, 0, first.wrapping_add(1)),
+        };
+        let (source, source_port, destination, destination_port) = if forth {
+            (active, port, passive, passive_port)
+        } else {
+            (passive, passive_port, active, port)
+        };
+        Packet {
+            source,
+            destination,
+            source_port,
+            destination_port,
+            vlan: 0,
+            ident: self.sent,
+            body: Body::Tcp { flags, seq, ack },
+            payload: 0,
+        }
+    }
+
+    /// Who tries (address, port) whom (address, port). Attempts of an actor differ in the last
+    /// three; those of different actors in the first.
+    #[inline]
+    pub(crate) fn parties(&self, attempt: u32) -> (Address, u16, Address, u16) {
+        match &self.cast {
+            Cast::Scan { spec, source, .. } => (
+                Address::of(Role::Scanner, *source, spec.ipv6),
+                40_000 + (source % 20_000) as u16,
+                self.target(attempt % spec.targets),
+                spec.first_port + (attempt / spec.targets) as u16,
+            ),
+            Cast::Flood { spec, victim, first_source } => {
+                let number = first_source + attempt;
+                (
+                    Address::of(Role::Spoofed, number, spec.ipv6),
+                    1024 + (mix(number.into()) % 60_000) as u16,
+                    Address::of(Role::Victim, *victim, spec.ipv6),
+                    spec.port,
+                )
+            }
+        }
+    }
+
+    /// Address of a scan's target, or the victim's.
+    #[inline]
+    pub(crate) fn target(&self, index: u32) -> Address {
+        match &self.cast {
+            Cast::Scan { spec, first_target, .. } => {
+                Address::of(Role::Target, first_target.wrapping_add(index) & 0xf_ffff, spec.ipv6)
+            }
+            Cast::Flood { spec, victim, .. } => Address::of(Role::Victim, *victim, spec.ipv6),
+        }
+    }
+}
+
+impl Cursor {
+    #[inline]
+    fn scan(&mut self, spec: &ScanSpec) -> Option<Step> {
+        let attempts = spec.attempts() as u32;
+        loop {
+            if self.pass == 0 {
+                if self.at == attempts + ROUND_TRIP {
+                    (self.pass, self.at) = (1, 0);
+                    continue;
+                }
+                self.answering = !self.answering;
+                if self.answering {
+                    if self.at < attempts {
+                        return Some(Step { attempt: self.at, act: Act::Syn });
+                    }
+                    continue;
+                }
+                self.at += 1;
+                let Some(elder) = (self.at - 1).checked_sub(ROUND_TRIP) else { continue };
+                if let Some(act) = prompt(spec, elder) {
+                    return Some(Step { attempt: elder, act });
+                }
+            } else {
+                if self.at == attempts {
+                    (self.pass, self.at) = (self.pass + 1, 0);
+                }
+                if self.pass > spec.resends + 1 {
+                    return None;
+                }
+                let attempt = self.at;
+                self.at += 1;
+                if self.pass <= spec.resends {
+                    if prompt(spec, attempt).is_none() {
+                        return Some(Step { attempt, act: Act::SynAgain });
+                    }
+                } else if spec.late && answered(spec, attempt) {
+                    return Some(Step { attempt, act: Act::SynAck });
+                }
+            }
+        }
+    }
+
+    fn flood(&mut self, spec: &FloodSpec) -> Option<Step> {
+        let attempt = self.at;
+        self.at += 1;
+        let act = match spec.seen {
+            Seen::Attack => Act::Syn,
+            Seen::Backscatter if attempt % 2 == 0 => Act::SynAck,
+            Seen::Backscatter => Act::Reset,
+        };
+        (attempt < spec.sources).then_some(Step { attempt, act })
+    }
+}
+
+/// The answer that comes after a round trip.
+#[inline]
+fn prompt(spec: &ScanSpec, attempt: u32) -> Option<Act> {
+    match answered(spec, attempt) {
+        true => (!spec.late).then_some(Act::SynAck),
+        false => spec.reset.then_some(Act::Reset),
+    }
+}
+
+/// True for `spec.answered` of the attempts, spread evenly.
+#[inline]
+fn answered(spec: &ScanSpec, attempt: u32) -> bool {
+    let upto = |attempt: u64| attempt * u64::from(spec.answered) / spec.attempts();
+    upto(u64::from(attempt) + 1) != upto(attempt.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_script_is_as_long_as_announced_and_answers_as_many(
+            targets in 1u32..40, ports in 1u32..40, part in 0.0..=1.0f64,
+            late: bool, reset: bool, resends in 0u32..4,
+        ) {
+            let answered = (f64::from(targets * ports) * part) as u32;
+            let spec = ScanSpec {
+                targets, ports, answered, late, reset, resends, ..ScanSpec::default()
+            };
+            let frames = spec.frames();
+            let mut actor = Actor::new(Cast::Scan { spec, source: 0, first_target: 0 });
+            let mut played = Vec::new();
+            while let Some(step) = actor.step() {
+                played.push(step);
+            }
+            prop_assert_eq!(played.len() as u64, frames);
+            prop_assert_eq!(actor.left, 0);
+            let count = |act| played.iter().filter(|step| step.act == act).count() as u32;
+            prop_assert_eq!(count(Act::Syn), targets * ports);
+            prop_assert_eq!(count(Act::SynAck), answered);
+            prop_assert_eq!(count(Act::Reset), if reset { targets * ports - answered } else { 0 });
+            let again: Vec<Step> = actor.replay().collect();
+            prop_assert_eq!(again, played);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Background flows: who talks to whom is arithmetic, how far they have come is 32 bytes each.
+//!
+//! A flow's number, permuted, splits into client, server and service:
+//!
+//! ```text
+//! | client 16 | server 12 | service 4 |
+//! ```
+//!
+//! The permutation and the split are one to one, so distinct flows differ in (client, server,
+//! server's port), whatever else they are. So they are distinct conversations, and the SYN of one
+//! is never answered by the SYN-ACK of another. Their TCP connections open with SYN and SYN-ACK in
+//! consecutive frames: at any moment at most one attempt is without an answer.
+
+use crate::address::{Address, Role};
+use crate::frame::{ACK, Body, FIN, PSH, Packet, RST, SYN};
+use crate::keyed::{Keyed, mix};
+use crate::profile::{Profile, Size};
+
+/// A frame's headers and payload never exceed what its size allows; the check sequence is the
+/// part of it that no capture holds.
+const CHECK_SEQUENCE: u32 = 4;
+
+const TCP_SERVICES: [u16; 16] =
+    [443, 80, 22, 25, 53, 110, 143, 389, 993, 3306, 3389, 5432, 6379, 8080, 8443, 9000];
+const UDP_SERVICES: [u16; 16] =
+    [443, 53, 123, 161, 500, 514, 1194, 1812, 3478, 4500, 4789, 5004, 5060, 5353, 6081, 19302];
+
+/// How far a flow has come. Index 0 is client to server, 1 the way back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flow {
+    /// Frames still to send.
+    pub(crate) left: u32,
+    /// The tick at which it should be done.
+    pub(crate) end: u32,
+    /// Frames sent.
+    pub(crate) packets: [u32; 2],
+    /// Octets sent, at the IP layer.
+    pub(crate) octets: [u64; 2],
+}
+
+impl Flow {
+    fn sent(&self) -> u32 {
+        self.packets[0] + self.packets[1]
+    }
+
+    /// True between a SYN and its answer, and between two fragments: the flow goes on at once.
+    #[inline]
+    pub(crate) fn goes_on(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Connection { .. } => self.packets[0] == 1 && self.packets[1] == 0,
+            Kind::Fragments => self.sent() % 2 == 1,
+            _ => false,
+        }
+    }
+}
+
+/// What a flow is, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// TCP from SYN to FIN, or to RST.
+    Connection {
+        reset: bool,
+    },
+    /// TCP seen in the middle.
+    Segments {
+        two_way: bool,
+    },
+    Datagrams {
+        two_way: bool,
+    },
+    /// UDP, each datagram in two fragments.
+    Fragments,
+    Echo,
+    Arp,
+}
+
+impl Kind {
+    /// The least number of frames that such a flow makes sense with.
+    pub(crate) fn least(self) -> u32 {
+        match self {
+            Kind::Connection { .. } => 4,
+            Kind::Segments { two_way: false } | Kind::Datagrams { two_way: false } => 1,
+            _ => 2,
+        }
+    }
+
+    pub(crate) fn is_tcp(self) -> bool {
+        matches!(self, Kind::Connection { .. } | Kind::Segments { .. })
+    }
+
+    pub(crate) fn is_udp(self) -> bool {
+        matches!(self, Kind::Datagrams { .. } | Kind::Fragments)
+    }
+}
+
+/// Who talks to whom, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conversation {
+    pub(crate) kind: Kind,
+    pub(crate) client: Address,
+    pub(crate) server: Address,
+    pub(crate) client_port: u16,
+    pub(crate) server_port: u16,
+    vlan: u16,
+    /// Bits for sequence numbers and the like.
+    salt: u64,
+}
+
+/// What holds for all flows of a profile. Shares are thresholds for 16 random bits.
+#[derive(Clone, Debug)]
+pub(crate) struct Population {
+    keyed: Keyed,
+    tcp: u32,
+    icmp: u32,
+    arp: u32,
+    lifecycle: bool,
+    two_way: u32,
+    fragments: u32,
+    ipv6: u32,
+    vlan: u32,
+    size: Size,
+}
+
+impl Population {
+    pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
+        let threshold = |share: f64| (share * 65_536.0).round() as u32;
+        let tcp = threshold(profile.tcp_share);
+        let icmp = tcp + threshold(profile.icmp_share);
+        Self {
+            keyed: Keyed::new(seed),
+            tcp,
+            icmp,
+            arp: icmp + threshold(profile.arp_share),
+            lifecycle: profile.tcp_lifecycle,
+            two_way: threshold(profile.two_way_share),
+            fragments: threshold(profile.fragment_share),
+            ipv6: threshold(profile.ipv6_share),
+            vlan: threshold(profile.vlan_share),
+            size: profile.size,
+        }
+    }
+
+    /// What the flow of this number is.
+    #[inline]
+    pub(crate) fn kind(&self, id: u32) -> Kind {
+        let bits = self.keyed.hash(id.into());
+        let (protocol, manner) = (bits as u32 & 0xffff, (bits >> 16) as u32 & 0xffff);
+        let two_way = manner < self.two_way;
+        if protocol < self.tcp {
+            match self.lifecycle {
+                true => Kind::Connection { reset: manner < 65_536 / 16 },
+                false => Kind::Segments { two_way },
+            }
+        } else if protocol < self.icmp {
+            Kind::Echo
+        } else if protocol < self.arp {
+            Kind::Arp
+        } else if ((bits >> 32) as u32 & 0xffff) < self.fragments {
+            Kind::Fragments
+        } else {
+            Kind::Datagrams { two_way }
+        }
+    }
+
+    /// Everything about the flow of this number.
+    #[inline]
+    pub(crate) fn conversation(&self, id: u32) -> Conversation {
+        let kind = self.kind(id);
+        let permuted = self.keyed.permute(id);
+        let salt = mix(self.keyed.hash(!u64::from(id)));
+        let ipv6 = (salt as u32 & 0xffff) < self.ipv6 && kind != Kind::Arp;
+        let tagged = ((salt >> 16) as u32 & 0xffff) < self.vlan;
+        let service = (permuted & 15) as usize;
+        Conversation {
+            kind,
+            client: Address::of(Role::Client, permuted >> 16, ipv6),
+            server: Address::of(Role::Server, permuted >> 4 & 0xfff, ipv6),
+            client_port: 32_768 + (salt >> 32) as u16 % 28_000,
+            server_port: if kind.is_tcp() { TCP_SERVICES[service] } else { UDP_SERVICES[service] },
+            vlan: if tagged { 100 + (permuted >> 16 & 7) as u16 } else { 0 },
+            salt,
+        }
+    }
+
+    /// The next packet of a flow that has some left, and its direction. `random` is 64 fresh bits.
+    #[inline]
+    pub(crate) fn packet(&self, flow: &Flow, talk: &Conversation, random: u64) -> (Packet, usize) {
+        let sent = flow.sent();
+        let (body, way, full) = match talk.kind {
+            Kind::Connection { reset } => connection(flow, talk, reset, random),
+            Kind::Segments { two_way } => {
+                let way = if two_way { (random & 1) as usize } else { 0 };
+                (tcp(flow, talk, way, ACK | PSH, [0; 2]), way, true)
+            }
+            Kind::Datagrams { two_way } => {
+                (Body::Udp, if two_way { (sent & 1) as usize } else { 0 }, true)
+            }
+            Kind::Fragments => return (self.fragment(flow, talk), 0),
+            Kind::Echo => {
+                let reply = sent & 1 == 1;
+                (Body::Echo { reply, seq: (sent / 2) as u16 }, usize::from(reply), true)
+            }
+            Kind::Arp => (Body::Arp { reply: sent & 1 == 1 }, (sent & 1) as usize, false),
+        };
+        let room = self.frame_size(random >> 32) - CHECK_SEQUENCE;
+        let headers = Packet::headers(talk.client.ipv6, &body);
+        let payload = if full { room.saturating_sub(headers) } else { 0 };
+        (talk.facing(way, body, payload, sent), way)
+    }
+
+    /// Parts of the same datagram draw their common size from its number.
+    fn fragment(&self, flow: &Flow, talk: &Conversation) -> Packet {
+        let (sent, ident) = (flow.sent(), talk.salt as u32 ^ flow.sent() / 2);
+        let first = Body::FirstFragment { more: 0 };
+        let room = self.frame_size(mix(talk.salt ^ u64::from(sent / 2)) >> 32) - CHECK_SEQUENCE;
+        let part = room.saturating_sub(Packet::headers(talk.client.ipv6, &first)).max(8) & !7;
+        let (body, payload) = match sent & 1 {
+            1 => (Body::LaterFragment { offset: part }, part),
+            _ if flow.left > 1 => (Body::FirstFragment { more: part }, part),
+            // The last of an odd number goes in one piece.
+            _ => (Body::Udp, part - 8),
+        };
+        Packet { ident, ..talk.facing(0, body, payload, sent) }
+    }
+
+    #[inline]
+    fn frame_size(&self, random: u64) -> u32 {
+        match self.size {
+            Size::Fixed(bytes) => bytes,
+            Size::Imix => match (random & 0xffff_ffff) * 12 >> 32 {
+                0..7 => 64,
+                7..11 => 594,
+                _ => 1518,
+            },
+        }
+    }
+}
+
+impl Conversation {
+    #[inline]
+    fn facing(&self, way: usize, body: Body, payload: u32, sent: u32) -> Packet {
+        let (source, destination) = match way {
+            0 => ((self.client, self.client_port), (self.server, self.server_port)),
+            _ => ((self.server, self.server_port), (self.client, self.client_port)),
+        };
+        Packet {
+            source: source.0,
+            destination: destination.0,
+            // An echo has one identifier for both ways.
+            source_port: if self.kind == Kind::Echo { self.client_port } else { source.1 },
+            destination_port: destination.1,
+            vlan: self.vlan,
+            ident: sent,
+            body,
+            payload,
+        }
+    }
+}
+
+/// A connection's script, from both ends: it opens with three frames and closes with three, or
+/// in a short one with two that carry the missing ACK along. The middle is data, mostly to the
+/// client.
+#[inline]
+fn connection(flow: &Flow, talk: &Conversation, reset: bool, random: u64) -> (Body, usize, bool) {
+    let (sent, left) = (flow.sent(), flow.left);
+    let total = sent + left;
+    let (flags, way, fins) = match (sent, left) {
+        (0, _) => (SYN, 0, [0; 2]),
+        (1, _) => (SYN | ACK, 1, [0; 2]),
+        (_, 1) if reset => (RST | ACK, 0, [0; 2]),
+        (2, _) if total > 5 || reset => (ACK, 0, [0; 2]),
+        (_, 1) if total == 4 => (FIN | ACK, 1, [1, 0]),
+        (_, 2) if total == 4 => (FIN | ACK, 0, [0; 2]),
+        (_, 3) if !reset => (FIN | ACK, 0, [0; 2]),
+        (_, 2) if !reset => (FIN | ACK, 1, [1, 0]),
+        (_, 1) => (ACK, 0, [1; 2]),
+        _ => (PSH | ACK, usize::from(random % 3 > 0), [0; 2]),
+    };
+    (tcp(flow, talk, way, flags, fins), way, flags & PSH != 0)
+}
+
+/// A segment with the numbers that what was sent so far asks for; `fins` counts the FINs sent.
+#[inline]
+fn tcp(flow: &Flow, talk: &Conversation, way: usize, flags: u8, fins: [u32; 2]) -> Body {
+    let headers = if talk.client.ipv6 { 60 } else { 40 };
+    let position = |way: usize| {
+        let first = if way == 0 { talk.salt as u32 } else { (talk.salt >> 32) as u32 };
+        let payload =
+            (flow.octets[way] as u32).wrapping_sub(flow.packets[way].wrapping_mul(headers));
+        // A SYN takes a number, and is the first that a side sends.
+        let syn = u32::from(flow.packets[way] > 0);
+        first.wrapping_add(payload).wrapping_add(syn).wrapping_add(fins[way])
+    };
+    Body::Tcp {
+        flags,
+        seq: position(way),
+        ack: if flags & ACK != 0 { position(1 - way) } else { 0 },
+    }
+}

@@ -1,0 +1,284 @@
+//! The generator: whose turn it is, what it sends, and what has been sent.
+//!
+//! Flows come first in the wheel's numbering, actors after them. A member has a planned number of
+//! frames and a tick at which it should be done; after each frame it asks for its next turn, so
+//! that the rest of its frames fill the rest of its time.
+//!
+//! Invariant: what [`Generator::truth`] says holds for the frames given so far, wherever one stops.
+
+use crate::actor::{Actor, Cast};
+use crate::flow::{Conversation, Flow, Population};
+use crate::frame::{Body, FrameBuffer, Packet, Written};
+use crate::keyed::mix;
+use crate::profile::{Profile, ProfileError};
+use crate::sizes::ZipfSizes;
+use crate::truth::{Counts, Truth};
+use crate::wheel::Wheel;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// A member with few frames has about this part of the run from its first to its last.
+const TURNS_A_RUN: u32 = 64;
+
+/// Traffic as it comes.
+pub struct Generator {
+    profile: Profile,
+    seed: u64,
+    population: Population,
+    flows: Vec<Flow>,
+    actors: Vec<Actor>,
+    wheel: Wheel,
+    random: Xoshiro256PlusPlus,
+    frame: FrameBuffer,
+    clock: Pace,
+    /// The flow that sends next without waiting for its turn.
+    going_on: Option<u32>,
+    counts: Counts,
+}
+
+/// One frame, valid until the next.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneratedFrame<'a> {
+    /// Nanoseconds since 1970; never less than the frame before.
+    pub ts_ns: u64,
+    /// Bytes on the wire, without the frame check sequence.
+    pub original_len: u32,
+    /// Ethernet from the destination address on, cut at the profile's snaplen.
+    pub data: &'a [u8],
+}
+
+impl Generator {
+    /// Takes all the memory that is needed: 36 bytes for each flow, about 100 for each scanner.
+    pub fn new(profile: &Profile, seed: u64) -> Result<Self, ProfileError> {
+        profile.validate()?;
+        let no_memory = |_| ProfileError::Memory(profile.flows);
+        let population = Population::new(profile, seed);
+        let actors = cast(profile);
+        let scripted: u64 = actors.iter().map(|actor| u64::from(actor.left)).sum();
+        let background = profile.packets.saturating_sub(scripted);
+
+        let mut flows = Vec::new();
+        flows.try_reserve_exact(profile.flows.min(background) as usize).map_err(no_memory)?;
+        let mut least_total = 0;
+        for id in 0..profile.flows as u32 {
+            if least_total >= background {
+                break;
+            }
+            let least = population.kind(id).least();
+            least_total += u64::from(least);
+            flows.push(Flow { left: least, ..Flow::default() });
+        }
+        let rest = background.saturating_sub(least_total);
+        let sizes = ZipfSizes::new(rest, flows.len() as u64, profile.zipf);
+        for (flow, size) in flows.iter_mut().zip(sizes) {
+            flow.left += size as u32;
+        }
+
+        let members = flows.len() + actors.len();
+        let wheel = Wheel::new(members, profile.packets, mix(seed ^ 1)).map_err(no_memory)?;
+        let mut generator = Self {
+            clock: Pace::new(profile),
+            profile: profile.clone(),
+            seed,
+            population,
+            flows,
+            actors,
+            wheel,
+            random: Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ 2)),
+            frame: FrameBuffer::new(),
+            going_on: None,
+            counts: Counts::default(),
+        };
+        generator.begin();
+        Ok(generator)
+    }
+
+    /// Gives everybody a time to live in.
+    fn begin(&mut self) {
+        let ticks = self.wheel.ticks();
+        for id in 0..(self.flows.len() + self.actors.len()) as u32 {
+            let (left, end) = match self.flows.get_mut(id as usize) {
+                Some(flow) => (flow.left, &mut flow.end),
+                None => {
+                    let actor = &mut self.actors[id as usize - self.flows.len()];
+                    (actor.left, &mut actor.end)
+                }
+            };
+            let span = (ticks / TURNS_A_RUN).saturating_mul(left).min(ticks - ticks / TURNS_A_RUN);
+            let start = scale(self.random.next_u64(), ticks - span);
+            *end = start + span;
+            if left > 0 {
+                self.wheel.insert(id, start);
+            }
+        }
+    }
+
+    /// The next frame; `None` when the profile's packets, or all there is to send, were sent.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its buffer")]
+    pub fn next(&mut self) -> Option<GeneratedFrame<'_>> {
+        if self.counts.packets == self.profile.packets {
+            return None;
+        }
+        let id = match self.going_on.take() {
+            Some(id) => id,
+            None => self.wheel.pop()?,
+        };
+        let (packet, written) = if (id as usize) < self.flows.len() {
+            self.flow_sends(id)
+        } else {
+            self.actor_acts(id)?
+        };
+        let captured = written.frame.min(self.profile.snaplen);
+        self.counts.add(&packet, written, captured);
+        let ts_ns = self.clock.advance(self.random.next_u64());
+        let data = &self.frame.bytes()[..captured as usize];
+        Some(GeneratedFrame { ts_ns, original_len: written.frame, data })
+    }
+
+    #[inline]
+    fn flow_sends(&mut self, id: u32) -> (Packet, Written) {
+        let flow = &mut self.flows[id as usize];
+        let talk = self.population.conversation(id);
+        let (packet, way) = self.population.packet(flow, &talk, self.random.next_u64());
+        let written = self.frame.write(&packet);
+        flow.packets[way] += 1;
+        flow.octets[way] += u64::from(written.ip);
+        flow.left -= 1;
+        if flow.left > 0 {
+            if flow.goes_on(talk.kind) {
+                self.going_on = Some(id);
+            } else {
+                let (left, end) = (flow.left, flow.end);
+                self.wait(id, left, end);
+            }
+        }
+        (packet, written)
+    }
+
+    #[inline]
+    fn actor_acts(&mut self, id: u32) -> Option<(Packet, Written)> {
+        let actor = &mut self.actors[id as usize - self.flows.len()];
+        let step = actor.step()?;
+        let packet = actor.packet(step);
+        let written = self.frame.write(&packet);
+        let (left, end) = (actor.left, actor.end);
+        if left > 0 {
+            self.wait(id, left, end);
+        }
+        Some((packet, written))
+    }
+
+    /// Waits for between half and three halves of the mean that the rest of the time allows.
+    #[inline]
+    fn wait(&mut self, id: u32, left: u32, end: u32) {
+        let now = self.wheel.now();
+        let rest = u64::from(end.saturating_sub(now));
+        let factor = 0x8000 + (self.random.next_u64() >> 48);
+        let gap = rest * factor / (u64::from(left) << 16);
+        self.wheel.insert(id, now + (gap as u32).min(rest as u32));
+    }
+
+    /// What is true of the frames given so far. Takes time and memory in proportion to the flows
+    /// and to the frames of scans and floods.
+    pub fn truth(&self) -> Truth {
+        let flows = (0u32..)
+            .zip(&self.flows)
+            .filter(|(_, flow)| flow.packets != [0; 2])
+            .map(|(id, flow)| (self.population.conversation(id), *flow));
+        let waiting = self.going_on.map(|id| self.population.conversation(id));
+        let open = waiting.filter(|talk: &Conversation| talk.kind.is_tcp());
+        Truth::new(&self.profile, self.seed, &self.counts, flows, &self.actors, open)
+    }
+
+    /// What is being generated.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+}
+
+/// The actors of a profile, each with addresses of its own.
+fn cast(profile: &Profile) -> Vec<Actor> {
+    let mut actors = Vec::new();
+    for spec in &profile.scans {
+        for _ in 0..spec.sources_in(profile.packets) {
+            let source = actors.len() as u32;
+            let first_target = mix(source.into()) as u32;
+            actors.push(Actor::new(Cast::Scan { spec: spec.clone(), source, first_target }));
+        }
+    }
+    let mut first_source = 0;
+    for (victim, spec) in (0u32..).zip(&profile.floods) {
+        actors.push(Actor::new(Cast::Flood { spec: spec.clone(), victim, first_source }));
+        first_source += spec.sources;
+    }
+    actors
+}
+
+/// A random number below `below`, from 64 random bits.
+fn scale(random: u64, below: u32) -> u32 {
+    ((random >> 32) * u64::from(below) >> 32) as u32
+}
+
+/// Packet time: frame i of n comes within the i-th of n equal parts of the duration.
+struct Pace {
+    base_ns: u64,
+    step_ns: u64,
+    /// What the whole steps leave of the duration is spread as by Bresenham.
+    remainder: u64,
+    carried: u64,
+    packets: u64,
+}
+
+impl Pace {
+    fn new(profile: &Profile) -> Self {
+        Self {
+            base_ns: profile.start_ns,
+            step_ns: profile.duration_ns / profile.packets,
+            remainder: profile.duration_ns % profile.packets,
+            carried: 0,
+            packets: profile.packets,
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, random: u64) -> u64 {
+        let ts_ns = self.base_ns + (u128::from(random) * u128::from(self.step_ns) >> 64) as u64;
+        self.base_ns += self.step_ns;
+        self.carried += self.remainder;
+        if self.carried >= self.packets {
+            self.carried -= self.packets;
+            self.base_ns += 1;
+        }
+        ts_ns
+    }
+}
+
+impl Counts {
+    #[inline]
+    fn add(&mut self, packet: &Packet, written: Written, captured: u32) {
+        self.packets += 1;
+        self.octets.wire += u64::from(written.frame);
+        self.octets.captured += u64::from(captured);
+        self.octets.ip += u64::from(written.ip);
+        self.truncated += u64::from(captured < written.frame);
+        self.vlan += u64::from(packet.vlan != 0);
+        let ipv6 = packet.source.ipv6;
+        match packet.body {
+            Body::Arp { .. } => {
+                self.non_ip += 1;
+                return;
+            }
+            Body::Tcp { .. } => self.protocols.tcp += 1,
+            Body::Udp => self.protocols.udp += 1,
+            Body::FirstFragment { .. } | Body::LaterFragment { .. } => {
+                self.protocols.udp += 1;
+                self.fragments += 1;
+            }
+            Body::Echo { .. } if ipv6 => self.protocols.icmpv6 += 1,
+            Body::Echo { .. } => self.protocols.icmp += 1,
+        }
+        self.ipv6 += u64::from(ipv6);
+        self.ipv4 += u64::from(!ipv6);
+    }
+}

@@ -1,0 +1,349 @@
+//! What traffic is asked for. Every field has a default, so a profile file names only what it
+//! changes; unknown names are refused, absurd values are told apart before any memory is taken.
+
+use crate::named;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// Frames a profile may ask for (each flow counts its packets in 32 bits).
+pub(crate) const PACKETS_MAX: u64 = u32::MAX as u64;
+/// Flows a profile may ask for; each takes 36 bytes.
+pub(crate) const FLOWS_MAX: u64 = 1 << 26;
+/// Scanners and forged sources that have an address of their own.
+pub(crate) const SOURCES_MAX: u64 = 1 << 21;
+const TARGETS_MAX: u32 = 1 << 20;
+const ATTEMPTS_MAX: u64 = 1 << 26;
+const FLOODS_MAX: usize = 1 << 10;
+/// All headers fit in this many bytes: VLAN, IPv6, fragment header and TCP are 86.
+const SNAPLEN_MIN: u32 = 96;
+const FRAME_RANGE: std::ops::RangeInclusive<u32> = 64..=9018;
+/// Capture files count seconds in 32 bits.
+const END_NS_MAX: u64 = u32::MAX as u64 * 1_000_000_000;
+
+/// A description of traffic. With a seed it determines every byte.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// What to call it.
+    pub name: String,
+    /// Frames in all, 1 to 2^32 - 1. Flows get what scans and floods leave.
+    pub packets: u64,
+    /// Background conversations, at most 2^26. If the packets do not suffice for each flow's
+    /// least (4 for TCP with a life cycle, else 1 or 2), fewer flows are begun.
+    pub flows: u64,
+    /// Exponent of the Zipf law of the flows' sizes, 0 (all equal) to 10.
+    pub zipf: f64,
+    /// Size of frames that carry data.
+    pub size: Size,
+    /// Frames are cut to this many bytes, at least 96; the original length is kept.
+    pub snaplen: u32,
+    /// Time of the first frame, nanoseconds since 1970.
+    pub start_ns: u64,
+    /// Time from the first frame to the end of the run; the rate is even.
+    pub duration_ns: u64,
+    /// Share of flows that are TCP.
+    pub tcp_share: f64,
+    /// Share of flows that are ICMP or ICMPv6 echo.
+    pub icmp_share: f64,
+    /// Share of flows that are ARP. What TCP, ICMP and ARP leave is UDP.
+    pub arp_share: f64,
+    /// TCP connections open with SYN and SYN-ACK and close with FIN or RST; otherwise they are
+    /// seen in the middle, ACK only.
+    pub tcp_lifecycle: bool,
+    /// Share of UDP flows, and of TCP flows without a life cycle, that go both ways.
+    pub two_way_share: f64,
+    /// Share of UDP flows whose datagrams are sent as two fragments, one way.
+    pub fragment_share: f64,
+    /// Share of flows that are IPv6.
+    pub ipv6_share: f64,
+    /// Share of flows with a VLAN tag.
+    pub vlan_share: f64,
+    /// A source is a scanner with more than this many failed attempts.
+    pub scan_threshold: u32,
+    /// Scanners, and clients that behave nearly like them.
+    pub scans: Vec<ScanSpec>,
+    /// SYN floods and their echo; at most 1024.
+    pub floods: Vec<FloodSpec>,
+}
+
+/// Sources that try every one of `targets` × `ports` once.
+///
+/// A failed attempt is a TCP SYN to a distinct (address, port) that no SYN-ACK answers.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScanSpec {
+    /// Sources that do this, each to targets of its own choice.
+    pub sources: u32,
+    /// Share of all packets; sources are added until they fill it.
+    pub share: f64,
+    /// Addresses tried by each source, 1 to 2^20.
+    pub targets: u32,
+    /// Ports tried at each target, 1 to 65535.
+    pub ports: u32,
+    /// The lowest of these ports, 1 to 65535.
+    pub first_port: u16,
+    /// Attempts that are answered with SYN-ACK, spread evenly over all.
+    pub answered: u32,
+    /// Answers come only after all attempts were made.
+    pub late: bool,
+    /// Closed ports answer RST; otherwise there is silence.
+    pub reset: bool,
+    /// How often the SYN of an attempt without a prompt answer is sent again, at most 16.
+    pub resends: u32,
+    /// IPv6 instead of IPv4.
+    pub ipv6: bool,
+}
+
+/// One victim, one port, and many forged sources with one frame each: not a scan.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct FloodSpec {
+    /// Forged sources; over all floods at most 2^21.
+    pub sources: u32,
+    /// Port of the victim.
+    pub port: u16,
+    /// What of it is seen here.
+    pub seen: Seen,
+    /// IPv6 instead of IPv4.
+    pub ipv6: bool,
+}
+
+/// Which side of a flood passes the observation point.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Seen {
+    /// The SYNs to the victim.
+    Attack,
+    /// The victim's answers (SYN-ACK and RST in turn) to the forged sources.
+    Backscatter,
+}
+
+/// How large frames with data are, in bytes on the wire with the frame check sequence, which
+/// capture files lack: 64 gives frames of 60 bytes. A VLAN tag comes on top. Frames are never
+/// smaller than their headers; TCP control packets are as small as Ethernet allows.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(from = "SizeText", into = "SizeText")]
+pub enum Size {
+    /// All the same, 64 to 9018.
+    Fixed(u32),
+    /// 64, 594 and 1518 as 7 : 4 : 1.
+    Imix,
+}
+
+/// In a file a size is a number or the word `imix`.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum SizeText {
+    Number(u32),
+    Word(SizeWord),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SizeWord {
+    Imix,
+}
+
+impl From<SizeText> for Size {
+    fn from(text: SizeText) -> Self {
+        match text {
+            SizeText::Number(bytes) => Size::Fixed(bytes),
+            SizeText::Word(SizeWord::Imix) => Size::Imix,
+        }
+    }
+}
+
+impl From<Size> for SizeText {
+    fn from(size: Size) -> Self {
+        match size {
+            Size::Fixed(bytes) => SizeText::Number(bytes),
+            Size::Imix => SizeText::Word(SizeWord::Imix),
+        }
+    }
+}
+
+impl FromStr for Size {
+    type Err = ProfileError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileError> {
+        match text.parse() {
+            _ if text.eq_ignore_ascii_case("imix") => Ok(Size::Imix),
+            Ok(bytes) if FRAME_RANGE.contains(&bytes) => Ok(Size::Fixed(bytes)),
+            _ => Err(ProfileError::Size),
+        }
+    }
+}
+
+/// Why a profile cannot be generated.
+#[derive(thiserror::Error, Clone, Debug, PartialEq)]
+pub enum ProfileError {
+    /// A number is out of its range.
+    #[error("{field} is {value}, allowed is {allowed}")]
+    Range {
+        /// Name of the field as in a profile file.
+        field: &'static str,
+        /// What was asked.
+        value: String,
+        /// What may be asked.
+        allowed: &'static str,
+    },
+    /// No such frame size.
+    #[error("size is neither \"imix\" nor a number of bytes from 64 to 9018")]
+    Size,
+    /// The shares of the protocols exceed the whole.
+    #[error("tcp_share, icmp_share and arp_share add up to {0}, more than 1")]
+    Shares(f64),
+    /// Neither flows nor scans nor floods.
+    #[error("no flows, scans or floods: there is nothing to send")]
+    Nothing,
+    /// The machine has not the memory for so many flows.
+    #[error("no memory for {0} flows; ask for fewer")]
+    Memory(u64),
+}
+
+impl Profile {
+    /// The profiles that [`Profile::named`] knows.
+    pub const NAMES: &[&str] = named::NAMES;
+
+    /// A profile by its name.
+    pub fn named(name: &str) -> Option<Profile> {
+        named::named(name)
+    }
+
+    /// Says what is wrong with the profile, if anything.
+    pub fn validate(&self) -> Result<(), ProfileError> {
+        range("packets", self.packets, (1..=PACKETS_MAX).contains(&self.packets), "1 to 2^32 - 1")?;
+        range("flows", self.flows, self.flows <= FLOWS_MAX, "0 to 2^26")?;
+        range("zipf", self.zipf, (0.0..=10.0).contains(&self.zipf), "0 to 10")?;
+        if matches!(self.size, Size::Fixed(bytes) if !FRAME_RANGE.contains(&bytes)) {
+            return Err(ProfileError::Size);
+        }
+        range("snaplen", self.snaplen, self.snaplen >= SNAPLEN_MIN, "96 and more")?;
+        let end = self.start_ns.checked_add(self.duration_ns);
+        let fits = end.is_some_and(|end| end <= END_NS_MAX);
+        range("duration_ns", self.duration_ns, fits, "an end before the year 2106")?;
+        for (field, share) in [
+            ("tcp_share", self.tcp_share),
+            ("icmp_share", self.icmp_share),
+            ("arp_share", self.arp_share),
+            ("two_way_share", self.two_way_share),
+            ("fragment_share", self.fragment_share),
+            ("ipv6_share", self.ipv6_share),
+            ("vlan_share", self.vlan_share),
+        ] {
+            range(field, share, (0.0..=1.0).contains(&share), "0 to 1")?;
+        }
+        let protocols = self.tcp_share + self.icmp_share + self.arp_share;
+        if protocols > 1.0 + 1e-9 {
+            return Err(ProfileError::Shares(protocols));
+        }
+        self.scans.iter().try_for_each(ScanSpec::validate)?;
+        let scanners: u64 = self.scans.iter().map(|scan| scan.sources_in(self.packets)).sum();
+        range("scans.sources", scanners, scanners <= SOURCES_MAX, "2^21 in all")?;
+        range("floods", self.floods.len(), self.floods.len() <= FLOODS_MAX, "1024 floods")?;
+        let forged: u64 = self.floods.iter().map(|flood| u64::from(flood.sources)).sum();
+        range("floods.sources", forged, forged <= SOURCES_MAX, "2^21 in all")?;
+        if self.flows + scanners + forged == 0 {
+            return Err(ProfileError::Nothing);
+        }
+        Ok(())
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            name: "custom".into(),
+            packets: 1_000_000,
+            flows: 10_000,
+            zipf: 1.0,
+            size: Size::Imix,
+            snaplen: 262_144,
+            start_ns: 1_700_000_000_000_000_000,
+            duration_ns: 60_000_000_000,
+            tcp_share: 0.6,
+            icmp_share: 0.0,
+            arp_share: 0.0,
+            tcp_lifecycle: true,
+            two_way_share: 0.5,
+            fragment_share: 0.0,
+            ipv6_share: 0.0,
+            vlan_share: 0.0,
+            scan_threshold: 20,
+            scans: Vec::new(),
+            floods: Vec::new(),
+        }
+    }
+}
+
+impl ScanSpec {
+    /// Attempts of one source.
+    pub(crate) fn attempts(&self) -> u64 {
+        u64::from(self.targets) * u64::from(self.ports)
+    }
+
+    /// Frames of one source and of those who answer it.
+    pub(crate) fn frames(&self) -> u64 {
+        let (attempts, answered) = (self.attempts(), u64::from(self.answered));
+        let prompt = if self.late { 0 } else { answered };
+        let resets = if self.reset { attempts - answered } else { 0 };
+        let late = answered - prompt;
+        attempts + prompt + resets + u64::from(self.resends) * (attempts - prompt - resets) + late
+    }
+
+    /// Sources in a run of so many packets.
+    pub(crate) fn sources_in(&self, packets: u64) -> u64 {
+        let filling = (packets as f64 * self.share / self.frames() as f64).ceil() as u64;
+        filling.max(self.sources.into())
+    }
+
+    fn validate(&self) -> Result<(), ProfileError> {
+        let targets = (1..=TARGETS_MAX).contains(&self.targets);
+        range("scans.targets", self.targets, targets, "1 to 2^20")?;
+        let last_port = u64::from(self.first_port) + u64::from(self.ports);
+        let ports = self.ports > 0 && self.first_port > 0 && last_port <= 65_536;
+        range("scans.ports", self.ports, ports, "1 to 65535, counted from first_port")?;
+        range("scans", self.attempts(), self.attempts() <= ATTEMPTS_MAX, "2^26 attempts a source")?;
+        let answered = u64::from(self.answered) <= self.attempts();
+        range("scans.answered", self.answered, answered, "no more than targets × ports")?;
+        range("scans.share", self.share, (0.0..=1.0).contains(&self.share), "0 to 1")?;
+        range("scans.resends", self.resends, self.resends <= 16, "0 to 16")
+    }
+}
+
+impl Default for ScanSpec {
+    /// One source that tries 100 ports of one silent target.
+    fn default() -> Self {
+        Self {
+            sources: 1,
+            share: 0.0,
+            targets: 1,
+            ports: 100,
+            first_port: 1,
+            answered: 0,
+            late: false,
+            reset: false,
+            resends: 0,
+            ipv6: false,
+        }
+    }
+}
+
+impl Default for FloodSpec {
+    fn default() -> Self {
+        Self { sources: 1000, port: 80, seen: Seen::Attack, ipv6: false }
+    }
+}
+
+fn range(
+    field: &'static str,
+    value: impl ToString,
+    good: bool,
+    allowed: &'static str,
+) -> Result<(), ProfileError> {
+    if good {
+        Ok(())
+    } else {
+        Err(ProfileError::Range { field, value: value.to_string(), allowed })
+    }
+}

@@ -1,0 +1,323 @@
+//! What is true of traffic, known from how it was made and not from looking at it.
+//!
+//! Counts of frames are kept as they go out; conversations and talkers are summed over the flows,
+//! and scans found by playing the actors' scripts again, when somebody asks.
+//!
+//! Definitions: `octets.ip` is IPv4's total length, or 40 + payload length for IPv6; a
+//! conversation is a distinct unordered pair of (address, port); a failed attempt is a TCP SYN to
+//! a distinct (address, port) that no SYN-ACK answered; a vertical scan is one source and one
+//! target with more failed ports than the threshold, a horizontal one is one source and one port
+//! with more failed targets.
+
+use crate::actor::{Act, Actor, Cast};
+use crate::address::Address;
+use crate::flow::{Conversation, Flow};
+use crate::profile::{Profile, Seen};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Talkers named in each list.
+const TALKERS: usize = 10;
+
+/// What is true of the frames that a generator has given.
+#[derive(Serialize, Clone, Debug)]
+pub struct Truth {
+    /// Name of the profile.
+    pub profile: String,
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Frames.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: Octets,
+    /// IPv4 packets.
+    pub ipv4: u64,
+    /// IPv6 packets.
+    pub ipv6: u64,
+    /// Frames that hold neither.
+    pub non_ip: u64,
+    /// IPv4 with MF or an offset, or IPv6 with a fragment header.
+    pub fragments: u64,
+    /// Frames that were cut at the snaplen.
+    pub truncated: u64,
+    /// Frames with a VLAN tag.
+    pub vlan: u64,
+    /// Packets by protocol.
+    pub protocols: Protocols,
+    /// Distinct pairs of (address, port), whoever began.
+    pub conversations: Conversations,
+    /// The same with a direction: a conversation that goes both ways counts twice.
+    pub one_way_flows: Conversations,
+    /// More than so many failed attempts are a scan in `scans`.
+    pub scan_threshold: u32,
+    /// Scans at that threshold.
+    pub scans: Scans,
+    /// The ten sources that sent most.
+    pub talkers: Talkers,
+    #[serde(skip)]
+    actors: Vec<Actor>,
+    /// The background connection whose SYN was the last frame of all.
+    #[serde(skip)]
+    open: Option<(IpAddr, IpAddr, u16)>,
+}
+
+/// Octets at three heights.
+#[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Octets {
+    /// Original lengths of the frames.
+    pub wire: u64,
+    /// What the snaplen left of them.
+    pub captured: u64,
+    /// Lengths of the IP packets.
+    pub ip: u64,
+}
+
+/// Packets by IP protocol; fragments count as what they are fragments of.
+#[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protocols {
+    /// Protocol 6.
+    pub tcp: u64,
+    /// Protocol 17.
+    pub udp: u64,
+    /// Protocol 1.
+    pub icmp: u64,
+    /// Protocol 58.
+    pub icmpv6: u64,
+}
+
+/// Numbers of conversations or flows.
+#[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conversations {
+    /// Of TCP.
+    pub tcp: u64,
+    /// Of UDP.
+    pub udp: u64,
+}
+
+/// All scans, sorted by their keys.
+#[derive(Serialize, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scans {
+    /// Many ports of one target.
+    pub vertical: Vec<VerticalScan>,
+    /// One port of many targets.
+    pub horizontal: Vec<HorizontalScan>,
+}
+
+/// One source that tries many ports of one target.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VerticalScan {
+    /// Who scans.
+    pub source: IpAddr,
+    /// Who is scanned.
+    pub target: IpAddr,
+    /// Distinct ports with failed attempts.
+    pub ports: u32,
+}
+
+/// One source that tries one port of many targets.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HorizontalScan {
+    /// Who scans.
+    pub source: IpAddr,
+    /// Which port.
+    pub port: u16,
+    /// Distinct targets with failed attempts.
+    pub targets: u32,
+}
+
+/// Sources that sent most, in falling order; equals by address.
+#[derive(Serialize, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Talkers {
+    /// By octets of IP packets.
+    pub by_octets: Vec<Talker>,
+    /// By packets.
+    pub by_packets: Vec<Talker>,
+}
+
+/// What one source sent.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Talker {
+    /// Who.
+    pub source: IpAddr,
+    /// IP packets sent.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+/// What is counted frame by frame.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) octets: Octets,
+    pub(crate) ipv4: u64,
+    pub(crate) ipv6: u64,
+    pub(crate) non_ip: u64,
+    pub(crate) fragments: u64,
+    pub(crate) truncated: u64,
+    pub(crate) vlan: u64,
+    pub(crate) protocols: Protocols,
+}
+
+impl Truth {
+    /// `flows` are those that sent something; `open` is the one that waits for its SYN-ACK.
+    pub(crate) fn new(
+        profile: &Profile,
+        seed: u64,
+        counts: &Counts,
+        flows: impl Iterator<Item = (Conversation, Flow)>,
+        actors: &[Actor],
+        open: Option<Conversation>,
+    ) -> Self {
+        let mut sums = Sums::default();
+        flows.for_each(|(talk, flow)| sums.add_flow(&talk, &flow));
+        actors.iter().for_each(|actor| sums.add_actor(actor));
+        let mut truth = Self {
+            profile: profile.name.clone(),
+            seed,
+            packets: counts.packets,
+            octets: counts.octets,
+            ipv4: counts.ipv4,
+            ipv6: counts.ipv6,
+            non_ip: counts.non_ip,
+            fragments: counts.fragments,
+            truncated: counts.truncated,
+            vlan: counts.vlan,
+            protocols: counts.protocols,
+            conversations: sums.conversations,
+            one_way_flows: sums.one_way,
+            scan_threshold: profile.scan_threshold,
+            scans: Scans::default(),
+            talkers: sums.talkers(),
+            actors: actors.to_vec(),
+            open: open.map(|t| (t.client.to_ip(), t.server.to_ip(), t.server_port)),
+        };
+        truth.scans = truth.scans(profile.scan_threshold);
+        truth
+    }
+
+    /// Scans with more than `threshold` failed attempts; at 0 every source whose attempt failed.
+    pub fn scans(&self, threshold: u32) -> Scans {
+        let mut scans = Scans::default();
+        for actor in &self.actors {
+            match &actor.cast {
+                Cast::Scan { spec, .. } => {
+                    let mut targets = vec![0u32; spec.targets as usize];
+                    let mut ports = vec![0u32; spec.ports as usize];
+                    for step in actor.replay() {
+                        let target = &mut targets[(step.attempt % spec.targets) as usize];
+                        let port = &mut ports[(step.attempt / spec.targets) as usize];
+                        match step.act {
+                            Act::Syn => (*target, *port) = (*target + 1, *port + 1),
+                            Act::SynAck => (*target, *port) = (*target - 1, *port - 1),
+                            Act::SynAgain | Act::Reset => {}
+                        }
+                    }
+                    let source = actor.parties(0).0.to_ip();
+                    let verticals = (0u32..).zip(targets).filter(|&(_, ports)| ports > threshold);
+                    scans.vertical.extend(verticals.map(|(index, ports)| VerticalScan {
+                        source,
+                        target: actor.target(index).to_ip(),
+                        ports,
+                    }));
+                    let horizontals =
+                        (spec.first_port..).zip(ports).filter(|&(_, targets)| targets > threshold);
+                    scans.horizontal.extend(horizontals.map(|(port, targets)| HorizontalScan {
+                        source,
+                        port,
+                        targets,
+                    }));
+                }
+                Cast::Flood { spec, .. } if spec.seen == Seen::Attack && threshold == 0 => {
+                    for step in actor.replay() {
+                        let (source, _, target, port) = actor.parties(step.attempt);
+                        scans.add_single(source.to_ip(), target.to_ip(), port);
+                    }
+                }
+                Cast::Flood { .. } => {}
+            }
+        }
+        if let Some((source, target, port)) = self.open
+            && threshold == 0
+        {
+            scans.add_single(source, target, port);
+        }
+        scans.vertical.sort_unstable();
+        scans.horizontal.sort_unstable();
+        scans
+    }
+}
+
+impl Scans {
+    /// A source that failed but once.
+    fn add_single(&mut self, source: IpAddr, target: IpAddr, port: u16) {
+        self.vertical.push(VerticalScan { source, target, ports: 1 });
+        self.horizontal.push(HorizontalScan { source, port, targets: 1 });
+    }
+}
+
+/// Sums over flows and actors.
+#[derive(Default)]
+struct Sums {
+    conversations: Conversations,
+    one_way: Conversations,
+    /// Packets and octets by source.
+    sources: HashMap<Address, (u64, u64)>,
+}
+
+impl Sums {
+    fn add_flow(&mut self, talk: &Conversation, flow: &Flow) {
+        let ways = flow.packets.iter().filter(|&&packets| packets > 0).count() as u64;
+        if talk.kind.is_tcp() {
+            self.conversations.tcp += 1;
+            self.one_way.tcp += ways;
+        } else if talk.kind.is_udp() {
+            self.conversations.udp += 1;
+            self.one_way.udp += ways;
+        }
+        if flow.octets != [0; 2] {
+            self.add_source(talk.client, flow.packets[0].into(), flow.octets[0]);
+            self.add_source(talk.server, flow.packets[1].into(), flow.octets[1]);
+        }
+    }
+
+    fn add_actor(&mut self, actor: &Actor) {
+        for step in actor.replay() {
+            let (active, _, passive, _) = actor.parties(step.attempt);
+            let flood = matches!(actor.cast, Cast::Flood { .. });
+            let source =
+                if matches!(step.act, Act::Syn | Act::SynAgain) { active } else { passive };
+            self.add_source(source, 1, if source.ipv6 { 60 } else { 40 });
+            // Each attempt has ports of its own, and at most one answer.
+            self.conversations.tcp += u64::from(flood || step.act == Act::Syn);
+            self.one_way.tcp += u64::from(step.act != Act::SynAgain);
+        }
+    }
+
+    fn add_source(&mut self, source: Address, packets: u64, octets: u64) {
+        if packets > 0 {
+            let sum = self.sources.entry(source).or_default();
+            *sum = (sum.0 + packets, sum.1 + octets);
+        }
+    }
+
+    fn talkers(&self) -> Talkers {
+        let mut all: Vec<Talker> = self
+            .sources
+            .iter()
+            .map(|(source, &(packets, octets))| Talker { source: source.to_ip(), packets, octets })
+            .collect();
+        let mut top = |weight: fn(&Talker) -> u64| {
+            let order = |talker: &Talker| (Reverse(weight(talker)), talker.source);
+            if all.len() > TALKERS {
+                all.select_nth_unstable_by_key(TALKERS, order);
+            }
+            let mut top = all[..TALKERS.min(all.len())].to_vec();
+            top.sort_unstable_by_key(order);
+            top
+        };
+        Talkers { by_octets: top(|t| t.octets), by_packets: top(|t| t.packets) }
+    }
+}
