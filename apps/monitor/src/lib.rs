@@ -1,1 +1,106 @@
-//! .
+//! The monitor: what was seen, which flows, who scanned, who talked most; in one pass.
+//!
+//! ```text
+//!             ┌ volumes ─ every packet
+//! a burst ──▶ ┤ scans ─── SYN and SYN-ACK only
+//!             └ flows ─── every packet, through the flow table
+//!                  ├ conversations ─ when a flow is first seen (in an interval)
+//!                  └ talkers ─────── when a flow ends
+//! ```
+//!
+//! Counting talkers on ended flows, not on packets, gives the same sums for a fraction of the
+//! memory traffic: every IP packet belongs to exactly one flow record.
+//!
+//! Invariants: packets are sharded by their symmetric address pair, so whatever is keyed by a
+//! pair or finer has one owner; whatever is coarser (hosts, ports, a scanner's targets) leaves
+//! the worker as sums over disjoint parts or as tables that are united. No threads, rings, clock
+//! or I/O here; time is packet time.
+#![forbid(unsafe_code)]
+
+mod analyses;
+mod config;
+mod digest;
+mod merger;
+pub mod report;
+mod worker;
+
+use std::sync::Mutex;
+
+use ringtap_stage::{Application, Shard};
+use ringtap_wire::PacketRecord;
+
+pub use analyses::scans::Alert;
+pub use config::{Analyses, Config, UnknownAnalysis};
+pub use merger::MonitorMerger;
+pub use report::Report;
+pub use worker::MonitorWorker;
+
+use analyses::scans::Attempted;
+
+/// The application. Holds the configuration and, until the merger takes them, the outputs.
+pub struct Monitor {
+    config: Config,
+    outputs: Mutex<Outputs>,
+}
+
+/// Who hears of records and scans while the run goes on. Called on the merger's thread.
+#[derive(Default)]
+pub struct Outputs {
+    /// Every flow record as it leaves; without one, records are only counted.
+    pub record: Option<Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>>,
+    /// A scan, as soon as it crosses the threshold.
+    pub alert: Option<Box<dyn FnMut(&Alert) + Send>>,
+}
+
+impl Monitor {
+    /// A monitor with these outputs.
+    pub fn new(config: Config, outputs: Outputs) -> Self {
+        Self { config, outputs: Mutex::new(outputs) }
+    }
+}
+
+/// A state report from a worker.
+#[derive(Clone, Copy, Debug)]
+pub enum Message {
+    /// A flow ended.
+    Record(ringtap_flow::FlowRecord),
+    /// A source's failed attempts on a port became one more or one fewer.
+    Attempted(Attempted),
+    /// A source crossed the threshold on one target.
+    Alert(Alert),
+}
+
+/// What a worker hands over at a mark.
+pub enum Partial {
+    /// At a tick: its live flows.
+    Tick {
+        /// After everything expired has left.
+        active: u64,
+    },
+    /// At the end: everything.
+    End(Box<worker::Findings>),
+}
+
+impl Application for Monitor {
+    type Item = PacketRecord;
+    type Message = Message;
+    type Partial = Partial;
+    type Report = Report;
+    type Worker = MonitorWorker;
+    type Merger = MonitorMerger;
+
+    #[inline(always)]
+    fn shard_key(&self, packet: &PacketRecord) -> u32 {
+        packet.pair_hash
+    }
+
+    fn worker(&self, shard: Shard) -> MonitorWorker {
+        let outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        MonitorWorker::new(&self.config, shard, outputs.record.is_some())
+    }
+
+    fn merger(&self) -> MonitorMerger {
+        let mut outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        MonitorMerger::new(&self.config, std::mem::take(&mut *outputs))
+    }
+}

@@ -1,0 +1,144 @@
+//! Distinct conversations: unordered pairs of (address, port), TCP and UDP apart.
+//!
+//! The set holds 128-bit keyed fingerprints instead of addresses: among 2³² conversations the
+//! chance that any two share one is about 2⁻⁶⁵. When the set is full, half of it is given up by
+//! one more bit of the fingerprint, and what remains is a uniform sample (adaptive sampling,
+//! Wegman and Flajolet 1990): the count is an estimate from then on, and says so.
+
+use hashbrown::HashTable;
+use ringtap_wire::{HashKey, PacketRecord};
+
+struct Seen {
+    fingerprint: [u64; 2],
+    /// TCP 0, UDP 1.
+    protocol: u8,
+    /// The latest interval it was counted in, plus one.
+    counted: u64,
+}
+
+/// The set of one shard.
+pub(crate) struct Conversations {
+    keys: [HashKey; 2],
+    seen: HashTable<Seen>,
+    capacity: usize,
+    /// Only fingerprints with this many low bits zero are kept.
+    level: u32,
+    counts: [u64; 2],
+}
+
+impl Conversations {
+    pub(crate) fn new(hash_key: HashKey, capacity: usize) -> Self {
+        let half = |n| HashKey::from_seed(hash_key.word(n));
+        Self {
+            keys: [half(1), half(2)],
+            seen: HashTable::new(),
+            capacity: capacity.max(16),
+            level: 0,
+            counts: [0; 2],
+        }
+    }
+
+    /// TCP 0, UDP 1.
+    pub(crate) fn protocol(packet: &PacketRecord) -> Option<usize> {
+        match packet.protocol {
+            6 => Some(0),
+            17 => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Notes a packet of a conversation in an interval. True if it is the conversation's first
+    /// there. A packet of an interval earlier than one the conversation was already counted in
+    /// is not counted again.
+    pub(crate) fn note(&mut self, packet: &PacketRecord, protocol: usize, interval: u64) -> bool {
+        let fingerprint = self.keys.map(|key| Self::fingerprint(&key, packet));
+        let wanted = |seen: &Seen| seen.fingerprint == fingerprint;
+        if let Some(seen) = self.seen.find_mut(fingerprint[0], wanted) {
+            let first = seen.counted <= interval;
+            seen.counted = seen.counted.max(interval + 1);
+            return first;
+        }
+        let kept = fingerprint[1].trailing_zeros() >= self.level;
+        if kept {
+            if self.seen.len() == self.capacity {
+                self.thin_out();
+            }
+            self.counts[protocol] += 1;
+            let seen = Seen { fingerprint, protocol: protocol as u8, counted: interval + 1 };
+            self.seen.insert_unique(fingerprint[0], seen, |s| s.fingerprint[0]);
+        }
+        kept
+    }
+
+    #[cold]
+    fn thin_out(&mut self) {
+        while self.seen.len() > self.capacity / 2 {
+            self.level += 1;
+            let (level, counts) = (self.level, &mut self.counts);
+            self.seen.retain(|seen| {
+                let kept = seen.fingerprint[1].trailing_zeros() >= level;
+                counts[usize::from(seen.protocol)] -= u64::from(!kept);
+                kept
+            });
+        }
+    }
+
+    #[inline]
+    fn fingerprint(key: &HashKey, packet: &PacketRecord) -> u64 {
+        let side = |address: &[u8; 16], port: u16| {
+            key.word(
+                key.address(address) ^ (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            )
+        };
+        let both =
+            side(&packet.src, packet.src_port).wrapping_add(side(&packet.dst, packet.dst_port));
+        key.word(both ^ u64::from(packet.protocol) << 56)
+    }
+
+    /// Conversations by protocol, and whether that is exact.
+    pub(crate) fn counts(&self) -> ([u64; 2], bool) {
+        (self.counts.map(|n| n << self.level), self.level == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u32) -> PacketRecord {
+        let mut packet = PacketRecord::EMPTY;
+        packet.src[..4].copy_from_slice(&number.to_be_bytes());
+        packet.protocol = if number.is_multiple_of(4) { 17 } else { 6 };
+        packet
+    }
+
+    fn note(set: &mut Conversations, packet: &PacketRecord) -> bool {
+        set.note(packet, Conversations::protocol(packet).unwrap(), 0)
+    }
+
+    #[test]
+    fn both_directions_are_one_conversation_and_ports_belong_to_their_address() {
+        let mut set = Conversations::new(HashKey::from_seed(3), 100);
+        let mut there = packet(1);
+        (there.src_port, there.dst_port) = (80, 1000);
+        let mut back = there;
+        (back.src, back.dst) = (there.dst, there.src);
+        (back.src_port, back.dst_port) = (1000, 80);
+        let mut crossed = there;
+        (crossed.src_port, crossed.dst_port) = (1000, 80);
+        assert_eq!([&there, &back, &crossed].map(|p| note(&mut set, p)), [true, false, true]);
+        assert_eq!(set.counts(), ([2, 0], true));
+    }
+
+    #[test]
+    fn an_overfull_set_estimates_and_says_so() {
+        let mut set = Conversations::new(HashKey::from_seed(3), 4_000);
+        for number in 0..100_000 {
+            note(&mut set, &packet(number));
+            note(&mut set, &packet(number / 2));
+        }
+        let ([tcp, udp], exact) = set.counts();
+        assert!(!exact && set.seen.len() <= 4_000);
+        assert!((65_000..85_000).contains(&tcp) && (20_000..30_000).contains(&udp), "{tcp} {udp}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What the monitor shall do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ringtap_flow::Timeouts;
+use ringtap_wire::HashKey;
+
+/// Everything the analyses need to know. The same for every worker of a run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which analyses run.
+    pub analyses: Analyses,
+    /// When flows end.
+    pub timeouts: Timeouts,
+    /// Reporting interval in packet time, nanoseconds; `None`: the whole run.
+    pub interval_ns: Option<u64>,
+    /// Live flows at the most, all workers together; also the bound on conversations, scan
+    /// attempts, hosts and pairs kept.
+    pub max_flows: usize,
+    /// More failed attempts than this are a scan.
+    pub scan_threshold: u32,
+    /// Rows in each list of talkers.
+    pub top: usize,
+    /// Whether the flow records are digested.
+    pub digest: bool,
+    /// Secret of all hash tables of the run.
+    pub hash_key: HashKey,
+}
+
+/// A set of analyses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Analyses {
+    /// Packets, octets and conversations, per protocol and interval.
+    pub volumes: bool,
+    /// Flow records.
+    pub flows: bool,
+    /// Vertical and horizontal port scans.
+    pub scans: bool,
+    /// Who sent and received most.
+    pub talkers: bool,
+}
+
+impl Analyses {
+    /// All of them.
+    pub const ALL: Self = Self { volumes: true, flows: true, scans: true, talkers: true };
+
+    /// None; a start for parsing.
+    const NONE: Self = Self { volumes: false, flows: false, scans: false, talkers: false };
+
+    /// Names of those in the set, in alphabetical order.
+    pub fn names(&self) -> Vec<&'static str> {
+        let all = [
+            ("flows", self.flows),
+            ("scans", self.scans),
+            ("talkers", self.talkers),
+            ("volumes", self.volumes),
+        ];
+        all.into_iter().filter_map(|(name, on)| on.then_some(name)).collect()
+    }
+
+    /// Whether packets go through the flow table.
+    pub(crate) fn need_flows(&self) -> bool {
+        self.flows || self.talkers || self.volumes
+    }
+}
+
+/// A name in the list that is no analysis.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownAnalysis(pub String);
+
+impl fmt::Display for UnknownAnalysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no analysis is called {:?}; there are flows, scans, talkers and volumes", self.0)
+    }
+}
+
+impl std::error::Error for UnknownAnalysis {}
+
+impl FromStr for Analyses {
+    type Err = UnknownAnalysis;
+
+    fn from_str(list: &str) -> Result<Self, UnknownAnalysis> {
+        let mut set = Self::NONE;
+        for name in list.split(',').map(str::trim) {
+            match name {
+                "volumes" => set.volumes = true,
+                "flows" => set.flows = true,
+                "scans" => set.scans = true,
+                "talkers" => set.talkers = true,
+                "all" => set = Self::ALL,
+                other => return Err(UnknownAnalysis(other.into())),
+            }
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,138 @@
+//! The merger: hears state reports during the run, unites the workers' findings at its end.
+
+use std::collections::BTreeMap;
+
+use ringtap_flow::EndReason;
+use ringtap_stage::{Mark, Merger, Shard};
+
+use crate::analyses::scans::{Alert, ScanMerger};
+use crate::analyses::talkers::TalkerTable;
+use crate::analyses::volumes::Volumes;
+use crate::digest::RecordDigest;
+use crate::report::{Conversations, Flows, Report};
+use crate::worker::{Findings, FlowCounts};
+use crate::{Analyses, Config, Message, Outputs, Partial};
+
+/// See the module.
+pub struct MonitorMerger {
+    analyses: Analyses,
+    top: usize,
+    outputs: Outputs,
+    volumes: Volumes,
+    conversations: Conversations,
+    flows: FlowCounts,
+    scans: ScanMerger,
+    talkers: Option<TalkerTable>,
+    /// Live flows at marks that not all workers have reached: workers so far, and their sum.
+    active: BTreeMap<u64, (usize, u64)>,
+    active_peak: u64,
+}
+
+impl MonitorMerger {
+    pub(crate) fn new(config: &Config, outputs: Outputs) -> Self {
+        let digest = (config.digest && config.analyses.flows).then(RecordDigest::default);
+        Self {
+            analyses: config.analyses,
+            top: config.top,
+            outputs,
+            volumes: Volumes::new(config.interval_ns),
+            conversations: Conversations::default(),
+            flows: FlowCounts { digest, ..FlowCounts::default() },
+            scans: ScanMerger::new(config.scan_threshold, config.max_flows),
+            talkers: None,
+            active: BTreeMap::new(),
+            active_peak: 0,
+        }
+    }
+
+    fn alert(&mut self, alert: &Alert) {
+        if let Some(hear) = &mut self.outputs.alert {
+            hear(alert);
+        }
+    }
+
+    /// Live flows of one worker at a mark; marks count when every worker has reached them.
+    fn on_active(&mut self, mark: u64, shard: Shard, active: u64) {
+        let (workers, sum) = self.active.entry(mark).or_default();
+        *workers += 1;
+        *sum += active;
+        if *workers == shard.count {
+            self.active_peak = self.active_peak.max(*sum);
+            self.active.remove(&mark);
+        }
+    }
+
+    fn on_findings(&mut self, findings: Findings) {
+        self.volumes.merge(findings.volumes);
+        if let Some(([tcp, udp], exact)) = findings.conversations {
+            self.conversations.tcp += tcp;
+            self.conversations.udp += udp;
+            self.conversations.exact &= exact;
+        }
+        self.flows.merge(&findings.flows);
+        if let Some(table) = findings.scans {
+            self.scans.on_table(table);
+        }
+        match (&mut self.talkers, findings.talkers) {
+            (Some(own), Some(more)) => own.merge(more),
+            (own, more) => *own = own.take().or(more),
+        }
+    }
+}
+
+impl Merger for MonitorMerger {
+    type Message = Message;
+    type Partial = Partial;
+    type Report = Report;
+
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Record(record) => {
+                if let Some(hear) = &mut self.outputs.record {
+                    hear(&record);
+                }
+            }
+            Message::Attempted(report) => {
+                if let Some(alert) = self.scans.on_attempted(report) {
+                    self.alert(&alert);
+                }
+            }
+            Message::Alert(alert) => self.alert(&alert),
+        }
+    }
+
+    fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
+        let number = match *mark {
+            Mark::Tick { number, .. } => number,
+            Mark::End { .. } => u64::MAX,
+        };
+        match partial {
+            Partial::Tick { active } => self.on_active(number, shard, active),
+            Partial::End(findings) => {
+                self.on_active(number, shard, findings.active);
+                self.on_findings(*findings);
+            }
+        }
+    }
+
+    fn finish(self) -> Report {
+        let on = self.analyses;
+        let flows = || Flows {
+            records: self.flows.ended.iter().sum(),
+            active_peak: self.active_peak,
+            end_reasons: EndReason::ALL.iter().map(|r| r.name()).zip(self.flows.ended).collect(),
+            records_digest: self.flows.digest.as_ref().map(RecordDigest::hex),
+        };
+        Report {
+            packets: self.volumes.packets(),
+            octets: self.volumes.octets(),
+            intervals: on.volumes.then(|| self.volumes.intervals(self.conversations)),
+            packets_in_further_intervals: if on.volumes { self.volumes.further() } else { 0 },
+            protocols: on.volumes.then(|| self.volumes.protocols()),
+            conversations: on.volumes.then_some(self.conversations),
+            flows: on.flows.then(flows),
+            talkers: self.talkers.as_ref().map(|talkers| talkers.finish(self.top)),
+            scans: on.scans.then(|| self.scans.finish()),
+        }
+    }
+}

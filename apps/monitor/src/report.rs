@@ -1,0 +1,251 @@
+//! The monitor's answer. Rows are sorted and numbers are whole, so that two runs that agree give
+//! the same bytes.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Serialize, Serializer};
+
+/// What the analyses found. A part is absent if its analysis did not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Packets by kind.
+    pub packets: Packets,
+    /// Octets by layer.
+    pub octets: Octets,
+    /// Volumes over time, earliest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Vec<Interval>>,
+    /// Packets in intervals beyond those listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub packets_in_further_intervals: u64,
+    /// Volumes by IP protocol number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocols: Option<BTreeMap<u8, Volume>>,
+    /// Distinct unordered pairs of endpoints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<Conversations>,
+    /// Flow records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Flows>,
+    /// Port scans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scans: Option<Scans>,
+    /// Who talked most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub talkers: Option<Talkers>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Packets by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Packets {
+    /// Reached the analyses.
+    pub handled: u64,
+    /// IPv4.
+    pub ipv4: u64,
+    /// IPv6.
+    pub ipv6: u64,
+    /// Neither.
+    pub non_ip: u64,
+    /// IPv4 with MF or an offset, IPv6 with a fragment header.
+    pub fragments: u64,
+    /// Captured shorter than they were on the wire.
+    pub truncated: u64,
+}
+
+/// Octets by layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Octets {
+    /// On the wire.
+    pub wire: u64,
+    /// IPv4 total length, or 40 + payload length for IPv6.
+    pub ip: u64,
+}
+
+/// Packets and layer 3 octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Volume {
+    /// Packets.
+    pub packets: u64,
+    /// Layer 3 octets.
+    pub octets: u64,
+}
+
+impl Volume {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.octets += other.octets;
+    }
+}
+
+/// One measurement interval; only those that saw a packet are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Interval {
+    /// Its beginning (for the whole run: the earliest packet).
+    pub start: Time,
+    /// Its end, exclusive (for the whole run: the latest packet).
+    pub end: Time,
+    /// All packets.
+    pub packets: Packets,
+    /// All octets.
+    pub octets: Octets,
+    /// By IP protocol number.
+    pub protocols: BTreeMap<u8, Volume>,
+    /// Conversations with a packet in this interval.
+    pub conversations: Conversations,
+}
+
+/// Distinct unordered pairs of (address, port).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Conversations {
+    /// TCP.
+    pub tcp: u64,
+    /// UDP.
+    pub udp: u64,
+    /// False if memory did not suffice and the numbers are estimates.
+    pub exact: bool,
+}
+
+impl Default for Conversations {
+    fn default() -> Self {
+        Self { tcp: 0, udp: 0, exact: true }
+    }
+}
+
+/// Flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Flows {
+    /// Records that left.
+    pub records: u64,
+    /// Most flows alive at a mark (half an idle timeout apart, and the end).
+    pub active_peak: u64,
+    /// Records by reason.
+    pub end_reasons: BTreeMap<&'static str, u64>,
+    /// Sum over the records' hashes, with `--digest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_digest: Option<String>,
+}
+
+/// Port scans by failed connection attempts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Scans {
+    /// One source, one target, many ports.
+    pub vertical: Vec<VerticalScan>,
+    /// One source, one port, many targets.
+    pub horizontal: Vec<HorizontalScan>,
+    /// Attempts that found no room in memory; 0 means the numbers are exact.
+    pub attempts_ignored: u64,
+}
+
+/// One source, one target, many ports.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct VerticalScan {
+    /// Who scanned.
+    pub source: std::net::IpAddr,
+    /// Whom.
+    pub target: std::net::IpAddr,
+    /// Distinct ports that never answered.
+    pub ports: u64,
+    /// First failed attempt.
+    pub first: Time,
+    /// Last failed attempt.
+    pub last: Time,
+    /// The lowest ports.
+    pub sample: Vec<u16>,
+}
+
+/// One source, one port, many targets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HorizontalScan {
+    /// Who scanned.
+    pub source: std::net::IpAddr,
+    /// Which port.
+    pub port: u16,
+    /// Always TCP.
+    pub protocol: &'static str,
+    /// Distinct targets that never answered.
+    pub targets: u64,
+    /// First failed attempt.
+    pub first: Time,
+    /// Last failed attempt.
+    pub last: Time,
+    /// The lowest addresses.
+    pub sample: Vec<std::net::IpAddr>,
+}
+
+/// Who talked most, by octets and by packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Talkers {
+    /// Largest first.
+    pub by_octets: Rankings,
+    /// Largest first.
+    pub by_packets: Rankings,
+    /// No octet count above is short by more than this; 0 means exact.
+    pub error_bound: u64,
+}
+
+/// The largest of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rankings {
+    /// Addresses as senders.
+    pub source: Vec<HostRow>,
+    /// Addresses as receivers.
+    pub destination: Vec<HostRow>,
+    /// Unordered address pairs, both directions together.
+    pub pair: Vec<PairRow>,
+    /// Ports on either side of a packet.
+    pub port: Vec<PortRow>,
+}
+
+/// An address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostRow {
+    /// The address.
+    pub address: std::net::IpAddr,
+    /// What it sent or received.
+    #[serde(flatten)]
+    pub volume: Volume,
+}
+
+/// A pair of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PairRow {
+    /// The lower address first.
+    pub addresses: [std::net::IpAddr; 2],
+    /// What went between them.
+    #[serde(flatten)]
+    pub volume: Volume,
+}
+
+/// A port of a protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PortRow {
+    /// IP protocol number.
+    pub protocol: u8,
+    /// The port.
+    pub port: u16,
+    /// Packets that carried it as source or destination.
+    #[serde(flatten)]
+    pub volume: Volume,
+}
+
+/// Nanoseconds since 1970; in JSON a string as RFC 3339 has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub u64);
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = UNIX_EPOCH + Duration::from_nanos(self.0);
+        humantime::format_rfc3339_nanos(time).fmt(f)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

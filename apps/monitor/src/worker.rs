@@ -1,0 +1,177 @@
+//! A worker: one shard's tables, and the analyses over them.
+
+use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
+use ringtap_stage::{Mark, Outbox, Shard, Worker};
+use ringtap_wire::{Flags, PacketRecord};
+
+use crate::analyses::conversations::Conversations;
+use crate::analyses::scans::ScanTable;
+use crate::analyses::talkers::TalkerTable;
+use crate::analyses::volumes::Volumes;
+use crate::digest::RecordDigest;
+use crate::{Config, Message, Partial};
+
+/// Entries looked at in one go at a mark; as many records may leave at once.
+const SWEEP: usize = 512;
+
+/// Everything a worker found, handed over at the end.
+pub struct Findings {
+    pub(crate) volumes: Volumes,
+    pub(crate) conversations: Option<([u64; 2], bool)>,
+    pub(crate) flows: FlowCounts,
+    pub(crate) scans: Option<ScanTable>,
+    pub(crate) talkers: Option<TalkerTable>,
+    /// Live flows at the end.
+    pub(crate) active: u64,
+}
+
+/// Flow records in numbers.
+#[derive(Default)]
+pub(crate) struct FlowCounts {
+    /// By [`EndReason`], in order.
+    pub(crate) ended: [u64; 5],
+    pub(crate) digest: Option<RecordDigest>,
+}
+
+impl FlowCounts {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (own, more) in self.ended.iter_mut().zip(other.ended) {
+            *own += more;
+        }
+        if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
+            own.merge(more);
+        }
+    }
+}
+
+/// Owner of one shard of address pairs.
+pub struct MonitorWorker {
+    flow_table: Option<FlowTable>,
+    scans: Option<ScanTable>,
+    tally: Tally,
+    /// Live flows when the end was reached.
+    ending: Option<u64>,
+}
+
+/// What hears of the flow table's events.
+struct Tally {
+    volumes: Volumes,
+    conversations: Option<Conversations>,
+    talkers: Option<TalkerTable>,
+    flows: FlowCounts,
+    /// Whether records are wanted by the merger.
+    send_records: bool,
+}
+
+impl MonitorWorker {
+    pub(crate) fn new(config: &Config, shard: Shard, send_records: bool) -> Self {
+        let on = config.analyses;
+        let capacity = config.max_flows.div_ceil(shard.count);
+        let key = config.hash_key;
+        Self {
+            flow_table: on.need_flows().then(|| FlowTable::new(capacity, config.timeouts, key)),
+            scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
+            tally: Tally {
+                volumes: Volumes::new(config.interval_ns),
+                conversations: on.volumes.then(|| Conversations::new(key, capacity)),
+                talkers: on.talkers.then(|| TalkerTable::new(key, capacity)),
+                flows: FlowCounts {
+                    digest: (config.digest && on.flows).then(RecordDigest::default),
+                    ..FlowCounts::default()
+                },
+                send_records: send_records && on.flows,
+            },
+            ending: None,
+        }
+    }
+
+    /// Hands over everything; the worker is empty afterwards.
+    fn end(&mut self, active: u64) -> Partial {
+        let tally = &mut self.tally;
+        let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None));
+        volumes.end();
+        Partial::End(Box::new(Findings {
+            volumes,
+            conversations: tally.conversations.take().map(|c| c.counts()),
+            flows: std::mem::take(&mut tally.flows),
+            scans: self.scans.take(),
+            talkers: tally.talkers.take(),
+            active,
+        }))
+    }
+}
+
+impl Worker for MonitorWorker {
+    type Item = PacketRecord;
+    type Message = Message;
+    type Partial = Partial;
+
+    fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
+        self.tally.volumes.on_burst(burst);
+        if let Some(scans) = &mut self.scans {
+            scans.on_burst(burst, outbox);
+        }
+        if let Some(table) = &mut self.flow_table {
+            table.burst(burst, &mut Heard { tally: &mut self.tally, outbox });
+        }
+    }
+
+    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Message>) -> Option<Partial> {
+        let mut active = 0;
+        if let Some(table) = &mut self.flow_table {
+            let heard = &mut Heard { tally: &mut self.tally, outbox };
+            if self.ending.is_none() && !table.sweep(mark.time_ns(), SWEEP, heard) {
+                return None;
+            }
+            active = table.len() as u64;
+            if matches!(mark, Mark::End { .. }) {
+                active = *self.ending.get_or_insert(active);
+                if !table.drain(SWEEP, heard) {
+                    return None;
+                }
+            }
+        }
+        Some(match mark {
+            Mark::Tick { .. } => Partial::Tick { active },
+            Mark::End { .. } => self.end(active),
+        })
+    }
+}
+
+struct Heard<'a, O> {
+    tally: &'a mut Tally,
+    outbox: &'a mut O,
+}
+
+impl<O: Outbox<Message>> Observer for Heard<'_, O> {
+    #[inline(always)]
+    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u64) {
+        let Some(conversations) = &mut self.tally.conversations else { return };
+        // The stamp is the latest interval the flow was noted in, plus one.
+        let interval = self.tally.volumes.interval_of(packet.ts_ns);
+        if *stamp <= interval
+            && packet.flags.contains(Flags::PORTS)
+            && let Some(protocol) = Conversations::protocol(packet)
+        {
+            *stamp = interval + 1;
+            if conversations.note(packet, protocol, interval) {
+                self.tally.volumes.count_conversation(interval, protocol);
+            }
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, record: &FlowRecord) {
+        let tally = &mut *self.tally;
+        tally.flows.ended[record.end_reason as usize - EndReason::Idle as usize] += 1;
+        if let Some(talkers) = &mut tally.talkers {
+            talkers.on_record(record);
+        }
+        if let Some(digest) = &mut tally.flows.digest {
+            digest.add(record);
+        }
+        if tally.send_records {
+            self.outbox.send(Message::Record(*record));
+        }
+    }
+}
