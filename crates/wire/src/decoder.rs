@@ -13,7 +13,7 @@
 use crate::fragments::FragmentTable;
 use crate::hash::HashKey;
 use crate::ip::{v4, v6};
-use crate::link::{self, LinkType, Network, Vlan};
+use crate::link::{self, LinkType, Network, Stack};
 use crate::reason::NonIp;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
@@ -74,9 +74,9 @@ impl Decoder {
     /// Every case.
     #[inline(never)]
     fn decode_any(&mut self, link: LinkType, frame: Span<'_>, out: &mut PacketRecord) -> Decoded {
-        let mut vlan = Vlan::default();
-        let network = link::strip(link, frame, &mut vlan);
-        if let Some(identifier) = vlan.outermost {
+        let mut stack = Stack::default();
+        let network = link::strip(link, frame, &mut stack);
+        if let Some(identifier) = stack.vlan {
             out.vlan = identifier;
             out.flags.insert(Flags::VLAN);
         }
@@ -88,8 +88,10 @@ impl Decoder {
                 Decoded::Ipv4
             }
             Ok(Network::Ipv6(packet)) => {
-                v6::decode(&self.key, &mut self.fragments, packet, out);
-                Decoded::Ipv6
+                match v6::decode(&self.key, &mut self.fragments, packet, out) {
+                    Ok(()) => Decoded::Ipv6,
+                    Err(reason) => Decoded::NonIp(reason),
+                }
             }
             Err(reason) => {
                 if let NonIp::EtherType(number) = reason {

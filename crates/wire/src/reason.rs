@@ -20,10 +20,10 @@ pub enum NonIp {
     Ppp(u16),
     /// Another protocol, by the address family in a BSD loopback header (low 16 bits).
     Family(u16),
+    /// A Netlink message in a Linux cooked capture.
+    Netlink,
     /// Something else below the last MPLS label.
     Mpls,
-    /// PPPoE discovery, or another code than session data.
-    Pppoe,
     /// IEEE 802.11 management frame.
     Management80211,
     /// IEEE 802.11 control or extension frame.
@@ -75,8 +75,8 @@ impl fmt::Display for NonIp {
             Self::RawIpx => f.write_str("ipx"),
             Self::Ppp(number) => write!(f, "ppp {number:#06x}"),
             Self::Family(number) => write!(f, "address family {number}"),
+            Self::Netlink => f.write_str("netlink"),
             Self::Mpls => f.write_str("mpls payload"),
-            Self::Pppoe => f.write_str("pppoe control"),
             Self::Management80211 => f.write_str("802.11 management"),
             Self::Control80211 => f.write_str("802.11 control"),
             Self::NoData80211 => f.write_str("802.11 no data"),

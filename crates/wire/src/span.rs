@@ -37,10 +37,4 @@ impl<'a> Span<'a> {
         let captured = self.bytes.len().min(n as usize);
         Self { bytes: &self.bytes[..captured], wire: self.wire.min(n) }
     }
-
-    /// The first `N` bytes without taking them.
-    #[inline(always)]
-    pub(crate) fn peek<const N: usize>(self) -> Option<&'a [u8; N]> {
-        self.bytes.first_chunk::<N>()
-    }
 }

@@ -1,4 +1,7 @@
 //! The network layer: fills the record from the outermost IP header.
+//!
+//! Invariant: addresses and pair hash are written together or not at all
+//! ([`Flags::BAD_HEADER`](crate::Flags::BAD_HEADER)).
 
 pub(crate) mod v4;
 pub(crate) mod v6;
@@ -9,22 +12,18 @@ use crate::transport;
 
 /// Where a fragment lies in its datagram.
 #[derive(Clone, Copy)]
-pub(crate) struct Fragment {
-    pub(crate) key: DatagramKey,
+struct Fragment {
+    key: DatagramKey,
     /// Not at the datagram's start.
-    pub(crate) later: bool,
+    later: bool,
     /// Others follow it.
-    pub(crate) more: bool,
+    more: bool,
 }
 
-/// Reads the ports of a fragment, or finds them through the first one.
+/// Reads the ports of a first fragment, or finds those of a later one through the first.
+/// `out.protocol` is that of `payload`.
 #[cold]
-pub(crate) fn fragment(
-    table: &mut FragmentTable,
-    fragment: Fragment,
-    payload: &[u8],
-    out: &mut PacketRecord,
-) {
+fn fragment(table: &mut FragmentTable, fragment: Fragment, payload: &[u8], out: &mut PacketRecord) {
     let Fragment { key, later, more } = fragment;
     out.flags.insert(Flags::FRAGMENT);
     if later {
@@ -38,13 +37,10 @@ pub(crate) fn fragment(
         return;
     }
     let known = transport::read(payload, out);
-    if !more {
-        return;
-    }
-    if known {
+    if more && known {
         let (src_port, dst_port) = (out.src_port, out.dst_port);
         table.insert(key, out.ts_ns, FirstFragment { src_port, dst_port, protocol: out.protocol });
-    } else {
+    } else if more {
         table.remove(key);
     }
 }

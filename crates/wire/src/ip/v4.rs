@@ -63,30 +63,48 @@ pub(crate) fn decode(
     out: &mut PacketRecord,
 ) {
     out.flags.insert(Flags::IPV4);
-    let Some((h, _)) = packet.take::<20>() else {
+    // Bytes that were not captured read as zero; what they say is not used.
+    let mut h = [0; HEADER_LEN as usize];
+    let captured = packet.bytes.len().min(h.len());
+    h[..captured].copy_from_slice(&packet.bytes[..captured]);
+
+    let header_len = u32::from(h[0] & 0x0f) * 4;
+    if h[0] >> 4 != 4 || header_len < HEADER_LEN {
         out.flags.insert(Flags::BAD_HEADER);
         return;
-    };
-    let header_len = usize::from(h[0] & 0x0f) * 4;
-    if h[0] >> 4 != 4 || header_len < HEADER_LEN as usize {
+    }
+    if captured >= 4 {
+        out.ip_len = match u16::from_be_bytes([h[2], h[3]]) {
+            // Left to the network card by TCP segmentation offload: as long as the frame.
+            0 => packet.wire,
+            total_len => u32::from(total_len),
+        };
+    }
+    if out.ip_len < header_len {
+        out.flags.insert(Flags::BAD_HEADER);
+        return;
+    }
+    let place = u16::from_be_bytes([h[6], h[7]]);
+    let (later, more) = (place & 0x1fff != 0, place & 0x2000 != 0);
+    out.tos = h[1];
+    out.ttl = h[8];
+    out.protocol = h[9];
+    if captured < h.len() {
+        if later || more {
+            out.flags.insert(Flags::FRAGMENT);
+        }
+        if later {
+            out.flags.insert(Flags::LATER_FRAGMENT);
+        }
         out.flags.insert(Flags::BAD_HEADER);
         return;
     }
     out.src = widen(h[12], h[13], h[14], h[15]);
     out.dst = widen(h[16], h[17], h[18], h[19]);
     out.pair_hash = key.pair(&out.src, &out.dst);
-    out.tos = h[1];
-    out.ttl = h[8];
-    out.protocol = h[9];
-    out.ip_len = match u16::from_be_bytes([h[2], h[3]]) {
-        // Left to the network card by TCP segmentation offload: as long as the frame has room.
-        0 => packet.wire,
-        total_len => u32::from(total_len),
-    };
-    let payload = packet.limit(out.ip_len).bytes.get(header_len..).unwrap_or_default();
 
-    let place = u16::from_be_bytes([h[6], h[7]]);
-    if place & 0x3fff == 0 {
+    let payload = packet.limit(out.ip_len).bytes.get(header_len as usize..).unwrap_or_default();
+    if !later && !more {
         transport::read(payload, out);
         return;
     }
@@ -96,8 +114,7 @@ pub(crate) fn decode(
         identification: u32::from(u16::from_be_bytes([h[4], h[5]])),
         protocol: u16::from(out.protocol),
     };
-    let fragment = Fragment { key, later: place & 0x1fff != 0, more: place & 0x2000 != 0 };
-    super::fragment(table, fragment, payload, out);
+    super::fragment(table, Fragment { key, later, more }, payload, out);
 }
 
 #[inline(always)]

@@ -9,27 +9,26 @@
 //!  fragment:   | next | 0 | offset·00M | identification |
 //! ```
 //!
-//! A packet declared to be IPv6 counts as IPv6 even if its header is unusable
-//! ([`Flags::BAD_HEADER`]).
+//! A cut header still counts as IPv6 ([`Flags::BAD_HEADER`]); another version than 6 does not:
+//! whoever writes that EtherType has no reason to put anything else there.
 
 use super::Fragment;
 use crate::fragments::{DatagramKey, FragmentTable};
 use crate::hash::HashKey;
+use crate::reason::{Layer, NonIp};
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
 use crate::transport::{self, TCP, UDP};
 
 const HEADER_LEN: u32 = 40;
 /// RFC 8200 knows seven in a row; whoever sends more than this is not worth following.
-const EXTENSIONS_MAX: u32 = 24;
+const EXTENSIONS_MAX: u32 = 64;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-const MOBILITY: u8 = 135;
-const HIP: u8 = 139;
 const SHIM6: u8 = 140;
 
 /// Any packet declared to be IPv6.
@@ -39,14 +38,13 @@ pub(crate) fn decode(
     table: &mut FragmentTable,
     packet: Span<'_>,
     out: &mut PacketRecord,
-) {
-    out.flags.insert(Flags::IPV6);
+) -> Result<(), NonIp> {
     let Some((h, rest)) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6) else {
-        out.flags.insert(Flags::BAD_HEADER);
-        return;
+        return decode_bad(packet, out);
     };
     let [_, _, _, _, l0, l1, next, hop_limit, addresses @ ..] = h;
     let (src, dst) = addresses.split_at(16);
+    out.flags.insert(Flags::IPV6);
     out.src.copy_from_slice(src);
     out.dst.copy_from_slice(dst);
     out.pair_hash = key.pair(&out.src, &out.dst);
@@ -55,25 +53,48 @@ pub(crate) fn decode(
     let payload_len = u32::from(u16::from_be_bytes([*l0, *l1]));
     out.ip_len = HEADER_LEN + payload_len;
     out.protocol = *next;
-    // Length 0 is a jumbogram, or was left to the network card by segmentation offload.
-    let payload = if payload_len == 0 { rest } else { rest.limit(payload_len) };
     if *next == TCP || *next == UDP {
-        transport::read(payload.bytes, out);
+        transport::read(rest.limit(payload_len).bytes, out);
     } else {
-        extensions(table, payload.bytes, out);
+        extensions(table, rest, payload_len, out);
     }
+    Ok(())
+}
+
+/// A header that was cut, or is none.
+#[cold]
+fn decode_bad(packet: Span<'_>, out: &mut PacketRecord) -> Result<(), NonIp> {
+    if packet.bytes.first().is_some_and(|first| first >> 4 != 6) {
+        return Err(NonIp::Malformed(Layer::Ip));
+    }
+    out.flags.insert(Flags::IPV6);
+    out.flags.insert(Flags::BAD_HEADER);
+    if let [_, _, _, _, l0, l1, next, ..] = packet.bytes {
+        out.ip_len = HEADER_LEN + u32::from(u16::from_be_bytes([*l0, *l1]));
+        out.protocol = *next;
+    }
+    Ok(())
 }
 
 /// Walks the extension headers; `out.protocol` is always the last next-header value captured.
+///
+/// The mobility (135) and host identity (139) headers end the chain like ESP: nothing may follow
+/// them (RFC 6275, section 6.1.1; RFC 7401, section 5.1).
 #[cold]
-fn extensions(table: &mut FragmentTable, mut payload: &[u8], out: &mut PacketRecord) {
+fn extensions(table: &mut FragmentTable, rest: Span<'_>, payload_len: u32, out: &mut PacketRecord) {
+    let payload_len = match (payload_len, out.protocol) {
+        (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
+        _ => payload_len,
+    };
+    let mut payload = rest.limit(payload_len).bytes;
+    let mut fragment: Option<Fragment> = None;
     for _ in 0..EXTENSIONS_MAX {
         let len = match (out.protocol, payload) {
-            (HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HIP | SHIM6, [_, words, ..]) => {
+            (HOP_BY_HOP | ROUTING | DESTINATION | SHIM6, [_, words, ..]) => {
                 (usize::from(*words) + 1) * 8
             }
             (AUTHENTICATION, [_, words, ..]) => (usize::from(*words) + 2) * 4,
-            (FRAGMENT, [next, _, p0, p1, i0, i1, i2, i3, rest @ ..]) => {
+            (FRAGMENT, [_, _, p0, p1, i0, i1, i2, i3, ..]) => {
                 let place = u16::from_be_bytes([*p0, *p1]);
                 let key = DatagramKey {
                     src: out.src,
@@ -81,16 +102,40 @@ fn extensions(table: &mut FragmentTable, mut payload: &[u8], out: &mut PacketRec
                     identification: u32::from_be_bytes([*i0, *i1, *i2, *i3]),
                     protocol: DatagramKey::IPV6,
                 };
-                out.protocol = *next;
-                let fragment = Fragment { key, later: place >> 3 != 0, more: place & 1 != 0 };
-                super::fragment(table, fragment, rest, out);
-                return;
+                fragment = Some(Fragment { key, later: place >> 3 != 0, more: place & 1 != 0 });
+                8
             }
             _ => break,
         };
-        let Some(rest) = payload.get(len..) else { return };
+        let Some(rest) = payload.get(len..) else { break };
         out.protocol = payload[0];
         payload = rest;
+        if fragment.is_some_and(|fragment| fragment.later) {
+            break;
+        }
     }
-    transport::read(payload, out);
+    match fragment {
+        Some(fragment) => super::fragment(table, fragment, payload, out),
+        None => {
+            transport::read(payload, out);
+        }
+    }
+}
+
+/// The length in a jumbogram's hop-by-hop option (RFC 2675), which lies above 65,535.
+fn jumbo_payload_len(hop_by_hop: &[u8]) -> Option<u32> {
+    const PAD_1: u8 = 0;
+    const JUMBO: u8 = 0xc2;
+    let words = usize::from(*hop_by_hop.get(1)?);
+    let mut options = hop_by_hop.get(2..(words + 1) * 8)?;
+    loop {
+        options = match options {
+            [JUMBO, 4, a, b, c, d, ..] => {
+                return Some(u32::from_be_bytes([*a, *b, *c, *d])).filter(|&len| len > 0xffff);
+            }
+            [PAD_1, rest @ ..] => rest,
+            [_, len, rest @ ..] => rest.get(usize::from(*len)..)?,
+            _ => return None,
+        };
+    }
 }

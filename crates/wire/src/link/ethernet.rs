@@ -1,40 +1,113 @@
-//! Ethernet II with stacked VLAN tags (IEEE 802.3, 802.1Q, 802.1ad).
+//! Ethernet II and IEEE 802.3 with LLC and SNAP, and what nests in them.
 //!
 //! ```text
-//!  0              6              12      14            16      18
-//!  | destination  | source       | 8100  | PCP·DEI·VID | type  | …      type ≥ 0x0600
+//!  0              6              12      14
+//!  | destination  | source       | type  | …                          type ≥ 0x0600
+//!  | destination  | source       | length| DSAP|SSAP|control| …       length ≤ 1500 (802.2)
+//!                                          AA   AA   03 | OUI (3) | type | …      (SNAP)
+//!  VLAN   (8100, 88a8, 9100, 9200)   PCP·DEI·VID | type | …           802.1Q, 802.1ad, QinQ
+//!  MPLS   (8847, 8848)               label entries                    RFC 3032
+//!  PPPoE  (8864)                     session data                     RFC 2516
+//!  bridge (6558), PBB (88e7)         a whole frame                    802.1ah
+//!  CMD    (8909)                     6 bytes | type | …               Cisco metadata
 //! ```
 
-use super::{Network, Vlan};
+use super::{Network, Stack, mpls, ppp};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
-/// More stacked tags than this are no real network.
-const DEPTH_MAX: u32 = 8;
+const LENGTH_MAX: u16 = 1500;
 
-pub(super) fn frame<'a>(frame: Span<'a>, vlan: &mut Vlan) -> Result<Network<'a>, NonIp> {
+/// A whole frame.
+pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
-    ether_type(u16::from_be_bytes([header[12], header[13]]), rest, vlan)
+    type_or_length(u16::from_be_bytes([header[12], header[13]]), rest, stack)
+}
+
+/// What follows a field that holds an EtherType or, up to 1500, a length.
+fn type_or_length<'a>(
+    number: u16,
+    rest: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Network<'a>, NonIp> {
+    match number {
+        1..=LENGTH_MAX => {
+            let payload = rest.limit(u32::from(number));
+            match payload.bytes {
+                [0xff, 0xff, ..] => Err(NonIp::RawIpx),
+                _ => llc(payload, stack),
+            }
+        }
+        _ => ether_type(number, rest, stack),
+    }
 }
 
 /// What follows an EtherType.
 pub(super) fn ether_type<'a>(
-    mut number: u16,
-    mut rest: Span<'a>,
-    vlan: &mut Vlan,
+    number: u16,
+    rest: Span<'a>,
+    stack: &mut Stack,
 ) -> Result<Network<'a>, NonIp> {
-    for _ in 0..DEPTH_MAX {
-        match number {
-            0x0800 => return Ok(Network::Ipv4(rest)),
-            0x86dd => return Ok(Network::Ipv6(rest)),
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                let (tag, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
-                vlan.outermost.get_or_insert(u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff);
-                number = u16::from_be_bytes([tag[2], tag[3]]);
-                rest = inner;
-            }
-            other => return Err(NonIp::EtherType(other)),
-        }
+    match number {
+        0x0800 => return Ok(Network::Ipv4(rest)),
+        0x86dd => return Ok(Network::Ipv6(rest)),
+        _ => stack.deeper()?,
     }
-    Err(NonIp::TooDeep)
+    match number {
+        0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
+            let Some((tag, inner)) = rest.take::<4>() else {
+                if let Some(&tag) = rest.bytes.first_chunk::<2>() {
+                    see_tag(tag, stack);
+                }
+                return Err(NonIp::Truncated(Layer::Vlan));
+            };
+            see_tag([tag[0], tag[1]], stack);
+            type_or_length(u16::from_be_bytes([tag[2], tag[3]]), inner, stack)
+        }
+        0x8847 | 0x8848 => mpls::labels(rest, stack),
+        0x8864 => ppp::pppoe_session(rest, stack),
+        0x6558 => frame(rest, stack),
+        0x88e7 => {
+            let (_, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
+            frame(inner, stack)
+        }
+        0x8909 => {
+            let (header, inner) = rest.take::<8>().ok_or(NonIp::Truncated(Layer::Vlan))?;
+            type_or_length(u16::from_be_bytes([header[6], header[7]]), inner, stack)
+        }
+        other => Err(NonIp::EtherType(other)),
+    }
+}
+
+fn see_tag(tag: [u8; 2], stack: &mut Stack) {
+    stack.vlan.get_or_insert(u16::from_be_bytes(tag) & 0x0fff);
+}
+
+/// IEEE 802.2: the access point 06 is IP, AA stands for SNAP.
+pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    const UNNUMBERED_INFORMATION: u8 = 0x03;
+    const IP: u8 = 0x06;
+    const SNAP: u8 = 0xaa;
+
+    let truncated = NonIp::Truncated(Layer::Llc);
+    let (&[dsap, ssap, control], rest) = rest.take::<3>().ok_or(truncated)?;
+    // Unnumbered frames have one byte of control; numbered information frames two. The others
+    // carry no data.
+    let payload = match control {
+        UNNUMBERED_INFORMATION => rest,
+        _ if control & 1 == 0 => rest.take::<1>().ok_or(truncated)?.1,
+        _ => return Err(NonIp::Llc(dsap)),
+    };
+    match (dsap, ssap) {
+        (SNAP, SNAP) => {
+            let (header, payload) = payload.take::<5>().ok_or(truncated)?;
+            let number = u16::from_be_bytes([header[3], header[4]]);
+            match header[..3] {
+                [0, 0, 0] | [0, 0, 0xf8] => ether_type(number, payload, stack),
+                _ => Err(NonIp::Snap),
+            }
+        }
+        (IP, _) => Ok(Network::Ipv4(payload)),
+        _ => Err(NonIp::Llc(dsap)),
+    }
 }

@@ -3,12 +3,19 @@
 //! The numbers are the `LINKTYPE_…` values of the pcap file format
 //! (<https://www.tcpdump.org/linktypes.html>).
 //!
-//! Invariant: a link layer never looks into an IP header further than its version; it says what
-//! the layer below *declares* to follow, and `ip/` judges whether that is true.
+//! Invariants: a link layer looks no further into an IP header than its version; what it *declares*
+//! to follow is judged by `ip/`. Headers that nest are counted by [`Stack`], so neither a loop nor
+//! a recursion is longer than [`Stack::DEPTH_MAX`].
 
+mod cooked;
 mod ethernet;
+mod ieee80211;
+mod loopback;
+mod mpls;
+mod ppp;
+mod radio;
 
-use crate::reason::NonIp;
+use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
 /// A link-layer header type, as pcap files number them (`LINKTYPE_…`).
@@ -20,6 +27,60 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// PPP, with or without address and control bytes.
+    pub const PPP: Self = Self(9);
+    /// Raw IP as some BSD systems number it.
+    pub const RAW_BSD: Self = Self(12);
+    /// Raw IP as OpenBSD numbers it.
+    pub const RAW_OPENBSD: Self = Self(14);
+    /// PPP in HDLC framing.
+    pub const PPP_HDLC: Self = Self(50);
+    /// PPPoE session data without Ethernet.
+    pub const PPP_ETHER: Self = Self(51);
+    /// Raw IP, version 4 or 6.
+    pub const RAW: Self = Self(101);
+    /// Cisco HDLC.
+    pub const C_HDLC: Self = Self(104);
+    /// IEEE 802.11.
+    pub const IEEE802_11: Self = Self(105);
+    /// OpenBSD loopback, address family in network byte order.
+    pub const LOOP: Self = Self(108);
+    /// Linux cooked capture.
+    pub const LINUX_SLL: Self = Self(113);
+    /// Prism radio header before IEEE 802.11.
+    pub const IEEE802_11_PRISM: Self = Self(119);
+    /// Radiotap header before IEEE 802.11.
+    pub const IEEE802_11_RADIOTAP: Self = Self(127);
+    /// AVS radio header before IEEE 802.11.
+    pub const IEEE802_11_AVS: Self = Self(163);
+    /// Raw IPv4.
+    pub const IPV4: Self = Self(228);
+    /// Raw IPv6.
+    pub const IPV6: Self = Self(229);
+    /// Linux cooked capture, version 2.
+    pub const LINUX_SLL2: Self = Self(276);
+
+    /// Every link type that is decoded.
+    pub const SUPPORTED: [Self; 18] = [
+        Self::NULL,
+        Self::ETHERNET,
+        Self::PPP,
+        Self::RAW_BSD,
+        Self::RAW_OPENBSD,
+        Self::PPP_HDLC,
+        Self::PPP_ETHER,
+        Self::RAW,
+        Self::C_HDLC,
+        Self::IEEE802_11,
+        Self::LOOP,
+        Self::LINUX_SLL,
+        Self::IEEE802_11_PRISM,
+        Self::IEEE802_11_RADIOTAP,
+        Self::IEEE802_11_AVS,
+        Self::IPV4,
+        Self::IPV6,
+        Self::LINUX_SLL2,
+    ];
 }
 
 /// What the link layer declares to follow it.
@@ -28,21 +89,57 @@ pub(crate) enum Network<'a> {
     Ipv6(Span<'a>),
 }
 
-/// The outermost VLAN tag of a frame.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Vlan {
-    /// Identifier of the outermost tag, `None` while no tag was seen.
-    pub(crate) outermost: Option<u16>,
+/// What is known of the headers taken off so far.
+#[derive(Default)]
+pub(crate) struct Stack {
+    /// Identifier of the outermost VLAN tag, `None` while no tag was seen.
+    pub(crate) vlan: Option<u16>,
+    depth: u32,
+}
+
+impl Stack {
+    /// More nested tags, labels and inner frames than this are no real network.
+    const DEPTH_MAX: u32 = 32;
+
+    /// Counts one more nested header.
+    fn deeper(&mut self) -> Result<(), NonIp> {
+        self.depth += 1;
+        if self.depth > Self::DEPTH_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
+    }
 }
 
 /// Takes off all link headers.
 pub(crate) fn strip<'a>(
     link: LinkType,
     frame: Span<'a>,
-    vlan: &mut Vlan,
+    stack: &mut Stack,
 ) -> Result<Network<'a>, NonIp> {
     match link {
-        LinkType::ETHERNET => ethernet::frame(frame, vlan),
+        LinkType::ETHERNET => ethernet::frame(frame, stack),
+        LinkType::IPV4 => Ok(Network::Ipv4(frame)),
+        LinkType::IPV6 => Ok(Network::Ipv6(frame)),
+        LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD => loopback::raw(frame, stack),
+        LinkType::NULL => loopback::null(frame, stack),
+        LinkType::LOOP => loopback::network_order(frame),
+        LinkType::LINUX_SLL => cooked::version_1(frame, stack),
+        LinkType::LINUX_SLL2 => cooked::version_2(frame, stack),
+        LinkType::PPP | LinkType::PPP_HDLC => ppp::framed(frame, stack),
+        LinkType::PPP_ETHER => ppp::pppoe_session(frame, stack),
+        LinkType::C_HDLC => ppp::cisco_hdlc(frame, stack),
+        LinkType::IEEE802_11 => ieee80211::frame(frame, false, stack),
+        LinkType::IEEE802_11_RADIOTAP => radio::radiotap(frame, stack),
+        LinkType::IEEE802_11_PRISM => radio::prism(frame, stack),
+        LinkType::IEEE802_11_AVS => radio::avs(frame, stack),
         LinkType(number) => Err(NonIp::UnsupportedLink(number)),
     }
+}
+
+/// IP of the version that its first four bits say, `None` if they say something else.
+fn ip_by_version(packet: Span<'_>) -> Result<Option<Network<'_>>, NonIp> {
+    let [first, ..] = packet.bytes else { return Err(NonIp::Truncated(Layer::Ip)) };
+    Ok(match first >> 4 {
+        4 => Some(Network::Ipv4(packet)),
+        6 => Some(Network::Ipv6(packet)),
+        _ => None,
+    })
 }

@@ -1,0 +1,63 @@
+//! MPLS label stack (RFC 3032) and what lies below it (RFC 4385, RFC 4448, RFC 5586).
+//!
+//! ```text
+//!  | label (20 bits) | class | bottom | TTL |  …  | payload         four bytes an entry
+//! ```
+//!
+//! Nothing in the labels says what the payload is, so its first four bits are asked: 4 and 6 are
+//! IP, 1 is a control channel, 0 is an Ethernet pseudowire, mostly with a control word.
+
+use super::{Network, Stack, ethernet, ip_by_version};
+use crate::reason::{Layer, NonIp};
+use crate::span::Span;
+
+/// Generic associated channel label: a control channel follows, whatever its first bits say.
+const CHANNEL_LABEL: u32 = 13;
+
+pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    loop {
+        let (entry, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
+        rest = inner;
+        let entry = u32::from_be_bytes(*entry);
+        if entry & 0x100 == 0 {
+            stack.deeper()?;
+            continue;
+        }
+        if entry >> 12 == CHANNEL_LABEL {
+            return channel(rest);
+        }
+        if let Some(network) = ip_by_version(rest)? {
+            return Ok(network);
+        }
+        return match rest.bytes[0] >> 4 {
+            0 => pseudowire(rest, stack),
+            1 => channel(rest),
+            _ => Err(NonIp::Mpls),
+        };
+    }
+}
+
+/// `0001 | version | reserved | channel type | …`: the type says IP by its PPP number.
+fn channel(rest: Span<'_>) -> Result<Network<'_>, NonIp> {
+    let (header, payload) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
+    match u16::from_be_bytes([header[2], header[3]]) {
+        0x0021 => Ok(Network::Ipv4(payload)),
+        0x0057 => Ok(Network::Ipv6(payload)),
+        _ => Err(NonIp::Mpls),
+    }
+}
+
+/// An Ethernet frame, behind a control word unless only the reading without one makes sense.
+fn pseudowire<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    const CONTROL_WORD: usize = 4;
+    let plausible = |at: usize| {
+        let number = rest.bytes.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+        matches!(number, Some(0x0800 | 0x0806 | 0x86dd | 0x8100 | 0x88a8 | 0x8847 | 0x8864))
+    };
+    stack.deeper()?;
+    if !plausible(CONTROL_WORD + 12) && plausible(12) {
+        return ethernet::frame(rest, stack);
+    }
+    let (_, frame) = rest.take::<CONTROL_WORD>().ok_or(NonIp::Truncated(Layer::Mpls))?;
+    ethernet::frame(frame, stack)
+}

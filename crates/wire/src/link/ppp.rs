@@ -1,0 +1,60 @@
+//! PPP (RFC 1661, RFC 1662), PPPoE sessions (RFC 2516) and Cisco HDLC.
+//!
+//! ```text
+//!  PPP     | FF 03 (may lack) | protocol: 2 bytes, or 1 if odd (compressed) | …
+//!  PPPoE   | version·type | code | session (2) | length (2) | PPP without FF 03
+//!  C-HDLC  | 0F or 8F | 00 | EtherType | …
+//! ```
+
+use super::{Network, Stack, ethernet, mpls};
+use crate::reason::{Layer, NonIp};
+use crate::span::Span;
+
+/// PPP as captured on a serial line, where Cisco HDLC also turns up under the same link type.
+pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    match frame.bytes {
+        [0xff, ..] => {
+            let (_, rest) = frame.take::<2>().ok_or(NonIp::Truncated(Layer::Ppp))?;
+            protocol(rest, stack)
+        }
+        [0x0f | 0x8f, 0x00, ..] => cisco_hdlc(frame, stack),
+        _ => protocol(frame, stack),
+    }
+}
+
+/// A PPPoE session header and the PPP packet in it.
+pub(super) fn pppoe_session<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    let (header, rest) = packet.take::<6>().ok_or(NonIp::Truncated(Layer::Ppp))?;
+    protocol(rest.limit(u32::from(u16::from_be_bytes([header[4], header[5]]))), stack)
+}
+
+/// Cisco HDLC.
+pub(super) fn cisco_hdlc<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    let (header, rest) = frame.take::<4>().ok_or(NonIp::Truncated(Layer::Link))?;
+    match u16::from_be_bytes([header[2], header[3]]) {
+        number @ (0x0800 | 0x86dd | 0x8847 | 0x8848 | 0x6558) => {
+            ethernet::ether_type(number, rest, stack)
+        }
+        other => Err(NonIp::EtherType(other)),
+    }
+}
+
+fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    let truncated = NonIp::Truncated(Layer::Ppp);
+    let (number, rest) = match packet.bytes {
+        [odd, ..] if odd & 1 == 1 => {
+            let (&[odd], rest) = packet.take::<1>().ok_or(truncated)?;
+            (u16::from(odd), rest)
+        }
+        _ => {
+            let (&number, rest) = packet.take::<2>().ok_or(truncated)?;
+            (u16::from_be_bytes(number), rest)
+        }
+    };
+    match number {
+        0x0021 => Ok(Network::Ipv4(rest)),
+        0x0057 => Ok(Network::Ipv6(rest)),
+        0x0281 | 0x0283 => mpls::labels(rest, stack),
+        other => Err(NonIp::Ppp(other)),
+    }
+}
