@@ -110,8 +110,9 @@ impl SpinLock {
     /// Spins, and after some rounds lets others run: the holder may have lost its core.
     pub(crate) fn lock(&self) -> SpinGuard<'_> {
         let mut rounds = 0u32;
-        // Acquire: pairs with the release store in `SpinGuard::drop`.
-        while self.0.swap(true, strength(Edge::Lock, Ordering::Acquire)) {
+        // Acquire: pairs with the release store in `SpinGuard::drop`. A try that fails writes nothing.
+        let acquire = strength(Edge::Lock, Ordering::Acquire);
+        while self.0.compare_exchange_weak(false, true, acquire, Ordering::Relaxed).is_err() {
             rounds += 1;
             pause(rounds);
         }
@@ -124,7 +125,7 @@ pub(crate) struct SpinGuard<'a>(&'a SpinLock);
 
 impl Drop for SpinGuard<'_> {
     fn drop(&mut self) {
-        // Pairs with the acquiring swap in `SpinLock::lock`.
+        // Pairs with the acquiring exchange in `SpinLock::lock`.
         publish(Edge::Lock, &self.0.0, false);
     }
 }

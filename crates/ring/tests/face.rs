@@ -1,0 +1,225 @@
+//! The promises of the face that need no second thread: drops, panics, limits, names.
+
+use ringtap_ring::{InvalidCapacity, Kind, Producer, ring};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+/// Counts how often each of its items is dropped; the one at `bomb` panics then.
+struct Drops {
+    counts: [AtomicU32; 16],
+    bomb: usize,
+}
+
+impl Drops {
+    fn new(bomb: usize) -> Self {
+        Self { counts: Default::default(), bomb }
+    }
+
+    fn item(&self, number: usize) -> Droppable<'_> {
+        Droppable { number, drops: self }
+    }
+
+    fn counts(&self, n: usize) -> Vec<u32> {
+        self.counts[..n].iter().map(|count| count.load(Relaxed)).collect()
+    }
+}
+
+struct Droppable<'a> {
+    number: usize,
+    drops: &'a Drops,
+}
+
+impl Drop for Droppable<'_> {
+    fn drop(&mut self) {
+        self.drops.counts[self.number].fetch_add(1, Relaxed);
+        assert!(self.number != self.drops.bomb, "the bomb");
+    }
+}
+
+const NO_BOMB: usize = usize::MAX;
+
+fn pushed<T: Send>(producer: &mut Producer<T>, item: T) {
+    assert!(producer.push(item).is_ok(), "there is room");
+}
+
+#[test]
+fn items_left_inside_are_dropped_once_by_whoever_goes_last() {
+    for kind in Kind::ALL {
+        for consumer_first in [false, true] {
+            let drops = Drops::new(NO_BOMB);
+            let (mut producer, mut consumer) = ring(kind, 5, 3).expect("it fits");
+            (0..4).for_each(|number| pushed(&mut producer, drops.item(number)));
+            producer.flush();
+            (0..3).for_each(|_| drop(consumer.pop()));
+            consumer.flush();
+            // Round the corner, and the last ones not yet published.
+            (4..8).for_each(|number| pushed(&mut producer, drops.item(number)));
+            assert_eq!(drops.counts(8), [1, 1, 1, 0, 0, 0, 0, 0], "{kind}");
+            if consumer_first {
+                drop(consumer);
+                drop(producer);
+            } else {
+                drop(producer);
+                drop(consumer);
+            }
+            assert_eq!(drops.counts(8), [1; 8], "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_item_is_not_dropped() {
+    for kind in Kind::ALL {
+        let drops = Drops::new(NO_BOMB);
+        let (mut producer, _consumer) = ring(kind, 1, 1).expect("it fits");
+        pushed(&mut producer, drops.item(0));
+        let refused = producer.push(drops.item(1)).err().expect("full");
+        producer.close();
+        let refused = producer.push(refused).err().expect("closed");
+        assert_eq!((refused.number, drops.counts(2)), (1, vec![0, 0]));
+        assert_eq!((producer.free(), producer.fill(3, |_| unreachable!())), (0, 0));
+    }
+}
+
+#[test]
+fn a_panic_in_drop_during_release_drops_nothing_twice() {
+    for kind in Kind::ALL {
+        for bomb in 0..6 {
+            let drops = Drops::new(bomb);
+            let (mut producer, mut consumer) = ring(kind, 8, 2).expect("it fits");
+            // Some first and out again, so that the others lie around the corner.
+            (10..15).for_each(|number| pushed(&mut producer, drops.item(number)));
+            producer.flush();
+            while consumer.pop().is_some() {}
+            (0..6).for_each(|number| pushed(&mut producer, drops.item(number)));
+            producer.flush();
+            let mut panics = 0;
+            loop {
+                let n = consumer.peek(8).len();
+                if n == 0 {
+                    break;
+                }
+                panics +=
+                    u32::from(catch_unwind(AssertUnwindSafe(|| consumer.release(n))).is_err());
+            }
+            assert_eq!((panics, drops.counts(6)), (1, vec![1; 6]), "{kind}, bomb {bomb}");
+            // The ring lives on, with all of its slots.
+            consumer.flush();
+            assert_eq!(producer.free(), 8, "{kind}");
+            pushed(&mut producer, drops.item(7));
+            producer.flush();
+            assert_eq!(consumer.pop().map(|item| item.number), Some(7));
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_drop_at_the_end_drops_nothing_twice() {
+    for kind in Kind::ALL {
+        for bomb in 0..6 {
+            let drops = Drops::new(bomb);
+            let (mut producer, mut consumer) = ring(kind, 8, 2).expect("it fits");
+            (10..15).for_each(|number| pushed(&mut producer, drops.item(number)));
+            producer.flush();
+            while consumer.pop().is_some() {}
+            (0..6).for_each(|number| pushed(&mut producer, drops.item(number)));
+            drop(producer);
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(consumer))).is_err());
+            assert_eq!(drops.counts(6), [1; 6], "{kind}, bomb {bomb}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_while_filling_keeps_what_was_made() {
+    for kind in Kind::ALL {
+        let drops = Drops::new(NO_BOMB);
+        let (mut producer, mut consumer) = ring(kind, 8, 4).expect("it fits");
+        let fill = AssertUnwindSafe(|| {
+            producer.fill(6, |i| if i == 3 { panic!("no fourth item") } else { drops.item(i) })
+        });
+        assert!(catch_unwind(fill).is_err());
+        pushed(&mut producer, drops.item(3));
+        producer.flush();
+        for number in 0..4 {
+            assert_eq!(consumer.pop().map(|item| item.number), Some(number), "{kind}");
+        }
+        assert!(consumer.pop().is_none());
+        assert_eq!(drops.counts(5), [1, 1, 1, 1, 0]);
+    }
+}
+
+#[test]
+fn more_than_was_peeked_cannot_be_released() {
+    for kind in Kind::ALL {
+        let (mut producer, mut consumer) = ring(kind, 8, 1).expect("it fits");
+        assert_eq!(producer.push_burst(&[1, 2, 3]), 3);
+        assert!(catch_unwind(AssertUnwindSafe(|| consumer.release(1))).is_err(), "no peek");
+        let n = consumer.peek(2).len();
+        assert!(catch_unwind(AssertUnwindSafe(|| consumer.release(n + 1))).is_err());
+        // The pop took one of those that the peek showed.
+        assert_eq!(consumer.pop(), Some(1));
+        assert!(catch_unwind(AssertUnwindSafe(|| consumer.release(n))).is_err());
+        consumer.release(n - 1);
+        assert_eq!(consumer.peek(1), [n + 1], "{kind}: a refused release releases nothing");
+    }
+}
+
+#[test]
+fn a_peek_shows_all_up_to_the_corner() {
+    for kind in Kind::ALL {
+        let (mut producer, mut consumer) = ring(kind, 8, 1).expect("it fits");
+        producer.push_burst(&[90, 91, 92]);
+        while consumer.pop().is_some() {}
+        assert_eq!(producer.push_burst(&[0, 1, 2, 3, 4, 5, 6, 7, 8]), 8);
+        let runs: &[&[i32]] = match kind {
+            Kind::FastForward => &[&[0], &[1], &[2], &[3], &[4], &[5], &[6], &[7]],
+            _ => &[&[0, 1, 2], &[3, 4], &[5, 6, 7]],
+        };
+        for (run, max) in runs.iter().zip([3, 2, 9, 9, 9, 9, 9, 9]) {
+            assert_eq!(consumer.peek(max), *run, "{kind}");
+            consumer.release(run.len());
+        }
+        assert!(consumer.peek(8).is_empty());
+    }
+}
+
+#[test]
+fn items_of_no_size_are_counted() {
+    for kind in Kind::ALL {
+        let (mut producer, mut consumer) = ring(kind, 5, 2).expect("it fits");
+        for _ in 0..3 {
+            assert_eq!(producer.push_burst(&[(); 9]), 5, "{kind}");
+            assert_eq!(std::iter::from_fn(|| consumer.pop()).count(), 5, "{kind}");
+        }
+    }
+}
+
+#[test]
+fn impossible_capacities_are_errors() {
+    for kind in Kind::ALL {
+        for capacity in [0, usize::MAX, usize::MAX / 2, isize::MAX as usize / 64] {
+            let error = ring::<[u64; 64]>(kind, capacity, 1).err();
+            assert_eq!(error, Some(InvalidCapacity { capacity }), "{kind}");
+        }
+        assert!(ring::<()>(kind, usize::MAX, 1).is_err(), "{kind}");
+    }
+    assert_eq!(
+        InvalidCapacity { capacity: 0 }.to_string(),
+        "a ring needs a capacity of at least 1 item"
+    );
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    let names = Kind::ALL.map(|kind| kind.to_string());
+    assert_eq!(names, ["lock", "lamport", "fastforward", "mcring"]);
+    assert_eq!(names.map(|name| name.parse()), Kind::ALL.map(Ok));
+    assert_eq!(Kind::default(), Kind::McRing);
+    assert_eq!(
+        "disruptor".parse::<Kind>().expect_err("none of ours").to_string(),
+        "no ring is called \"disruptor\"; there are lock, lamport, fastforward, mcring"
+    );
+}
