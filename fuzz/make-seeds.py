@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Writes the first inputs of the fuzz targets, built here byte by byte from the formats' documents.
+
+Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring)
+
+One frame of every link layer and of every way that leads from it to a transport header, then small capture files
+made of those frames: each byte order, each resolution of time, each block, whole and cut short.
+"""
+
+import hashlib
+import struct
+import sys
+from pathlib import Path
+
+MAC = bytes.fromhex("02000a140001 02000a140002".replace(" ", ""))
+
+
+def tcp(source=40000, target=80, flags=2, options=b"", payload=b""):
+    words = 5 + len(options) // 4
+    return struct.pack("!HHIIBBHHH", source, target, 1, 0, words << 4, flags, 1024, 0, 0) + options + payload
+
+
+def udp(source=40000, target=53, payload=b"query"):
+    return struct.pack("!HHHH", source, target, 8 + len(payload), 0) + payload
+
+
+def icmp(kind=8, code=0, payload=b"\0\1\0\1"):
+    return struct.pack("!BBH", kind, code, 0) + payload
+
+
+def ipv4(payload, protocol, options=b"", flags=0, offset=0, total=None):
+    words = 5 + len(options) // 4
+    length = words * 4 + len(payload) if total is None else total
+    head = struct.pack("!BBHHHBBH", 0x40 | words, 0, length, 7, flags << 13 | offset, 64, protocol, 0)
+    return head + bytes([10, 20, 0, 1, 10, 20, 0, 2]) + options + payload
+
+
+def ipv6(payload, following, length=None):
+    head = struct.pack("!IHBB", 6 << 28, len(payload) if length is None else length, following, 64)
+    return head + bytes.fromhex("fd20" + "00" * 13 + "01" + "fd20" + "00" * 13 + "02") + payload
+
+
+def extension(following, payload, words=0):
+    return bytes([following, words]) + bytes([1, 4 + 8 * words]) + bytes(4 + 8 * words) + payload
+
+
+def fragment6(following, offset, more, payload):
+    return struct.pack("!BBHI", following, 0, offset << 3 | more, 99) + payload
+
+
+def ethernet(kind, payload):
+    return MAC + struct.pack("!H", kind) + payload
+
+
+def networks():
+    """(EtherType, packet): what a link layer can carry."""
+    syn = tcp(options=bytes([2, 4, 5, 180]))
+    yield 0x0800, ipv4(syn, 6)
+    yield 0x0800, ipv4(tcp(flags=0x18, payload=b"GET / HTTP/1.0\r\n\r\n"), 6, options=bytes([1, 1, 1, 0]))
+    yield 0x0800, ipv4(udp(), 17)
+    yield 0x0800, ipv4(icmp(), 1)
+    yield 0x0800, ipv4(icmp(3, 3, bytes(4) + ipv4(udp(), 17)), 1)
+    yield 0x0800, ipv4(struct.pack("!HHII", 5000, 80, 1, 0), 132)  # SCTP
+    yield 0x0800, ipv4(struct.pack("!HHBBHI", 5001, 5002, 4, 0, 0, 1), 33)  # DCCP
+    yield 0x0800, ipv4(ipv4(syn, 6), 4)  # IP in IP: the outermost header counts
+    yield 0x0800, ipv4(ipv6(syn, 6), 41)
+    yield 0x0800, ipv4(udp(payload=bytes(24)), 17, flags=1)
+    yield 0x0800, ipv4(bytes(16), 17, offset=4)
+    yield 0x0800, ipv4(syn, 6, total=0)  # a segment left to the card
+    yield 0x0800, ipv4(syn, 6, total=65535)
+    yield 0x0800, ipv4(syn, 6)[:30]
+    yield 0x86DD, ipv6(syn, 6)
+    yield 0x86DD, ipv6(udp(), 17)
+    yield 0x86DD, ipv6(icmp(128), 58)
+    yield 0x86DD, ipv6(extension(43, extension(60, extension(6, syn)), 1), 0)
+    yield 0x86DD, ipv6(fragment6(17, 0, 1, udp(payload=bytes(24))), 44)
+    yield 0x86DD, ipv6(fragment6(17, 4, 0, bytes(16)), 44)
+    yield 0x86DD, ipv6(fragment6(6, 0, 0, syn), 44)  # atomic
+    yield 0x86DD, ipv6(struct.pack("!BBHII", 6, 4, 0, 1, 1) + bytes(12) + syn, 51)  # AH
+    yield 0x86DD, ipv6(bytes(16), 50)  # ESP
+    yield 0x86DD, ipv6(b"", 59)
+    yield 0x86DD, ipv6(extension(17, bytes([0xC2, 4]) + struct.pack("!I", 70000) + udp()), 0, length=0)  # jumbogram
+    yield 0x86DD, ipv6(syn, 6)[:44]
+    yield 0x0806, struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
+
+
+def frames():
+    """(link type, frame)."""
+    for kind, packet in networks():
+        yield 1, ethernet(kind, packet)
+    four, six = ipv4(tcp(), 6), ipv6(udp(), 17)
+    for kind, packet in ((0x0800, four), (0x86DD, six)):
+        inner = struct.pack("!H", kind) + packet
+        yield 1, ethernet(0x8100, struct.pack("!H", 30) + inner)
+        yield 1, ethernet(0x88A8, struct.pack("!HHH", 10, 0x8100, 30) + inner)
+        yield 1, ethernet(0x9100, struct.pack("!HHHHH", 10, 0x8100, 20, 0x8100, 30) + inner)
+        ppp = struct.pack("!H", 0x0021 if kind == 0x0800 else 0x0057) + packet
+        pppoe = struct.pack("!BBHH", 0x11, 0, 1, len(ppp)) + ppp
+        yield 1, ethernet(0x8864, pppoe)
+        yield 51, pppoe
+        labels = struct.pack("!II", 16 << 12 | 64, 17 << 12 | 1 << 8 | 64)
+        yield 1, ethernet(0x8847, labels + packet)
+        yield 1, ethernet(0x8847, labels + bytes(4) + ethernet(kind, packet))  # pseudowire with control word
+        yield 9, ppp
+        yield 9, b"\xff\x03" + ppp
+        yield 50, b"\xff\x03" + ppp
+        yield 104, b"\x0f\x00" + inner
+        yield 1, MAC + struct.pack("!H", 8 + len(packet)) + b"\xaa\xaa\x03\0\0\0" + inner
+        yield 113, struct.pack("!HHH8sH", 0, 1, 6, bytes(8), kind) + packet
+        yield 276, struct.pack("!HHIHBB8s", kind, 0, 2, 1, 0, 6, bytes(8)) + packet
+        family = 2 if kind == 0x0800 else 24
+        yield 0, struct.pack("<I", family) + packet
+        yield 0, struct.pack(">I", family) + packet
+        yield 108, struct.pack(">I", family) + packet
+        for raw in (12, 14, 101, 228 if kind == 0x0800 else 229):
+            yield raw, packet
+        wifi = b"\x08\x02\0\0" + MAC + bytes(6) + b"\x10\0" + b"\xaa\xaa\x03\0\0\0" + inner
+        quality = b"\x88\x01\0\0" + MAC + bytes(6) + b"\x10\0" + b"\0\0" + b"\xaa\xaa\x03\0\0\0" + inner
+        yield 105, wifi
+        yield 105, quality
+        yield 127, struct.pack("<BBHI", 0, 0, 8, 0) + wifi
+        yield 163, struct.pack("!II", 0x80211001, 64) + bytes(56) + wifi
+        yield 119, struct.pack("<II", 0x44, 144) + bytes(136) + wifi
+
+
+def pcap(order="<", magic=0xA1B2C3D4, link=1, snaplen=65535, packets=(), cut=None):
+    file = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link)
+    for number, frame in enumerate(packets):
+        held = frame[:snaplen]
+        file += struct.pack(order + "IIII", 1700000000, number, len(held), len(frame)) + held
+    return file[:cut]
+
+
+def option(order, code, value):
+    return struct.pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def block(order, kind, body):
+    length = 12 + len(body)
+    return struct.pack(order + "II", kind, length) + body + struct.pack(order + "I", length)
+
+
+def section(order, length=-1):
+    return block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, length) + option(order, 4, b"seed") + bytes(4))
+
+
+def interface(order, link=1, snaplen=0, options=b""):
+    return block(order, 1, struct.pack(order + "HHI", link, 0, snaplen) + options + (bytes(4) if options else b""))
+
+
+def enhanced(order, frame, number=0, when=0x60D0000000000, options=b""):
+    head = struct.pack(order + "IIIII", number, when >> 32, when & 0xFFFFFFFF, len(frame), len(frame))
+    return block(order, 6, head + frame + bytes(-len(frame) % 4) + options)
+
+
+def simple(order, frame, wire=None):
+    return block(order, 3, struct.pack(order + "I", wire or len(frame)) + frame + bytes(-len(frame) % 4))
+
+
+def pcap_files():
+    some = [frame for link, frame in frames() if link == 1][:6]
+    for order in "<>":
+        for magic in (0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34):
+            yield pcap(order, magic, packets=some[:2])
+    yield pcap(packets=())
+    yield pcap(packets=some, snaplen=40)
+    yield pcap(packets=some, cut=-5)
+    yield pcap(packets=some[:2], cut=30)
+    yield pcap(packets=some, cut=20)
+    yield pcap(packets=some[:2]) + struct.pack("<IIII", 1, 2, 0x7FFFFFFF, 9)
+    for link in (101, 113, 276, 147):
+        yield pcap(link=link, packets=some[:1])
+    yield pcap(link=1 | 4 << 28 | 1 << 26, packets=some[:1])  # the FCS bits of the link field
+
+
+def pcapng_files():
+    some = [frame for link, frame in frames() if link == 1][:6]
+    for order in "<>":
+        yield section(order) + interface(order) + b"".join(enhanced(order, frame) for frame in some[:3])
+        yield section(order) + interface(order, snaplen=60) + simple(order, some[0]) + simple(order, some[1][:60], 900)
+        for resolution in (b"\x03", b"\x09", b"\x8a", b"\xff"):
+            yield section(order) + interface(order, options=option(order, 9, resolution)) + enhanced(order, some[0])
+        offset = option(order, 14, struct.pack(order + "q", -3600))
+        yield section(order) + interface(order, options=offset) + enhanced(order, some[0])
+    both = interface("<") + interface("<", link=101)
+    yield section("<") + both + enhanced("<", some[0]) + enhanced("<", ipv4(tcp(), 6), 1) + enhanced("<", some[1], 2)
+    yield section("<") + interface("<") + enhanced("<", some[0]) + section(">") + interface(">") + enhanced(">", some[1])
+    names = block("<", 4, struct.pack("<HH4s", 1, 9, bytes(4)) + b"host\0" + bytes(7) + bytes(4))
+    statistics = block("<", 5, struct.pack("<III", 0, 0, 0) + option("<", 4, bytes(8)) + bytes(4))
+    obsolete = block("<", 2, struct.pack("<HHIIII", 0, 0, 0, 9, 4, 4) + b"abcd")
+    custom = block("<", 0xBAD, struct.pack("<I", 32473) + b"custom..")
+    whole = section("<") + interface("<") + names + statistics + custom + obsolete + enhanced("<", some[0])
+    yield whole
+    yield whole[:-7]
+    yield whole[:40]
+    yield section("<") + enhanced("<", some[0])  # a packet before its interface
+    yield section("<") + struct.pack("<III", 6, 13, 0)
+    yield section("<", length=8) + interface("<")
+
+
+# The link types in the order of LinkType::SUPPORTED.
+LINKS = [0, 1, 9, 12, 14, 50, 51, 101, 104, 105, 108, 113, 119, 127, 163, 228, 229, 276]
+
+
+def decodes():
+    """Index of the link type, then (seconds since the last, captured length, lack / 8, frame)."""
+    for link, frame in frames():
+        yield bytes([LINKS.index(link), 0, len(frame), 0]) + frame
+        yield bytes([LINKS.index(link), 0, len(frame) * 2 // 3, 9]) + frame[: len(frame) * 2 // 3]
+    # First and later fragments, together and a minute apart.
+    for step in (0, 60):
+        parts = [ethernet(kind, packet) for kind, packet in networks()]
+        yield bytes([1]) + b"".join(bytes([step, len(part), 0]) + part for part in parts)
+
+
+def scripts():
+    """Kind, item type, capacity, batch, then operations."""
+    for kind in range(8):
+        for item in range(4):
+            operations = bytes((step * 37 + kind * 11 + item) % 256 for step in range(40))
+            yield bytes([kind, item, 3 + kind, 2]) + operations
+
+
+def write(folder, inputs):
+    folder.mkdir(parents=True, exist_ok=True)
+    for data in inputs:
+        (folder / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    output = Path(sys.argv[1])
+    write(output / "decode", decodes())
+    write(output / "pcap", pcap_files())
+    write(output / "pcapng", pcapng_files())
+    write(output / "ring", scripts())
+
+
+if __name__ == "__main__":
+    main()

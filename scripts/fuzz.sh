@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Runs one fuzz target: scripts/fuzz.sh TARGET [SECONDS] [libFuzzer argument…]
+#
+# Targets: decode, pcap, pcapng, ring. Builds with coverage and AddressSanitizer as cargo-fuzz does, but needs only a
+# stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 admits the sanitizer flag. New inputs go to
+# fuzz/target/corpus/TARGET, findings to fuzz/artifacts/TARGET; the committed fuzz/corpus/TARGET is only read.
+#
+#   scripts/fuzz.sh ring 600          ten minutes
+#   scripts/fuzz.sh ring minimise     merges what was found into fuzz/corpus/ring, smallest covering set
+#   scripts/fuzz.sh ring 0 FILE       runs one input, a finding say
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${1:-}
+seconds=${2:-60}
+[ -f "fuzz/fuzz_targets/$target.rs" ] || {
+    echo "usage: scripts/fuzz.sh TARGET [SECONDS|minimise] [libFuzzer argument…]" >&2
+    echo "targets: $(cd fuzz/fuzz_targets && echo *.rs | sed 's/\.rs//g')" >&2
+    exit 2
+}
+shift $(($# < 2 ? $# : 2))
+command -v c++ >/dev/null || { echo "fuzz: a C++ compiler is needed to build libFuzzer (g++)" >&2; exit 1; }
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+build=${CARGO_TARGET_DIR:-fuzz/target}
+binary=$build/$host/release/$target
+
+# Assertions stay on: a contradiction is a finding, not only a crash. The target triple keeps the flags away from
+# build scripts and macros.
+RUSTC_BOOTSTRAP=1 \
+RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 -Clink-dead-code \
+-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares" \
+CARGO_TARGET_DIR=$build \
+    cargo build --manifest-path fuzz/Cargo.toml --release --locked --target "$host" --bin "$target"
+
+kept=fuzz/corpus/$target
+found=fuzz/target/corpus/$target
+artifacts=fuzz/artifacts/$target
+mkdir -p "$kept" "$found" "$artifacts"
+limits=(-rss_limit_mb=2048 -timeout=10 -max_len=4096 -artifact_prefix="$artifacts/")
+
+case $seconds in
+    minimise)
+        fresh=$(mktemp -d)
+        trap 'rm -rf "$fresh"' EXIT
+        # By edges, not by how often they were taken: a small set that still reaches everything.
+        "$binary" "${limits[@]}" -use_counters=0 -set_cover_merge=1 "$fresh" "$kept" "$found"
+        # Named by content, so that an unchanged input stays an unchanged file; findings have names of their own.
+        find "$kept" -type f -regextype posix-extended -regex '.*/[0-9a-f]{16}' -delete
+        for input in "$fresh"/*; do cp "$input" "$kept/$(sha256sum "$input" | cut -c1-16)"; done
+        echo "fuzz: $kept: $(find "$kept" -type f | wc -l) inputs, $(du -cb "$kept"/* | tail -1 | cut -f1) bytes"
+        ;;
+    0) "$binary" "${limits[@]}" "$@" ;;
+    *) "$binary" "${limits[@]}" -max_total_time="$seconds" -print_final_stats=1 "$@" "$found" "$kept" ;;
+esac
