@@ -225,8 +225,7 @@ impl FlowTable {
             let mut words = [0; GROUP];
             for ((packet, hash), word) in group.iter().zip(&mut hashes).zip(&mut words) {
                 let (src_port, dst_port) = FlowKey::ports_of(packet);
-                *hash =
-                    self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
+                *hash = self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
                 *word = self.index.home(*hash);
             }
             // Touch both lines of every entry: independent loads, so their misses overlap.

@@ -6,6 +6,8 @@
 
 mod counter;
 mod ledger;
+mod usage;
 
 pub use counter::Counter;
 pub use ledger::{Ledger, Stage};
+pub use usage::Usage;

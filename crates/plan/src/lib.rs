@@ -1,1 +1,29 @@
-//! .
+//! A plan says what shall run: source, analyses, skeleton, ring, cores, seed. It is a value that
+//! can be printed, and [`run`] turns it into an [`Outcome`].
+//!
+//! The path: [`Request`] (what the user asked for) + [`Machine`] (what there is) →
+//! [`Plan`] → [`run`] → [`Outcome`].
+//!
+//! This is the only room that knows everybody. It does no I/O of its own: it gets its files,
+//! its outputs and the [`Watch`] that others may look at, and gives back values.
+#![forbid(unsafe_code)]
+
+mod feed;
+mod machine;
+mod outcome;
+mod request;
+mod run;
+mod watch;
+
+pub use feed::PacketFeed;
+pub use machine::Machine;
+pub use outcome::{Outcome, Performance};
+pub use request::{Plan, PlanError, Request, Skeleton};
+pub use run::{app, run};
+pub use watch::Watch;
+
+pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
+pub use ringtap_flow::{FlowRecord, Timeouts};
+pub use ringtap_monitor::{Alert, Analyses, Outputs, Report, report};
+pub use ringtap_ring::Kind as Ring;
+pub use ringtap_skeleton::{Role, RunError};

@@ -170,3 +170,11 @@ pub trait Feed {
     /// come in an order that depends on the input alone.
     fn next(&mut self, burst: &mut Vec<Self::Item>) -> Fed;
 }
+
+impl<F: Feed + ?Sized> Feed for &mut F {
+    type Item = F::Item;
+
+    fn next(&mut self, burst: &mut Vec<F::Item>) -> Fed {
+        (**self).next(burst)
+    }
+}

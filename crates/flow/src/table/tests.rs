@@ -20,7 +20,14 @@ impl Observer for Records {
     }
 }
 
-fn packet(key: HashKey, ts_ns: u64, from: u8, to: u8, ports: (u16, u16), flags: u8) -> PacketRecord {
+fn packet(
+    key: HashKey,
+    ts_ns: u64,
+    from: u8,
+    to: u8,
+    ports: (u16, u16),
+    flags: u8,
+) -> PacketRecord {
     let mut p = PacketRecord::EMPTY;
     p.ts_ns = ts_ns;
     p.src[0] = from;
@@ -165,8 +172,7 @@ fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
 #[test]
 fn the_active_timeout_is_never_exceeded() {
     let key = HashKey::from_seed(9);
-    let packets: Vec<_> =
-        (0..60).map(|i| packet(key, i * 7 * SECOND, 1, 2, (5, 6), ACK)).collect();
+    let packets: Vec<_> = (0..60).map(|i| packet(key, i * 7 * SECOND, 1, 2, (5, 6), ACK)).collect();
     for record in run(&packets, 10, 60) {
         assert!(record.last_ns - record.first_ns < Timeouts::default().active_ns, "{record:?}");
     }

@@ -1,0 +1,196 @@
+//! The feed of the monitor: frames from capture files, decoded, with marks at packet times.
+//!
+//! A mark stands before the first packet whose time reaches the next multiple of the tick,
+//! wherever bursts begin and end, so its place depends on the packets alone.
+
+use std::collections::BTreeMap;
+
+use ringtap_capture::Files;
+use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_wire::{Decoded, Decoder, HashKey, NonIp, PacketRecord};
+
+use crate::Watch;
+
+/// See the module.
+pub struct PacketFeed<'a> {
+    files: Files,
+    decoder: Decoder,
+    watch: &'a Watch,
+    tick_ns: u64,
+    /// Packet time at which the next mark is due; `None` before the first packet.
+    due_ns: Option<u64>,
+    /// Highest packet time so far.
+    high_ns: u64,
+    ticks: u64,
+    mark: Option<Mark>,
+    /// Packets behind a mark, read but not handed out.
+    carry: Vec<PacketRecord>,
+    counts: FeedCounts,
+}
+
+/// What the feed counted.
+#[derive(Clone, Debug, Default)]
+pub struct FeedCounts {
+    /// Packets handed out.
+    pub packets: u64,
+    /// Bytes captured of them.
+    pub captured_octets: u64,
+    /// Packets that are not IP, by reason.
+    pub non_ip: BTreeMap<NonIp, u64>,
+}
+
+impl<'a> PacketFeed<'a> {
+    /// A feed over `files` with a mark every `tick_ns` of packet time.
+    pub fn new(files: Files, key: HashKey, tick_ns: u64, watch: &'a Watch) -> Self {
+        Self {
+            files,
+            decoder: Decoder::new(key),
+            watch,
+            tick_ns: tick_ns.max(1),
+            due_ns: None,
+            high_ns: 0,
+            ticks: 0,
+            mark: None,
+            carry: Vec::with_capacity(ringtap_skeleton::BURST),
+            counts: FeedCounts::default(),
+        }
+    }
+
+    /// The files, for their notices and counts.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> &FeedCounts {
+        &self.counts
+    }
+
+    /// Appends decoded packets; the highest time among them.
+    fn read(&mut self, burst: &mut Vec<PacketRecord>) -> u64 {
+        let (decoder, counts) = (&mut self.decoder, &mut self.counts);
+        let mut high_ns = 0;
+        let most = burst.capacity() - burst.len();
+        let read = self.files.burst(most, |frame| {
+            let mut record = PacketRecord::EMPTY;
+            let decoded = decoder.decode(
+                frame.link,
+                frame.ts_ns,
+                frame.data,
+                frame.original_len,
+                &mut record,
+            );
+            if let Decoded::NonIp(reason) = decoded {
+                *counts.non_ip.entry(reason).or_default() += 1;
+            }
+            counts.captured_octets += frame.data.len() as u64;
+            high_ns = high_ns.max(frame.ts_ns);
+            burst.push(record);
+        });
+        counts.packets += read as u64;
+        self.watch.packets.add(read as u64);
+        let bytes = self.files.position().bytes_read;
+        self.watch.bytes.add(bytes - self.watch.bytes.get());
+        high_ns
+    }
+
+    /// Cuts the burst before the first packet that has reached the time due, if there is one.
+    #[cold]
+    fn cut(&mut self, burst: &mut Vec<PacketRecord>, due_ns: u64) {
+        let Some(at) = burst.iter().position(|packet| packet.ts_ns >= due_ns) else { return };
+        let reached_ns = burst[at].ts_ns / self.tick_ns * self.tick_ns;
+        self.due_ns = Some(reached_ns.saturating_add(self.tick_ns));
+        self.mark = Some(Mark::Tick { number: self.ticks, time_ns: reached_ns });
+        self.ticks += 1;
+        self.carry.extend(burst.drain(at..));
+    }
+}
+
+impl Feed for PacketFeed<'_> {
+    type Item = PacketRecord;
+
+    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+        if let Some(mark) = self.mark.take() {
+            return Fed::Mark(mark);
+        }
+        let high_ns = if self.carry.is_empty() {
+            if self.watch.stopped() { 0 } else { self.read(burst) }
+        } else {
+            burst.append(&mut self.carry);
+            burst.iter().map(|packet| packet.ts_ns).max().unwrap_or(0)
+        };
+        let Some(first) = burst.first() else {
+            return Fed::Mark(Mark::End { time_ns: self.high_ns });
+        };
+        let tick_ns = self.tick_ns;
+        let due_ns = *self
+            .due_ns
+            .get_or_insert_with(|| (first.ts_ns / tick_ns * tick_ns).saturating_add(tick_ns));
+        if high_ns >= due_ns {
+            self.cut(burst, due_ns);
+            if burst.is_empty() {
+                return self.mark.take().map_or(Fed::Idle, Fed::Mark);
+            }
+        }
+        self.high_ns = burst.iter().fold(self.high_ns, |high, packet| high.max(packet.ts_ns));
+        Fed::Items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringtap_capture::PcapWriter;
+    use ringtap_wire::LinkType;
+
+    const TICK: u64 = 100;
+
+    fn file(times: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = PcapWriter::new(&mut bytes, LinkType(1), 100);
+        for &time in times {
+            writer.write(time, 60, &[0; 60]).unwrap();
+        }
+        writer.flush().unwrap();
+        drop(writer);
+        bytes
+    }
+
+    /// What comes out, marks as negative numbers, read with bursts of `burst`.
+    fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
+        let files = Files::from_reader("test", std::io::Cursor::new(file(times)));
+        let watch = Watch::new();
+        let mut feed = PacketFeed::new(files, HashKey::from_seed(1), TICK, &watch);
+        let mut out = Vec::new();
+        loop {
+            let mut items = Vec::with_capacity(burst);
+            match feed.next(&mut items) {
+                Fed::Items => out.extend(items.iter().map(|p| p.ts_ns as i64)),
+                Fed::Mark(Mark::Tick { time_ns, .. }) => out.push(-(time_ns as i64)),
+                Fed::Mark(Mark::End { time_ns }) => {
+                    out.push(-1_000_000 - time_ns as i64);
+                    assert_eq!(feed.counts().packets, times.len() as u64);
+                    return out;
+                }
+                Fed::Idle => {}
+            }
+        }
+    }
+
+    #[test]
+    fn marks_stand_where_packet_time_says_whatever_the_burst() {
+        let times = [510, 520, 599, 600, 580, 610, 1_050, 700, 1_100, 1_100];
+        let expected = [
+            510, 520, 599, -600, 600, 580, 610, -1_000, 1_050, 700, -1_100, 1_100, 1_100,
+            -1_001_100,
+        ];
+        for burst in 1..12 {
+            assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
+        }
+    }
+
+    #[test]
+    fn an_empty_file_ends_at_once() {
+        assert_eq!(sequence(&[], 8), [-1_000_000]);
+    }
+}

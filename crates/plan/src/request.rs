@@ -1,0 +1,356 @@
+//! From what was asked and what there is to a plan.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ringtap_flow::Timeouts;
+use ringtap_monitor::Analyses;
+use ringtap_ring::Kind;
+use ringtap_skeleton::{FarmOptions, Role, Seating, ShardMap};
+use ringtap_wire::HashKey;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use crate::Machine;
+
+/// Slots of a lane: 256 KiB of packets, a good part of a core's second-level cache.
+const RING_CAPACITY: usize = 4_096;
+/// The paper's batch size.
+const RING_BATCH: usize = 50;
+/// State reports on their way from one worker.
+const REPORT_CAPACITY: usize = 4_096;
+/// The paper's threshold for both kinds of scans.
+const SCAN_THRESHOLD: u32 = 20;
+/// Rows in each list of talkers.
+const TOP: usize = 10;
+/// Bytes a live flow may need with all analyses on: its entry and index words, its share of
+/// conversations, hosts, pairs and scan attempts.
+const BYTES_PER_FLOW: u64 = 512;
+/// More live flows than this only when asked for.
+const MOST_FLOWS_UNASKED: u64 = 16 << 20;
+
+/// What the user asked for; `None` leaves the choice to the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// What to call the source in the plan: file names.
+    pub source: Vec<String>,
+    /// Which analyses.
+    pub analyses: Option<Analyses>,
+    /// Which arrangement.
+    pub skeleton: Option<Skeleton>,
+    /// How many workers.
+    pub workers: Option<usize>,
+    /// Which ring.
+    pub ring: Option<Kind>,
+    /// Slots per lane.
+    pub ring_capacity: Option<usize>,
+    /// Items after which an index is published.
+    pub ring_batch: Option<usize>,
+    /// Cores to pin the seats to, in order.
+    pub cores: Option<Vec<usize>>,
+    /// Flow expiry.
+    pub timeouts: Timeouts,
+    /// Reporting interval, nanoseconds of packet time.
+    pub interval_ns: Option<u64>,
+    /// Live flows at the most.
+    pub max_flows: Option<u64>,
+    /// Memory for tables, bytes.
+    pub memory_bytes: Option<u64>,
+    /// More failed attempts than this are a scan.
+    pub scan_threshold: Option<u32>,
+    /// Rows in each list of talkers.
+    pub top: Option<usize>,
+    /// Whether to make a digest.
+    pub digest: bool,
+    /// Seed of all hash functions; the caller draws one if the user gave none.
+    pub seed: u64,
+}
+
+/// An arrangement of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Skeleton {
+    /// One thread.
+    Reference,
+    /// Dispatcher, workers, merger.
+    Farm,
+}
+
+impl Skeleton {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Reference, Self::Farm];
+}
+
+impl fmt::Display for Skeleton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reference => "reference",
+            Self::Farm => "farm",
+        })
+    }
+}
+
+impl FromStr for Skeleton {
+    type Err = PlanError;
+
+    fn from_str(name: &str) -> Result<Self, PlanError> {
+        let found = Self::ALL.into_iter().find(|s| s.to_string() == name);
+        found.ok_or_else(|| PlanError::UnknownSkeleton(name.into()))
+    }
+}
+
+/// Why a request cannot become a plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// No such skeleton.
+    #[error("no skeleton is called {0:?}; there are reference and farm")]
+    UnknownSkeleton(String),
+    /// A number out of its range.
+    #[error("{what} must be from {least} to {most}, not {given}")]
+    OutOfRange {
+        /// The flag's meaning.
+        what: &'static str,
+        /// Smallest allowed.
+        least: u64,
+        /// Largest allowed.
+        most: u64,
+        /// As given.
+        given: u64,
+    },
+    /// Workers were asked of a skeleton that has none to choose.
+    #[error("the reference runs on one thread; leave out the workers or take --skeleton farm")]
+    WorkersOfReference,
+}
+
+/// What will run. All choices made; printable.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Names of the source.
+    pub source: Vec<String>,
+    /// The application.
+    pub app: &'static str,
+    /// Its analyses.
+    #[serde(serialize_with = "analyses")]
+    pub analyses: Analyses,
+    /// The arrangement.
+    pub skeleton: Skeleton,
+    /// Workers.
+    pub workers: usize,
+    /// Share of the key space of each worker, in thousandths.
+    pub shares: Vec<u32>,
+    /// Who sits on which thread.
+    #[serde(serialize_with = "seats")]
+    pub seating: Seating,
+    /// The ring's flavour.
+    #[serde(serialize_with = "display")]
+    pub ring: Kind,
+    /// Slots of each lane.
+    pub ring_capacity: usize,
+    /// Items after which an index is published.
+    pub ring_batch: usize,
+    /// Slots of each worker's ring to the merger.
+    pub report_capacity: usize,
+    /// Flow expiry.
+    #[serde(serialize_with = "timeouts")]
+    pub timeouts: Timeouts,
+    /// Reporting interval, nanoseconds of packet time; absent: the whole run.
+    pub interval_ns: Option<u64>,
+    /// Live flows at the most.
+    pub max_flows: u64,
+    /// More failed attempts than this are a scan.
+    pub scan_threshold: u32,
+    /// Rows in each list of talkers.
+    pub top: usize,
+    /// Whether a digest is made.
+    pub digest: bool,
+    /// Seed of all hash functions.
+    pub seed: u64,
+}
+
+fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(analyses.names())
+}
+
+fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(value)
+}
+
+fn timeouts<S: Serializer>(timeouts: &Timeouts, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_map([
+        ("idle_ns", timeouts.idle_ns),
+        ("active_ns", timeouts.active_ns),
+        ("closing_ns", timeouts.closing_ns),
+    ])
+}
+
+fn seats<S: Serializer>(seating: &Seating, s: S) -> Result<S::Ok, S::Error> {
+    let name = |role: &Role| match role {
+        Role::Dispatcher => "dispatcher".to_string(),
+        Role::Worker(index) => format!("worker {index}"),
+        Role::Merger => "merger".to_string(),
+    };
+    s.collect_seq(seating.seats.iter().enumerate().map(|(seat, roles)| {
+        let names = roles.iter().map(name).collect::<Vec<_>>().join(" + ");
+        match seating.pin.as_slice() {
+            [] => names,
+            pin => format!("{names} on core {}", pin[seat % pin.len()]),
+        }
+    }))
+}
+
+fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
+    if (least..=most).contains(&given) {
+        Ok(given)
+    } else {
+        Err(PlanError::OutOfRange { what, least, most, given })
+    }
+}
+
+impl Plan {
+    /// Makes all choices left open.
+    pub fn new(request: Request, machine: &Machine) -> Result<Self, PlanError> {
+        let cores = request.cores.as_ref().map_or(machine.cores, Vec::len).max(1);
+        let alone = cores == 1 && request.workers.is_none();
+        let skeleton = request.skeleton.unwrap_or(match request.workers {
+            None if alone => Skeleton::Reference,
+            _ => Skeleton::Farm,
+        });
+        if skeleton == Skeleton::Reference && request.workers.is_some() {
+            return Err(PlanError::WorkersOfReference);
+        }
+        if let Some(workers) = request.workers {
+            within("the number of workers", workers as u64, 1, 1024)?;
+        }
+        let analyses = request.analyses.unwrap_or(Analyses::ALL);
+        let (weights, mut seating) = match (skeleton, request.workers) {
+            (Skeleton::Reference, _) => {
+                let seats = vec![vec![Role::Dispatcher, Role::Worker(0), Role::Merger]];
+                (vec![1000], Seating { seats, pin: Vec::new() })
+            }
+            (Skeleton::Farm, Some(workers)) => {
+                (vec![1000; workers], Seating::apart(workers, cores))
+            }
+            (Skeleton::Farm, None) => balanced(cores, dispatch_share(analyses)),
+        };
+        seating.pin = request.cores.unwrap_or_default();
+        let total: u32 = weights.iter().sum();
+        let memory = request.memory_bytes.unwrap_or(machine.memory_bytes / 4);
+        let affordable = (memory / BYTES_PER_FLOW).max(1);
+        let max_flows = match (request.max_flows, request.memory_bytes) {
+            (Some(flows), None) => {
+                within("the number of flows", flows, 1, u64::from(u32::MAX - 1))?
+            }
+            (Some(flows), Some(_)) => flows.min(affordable).max(1),
+            (None, Some(_)) => affordable.min(u64::from(u32::MAX - 1)),
+            (None, None) => affordable.min(MOST_FLOWS_UNASKED),
+        };
+        let capacity = request.ring_capacity.unwrap_or(RING_CAPACITY);
+        within("the ring capacity", capacity as u64, 1, 1 << 24)?;
+        let batch = request.ring_batch.unwrap_or(RING_BATCH);
+        within("the ring batch", batch as u64, 1, 1 << 24)?;
+        let top = request.top.unwrap_or(TOP);
+        within("the number of rows", top as u64, 0, 100_000)?;
+        if let Some(interval_ns) = request.interval_ns {
+            within("the interval in nanoseconds", interval_ns, 1, u64::MAX)?;
+        }
+        Ok(Self {
+            source: request.source,
+            app: "monitor",
+            analyses,
+            skeleton,
+            workers: weights.len(),
+            shares: weights.iter().map(|w| w * 1000 / total.max(1)).collect(),
+            seating,
+            ring: request.ring.unwrap_or_default(),
+            ring_capacity: capacity,
+            ring_batch: batch,
+            report_capacity: REPORT_CAPACITY.min(capacity.max(16)),
+            timeouts: request.timeouts,
+            interval_ns: request.interval_ns,
+            max_flows,
+            scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
+            top,
+            digest: request.digest,
+            seed: request.seed,
+        })
+    }
+
+    /// The key of all hash functions.
+    pub fn hash_key(&self) -> HashKey {
+        HashKey::from_seed(self.seed)
+    }
+
+    pub(crate) fn farm(&self) -> FarmOptions {
+        FarmOptions {
+            shards: ShardMap::weighted(&self.shares),
+            ring: self.ring,
+            capacity: self.ring_capacity,
+            batch: self.ring_batch,
+            report_capacity: self.report_capacity,
+            seating: self.seating.clone(),
+        }
+    }
+}
+
+/// Thousandths of the whole work that reading, decoding and handing over make up (measured, see
+/// docs/PERFORMANCE.md): what the dispatcher's core is busy with before it can help.
+fn dispatch_share(analyses: Analyses) -> u32 {
+    if analyses == Analyses::ALL { 250 } else { 350 }
+}
+
+/// As many workers as pay on `cores`, and what each should get. The dispatcher's core takes a
+/// share of the analysis, too, as long as reading leaves it time.
+fn balanced(cores: usize, dispatch: u32) -> (Vec<u32>, Seating) {
+    let each = 1000 / cores as u32;
+    if each > dispatch + 20 {
+        let mut weights = vec![each; cores];
+        weights[0] = each - dispatch;
+        (weights, Seating::beside(cores, cores))
+    } else {
+        let workers = cores - 1;
+        (vec![1000; workers], Seating::apart(workers, cores))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cores: usize) -> Machine {
+        Machine { cores, memory_bytes: 8 << 30 }
+    }
+
+    #[test]
+    fn every_number_of_cores_gets_a_plan_that_uses_it() {
+        for cores in 1..64 {
+            let plan = Plan::new(Request::default(), &machine(cores)).unwrap();
+            assert_eq!(plan.seating.seats.len(), cores, "{plan:?}");
+            assert!(plan.workers >= cores - 1 && plan.shares.iter().all(|&s| s > 0));
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_in_words() {
+        let with = |change: fn(&mut Request)| {
+            let mut request = Request::default();
+            change(&mut request);
+            Plan::new(request, &machine(2)).unwrap_err().to_string()
+        };
+        assert!(with(|r| r.workers = Some(0)).contains("from 1 to 1024, not 0"));
+        assert!(with(|r| r.ring_capacity = Some(0)).contains("ring capacity"));
+        assert!(with(|r| r.max_flows = Some(0)).contains("flows"));
+        assert!(
+            with(|r| {
+                r.workers = Some(2);
+                r.skeleton = Some(Skeleton::Reference);
+            })
+            .contains("one thread")
+        );
+    }
+
+    #[test]
+    fn memory_bounds_flows() {
+        let request = Request { memory_bytes: Some(1 << 20), ..Request::default() };
+        assert_eq!(Plan::new(request, &machine(2)).unwrap().max_flows, 2048);
+    }
+}
