@@ -2,6 +2,7 @@
 
 use ringtap_ring::{InvalidCapacity, Kind, Producer, ring};
 use std::{
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
@@ -29,6 +30,12 @@ impl Drops {
 struct Droppable<'a> {
     number: usize,
     drops: &'a Drops,
+}
+
+impl fmt::Debug for Droppable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "item {}", self.number)
+    }
 }
 
 impl Drop for Droppable<'_> {
@@ -75,9 +82,9 @@ fn a_refused_item_is_not_dropped() {
         let drops = Drops::new(NO_BOMB);
         let (mut producer, _consumer) = ring(kind, 1, 1).expect("it fits");
         pushed(&mut producer, drops.item(0));
-        let refused = producer.push(drops.item(1)).err().expect("full");
+        let refused = producer.push(drops.item(1)).expect_err("full");
         producer.close();
-        let refused = producer.push(refused).err().expect("closed");
+        let refused = producer.push(refused).expect_err("closed");
         assert_eq!((refused.number, drops.counts(2)), (1, vec![0, 0]));
         assert_eq!((producer.free(), producer.fill(3, |_| unreachable!())), (0, 0));
     }
