@@ -42,13 +42,13 @@ limits=(-rss_limit_mb=2048 -timeout=10 -max_len=4096 -artifact_prefix="$artifact
 
 case $seconds in
     minimise)
-        fresh=$(mktemp -d)
-        trap 'rm -rf "$fresh"' EXIT
+        scratch=$(mktemp -d)
+        trap 'rm -rf "$scratch"' EXIT
+        mkdir "$scratch/merged"
         # By edges, not by how often they were taken: a small set that still reaches everything.
-        "$binary" "${limits[@]}" -use_counters=0 -set_cover_merge=1 "$fresh" "$kept" "$found"
-        # Named by content, so that an unchanged input stays an unchanged file; findings have names of their own.
-        find "$kept" -type f -regextype posix-extended -regex '.*/[0-9a-f]{16}' -delete
-        for input in "$fresh"/*; do cp "$input" "$kept/$(sha256sum "$input" | cut -c1-16)"; done
+        "$binary" "${limits[@]}" -use_counters=0 -set_cover_merge=1 -merge_control_file="$scratch/features" \
+            "$scratch/merged" "$kept" "$found"
+        fuzz/pick.py "$scratch/features" "$kept"
         echo "fuzz: $kept: $(find "$kept" -type f | wc -l) inputs, $(du -cb "$kept"/* | tail -1 | cut -f1) bytes"
         ;;
     0) "$binary" "${limits[@]}" "$@" ;;

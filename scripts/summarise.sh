@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/summarise.sh DIR: adds up the steps recorded by scripts/test.sh in DIR.
 #
-# Of DIR/STEP.log it counts "test result:" lines (passed, failed, ignored) and lines that begin with "SKIPPED". Such a
+# Of DIR/STEP.log it counts "test result:" lines (passed, failed, ignored) and lines that begin with "SKIPPED" (or "tsan: SKIPPED"). Such a
 # line comes from a test that returned at once, which libtest calls passed: it is moved from passed to skipped. A step
 # whose DIR/STEP.status is not 0 and that shows no failed test (it did not build, say) counts as one failure.
 # The last line is `N passed, N failed, N skipped`, also left in DIR/total; the exit status is 1 if any failed.
@@ -21,7 +21,7 @@ for log in "$logs"/*.log; do
                 if ($i ~ /^ignored;?$/) s += $(i - 1)
             }
         }
-        /^SKIPPED/ { quiet++ }
+        /^([a-z-]+: )?SKIPPED/ { quiet++ }
         END {
             moved = quiet < p ? quiet : p
             print p - moved, f + 0, s + quiet
@@ -30,7 +30,7 @@ for log in "$logs"/*.log; do
     printf '  %-18s %5d passed, %d failed, %d skipped\n' "$name" "$1" "$2" "$3"
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 done
-grep -h '^SKIPPED' "$logs"/*.log | sort | uniq -c | sed 's/^ */  /' || true
+grep -hE "^([a-z-]+: )?SKIPPED" "$logs"/*.log | sort | uniq -c | sed 's/^ */  /' || true
 
 verdict=ok
 [ "$failed" = 0 ] || verdict=FAILED

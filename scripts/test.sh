@@ -27,7 +27,8 @@ loom() {
         cargo test -p ringtap-ring --release --test loom --locked
 }
 
-step workspace cargo test --workspace --all-features --locked --no-fail-fast
+# --show-output: what a passing test prints, a skip above all, is not swallowed.
+step workspace cargo test --workspace --all-features --locked --no-fail-fast -- --show-output
 step benches-run-once cargo test --workspace --locked --bench '*'
 step loom loom
 step tsan crates/ring/tsan.sh
