@@ -229,10 +229,13 @@ impl Files {
 impl From<Input> for Waiting {
     fn from(input: Input) -> Self {
         match input {
-            // What cannot be opened has no bytes to wait for.
             Input::Path(name) => Self {
-                bytes: std::fs::metadata(&name)
-                    .map_or(Some(0), |data| data.is_file().then_some(data.len())),
+                bytes: match std::fs::metadata(&name) {
+                    Ok(data) if data.is_file() => Some(data.len()),
+                    Ok(data) if !data.is_dir() => None,
+                    // What cannot be opened has no bytes to wait for.
+                    _ => Some(0),
+                },
                 name,
                 source: Source::Path,
             },

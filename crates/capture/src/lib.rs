@@ -15,6 +15,8 @@ mod buffer;
 mod files;
 mod format;
 mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod input;
 mod interface;
 mod notice;
@@ -24,5 +26,7 @@ mod writer;
 
 pub use files::{Files, Input, Position};
 pub use frame::{Frame, MAX_CAPTURED_LEN};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::{fuzz_pcap, fuzz_pcapng};
 pub use notice::{Notice, NoticeKind, Severity};
 pub use writer::PcapWriter;

@@ -127,6 +127,9 @@ impl Pcap {
             let mut captured = word([c0, c1, c2, c3]);
             let mut original = word([o0, o1, o2, o3]);
             if (captured > self.unquestioned) | (captured > original) | (fraction >= fractions) {
+                if rest.len() < record_header {
+                    break Next::Need(record_header);
+                }
                 let place = Place {
                     offset: offset + (bytes.len() - rest.len()) as u64,
                     packets: log.packets + frames as u64,

@@ -12,12 +12,7 @@ use ringtap_capture::{Files, MAX_CAPTURED_LEN, PcapWriter, Severity};
 use ringtap_wire::LinkType;
 
 fn owned(ts_ns: u64, original_len: u32, data: &[u8]) -> Owned {
-    Owned {
-        ts_ns,
-        link: 1,
-        original_len,
-        data: data.to_vec(),
-    }
+    Owned { ts_ns, link: 1, original_len, data: data.to_vec() }
 }
 
 #[test]
@@ -104,12 +99,7 @@ fn lengths_that_lie_are_said_once() {
     let (frames, notices) = read(&file.bytes);
     assert_eq!(
         frames,
-        [
-            owned(0, 4, b"1234"),
-            owned(1, 1, b"abc"),
-            owned(2, 5, b"12345"),
-            owned(3, 5, b"123456")
-        ]
+        [owned(0, 4, b"1234"), owned(1, 1, b"abc"), owned(2, 5, b"12345"), owned(3, 5, b"123456")]
     );
     let words: Vec<String> = notices.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), 2, "{words:?}");

@@ -67,11 +67,7 @@ pub struct Trickle<R> {
 
 impl<R: Read> Trickle<R> {
     pub fn new(inner: R, most: usize) -> Self {
-        Self {
-            inner,
-            most,
-            turn: 0,
-        }
+        Self { inner, most, turn: 0 }
     }
 }
 
@@ -145,11 +141,7 @@ impl PcapBytes {
             &order.u32(link),
         ]
         .concat();
-        Self {
-            order,
-            bytes,
-            kuznetzov: magic == KUZNETZOV,
-        }
+        Self { order, bytes, kuznetzov: magic == KUZNETZOV }
     }
 
     /// A record whose captured length may lie.
@@ -179,23 +171,14 @@ pub struct PcapngBytes {
 
 impl PcapngBytes {
     pub fn new(order: Order) -> Self {
-        let empty = Self {
-            order,
-            bytes: Vec::new(),
-        };
+        let empty = Self { order, bytes: Vec::new() };
         empty.section(order)
     }
 
     /// Begins a section.
     pub fn section(mut self, order: Order) -> Self {
         self.order = order;
-        let body = [
-            &order.u32(0x1a2b_3c4d)[..],
-            &order.u16(1),
-            &order.u16(0),
-            &[0xff; 8],
-        ]
-        .concat();
+        let body = [&order.u32(0x1a2b_3c4d)[..], &order.u16(1), &order.u16(0), &[0xff; 8]].concat();
         self.block(0x0a0d_0d0a, &body)
     }
 
