@@ -127,17 +127,20 @@ impl Pcapng {
                 break Next::Skip(u64::from(len));
             };
             if looked_into {
-                let sound = block.last_chunk::<TRAILER>().map(|&len| word::<BIG>(len)) == Some(len);
+                // At least 12 bytes, so there is a trailer.
+                let (body, trailer) = block.split_at(block.len() - TRAILER);
+                let second = trailer.first_chunk().map_or(0, |&len| word::<BIG>(len));
+                let sound = second == len;
                 if !sound {
-                    place.lengths_differ::<BIG>(block, log);
+                    place.lengths_differ(len, second, log);
                 }
                 if packet_block {
                     let packet = if !sound {
                         None
                     } else if kind == SIMPLE {
-                        self.simple::<BIG>(block, &place, log)
+                        self.simple::<BIG>(body, &place, log)
                     } else {
-                        self.enhanced::<BIG>(block, kind == PACKET, &place, log)
+                        self.enhanced::<BIG>(body, kind == PACKET, &place, log)
                     };
                     match packet {
                         Some(frame) => {
@@ -147,7 +150,7 @@ impl Pcapng {
                         None => log.damaged += 1,
                     }
                 } else {
-                    self.describe::<BIG>(block, sound, &place, log);
+                    self.describe::<BIG>(body, sound, &place, log);
                 }
             }
             rest = behind;
@@ -155,17 +158,18 @@ impl Pcapng {
         Walk { bytes: bytes.len() - rest.len(), frames, next }
     }
 
-    /// The packet of an enhanced packet block, or of an obsolete packet block.
+    /// The packet of an enhanced packet block, or of an obsolete packet block. Here and below,
+    /// `body` begins with the block type and ends before the trailer.
     #[inline(always)]
     fn enhanced<'a, const BIG: bool>(
         &self,
-        block: &'a [u8],
+        body: &'a [u8],
         obsolete: bool,
         place: &Place,
         log: &mut Log,
     ) -> Option<Frame<'a>> {
-        let Some((header, behind)) = block.split_first_chunk::<DATA>() else {
-            place.too_small(block, DATA, log);
+        let Some((header, behind)) = body.split_first_chunk::<DATA>() else {
+            place.too_small(body, DATA, log);
             return None;
         };
         let at =
@@ -182,9 +186,8 @@ impl Pcapng {
             place.no_interface(interface, self.interfaces.len(), log);
             return None;
         };
-        let room = behind.len().saturating_sub(TRAILER);
-        let Some(data) = behind[..room].get(..captured as usize) else {
-            place.too_small(block, DATA + captured as usize, log);
+        let Some(data) = behind.get(..captured as usize) else {
+            place.too_small(body, DATA + captured as usize, log);
             return None;
         };
         if (captured > original) | (captured > known.snaplen) {
@@ -201,12 +204,12 @@ impl Pcapng {
     /// The packet of a simple packet block: of interface 0, cut at its snaplen, without a time.
     fn simple<'a, const BIG: bool>(
         &self,
-        block: &'a [u8],
+        body: &'a [u8],
         place: &Place,
         log: &mut Log,
     ) -> Option<Frame<'a>> {
-        let Some((header, behind)) = block.split_first_chunk::<SIMPLE_DATA>() else {
-            place.too_small(block, SIMPLE_DATA, log);
+        let Some((header, behind)) = body.split_first_chunk::<SIMPLE_DATA>() else {
+            place.too_small(body, SIMPLE_DATA, log);
             return None;
         };
         let original = word::<BIG>([header[8], header[9], header[10], header[11]]);
@@ -215,9 +218,8 @@ impl Pcapng {
             return None;
         };
         let captured = original.min(known.snaplen);
-        let room = behind.len().saturating_sub(TRAILER);
-        let Some(data) = behind[..room].get(..captured as usize) else {
-            place.too_small(block, SIMPLE_DATA + captured as usize, log);
+        let Some(data) = behind.get(..captured as usize) else {
+            place.too_small(body, SIMPLE_DATA + captured as usize, log);
             return None;
         };
         Some(Frame { ts_ns: 0, link: known.link, original_len: original, data })
@@ -228,7 +230,7 @@ impl Pcapng {
     #[cold]
     fn describe<const BIG: bool>(
         &mut self,
-        block: &[u8],
+        body: &[u8],
         sound: bool,
         place: &Place,
         log: &mut Log,
@@ -237,16 +239,15 @@ impl Pcapng {
             log.warn(NoticeKind::TooManyInterfaces { offset: place.offset, max: MAX_INTERFACES });
             return;
         }
-        let body = &block[8..block.len() - TRAILER];
-        let Some((fixed, options)) = body.split_first_chunk::<8>().filter(|_| sound) else {
+        let Some((fixed, options)) = body.split_first_chunk::<16>().filter(|_| sound) else {
             if sound {
-                place.too_small(block, 16, log);
+                place.too_small(body, 16, log);
             }
             log.damaged += 1;
             self.interfaces.push(None);
             return;
         };
-        let [t0, t1, _, _, s0, s1, s2, s3] = *fixed;
+        let [_, _, _, _, _, _, _, _, t0, t1, _, _, s0, s1, s2, s3] = *fixed;
         let link = LinkType(half::<BIG>([t0, t1]));
         let mut interface = Interface::new(link, word::<BIG>([s0, s1, s2, s3]));
         if !options_of::<BIG>(options, |code, value| interface.option::<BIG>(code, value)) {
@@ -294,21 +295,21 @@ impl Place {
     }
 
     #[cold]
-    fn lengths_differ<const BIG: bool>(&self, block: &[u8], log: &mut Log) {
+    fn lengths_differ(&self, first: u32, second: u32, log: &mut Log) {
         log.warn(NoticeKind::LengthsDiffer {
             offset: self.offset,
             packets: self.packets,
-            first: block.len() as u32,
-            second: block.last_chunk().map_or(0, |&len| word::<BIG>(len)),
+            first,
+            second,
         });
     }
 
     #[cold]
-    fn too_small(&self, block: &[u8], needed: usize, log: &mut Log) {
+    fn too_small(&self, body: &[u8], needed: usize, log: &mut Log) {
         log.warn(NoticeKind::BlockTooSmall {
             offset: self.offset,
             packets: self.packets,
-            len: block.len() as u64,
+            len: (body.len() + TRAILER) as u64,
             needed: (needed + TRAILER) as u64,
         });
     }

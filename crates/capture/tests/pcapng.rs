@@ -90,7 +90,7 @@ fn trickling_readers_change_nothing() {
         tail = match number {
             20 => tail.packet(9, 0, b"no such interface"),
             40 => tail.block(0xbad, &vec![0; 600_000]),
-            60 => tail.enhanced(0, 0, (9, 9), b"too short"),
+            60 => tail.enhanced(0, 0, (13, 13), b"too short"),
             80 => tail.block(6, b"nothing"),
             _ => tail,
         };
@@ -165,7 +165,7 @@ fn damaged_interfaces_keep_their_number() {
 
 #[test]
 fn malformed_options_are_said_and_the_others_count() {
-    for tail in [&[2, 0, 200, 0, 1][..], &[9, 0, 2, 0, 1, 1, 0, 0], &[1, 0]] {
+    for tail in [&[2, 0, 200, 0, 1][..], &[9, 0, 2, 0, 1, 1, 0, 0], &[0, 0, 4, 0]] {
         let mut body = vec![1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0];
         body.extend(tail);
         let file = PcapngBytes::new(Order::Little).block(1, &body);
