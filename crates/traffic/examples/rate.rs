@@ -1,6 +1,6 @@
 //! How many frames a second the generator makes, profile by profile, with nobody taking them.
 //!
-//! `cargo run --release -p ringtap-traffic --example rate [PACKETS]`
+//! `cargo run --release -p ringtap-traffic --example rate [PACKETS [PROFILE…]]`
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -9,8 +9,12 @@ use std::time::Instant;
 
 fn main() -> Result<(), ProfileError> {
     let packets = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let chosen: Vec<String> = std::env::args().skip(2).collect();
     for name in Profile::NAMES {
         let Some(mut profile) = Profile::named(name) else { continue };
+        if !chosen.is_empty() && !chosen.iter().any(|wanted| wanted == name) {
+            continue;
+        }
         profile.packets = packets.unwrap_or(profile.packets);
         let begin = Instant::now();
         let mut generator = Generator::new(&profile, 1)?;

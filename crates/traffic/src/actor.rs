@@ -204,7 +204,7 @@ impl Cursor {
         self.at += 1;
         let act = match spec.seen {
             Seen::Attack => Act::Syn,
-            Seen::Backscatter if attempt % 2 == 0 => Act::SynAck,
+            Seen::Backscatter if attempt.is_multiple_of(2) => Act::SynAck,
             Seen::Backscatter => Act::Reset,
         };
         (attempt < spec.sources).then_some(Step { attempt, act })

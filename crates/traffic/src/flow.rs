@@ -16,8 +16,7 @@ use crate::frame::{ACK, Body, FIN, PSH, Packet, RST, SYN};
 use crate::keyed::{Keyed, mix};
 use crate::profile::{Profile, Size};
 
-/// A frame's headers and payload never exceed what its size allows; the check sequence is the
-/// part of it that no capture holds.
+/// The part of a frame's size that no capture holds.
 const CHECK_SEQUENCE: u32 = 4;
 
 const TCP_SERVICES: [u16; 16] =
@@ -119,7 +118,12 @@ pub(crate) struct Population {
     ipv6: u32,
     vlan: u32,
     size: Size,
+    /// Of 2^32 frames with data so many are small ones of an IMIX.
+    small: u64,
 }
+
+/// Share of small frames in an IMIX: 7 of 12.
+const IMIX_SMALL: f64 = 7.0 / 12.0;
 
 impl Population {
     pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
@@ -137,7 +141,26 @@ impl Population {
             ipv6: threshold(profile.ipv6_share),
             vlan: threshold(profile.vlan_share),
             size: profile.size,
+            small: 0,
         }
+    }
+
+    /// Takes the frames without data, which the flows will send for certain, for a part of the
+    /// small ones of an IMIX.
+    pub(crate) fn balance(&mut self, flows: &[Flow]) {
+        let (mut all, mut control) = (0u64, 0u64);
+        for (id, flow) in (0..).zip(flows) {
+            all += u64::from(flow.left);
+            control += u64::from(match self.kind(id) {
+                Kind::Connection { reset: true } => 4,
+                Kind::Connection { reset: false } => flow.left.min(6),
+                Kind::Arp => flow.left,
+                _ => 0,
+            });
+        }
+        let small = all as f64 * IMIX_SMALL - control as f64;
+        let data = all.saturating_sub(control).max(1) as f64;
+        self.small = ((small / data).clamp(0.0, 1.0) * (1u64 << 32) as f64) as u64;
     }
 
     /// What the flow of this number is.
@@ -210,7 +233,7 @@ impl Population {
 
     /// Parts of the same datagram draw their common size from its number.
     fn fragment(&self, flow: &Flow, talk: &Conversation) -> Packet {
-        let (sent, ident) = (flow.sent(), talk.salt as u32 ^ flow.sent() / 2);
+        let (sent, ident) = (flow.sent(), talk.salt as u32 ^ (flow.sent() / 2));
         let first = Body::FirstFragment { more: 0 };
         let room = self.frame_size(mix(talk.salt ^ u64::from(sent / 2)) >> 32) - CHECK_SEQUENCE;
         let part = room.saturating_sub(Packet::headers(talk.client.ipv6, &first)).max(8) & !7;
@@ -227,9 +250,10 @@ impl Population {
     fn frame_size(&self, random: u64) -> u32 {
         match self.size {
             Size::Fixed(bytes) => bytes,
-            Size::Imix => match (random & 0xffff_ffff) * 12 >> 32 {
-                0..7 => 64,
-                7..11 => 594,
+            Size::Imix => match random & 0xffff_ffff {
+                draw if draw < self.small => 64,
+                // The low bits are as random as the high ones, and not taken yet.
+                draw if draw % 5 < 4 => 594,
                 _ => 1518,
             },
         }
@@ -274,7 +298,7 @@ fn connection(flow: &Flow, talk: &Conversation, reset: bool, random: u64) -> (Bo
         (_, 3) if !reset => (FIN | ACK, 0, [0; 2]),
         (_, 2) if !reset => (FIN | ACK, 1, [1, 0]),
         (_, 1) => (ACK, 0, [1; 2]),
-        _ => (PSH | ACK, usize::from(random % 3 > 0), [0; 2]),
+        _ => (PSH | ACK, usize::from(!random.is_multiple_of(3)), [0; 2]),
     };
     (tcp(flow, talk, way, flags, fins), way, flags & PSH != 0)
 }

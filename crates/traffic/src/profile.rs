@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// Frames a profile may ask for (each flow counts its packets in 32 bits).
 pub(crate) const PACKETS_MAX: u64 = u32::MAX as u64;
-/// Flows a profile may ask for; each takes 36 bytes.
+/// Flows a profile may ask for; each takes 43 bytes.
 pub(crate) const FLOWS_MAX: u64 = 1 << 26;
 /// Scanners and forged sources that have an address of their own.
 pub(crate) const SOURCES_MAX: u64 = 1 << 21;
@@ -126,7 +126,8 @@ pub enum Seen {
 pub enum Size {
     /// All the same, 64 to 9018.
     Fixed(u32),
-    /// 64, 594 and 1518 as 7 : 4 : 1.
+    /// 64, 594 and 1518 as 7 : 4 : 1 over all frames of flows: where control packets are many,
+    /// data comes in large ones.
     Imix,
 }
 
@@ -191,7 +192,7 @@ pub enum ProfileError {
     #[error("size is neither \"imix\" nor a number of bytes from 64 to 9018")]
     Size,
     /// The shares of the protocols exceed the whole.
-    #[error("tcp_share, icmp_share and arp_share add up to {0}, more than 1")]
+    #[error("tcp_share, icmp_share and arp_share add up to {0:.3}, more than 1")]
     Shares(f64),
     /// Neither flows nor scans nor floods.
     #[error("no flows, scans or floods: there is nothing to send")]

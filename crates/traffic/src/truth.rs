@@ -284,15 +284,43 @@ impl Sums {
     }
 
     fn add_actor(&mut self, actor: &Actor) {
-        for step in actor.replay() {
-            let (active, _, passive, _) = actor.parties(step.attempt);
-            let flood = matches!(actor.cast, Cast::Flood { .. });
-            let source =
-                if matches!(step.act, Act::Syn | Act::SynAgain) { active } else { passive };
-            self.add_source(source, 1, if source.ipv6 { 60 } else { 40 });
-            // Each attempt has ports of its own, and at most one answer.
-            self.conversations.tcp += u64::from(flood || step.act == Act::Syn);
-            self.one_way.tcp += u64::from(step.act != Act::SynAgain);
+        let octets = |packets: u64, address: Address| packets * if address.ipv6 { 60 } else { 40 };
+        match &actor.cast {
+            Cast::Scan { spec, .. } => {
+                let (mut sent, mut answers) = (0, vec![0u64; spec.targets as usize]);
+                for step in actor.replay() {
+                    match step.act {
+                        Act::Syn | Act::SynAgain => sent += 1,
+                        Act::SynAck | Act::Reset => {
+                            answers[(step.attempt % spec.targets) as usize] += 1;
+                        }
+                    }
+                    // Each attempt is a conversation of its own and has one answer at most.
+                    self.conversations.tcp += u64::from(step.act == Act::Syn);
+                    self.one_way.tcp += u64::from(step.act != Act::SynAgain);
+                }
+                let scanner = actor.parties(0).0;
+                self.add_source(scanner, sent, octets(sent, scanner));
+                for (index, answers) in (0..).zip(answers) {
+                    let target = actor.target(index);
+                    self.add_source(target, answers, octets(answers, target));
+                }
+            }
+            Cast::Flood { spec, .. } => {
+                let sent = u64::from(actor.sent);
+                self.conversations.tcp += sent;
+                self.one_way.tcp += sent;
+                match spec.seen {
+                    Seen::Attack => actor.replay().for_each(|step| {
+                        let forged = actor.parties(step.attempt).0;
+                        self.add_source(forged, 1, octets(1, forged));
+                    }),
+                    Seen::Backscatter => {
+                        let victim = actor.target(0);
+                        self.add_source(victim, sent, octets(sent, victim));
+                    }
+                }
+            }
         }
     }
 

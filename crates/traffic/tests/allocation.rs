@@ -1,0 +1,22 @@
+//! All memory is taken at the start: frames cost no allocation. Alone in its program, because the
+//! count is the whole program's.
+
+use ringtap_memory::{Allocator, allocations};
+use ringtap_traffic::{Generator, Profile};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+#[test]
+fn frames_cost_no_allocation() {
+    for name in Profile::NAMES {
+        let profile = Profile { packets: 200_000, ..Profile::named(name).unwrap() };
+        let fresh = allocations();
+        let mut generator = Generator::new(&profile, 14).unwrap();
+        let before = allocations();
+        assert!(before > fresh, "the counting allocator is at work");
+        while generator.next().is_some() {}
+        assert_eq!(allocations(), before, "{name}");
+        assert_eq!(generator.truth().packets, 200_000);
+    }
+}

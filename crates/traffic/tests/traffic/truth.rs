@@ -1,0 +1,244 @@
+//! The truth against a recount that knows nothing but the frames, wherever one stops.
+
+use crate::decode::{Ip, Seen, decode};
+use proptest::prelude::*;
+use ringtap_traffic::{
+    Conversations, FloodSpec, Generator, HorizontalScan, Profile, ScanSpec, Scans, Size, Talker,
+    Truth, VerticalScan,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+type Endpoint = (IpAddr, u16);
+
+/// Straightforward sums over decoded frames.
+#[derive(Default)]
+struct Recount {
+    frames: Vec<Seen>,
+}
+
+impl Recount {
+    fn sum(&self, what: impl Fn(&Seen) -> u64) -> u64 {
+        self.frames.iter().map(what).sum()
+    }
+
+    fn packets(&self, protocol: u8) -> u64 {
+        self.sum(|s| s.ip.as_ref().is_some_and(|ip| ip.protocol == protocol).into())
+    }
+
+    /// Distinct pairs of endpoints, unordered and ordered.
+    fn conversations(&self, protocol: u8) -> (u64, u64) {
+        let mut one_way = BTreeSet::new();
+        for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
+            if let Some((source, destination)) = ip.ports
+                && ip.protocol == protocol
+            {
+                one_way.insert(((ip.source, source), (ip.destination, destination)));
+            }
+        }
+        let pairs: BTreeSet<(Endpoint, Endpoint)> =
+            one_way.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect();
+        (pairs.len() as u64, one_way.len() as u64)
+    }
+
+    fn scans(&self, threshold: u32) -> Scans {
+        let (mut tried, mut answered) = (BTreeSet::new(), BTreeSet::new());
+        for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
+            let (Some(tcp), Some((from, to))) = (ip.tcp, ip.ports) else { continue };
+            match (tcp.syn, tcp.ack, tcp.rst, tcp.fin) {
+                (true, false, false, false) => tried.insert((ip.source, ip.destination, to)),
+                (true, true, false, false) => answered.insert((ip.destination, ip.source, from)),
+                _ => false,
+            };
+        }
+        let mut ports = BTreeMap::<_, u32>::new();
+        let mut targets = BTreeMap::<_, u32>::new();
+        for &(source, target, port) in tried.difference(&answered) {
+            *ports.entry((source, target)).or_default() += 1;
+            *targets.entry((source, port)).or_default() += 1;
+        }
+        Scans {
+            vertical: ports
+                .into_iter()
+                .filter(|&(_, ports)| ports > threshold)
+                .map(|((source, target), ports)| VerticalScan { source, target, ports })
+                .collect(),
+            horizontal: targets
+                .into_iter()
+                .filter(|&(_, targets)| targets > threshold)
+                .map(|((source, port), targets)| HorizontalScan { source, port, targets })
+                .collect(),
+        }
+    }
+
+    fn talkers(&self, weight: fn(&Talker) -> u64) -> Vec<Talker> {
+        let mut all = HashMap::new();
+        for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
+            let new = Talker { source: ip.source, packets: 0, octets: 0 };
+            let talker = all.entry(ip.source).or_insert(new);
+            talker.packets += 1;
+            talker.octets += ip.octets;
+        }
+        let mut all: Vec<Talker> = all.into_values().collect();
+        all.sort_by_key(|talker| (Reverse(weight(talker)), talker.source));
+        all.truncate(10);
+        all
+    }
+
+    fn check(&self, truth: &Truth) {
+        let ip = |s: &Seen, f: fn(&Ip) -> u64| s.ip.as_ref().map_or(0, f);
+        assert_eq!(truth.packets, self.frames.len() as u64);
+        assert_eq!(truth.octets.wire, self.sum(|s| s.wire));
+        assert_eq!(truth.octets.captured, self.sum(|s| s.captured));
+        assert_eq!(truth.octets.ip, self.sum(|s| ip(s, |ip| ip.octets)));
+        assert_eq!(truth.ipv4, self.sum(|s| ip(s, |ip| ip.source.is_ipv4().into())));
+        assert_eq!(truth.ipv6, self.sum(|s| ip(s, |ip| ip.source.is_ipv6().into())));
+        assert_eq!(truth.non_ip, self.sum(|s| s.ip.is_none().into()));
+        assert_eq!(truth.fragments, self.sum(|s| ip(s, |ip| ip.fragment.into())));
+        assert_eq!(truth.truncated, self.sum(|s| (s.captured < s.wire).into()));
+        assert_eq!(truth.vlan, self.sum(|s| s.vlan.into()));
+        let by = truth.protocols;
+        assert_eq!(
+            [by.tcp, by.udp, by.icmp, by.icmpv6],
+            [6, 17, 1, 58].map(|protocol| self.packets(protocol))
+        );
+        let (tcp, udp) = (self.conversations(6), self.conversations(17));
+        assert_eq!(truth.conversations, Conversations { tcp: tcp.0, udp: udp.0 });
+        assert_eq!(truth.one_way_flows, Conversations { tcp: tcp.1, udp: udp.1 });
+        for threshold in [0, 1, 5, 19, 20, 21, 40] {
+            assert_eq!(truth.scans(threshold), self.scans(threshold), "threshold {threshold}");
+        }
+        assert_eq!(truth.scans, self.scans(truth.scan_threshold));
+        assert_eq!(truth.talkers.by_octets, self.talkers(|talker| talker.octets));
+        assert_eq!(truth.talkers.by_packets, self.talkers(|talker| talker.packets));
+    }
+}
+
+/// Compares at every `step`-th frame and at the end; returns the last truth.
+fn compare(profile: &Profile, seed: u64, step: usize) -> Truth {
+    let mut generator = Generator::new(profile, seed).unwrap();
+    let mut recount = Recount::default();
+    recount.check(&generator.truth());
+    while let Some(frame) = generator.next() {
+        recount.frames.push(decode(&frame));
+        if recount.frames.len().is_multiple_of(step) {
+            recount.check(&generator.truth());
+        }
+    }
+    let truth = generator.truth();
+    recount.check(&truth);
+    truth
+}
+
+fn reduced(name: &str, packets: u64, flows: u64) -> Profile {
+    Profile { packets, flows, ..Profile::named(name).unwrap() }
+}
+
+#[test]
+fn named_profiles_reduced() {
+    let w1 = compare(&reduced("w1", 20_000, 400), 1, 4_999);
+    assert_eq!((w1.packets, w1.conversations.tcp + w1.conversations.udp), (20_000, 400));
+    assert_eq!(w1.octets.wire, 20_000 * 60);
+    assert_eq!(w1.scans(0), Scans::default());
+
+    let w2 = compare(&reduced("w2", 20_000, 4_000), 2, 4_999);
+    assert_eq!((w2.packets, w2.conversations.tcp + w2.conversations.udp), (20_000, 4_000));
+    let one_way = w2.one_way_flows.tcp + w2.one_way_flows.udp;
+    assert!((6_500..6_900).contains(&one_way), "{one_way}");
+    // Of the 7 : 4 : 1 frames of an IMIX those of 594 and 1518 bytes are cut.
+    assert!((7_800..8_900).contains(&w2.truncated), "{}", w2.truncated);
+    let mean = w2.octets.wire / w2.packets;
+    assert!((330..370).contains(&mean), "{mean}");
+    assert_eq!(w2.scans(0), Scans::default());
+
+    let w3 = compare(&reduced("w3", 20_000, 0), 3, 4_999);
+    assert_eq!((w3.packets, w3.octets.wire), (20_000, 20_000 * 60));
+    assert_eq!((w3.scans.vertical.len(), w3.scans.horizontal.len()), (20, 20));
+
+    let mix = compare(&reduced("mix", 40_000, 2_000), 4, 9_973);
+    assert_eq!(mix.packets, 40_000);
+    // 3 + 1 + 30 lines of a grid and 3 + 1 + 30 columns; floods and busy clients are no scans.
+    assert_eq!((mix.scans.vertical.len(), mix.scans.horizontal.len()), (34, 34));
+    let kinds = [mix.fragments, mix.non_ip, mix.vlan, mix.protocols.icmp, mix.protocols.icmpv6];
+    assert!(kinds.iter().all(|&count| count > 50), "{kinds:?}");
+}
+
+#[test]
+fn scans_around_the_threshold() {
+    let profile = Profile::named("scans").unwrap();
+    let truth = compare(&profile, 5, 12_007);
+    assert_eq!(truth.packets, profile.packets);
+    for (failed, lines) in [(20, 0), (21, 12), (22, 12), (40, 12), (200, 12)] {
+        // Six specifications of two sources for each family; a grid of 21 ports adds 20 or 21.
+        let grid = if failed == 21 { 2 * (20 + 21) } else { 0 };
+        let found = truth.scans.vertical.iter().filter(|scan| scan.ports == failed).count();
+        assert_eq!(found, 2 * lines + grid, "{failed} ports");
+    }
+    assert!(truth.scans(20) != truth.scans(19) && truth.scans(20) != truth.scans(21));
+}
+
+#[test]
+fn the_first_frames_one_by_one() {
+    let profile = Profile { packets: 400, flows: 60, ..Profile::named("mix").unwrap() };
+    compare(&profile, 6, 1);
+}
+
+fn small_profile() -> impl Strategy<Value = Profile> {
+    let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 3]>(), 0u32..3, 1u32..3);
+    let scan = scan.prop_map(|(targets, ports, part, [late, reset, ipv6], resends, sources)| {
+        let answered = (f64::from(targets * ports) * part) as u32;
+        ScanSpec {
+            sources,
+            targets,
+            ports,
+            answered,
+            late,
+            reset,
+            resends,
+            ipv6,
+            ..ScanSpec::default()
+        }
+    });
+    let flood = (0u32..100, any::<[bool; 2]>()).prop_map(|(sources, [attack, ipv6])| {
+        use ringtap_traffic::Seen::{Attack, Backscatter};
+        let seen = if attack { Attack } else { Backscatter };
+        FloodSpec { sources, seen, ipv6, ..FloodSpec::default() }
+    });
+    let size = prop_oneof![Just(Size::Imix), (64u32..=9018).prop_map(Size::Fixed)];
+    (
+        (1u64..3000, 1u64..400, 0.0..3.0f64, size, 96u32..2000, 0u64..1_000_000),
+        (0.0..=0.7f64, 0.0..=0.2f64, 0.0..=0.1f64, any::<bool>()),
+        proptest::array::uniform4(0.0..=1.0f64),
+        proptest::collection::vec(scan, 0..4),
+        proptest::collection::vec(flood, 0..3),
+    )
+        .prop_map(|(sizes, protocols, shares, scans, floods)| Profile {
+            packets: sizes.0,
+            flows: sizes.1,
+            zipf: sizes.2,
+            size: sizes.3,
+            snaplen: sizes.4,
+            duration_ns: sizes.5,
+            tcp_share: protocols.0,
+            icmp_share: protocols.1,
+            arp_share: protocols.2,
+            tcp_lifecycle: protocols.3,
+            two_way_share: shares[0],
+            fragment_share: shares[1],
+            ipv6_share: shares[2],
+            vlan_share: shares[3],
+            scans,
+            floods,
+            ..Profile::default()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_profile_cut_anywhere(profile in small_profile(), seed: u64, step in 300usize..2000) {
+        compare(&profile, seed, step);
+    }
+}
