@@ -187,7 +187,7 @@ pub enum NoticeKind {
     },
     /// pcapng: a section in neither byte order.
     #[error(
-        "damaged at byte {offset}: a section has the byte-order magic {magic:#010x}; everything before it was read"
+        "damaged: the section at byte {offset} has the byte-order magic {magic:#010x}, which is neither order's; everything before it was read"
     )]
     ByteOrder {
         /// Where the section begins.

@@ -218,6 +218,17 @@ fn failing_reads_are_errors_and_what_came_before_counts() {
 }
 
 #[test]
+fn a_reader_may_move_to_another_thread() {
+    let file = PcapBytes::new(Order::Big, MICROSECONDS).packet((1, 0), b"one");
+    let mut files = Files::from_reader("memory", Cursor::new(file.bytes));
+    let count = std::thread::scope(|scope| {
+        let reading = scope.spawn(move || files.burst(10, |_| {}));
+        reading.join().unwrap()
+    });
+    assert_eq!(count, 1);
+}
+
+#[test]
 fn a_named_pipe_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
