@@ -12,6 +12,23 @@
 //!
 //! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every
 //! machine; memory grows with flows and actors, never with packets, and is taken at the start.
+//!
+//! ```
+//! use ringtap_traffic::{Generator, Profile, ScanSpec};
+//!
+//! let scan = ScanSpec { ports: 21, ..ScanSpec::default() };
+//! let profile = Profile { packets: 5_000, flows: 100, scans: vec![scan], ..Profile::default() };
+//! let mut generator = Generator::new(&profile, 1)?;
+//! let mut octets = 0;
+//! while let Some(frame) = generator.next() {
+//!     octets += u64::from(frame.original_len);
+//! }
+//! let truth = generator.truth();
+//! assert_eq!((truth.packets, truth.octets.wire), (5_000, octets));
+//! assert_eq!(truth.scans(20).vertical[0].ports, 21);
+//! assert!(truth.scans(21).vertical.is_empty());
+//! # Ok::<(), ringtap_traffic::ProfileError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod actor;

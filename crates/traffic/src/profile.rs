@@ -26,7 +26,8 @@ const END_NS_MAX: u64 = u32::MAX as u64 * 1_000_000_000;
 pub struct Profile {
     /// What to call it.
     pub name: String,
-    /// Frames in all, 1 to 2^32 - 1. Flows get what scans and floods leave.
+    /// Frames in all, 1 to 2^32 - 1. Flows get what scans and floods leave; where these alone want
+    /// more, the traffic is cut off at this number, and without flows it may end before it.
     pub packets: u64,
     /// Background conversations, at most 2^26. If the packets do not suffice for each flow's
     /// least (4 for TCP with a life cycle, else 1 or 2), fewer flows are begun.
