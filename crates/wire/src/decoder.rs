@@ -58,36 +58,47 @@ impl Decoder {
         let captured_len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         let wire_len = original_len.max(captured_len);
         let flags = if captured_len < wire_len { Flags::TRUNCATED } else { Flags(0) };
-        *out = PacketRecord { ts_ns, wire_len, flags, ..PacketRecord::EMPTY };
+        let base = PacketRecord { ts_ns, wire_len, flags, ..PacketRecord::EMPTY };
 
         let frame = Span { bytes: &frame[..captured_len as usize], wire: wire_len };
         if link == LinkType::ETHERNET
             && let Some((header, packet)) = frame.take::<14>()
             && [header[12], header[13]] == [0x08, 0x00]
-            && v4::decode_plain(&self.key, packet, out)
+            && v4::decode_plain(&self.key, base, packet, out)
         {
             return Decoded::Ipv4;
         }
-        self.decode_any(link, frame, out)
+        self.decode_any(link, base, frame, out)
     }
 
-    /// Every case.
+    /// Every case. `base` holds what is known without looking at the frame.
     #[inline(never)]
-    fn decode_any(&mut self, link: LinkType, frame: Span<'_>, out: &mut PacketRecord) -> Decoded {
+    fn decode_any(
+        &mut self,
+        link: LinkType,
+        mut base: PacketRecord,
+        frame: Span<'_>,
+        out: &mut PacketRecord,
+    ) -> Decoded {
         let mut stack = Stack::default();
         let network = link::strip(link, frame, &mut stack);
         if let Some(identifier) = stack.vlan {
-            out.vlan = identifier;
-            out.flags.insert(Flags::VLAN);
+            base.vlan = identifier;
+            base.flags.insert(Flags::VLAN);
         }
         match network {
             Ok(Network::Ipv4(packet)) => {
-                if !v4::decode_plain(&self.key, packet, out) {
+                if !v4::decode_plain(&self.key, base, packet, out) {
+                    *out = base;
                     v4::decode(&self.key, &mut self.fragments, packet, out);
                 }
                 Decoded::Ipv4
             }
             Ok(Network::Ipv6(packet)) => {
+                if v6::decode_plain(&self.key, base, packet, out) {
+                    return Decoded::Ipv6;
+                }
+                *out = base;
                 match v6::decode(&self.key, &mut self.fragments, packet, out) {
                     Ok(()) => Decoded::Ipv6,
                     Err(reason) => Decoded::NonIp(reason),
@@ -95,8 +106,9 @@ impl Decoder {
             }
             Err(reason) => {
                 if let NonIp::EtherType(number) = reason {
-                    out.dst_port = number;
+                    base.dst_port = number;
                 }
+                *out = base;
                 Decoded::NonIp(reason)
             }
         }

@@ -9,6 +9,8 @@
 
 mod decoder;
 mod fragments;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod hash;
 mod ip;
 mod link;
@@ -18,6 +20,8 @@ mod span;
 mod transport;
 
 pub use decoder::{Decoded, Decoder};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz;
 pub use hash::HashKey;
 pub use link::LinkType;
 pub use reason::{Layer, NonIp};

@@ -14,44 +14,49 @@ use crate::fragments::{DatagramKey, FragmentTable};
 use crate::hash::HashKey;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
-use crate::transport::{self, TCP, UDP};
+use crate::transport::{self, PLAIN_LEN, TCP, UDP};
 
 const HEADER_LEN: u32 = 20;
 
-/// The common case, whole: no options, no fragment, TCP or UDP with the header captured up to the
-/// ports and control bits. Anything else is left untouched for [`decode`].
+/// The common case, whole: no options, no fragment, TCP or UDP with at least 14 bytes captured of
+/// header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
+/// the common case leaves `out` untouched.
 #[inline(always)]
-pub(crate) fn decode_plain(key: &HashKey, packet: Span<'_>, out: &mut PacketRecord) -> bool {
+pub(crate) fn decode_plain(
+    key: &HashKey,
+    base: PacketRecord,
+    packet: Span<'_>,
+    out: &mut PacketRecord,
+) -> bool {
     let Some((h, rest)) = packet.take::<20>() else { return false };
-    let total_len = u16::from_be_bytes([h[2], h[3]]);
-    // Version 4 and five words of header; neither more fragments nor an offset.
-    let plain = h[0] == 0x45 && u16::from_be_bytes([h[6], h[7]]) & 0x3fff == 0;
+    let Some(t) = rest.bytes.first_chunk::<PLAIN_LEN>() else { return false };
+    let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
     let protocol = h[9];
-    let needed = if protocol == TCP { 14 } else { 8 };
-    if !plain || !(protocol == TCP || protocol == UDP) || u32::from(total_len) < HEADER_LEN + needed
-    {
+    // Version 4 and five words of header; neither more fragments nor an offset.
+    let plain = (h[0] == 0x45)
+        & (u16::from_be_bytes([h[6], h[7]]) & 0x3fff == 0)
+        & (total_len >= HEADER_LEN + PLAIN_LEN as u32)
+        & ((protocol == TCP) | (protocol == UDP));
+    if !plain {
         return false;
     }
-    let Some(&[s0, s1, d0, d1, ..]) = rest.bytes.first_chunk::<8>() else { return false };
-    let mut tcp_flags = 0;
-    if protocol == TCP {
-        let Some(&bits) = rest.bytes.get(13) else { return false };
-        tcp_flags = bits;
-    }
-    let src = widen(h[12], h[13], h[14], h[15]);
-    let dst = widen(h[16], h[17], h[18], h[19]);
-    out.src = src;
-    out.dst = dst;
-    out.src_port = u16::from_be_bytes([s0, s1]);
-    out.dst_port = u16::from_be_bytes([d0, d1]);
-    out.ip_len = u32::from(total_len);
-    out.pair_hash = key.pair(&src, &dst);
-    out.flags.insert(Flags::IPV4);
-    out.flags.insert(Flags::PORTS);
-    out.protocol = protocol;
-    out.tcp_flags = tcp_flags;
-    out.ttl = h[8];
-    out.tos = h[1];
+    let src = widen([h[12], h[13], h[14], h[15]]);
+    let dst = widen([h[16], h[17], h[18], h[19]]);
+    let (src_port, dst_port, tcp_flags) = transport::plain(protocol, t);
+    *out = PacketRecord {
+        src,
+        dst,
+        src_port,
+        dst_port,
+        ip_len: total_len,
+        pair_hash: key.pair(&src, &dst),
+        flags: Flags(base.flags.0 | Flags::IPV4.0 | Flags::PORTS.0),
+        protocol,
+        tcp_flags,
+        ttl: h[8],
+        tos: h[1],
+        ..base
+    };
     true
 }
 
@@ -74,18 +79,19 @@ pub(crate) fn decode(
         return;
     }
     if captured >= 4 {
-        out.ip_len = match u16::from_be_bytes([h[2], h[3]]) {
-            // Left to the network card by TCP segmentation offload: as long as the frame.
-            0 => packet.wire,
-            total_len => u32::from(total_len),
-        };
+        let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
+        // Segmentation offload leaves 0 to the network card: then it is as long as the frame.
+        out.ip_len = if total_len == 0 { packet.wire } else { total_len };
+        if total_len != 0 && total_len < header_len {
+            out.flags.insert(Flags::BAD_HEADER);
+            return;
+        }
     }
-    if out.ip_len < header_len {
-        out.flags.insert(Flags::BAD_HEADER);
-        return;
+    let (mut later, mut more) = (false, false);
+    if captured >= 8 {
+        let place = u16::from_be_bytes([h[6], h[7]]);
+        (later, more) = (place & 0x1fff != 0, place & 0x2000 != 0);
     }
-    let place = u16::from_be_bytes([h[6], h[7]]);
-    let (later, more) = (place & 0x1fff != 0, place & 0x2000 != 0);
     out.tos = h[1];
     out.ttl = h[8];
     out.protocol = h[9];
@@ -99,8 +105,8 @@ pub(crate) fn decode(
         out.flags.insert(Flags::BAD_HEADER);
         return;
     }
-    out.src = widen(h[12], h[13], h[14], h[15]);
-    out.dst = widen(h[16], h[17], h[18], h[19]);
+    out.src = widen([h[12], h[13], h[14], h[15]]);
+    out.dst = widen([h[16], h[17], h[18], h[19]]);
     out.pair_hash = key.pair(&out.src, &out.dst);
 
     let payload = packet.limit(out.ip_len).bytes.get(header_len as usize..).unwrap_or_default();
@@ -117,7 +123,8 @@ pub(crate) fn decode(
     super::fragment(table, Fragment { key, later, more }, payload, out);
 }
 
+/// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).
 #[inline(always)]
-const fn widen(a: u8, b: u8, c: u8, d: u8) -> [u8; 16] {
-    [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+fn widen(address: [u8; 4]) -> [u8; 16] {
+    u128::from(u32::from_le_bytes(address)).to_le_bytes()
 }

@@ -43,6 +43,10 @@ pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
     if frame.bytes.starts_with(&[0xff, 0x03]) {
         return ppp::framed(frame, stack);
     }
+    // Shorter than two words, it could be anything.
+    if frame.bytes.len() < 8 {
+        return Err(NonIp::Truncated(Layer::Ip));
+    }
     ip_by_version(frame)?.ok_or(NonIp::Malformed(Layer::Ip))
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!  PPP     | FF 03 (may lack) | protocol: 2 bytes, or 1 if odd (compressed) | …
 //!  PPPoE   | version·type | code | session (2) | length (2) | PPP without FF 03
+//!  MP      | B·E·000000 | sequence (3) | PPP, whole if B and E are set            RFC 1990
 //!  C-HDLC  | 0F or 8F | 00 | EtherType | …
 //! ```
 
@@ -17,7 +18,7 @@ pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'
             let (_, rest) = frame.take::<2>().ok_or(NonIp::Truncated(Layer::Ppp))?;
             protocol(rest, stack)
         }
-        [0x0f | 0x8f, 0x00, ..] => cisco_hdlc(frame, stack),
+        [0x0f | 0x8f, ..] => cisco_hdlc(frame, stack),
         _ => protocol(frame, stack),
     }
 }
@@ -40,6 +41,9 @@ pub(super) fn cisco_hdlc<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Netwo
 }
 
 fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    const MULTILINK: u16 = 0x003d;
+    const WHOLE: u8 = 0xc0;
+
     let truncated = NonIp::Truncated(Layer::Ppp);
     let (number, rest) = match packet.bytes {
         [odd, ..] if odd & 1 == 1 => {
@@ -54,6 +58,14 @@ fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonI
     match number {
         0x0021 => Ok(Network::Ipv4(rest)),
         0x0057 => Ok(Network::Ipv6(rest)),
+        MULTILINK => {
+            let (header, inner) = rest.take::<4>().ok_or(truncated)?;
+            stack.deeper()?;
+            match header[0] & WHOLE {
+                WHOLE => protocol(inner, stack),
+                _ => Err(NonIp::Ppp(number)),
+            }
+        }
         0x0281 | 0x0283 => mpls::labels(rest, stack),
         other => Err(NonIp::Ppp(other)),
     }
