@@ -2,6 +2,9 @@
 # Runs the threaded ring tests under ThreadSanitizer, with the stable compiler.
 #
 # First a program with a planted data race must be caught, so that a silent run means something.
+# Reports with the drop of an `Arc` in a stack are suppressed: it relies on a fence, which
+# ThreadSanitizer does not understand unless the standard library is built for it. So are those of
+# the test harness itself. Items dropped with the ring are covered by loom instead.
 # Says SKIPPED, and succeeds, where the compiler cannot instrument.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -41,7 +44,11 @@ if "$work/race" > "$work/log" 2>&1 || ! grep -q "ThreadSanitizer: data race" "$w
 fi
 echo "tsan: the planted race was seen"
 
-export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"
+cat > "$work/suppressions" <<'LIST'
+race:alloc::sync::Arc<*as core::ops::drop::Drop>::drop
+race:test::event::CompletedTest
+LIST
+export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppressions"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
 cargo test --target "$target" --test threads
 echo "tsan: no race in the rings"

@@ -141,7 +141,8 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
 
 impl<T> Drop for Flagged<T> {
     fn drop(&mut self) {
-        if self.full.load(Relaxed) {
+        // Pairs with the publication in `Producer::push`.
+        if observe(Edge::Items, &self.full) {
             // SAFETY: the handles are gone; a full slot holds an item.
             drop(unsafe { self.item.take() });
         }

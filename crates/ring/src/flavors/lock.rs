@@ -163,7 +163,8 @@ impl<T> Drop for GiveBack<'_, T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let (head, len) = (self.head.load(Relaxed), self.len.load(Relaxed));
+        let (guard, head, len) = self.enter();
+        drop(guard);
         // SAFETY: both handles are gone; these slots hold items.
         unsafe { self.slots.drop_between(head, self.slots.wheel().forward(head, len)) }
     }

@@ -181,13 +181,21 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     #[inline]
     fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
         let n = self.vacant(max).min(max);
-        let wheel = self.shared.slots.wheel();
-        for i in 0..n {
-            let value = make(i);
-            // SAFETY: the slot at nextWrite is vacant: `vacant` found n, and i were filled.
-            unsafe { self.shared.slots.write(wheel.slot(self.next_write), value) };
-            // Counted one by one: if `make` panics, those before are in the ring.
-            self.advance(wheel, 1);
+        let mut made = 0;
+        while made < n {
+            let wheel = self.shared.slots.wheel();
+            let first = wheel.slot(self.next_write);
+            let straight = wheel.straight(self.next_write, n - made);
+            // Counted when it goes, by a panic in `make` as well: those before are in the ring.
+            let mut filled = Filled { producer: self, n: 0 };
+            while filled.n < straight {
+                let value = make(made + filled.n);
+                // SAFETY: the n slots from nextWrite on are vacant; these are before the
+                // wrap-around.
+                unsafe { filled.producer.shared.slots.write(first + filled.n, value) };
+                filled.n += 1;
+            }
+            made += straight;
         }
         if n < max {
             self.flush()
@@ -202,6 +210,19 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         if self.w_batch > 0 {
             self.publish_write();
         }
+    }
+}
+
+/// Counts the slots that were filled, however the filling ended.
+struct Filled<'a, T> {
+    producer: &'a mut Producer<T>,
+    n: usize,
+}
+
+impl<T> Drop for Filled<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.producer.advance(self.producer.shared.slots.wheel(), self.n);
     }
 }
 
