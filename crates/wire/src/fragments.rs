@@ -97,3 +97,56 @@ impl FragmentTable {
         &mut self.sets[(hash >> 32) as usize % SETS]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(host: u32, identification: u32) -> DatagramKey {
+        let mut src = [0; 16];
+        src[..4].copy_from_slice(&host.to_be_bytes());
+        DatagramKey { src, dst: [1; 16], identification, protocol: 17 }
+    }
+
+    fn first(src_port: u16) -> FirstFragment {
+        FirstFragment { src_port, dst_port: 53, protocol: 17 }
+    }
+
+    fn ports(table: &mut FragmentTable, key: DatagramKey, ts_ns: u64) -> Option<u16> {
+        table.find(key, ts_ns).map(|first| first.src_port)
+    }
+
+    #[test]
+    fn an_entry_answers_for_its_own_datagram_and_time() {
+        let mut table = FragmentTable::new(HashKey::from_seed(1));
+        table.insert(key(1, 7), TIMEOUT_NS, first(1000));
+        assert_eq!(ports(&mut table, key(1, 7), 0), Some(1000));
+        assert_eq!(ports(&mut table, key(1, 7), 2 * TIMEOUT_NS), Some(1000));
+        assert_eq!(ports(&mut table, key(1, 7), 2 * TIMEOUT_NS + 1), None);
+        assert_eq!(ports(&mut table, key(1, 8), 0), None);
+        assert_eq!(ports(&mut table, key(2, 7), 0), None);
+        assert_eq!(ports(&mut table, DatagramKey { protocol: 6, ..key(1, 7) }, 0), None);
+        table.insert(key(1, 7), TIMEOUT_NS, first(2000));
+        assert_eq!(ports(&mut table, key(1, 7), 0), Some(2000));
+        table.remove(key(1, 7));
+        assert_eq!(ports(&mut table, key(1, 7), TIMEOUT_NS), None);
+    }
+
+    #[test]
+    fn a_flood_forgets_the_oldest_and_nothing_else() {
+        let mut table = FragmentTable::new(HashKey::from_seed(1));
+        for i in 0..100_000u32 {
+            table.insert(key(i, i), u64::from(i), first(i as u16));
+        }
+        let mut kept = 0;
+        for i in 0..100_000u32 {
+            if let Some(port) = ports(&mut table, key(i, i), u64::from(i)) {
+                assert_eq!(port, i as u16);
+                kept += 1;
+                // Nearly all of what is kept came in the last turns of the table.
+                assert!(i > 50_000, "{i}");
+            }
+        }
+        assert_eq!(kept, SETS * WAYS);
+    }
+}
