@@ -19,10 +19,11 @@ use crate::profile::{Profile, Size};
 /// The part of a frame's size that no capture holds.
 const CHECK_SEQUENCE: u32 = 4;
 
+// No ports of tunnels: what is inside would be zeros, not packets.
 const TCP_SERVICES: [u16; 16] =
     [443, 80, 22, 25, 53, 110, 143, 389, 993, 3306, 3389, 5432, 6379, 8080, 8443, 9000];
 const UDP_SERVICES: [u16; 16] =
-    [443, 53, 123, 161, 500, 514, 1194, 1812, 3478, 4500, 4789, 5004, 5060, 5353, 6081, 19302];
+    [443, 53, 123, 161, 500, 514, 1194, 1812, 3478, 4500, 5004, 5060, 5353, 8000, 19302, 27015];
 
 /// How far a flow has come. Index 0 is client to server, 1 the way back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -227,7 +228,7 @@ impl Population {
         };
         let room = self.frame_size(random >> 32) - CHECK_SEQUENCE;
         let headers = Packet::headers(talk.client.ipv6, &body);
-        let payload = if full { room.saturating_sub(headers) } else { 0 };
+        let payload = if full { room.saturating_sub(headers).max(1) } else { 0 };
         (talk.facing(way, body, payload, sent), way)
     }
 

@@ -121,7 +121,7 @@ pub enum Seen {
 
 /// How large frames with data are, in bytes on the wire with the frame check sequence, which
 /// capture files lack: 64 gives frames of 60 bytes. A VLAN tag comes on top. Frames are never
-/// smaller than their headers; TCP control packets are as small as Ethernet allows.
+/// smaller than their headers and one byte; TCP control packets are as small as Ethernet allows.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(from = "SizeText", into = "SizeText")]
 pub enum Size {
