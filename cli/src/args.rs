@@ -1,0 +1,162 @@
+//! The flags: one list from which parsing, help, man pages and completions come.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ringtap_plan::{Analyses, Ring, Skeleton};
+
+use crate::units;
+
+/// Network traffic monitoring on ordinary multi-core machines
+#[derive(Parser)]
+#[command(name = "ringtap", version, args_override_self = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Flows, port scans, talkers and volumes of captured traffic
+    Monitor(MonitorArgs),
+    /// Deterministic traffic whose truth is known, to a capture file
+    Generate(GenerateArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct MonitorArgs {
+    /// Capture files (pcap, pcapng, also within gzip or zstd); - is standard input
+    #[arg(short, long, value_name = "FILE", num_args = 1.., help_heading = "Source")]
+    pub(crate) read: Vec<PathBuf>,
+
+    /// Analyses to run: flows, scans, talkers, volumes, or all
+    #[arg(long, value_name = "LIST", help_heading = "Analyses")]
+    pub(crate) analyses: Option<Analyses>,
+    /// A flow ends after this much silence, in packet time [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    pub(crate) idle_timeout: Option<u64>,
+    /// A flow is cut when it has lived this long, in packet time [default: 120s]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    pub(crate) active_timeout: Option<u64>,
+    /// Reporting interval, in packet time [default: the whole run]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    pub(crate) interval: Option<u64>,
+    /// More failed attempts than this are a scan [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Analyses")]
+    pub(crate) scan_threshold: Option<u32>,
+    /// Rows in each list of talkers [default: 10]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
+    pub(crate) top: Option<usize>,
+    /// Live flows at the most; beyond, the oldest end early [default: from the memory]
+    #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Analyses")]
+    pub(crate) max_flows: Option<u64>,
+    /// Memory for the tables [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Analyses")]
+    pub(crate) memory: Option<u64>,
+
+    /// Arrangement of threads: reference or farm [default: from the free cores]
+    #[arg(long, value_name = "NAME", help_heading = "Arrangement")]
+    pub(crate) skeleton: Option<Skeleton>,
+    /// One thread, in the order of the packets: the same as --skeleton reference
+    #[arg(long, overrides_with = "skeleton", help_heading = "Arrangement")]
+    pub(crate) sequential: bool,
+    /// How many workers [default: from the free cores]
+    #[arg(short, long, value_name = "N", help_heading = "Arrangement")]
+    pub(crate) workers: Option<usize>,
+    /// Cores to pin the threads to, in order: 0,1 or 0-3
+    #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Arrangement")]
+    pub(crate) cores: Option<Cores>,
+    /// Kind of ring between the cores [default: the fastest]
+    #[arg(long, value_name = "KIND", help_heading = "Arrangement")]
+    pub(crate) ring: Option<Ring>,
+    /// Slots of each ring [default: 4096]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
+    pub(crate) ring_capacity: Option<usize>,
+    /// Items after which a ring publishes its index [default: 50]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
+    pub(crate) ring_batch: Option<usize>,
+    /// Seed of the hash tables [default: drawn at random]
+    #[arg(long, value_name = "N", help_heading = "Arrangement")]
+    pub(crate) seed: Option<u64>,
+    /// Print the plan and exit
+    #[arg(long, help_heading = "Arrangement")]
+    pub(crate) dry_run: bool,
+
+    /// The report on stdout
+    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
+    pub(crate) report: Form,
+    /// Add a digest of the report and of every flow record, whatever their order
+    #[arg(long, help_heading = "Output")]
+    pub(crate) digest: bool,
+}
+
+/// Core numbers, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cores(pub(crate) Vec<usize>);
+
+#[derive(Args)]
+pub(crate) struct GenerateArgs {
+    /// A named profile (w1, w2, w3, mix, scans) or a file, TOML or JSON
+    #[arg(long, value_name = "NAME|FILE", default_value = "mix")]
+    pub(crate) profile: String,
+    /// Frames in all
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) packets: Option<u64>,
+    /// Background conversations
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) flows: Option<u64>,
+    /// Exponent of the Zipf law of the flows' sizes, 0 (all equal) to 10
+    #[arg(long, value_name = "S")]
+    pub(crate) zipf: Option<f64>,
+    /// Bytes of frames with data on the wire: 64 to 9018, or imix
+    #[arg(long, value_name = "N|imix")]
+    pub(crate) size: Option<ringtap_traffic::Size>,
+    /// The same seed and profile give the same bytes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Capture file to write; - is stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) write: PathBuf,
+    /// Write what is true of this traffic, as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// A command that cannot be carried out as it stands: exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+impl Usage {
+    /// What `error` says, as a matter of usage.
+    pub(crate) fn of(error: impl std::fmt::Display) -> anyhow::Error {
+        Self(error.to_string()).into()
+    }
+}
+
+/// Says something on stderr that is no report.
+#[expect(clippy::print_stderr, reason = "the one place that complains")]
+pub(crate) fn complain(kind: &str, message: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("\x1b[1;31m{kind}:\x1b[0m {message}");
+    } else {
+        eprintln!("{kind}: {message}");
+    }
+}
