@@ -1,1 +1,102 @@
-//! The product seen from outside: see `tests/`.
+//! What the tests of the whole product share: captures in memory, plans in short.
+#![forbid(unsafe_code)]
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use ringtap_capture::{Files, Input, PcapWriter};
+use ringtap_plan::{Machine, Outcome, Outputs, Plan, Request, Ring, Skeleton, Watch};
+use ringtap_traffic::{Generator, Profile, Truth};
+use ringtap_wire::LinkType;
+
+/// Captures that may lie beside the project: the real-world part of the tests.
+pub fn traces() -> Option<PathBuf> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces"));
+    if folder.join("MANIFEST.tsv").exists() {
+        return Some(folder);
+    }
+    println!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+    None
+}
+
+/// The capture that comes with the project.
+pub fn office() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/office.pcap"))
+}
+
+/// A named profile, shrunk.
+pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
+    let mut profile = Profile::named(name).expect("a named profile");
+    profile.packets = packets;
+    profile.flows = flows;
+    profile
+}
+
+/// A capture in memory, and what is in it.
+pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
+    let mut generator = Generator::new(profile, seed).expect("a valid profile");
+    let mut bytes = Vec::new();
+    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), profile.snaplen);
+    while let Some(frame) = generator.next() {
+        writer.write(frame.ts_ns, frame.original_len, frame.data).expect("memory takes it");
+    }
+    writer.flush().expect("memory takes it");
+    drop(writer);
+    (bytes, generator.truth())
+}
+
+/// Where a test reads from; can be opened again and again.
+#[derive(Clone)]
+pub enum Capture {
+    /// A file.
+    File(PathBuf),
+    /// A capture in memory.
+    Bytes(Vec<u8>),
+}
+
+impl Capture {
+    /// Opens it.
+    pub fn open(&self) -> Files {
+        match self {
+            Self::File(path) => Files::new(vec![Input::Path(path.clone())]),
+            Self::Bytes(bytes) => Files::from_reader("memory", Cursor::new(bytes.clone())),
+        }
+    }
+}
+
+/// A request with everything on, a digest and a fixed seed.
+pub fn request() -> Request {
+    Request { digest: true, seed: 42, ..Request::default() }
+}
+
+/// The plan of the single-threaded reference.
+pub fn reference(request: Request) -> Plan {
+    let request = Request { skeleton: Some(Skeleton::Reference), ..request };
+    Plan::new(request, &Machine::this()).expect("a valid request")
+}
+
+/// The plan of a farm.
+pub fn farm(request: Request, workers: usize, ring: Ring, capacity: usize, batch: usize) -> Plan {
+    let request = Request {
+        skeleton: Some(Skeleton::Farm),
+        workers: Some(workers),
+        ring: Some(ring),
+        ring_capacity: Some(capacity),
+        ring_batch: Some(batch),
+        ..request
+    };
+    Plan::new(request, &Machine::this()).expect("a valid request")
+}
+
+/// Runs a plan; no packet may be unaccounted for.
+pub fn run(plan: &Plan, capture: &Capture) -> Outcome {
+    let outcome = ringtap_plan::run(plan, capture.open(), Outputs::default(), &Watch::new())
+        .expect("the run ends well");
+    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    outcome
+}
+
+/// The digest of a run.
+pub fn digest(outcome: &Outcome) -> &str {
+    outcome.digest.as_deref().expect("the plan asks for one")
+}

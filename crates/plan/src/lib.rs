@@ -19,7 +19,7 @@ pub use feed::PacketFeed;
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
 pub use request::{Plan, PlanError, Request, Skeleton};
-pub use run::{app, run};
+pub use run::{app, run, run_app};
 pub use watch::Watch;
 
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};

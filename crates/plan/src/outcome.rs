@@ -184,6 +184,29 @@ impl Outcome {
         }
     }
 
+    /// What was given up for want of soundness, room or memory, and how much of it; empty if the
+    /// answer is whole and exact.
+    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+        let report = &self.report;
+        let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
+        let estimated = report.conversations.is_some_and(|c| !c.exact);
+        let all = [
+            ("packets dropped", self.ledger.dropped().values().sum()),
+            ("flows ended early for lack of memory", evicted.copied().unwrap_or(0)),
+            (
+                "connection attempts ignored by the scan analysis",
+                report.scans.as_ref().map_or(0, |scans| scans.attempts_ignored),
+            ),
+            (
+                "octets uncertain among the talkers",
+                report.talkers.as_ref().map_or(0, |talkers| talkers.error_bound),
+            ),
+            ("conversation counts estimated", u64::from(estimated)),
+            ("packets beyond the intervals listed", report.packets_in_further_intervals),
+        ];
+        all.into_iter().filter(|&(_, count)| count > 0).collect()
+    }
+
     /// The whole as one JSON document. `version` is the program's.
     pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
         let stages = self.ledger.stages.iter().map(Row::of).collect();

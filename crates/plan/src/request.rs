@@ -280,7 +280,8 @@ impl Plan {
         HashKey::from_seed(self.seed)
     }
 
-    pub(crate) fn farm(&self) -> FarmOptions {
+    /// How the farm of this plan is built.
+    pub fn farm(&self) -> FarmOptions {
         FarmOptions {
             shards: ShardMap::weighted(&self.shares),
             ring: self.ring,

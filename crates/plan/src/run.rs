@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use ringtap_capture::Files;
 use ringtap_metrics::{Ledger, Stage, Usage};
-use ringtap_monitor::{Config, Monitor, Outputs};
-use ringtap_skeleton::{RunError, farm, reference};
+use ringtap_monitor::{Config, Monitor, Outputs, Report};
+use ringtap_skeleton::{Run, RunError, farm, reference};
+use ringtap_stage::Application;
+use ringtap_wire::PacketRecord;
 
+use crate::feed::FeedCounts;
 use crate::{Outcome, PacketFeed, Performance, Plan, Skeleton, Watch};
 
 /// The application of a plan, for tests that run it under a skeleton of their own.
@@ -31,39 +34,50 @@ pub fn run(
     outputs: Outputs,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
+    run_app(plan, &app(plan, outputs), files, watch)
+}
+
+/// Runs any application that reports as the monitor does, the monitor itself or a test's
+/// variation of it, as `plan` says.
+pub fn run_app<A>(plan: &Plan, app: &A, files: Files, watch: &Watch) -> Result<Outcome, RunError>
+where
+    A: Application<Item = PacketRecord, Report = Report>,
+{
     let before = Usage::now();
-    let monitor = app(plan, outputs);
     let mut feed = PacketFeed::new(files, plan.hash_key(), plan.timeouts.tick_ns(), watch);
     let run = match plan.skeleton {
-        Skeleton::Reference => reference::run(&monitor, &mut feed),
-        Skeleton::Farm => farm::run(&monitor, &mut feed, &plan.farm())?,
+        Skeleton::Reference => reference::run(app, &mut feed),
+        Skeleton::Farm => farm::run(app, &mut feed, &plan.farm())?,
     };
     let counts = feed.counts().clone();
     let damaged = feed.files().damaged();
+    let notices = feed.files().take_notices();
+    let ledger = ledger(&run, &counts, damaged);
+    let used = Usage::now();
+    let seconds = used.wall_s - before.wall_s;
     let received = counts.packets + damaged;
-    let stage = |name, input, output, dropped: &[(&'static str, u64)]| Stage {
-        name,
-        input,
-        output,
-        dropped: dropped.iter().copied().filter(|&(_, n)| n > 0).collect::<BTreeMap<_, _>>(),
-    };
-    // What the analyses say they handled closes the books, not what they were given.
-    let given = run.handled.iter().sum();
-    let ledger = Ledger {
-        stages: vec![
-            stage("source", received, counts.packets, &[("damaged", damaged)]),
-            stage("dispatcher", counts.packets, run.dispatched, &[]),
-            stage("workers", given, run.report.packets.handled, &[]),
-        ],
-    };
-    let after = Usage::now();
-    let seconds = after.wall_s - before.wall_s;
     let performance = Performance {
         seconds,
         packets_per_second: if seconds > 0.0 { (received as f64 / seconds) as u64 } else { 0 },
-        cpu_seconds: after.cpu_s - before.cpu_s,
-        peak_rss_bytes: after.peak_rss_bytes,
+        cpu_seconds: used.cpu_s - before.cpu_s,
+        peak_rss_bytes: used.peak_rss_bytes,
     };
-    let notices = feed.files().take_notices();
     Ok(Outcome::new(plan.clone(), received, counts, run.report, ledger, performance, notices))
+}
+
+/// The books of a run. What the analyses say they handled closes them, not what they were given.
+fn ledger(run: &Run<Report>, counts: &FeedCounts, damaged: u64) -> Ledger {
+    let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
+    let mut source = stage("source", counts.packets + damaged, counts.packets);
+    if damaged > 0 {
+        source.dropped.insert("damaged", damaged);
+    }
+    let given = run.handled.iter().sum();
+    Ledger {
+        stages: vec![
+            source,
+            stage("dispatcher", counts.packets, run.dispatched),
+            stage("workers", given, run.report.packets.handled),
+        ],
+    }
 }

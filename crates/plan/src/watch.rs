@@ -26,7 +26,8 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn stopped(&self) -> bool {
+    /// Whether somebody asked to stop. A source that waits for bytes should look now and then.
+    pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,63 @@
+//! After warm-up the data path allocates nothing, so its memory does not grow with the file.
+
+use ringtap_memory::{Allocator, allocations};
+use ringtap_plan::{Outputs, PacketFeed, Plan, Ring, Watch};
+use ringtap_skeleton::{farm, reference};
+use ringtap_stage::{Fed, Feed};
+use ringtap_tests::{Capture, generate, profile, request};
+use ringtap_wire::PacketRecord;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// A feed that reads the allocation counter when half of the packets are through, and at the end.
+struct Gauge<'a> {
+    inner: PacketFeed<'a>,
+    half: u64,
+    at_half: &'a mut Option<u64>,
+    at_end: &'a mut Option<u64>,
+}
+
+impl Feed for Gauge<'_> {
+    type Item = PacketRecord;
+    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+        let fed = self.inner.next(burst);
+        if self.inner.counts().packets >= self.half {
+            self.at_half.get_or_insert_with(allocations);
+        }
+        if matches!(fed, Fed::Mark(ringtap_stage::Mark::End { .. })) {
+            *self.at_end = Some(allocations());
+        }
+        fed
+    }
+}
+
+/// Allocations in the second half of a run over traffic whose flows have all been seen.
+fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
+    let app = ringtap_plan::app(plan, Outputs::default());
+    let watch = Watch::new();
+    let (mut at_half, mut at_end) = (None, None);
+    let inner =
+        PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
+    let gauge =
+        Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
+    if plan.skeleton == ringtap_plan::Skeleton::Reference {
+        reference::run(&app, gauge);
+    } else {
+        farm::run(&app, gauge, &plan.farm()).unwrap();
+    }
+    at_end.unwrap() - at_half.unwrap()
+}
+
+#[test]
+fn nothing_is_allocated_after_warm_up() {
+    let packets = 400_000;
+    let (bytes, _) = generate(&profile("w1", packets, 3_000), 1);
+    let capture = Capture::Bytes(bytes);
+    assert!(allocations() > 0, "the counting allocator is in place");
+    assert_eq!(second_half(&ringtap_tests::reference(request()), &capture, packets), 0);
+    for ring in Ring::ALL {
+        let plan = ringtap_tests::farm(request(), 2, ring, 1024, 50);
+        assert_eq!(second_half(&plan, &capture, packets), 0, "{ring}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The promise of the whole house: whatever the arrangement, the report and every flow record
+//! equal those of the single-threaded reference.
+
+use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
+use ringtap_plan::{Outputs, Plan, Request, Ring, Watch};
+use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
+use ringtap_tests::*;
+use ringtap_wire::PacketRecord;
+
+const WORKERS: [usize; 4] = [1, 2, 3, 7];
+/// Capacity and batch: from the tiniest to the default.
+const SIZES: [(usize, usize); 4] = [(1, 1), (3, 50), (64, 8), (4096, 50)];
+
+fn agrees_everywhere(name: &str, capture: &Capture, request: &Request, sizes: &[(usize, usize)]) {
+    let expected = run(&reference(request.clone()), capture);
+    for ring in Ring::ALL {
+        for workers in WORKERS {
+            for &(capacity, batch) in sizes {
+                let plan = farm(request.clone(), workers, ring, capacity, batch);
+                let outcome = run(&plan, capture);
+                assert_eq!(
+                    digest(&outcome),
+                    digest(&expected),
+                    "{name}: {ring} × {workers}, capacity {capacity}, batch {batch}:\n{:#?}\n{:#?}",
+                    outcome.report,
+                    expected.report,
+                );
+            }
+        }
+    }
+    // And as the plan would choose it itself.
+    let auto = Plan::new(request.clone(), &ringtap_plan::Machine::this()).unwrap();
+    assert_eq!(digest(&run(&auto, capture)), digest(&expected), "{name}: {auto:?}");
+}
+
+#[test]
+fn real_captures() {
+    let Some(folder) = traces() else { return };
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.file_name().unwrap().to_string_lossy().starts_with('o'));
+    files.sort();
+    assert!(files.len() >= 60);
+    for (number, path) in files.iter().enumerate() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // All sizes over all files would take minutes: each file gets two of them in turn.
+        let sizes = [SIZES[number % 4], SIZES[(number + 1) % 4]];
+        agrees_everywhere(&name, &Capture::File(path.clone()), &request(), &sizes);
+        println!("{name}: same digest under {} arrangements", 4 * 4 * 2 + 1);
+    }
+}
+
+#[test]
+fn the_bundled_capture_in_intervals() {
+    let request = Request { interval_ns: Some(1_000_000_000), ..request() };
+    agrees_everywhere("office", &Capture::File(office()), &request, &SIZES[2..]);
+}
+
+#[test]
+fn generated_traffic_with_scans() {
+    // Through rings of one and three slots every packet waits for its predecessor: a little
+    // traffic for the tiny ones, more for the others.
+    for (packets, sizes) in [(5_000, &SIZES[..2]), (60_000, &SIZES[2..])] {
+        for (name, flows) in [("mix", 4_000), ("scans", 1_000)] {
+            let (bytes, _) = generate(&profile(name, packets, flows), 11);
+            agrees_everywhere(name, &Capture::Bytes(bytes), &request(), sizes);
+        }
+    }
+}
+
+#[test]
+fn a_long_run_with_many_marks_and_short_timeouts() {
+    let mut profile = profile("w2", 60_000, 20_000);
+    profile.duration_ns = 300_000_000_000;
+    let (bytes, _) = generate(&profile, 5);
+    let mut request = request();
+    request.timeouts.idle_ns = 3_000_000_000;
+    request.timeouts.active_ns = 20_000_000_000;
+    agrees_everywhere("w2", &Capture::Bytes(bytes), &request, &SIZES[2..]);
+}
+
+#[test]
+fn another_seed_changes_nothing_but_the_tables() {
+    let (bytes, _) = generate(&profile("mix", 40_000, 3_000), 3);
+    let capture = Capture::Bytes(bytes);
+    let expected = run(&reference(request()), &capture);
+    for seed in [0, 1, u64::MAX] {
+        let request = Request { seed, ..request() };
+        assert_eq!(digest(&run(&reference(request.clone()), &capture)), digest(&expected));
+        let plan = farm(request, 3, Ring::default(), 64, 8);
+        assert_eq!(digest(&run(&plan, &capture)), digest(&expected));
+    }
+}
+
+/// A monitor whose worker 0 never sees one of its packets.
+struct Leaky(Monitor, u64);
+
+struct LeakyWorker {
+    inner: MonitorWorker,
+    /// Packets until the one that is lost; `None` when it is gone, or in another worker.
+    countdown: Option<u64>,
+}
+
+impl Application for Leaky {
+    type Item = PacketRecord;
+    type Message = Message;
+    type Partial = Partial;
+    type Report = Report;
+    type Worker = LeakyWorker;
+    type Merger = MonitorMerger;
+
+    fn shard_key(&self, packet: &PacketRecord) -> u32 {
+        self.0.shard_key(packet)
+    }
+    fn worker(&self, shard: Shard) -> LeakyWorker {
+        let countdown = (shard.index == 0).then_some(self.1);
+        LeakyWorker { inner: self.0.worker(shard), countdown }
+    }
+    fn merger(&self) -> MonitorMerger {
+        self.0.merger()
+    }
+}
+
+impl Worker for LeakyWorker {
+    type Item = PacketRecord;
+    type Message = Message;
+    type Partial = Partial;
+
+    fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
+        match self.countdown {
+            Some(n) if n < burst.len() as u64 => {
+                let (before, rest) = burst.split_at(n as usize);
+                self.inner.on_burst(before, outbox);
+                self.inner.on_burst(&rest[1..], outbox);
+                self.countdown = None;
+            }
+            _ => {
+                self.countdown = self.countdown.map(|n| n - burst.len() as u64);
+                self.inner.on_burst(burst, outbox);
+            }
+        }
+    }
+    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Message>) -> Option<Partial> {
+        self.inner.on_mark(mark, outbox)
+    }
+}
+
+#[test]
+fn a_worker_that_drops_one_packet_is_found_out() {
+    let (bytes, _) = generate(&profile("mix", 40_000, 3_000), 3);
+    let capture = Capture::Bytes(bytes);
+    let expected = run(&reference(request()), &capture);
+    let plan = farm(request(), 3, Ring::default(), 4096, 50);
+    for lost in [0, 17, 5_000] {
+        let app = Leaky(ringtap_plan::app(&plan, Outputs::default()), lost);
+        let outcome =
+            ringtap_plan::run_app(&plan, &app, capture.open(), &Watch::new()).unwrap();
+        assert_ne!(digest(&outcome), digest(&expected));
+        assert_eq!(outcome.ledger.residual(), 1, "{:?}", outcome.ledger);
+    }
+}
