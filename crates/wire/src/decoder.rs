@@ -5,8 +5,8 @@
 //!                      └──▶ fragments (ports of later fragments)
 //! ```
 //!
-//! The common case, untagged Ethernet with IPv4 and TCP or UDP, is decoded in line with one length
-//! check for each header; everything else is out of line.
+//! The common case, untagged Ethernet with IPv4 or IPv6 and TCP or UDP, is decoded in line with one
+//! length check for each header; everything else is out of line.
 //!
 //! Invariants: never fails, never panics, never allocates after [`Decoder::new`], reads no clock.
 
@@ -56,34 +56,39 @@ impl Decoder {
         out: &mut PacketRecord,
     ) -> Decoded {
         let captured_len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let wire_len = original_len.max(captured_len);
-        let flags = if captured_len < wire_len { Flags::TRUNCATED } else { Flags(0) };
-        let base = PacketRecord { ts_ns, wire_len, flags, ..PacketRecord::EMPTY };
-
-        let frame = Span { bytes: &frame[..captured_len as usize], wire: wire_len };
+        let frame =
+            Span { bytes: &frame[..captured_len as usize], wire: original_len.max(captured_len) };
         if link == LinkType::ETHERNET
             && let Some((header, packet)) = frame.take::<14>()
-            && [header[12], header[13]] == [0x08, 0x00]
-            && v4::decode_plain(&self.key, base, packet, out)
         {
-            return Decoded::Ipv4;
+            let base = blank(ts_ns, frame);
+            let ether_type = [header[12], header[13]];
+            if ether_type == [0x08, 0x00] && v4::decode_plain(&self.key, base, packet, out) {
+                return Decoded::Ipv4;
+            }
+            if ether_type == [0x86, 0xdd] && v6::decode_plain(&self.key, base, packet, out) {
+                return Decoded::Ipv6;
+            }
         }
-        self.decode_any(link, base, frame, out)
+        self.decode_any(link, ts_ns, frame.bytes, frame.wire, out)
     }
 
-    /// Every case. `base` holds what is known without looking at the frame.
+    /// Every case. The frame comes in two parts, so that the fast path need not put it in memory.
     #[inline(never)]
     fn decode_any(
         &mut self,
         link: LinkType,
-        mut base: PacketRecord,
-        frame: Span<'_>,
+        ts_ns: u64,
+        bytes: &[u8],
+        wire: u32,
         out: &mut PacketRecord,
     ) -> Decoded {
+        let frame = Span { bytes, wire };
+        let mut base = blank(ts_ns, frame);
         let mut stack = Stack::default();
         let network = link::strip(link, frame, &mut stack);
-        if let Some(identifier) = stack.vlan {
-            base.vlan = identifier;
+        if stack.tags > 0 {
+            base.vlan = stack.vlan;
             base.flags.insert(Flags::VLAN);
         }
         match network {
@@ -113,4 +118,12 @@ impl Decoder {
             }
         }
     }
+}
+
+/// What is known without looking at the frame.
+#[inline(always)]
+fn blank(ts_ns: u64, frame: Span<'_>) -> PacketRecord {
+    let truncated = (frame.bytes.len() as u32) < frame.wire;
+    let flags = if truncated { Flags::TRUNCATED } else { Flags(0) };
+    PacketRecord { ts_ns, wire_len: frame.wire, flags, ..PacketRecord::EMPTY }
 }

@@ -37,7 +37,7 @@ pub fn fuzz(bytes: &[u8]) {
 }
 
 /// The invariants of a record.
-pub(crate) fn check(
+fn check(
     key: &HashKey,
     decoded: Decoded,
     ts_ns: u64,

@@ -25,9 +25,11 @@ pub struct PacketRecord {
     pub src_port: u16,
     /// Destination port; for ICMP and ICMPv6 `type << 8 | code`; for non-IP the EtherType or 0.
     pub dst_port: u16,
-    /// Bytes on the wire (the original length of the frame).
+    /// Bytes on the wire (the original length of the frame; at least the captured bytes).
     pub wire_len: u32,
-    /// IPv4 total length, or 40 + payload length for IPv6, as the header says; 0 for non-IP.
+    /// IPv4 total length, or 40 + payload length for IPv6, as the header says, even if it lies; a
+    /// total length of 0 (segmentation offload) is replaced by the packet's length on the wire.
+    /// 0 for non-IP and where the field was not captured.
     pub ip_len: u32,
     /// Symmetric keyed hash of the address pair: equal for both directions and all fragments;
     /// 0 for non-IP.
@@ -36,7 +38,7 @@ pub struct PacketRecord {
     pub flags: Flags,
     /// Outermost VLAN identifier, 0 if untagged (see [`Flags::VLAN`]).
     pub vlan: u16,
-    /// IP protocol number behind all IPv6 extension headers.
+    /// IP protocol number behind all IPv6 extension headers that were captured.
     pub protocol: u8,
     /// TCP control bits FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128;
     /// 0 unless the packet is TCP and its flags were captured.
@@ -64,7 +66,8 @@ impl Flags {
     pub const LATER_FRAGMENT: Self = Self(1 << 3);
     /// The ports were read from this packet's own transport header.
     pub const PORTS: Self = Self(1 << 4);
-    /// The ports are those of the datagram's first fragment, seen earlier.
+    /// The ports (for ICMP, type and code) are those of the datagram's first fragment, seen
+    /// earlier. Never together with [`Flags::PORTS`].
     pub const PORTS_FROM_FIRST: Self = Self(1 << 5);
     /// Fewer bytes were captured than were on the wire.
     pub const TRUNCATED: Self = Self(1 << 6);

@@ -19,27 +19,10 @@ use crate::span::Span;
 const LENGTH_MAX: u16 = 1500;
 
 /// A whole frame.
+#[inline(always)]
 pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
     type_or_length(u16::from_be_bytes([header[12], header[13]]), rest, stack)
-}
-
-/// What follows a field that holds an EtherType or, up to 1500, a length.
-fn type_or_length<'a>(
-    number: u16,
-    rest: Span<'a>,
-    stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
-    match number {
-        1..=LENGTH_MAX => {
-            let payload = rest.limit(u32::from(number));
-            match payload.bytes {
-                [0xff, 0xff, ..] => Err(NonIp::RawIpx),
-                _ => llc(payload, stack),
-            }
-        }
-        _ => ether_type(number, rest, stack),
-    }
 }
 
 /// What follows an EtherType.
@@ -49,38 +32,68 @@ pub(super) fn ether_type<'a>(
     stack: &mut Stack,
 ) -> Result<Network<'a>, NonIp> {
     match number {
-        0x0800 => return Ok(Network::Ipv4(rest)),
-        0x86dd => return Ok(Network::Ipv6(rest)),
-        _ => stack.deeper()?,
+        1..=LENGTH_MAX => Err(NonIp::EtherType(number)),
+        _ => type_or_length(number, rest, stack),
     }
-    match number {
-        0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-            let Some((tag, inner)) = rest.take::<4>() else {
+}
+
+/// What follows a field that holds an EtherType or, up to 1500, a length.
+#[inline(always)]
+fn type_or_length<'a>(
+    mut number: u16,
+    mut rest: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Network<'a>, NonIp> {
+    loop {
+        match number {
+            0x0800 => return Ok(Network::Ipv4(rest)),
+            0x86dd => return Ok(Network::Ipv6(rest)),
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
+                stack.deeper()?;
                 if let Some(&tag) = rest.bytes.first_chunk::<2>() {
-                    see_tag(tag, stack);
+                    if stack.tags == 0 {
+                        stack.vlan = u16::from_be_bytes(tag) & 0x0fff;
+                    }
+                    stack.tags += 1;
                 }
-                return Err(NonIp::Truncated(Layer::Vlan));
-            };
-            see_tag([tag[0], tag[1]], stack);
-            type_or_length(u16::from_be_bytes([tag[2], tag[3]]), inner, stack)
+                let (tag, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
+                number = u16::from_be_bytes([tag[2], tag[3]]);
+                rest = inner;
+            }
+            _ => return other(number, rest, stack),
+        }
+    }
+}
+
+/// What is neither IP nor a tag.
+#[inline(never)]
+fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    match number {
+        1..=LENGTH_MAX => {
+            let payload = rest.limit(u32::from(number));
+            match payload.bytes {
+                [0xff, 0xff, ..] => Err(NonIp::RawIpx),
+                _ => llc(payload, stack),
+            }
         }
         0x8847 | 0x8848 => mpls::labels(rest, stack),
         0x8864 => ppp::pppoe_session(rest, stack),
-        0x6558 => frame(rest, stack),
+        0x6558 => {
+            stack.deeper()?;
+            frame(rest, stack)
+        }
         0x88e7 => {
+            stack.deeper()?;
             let (_, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
             frame(inner, stack)
         }
         0x8909 => {
+            stack.deeper()?;
             let (header, inner) = rest.take::<8>().ok_or(NonIp::Truncated(Layer::Vlan))?;
             type_or_length(u16::from_be_bytes([header[6], header[7]]), inner, stack)
         }
-        other => Err(NonIp::EtherType(other)),
+        _ => Err(NonIp::EtherType(number)),
     }
-}
-
-fn see_tag(tag: [u8; 2], stack: &mut Stack) {
-    stack.vlan.get_or_insert(u16::from_be_bytes(tag) & 0x0fff);
 }
 
 /// IEEE 802.2: the access point 06 is IP, AA stands for SNAP.

@@ -92,8 +92,10 @@ pub(crate) enum Network<'a> {
 /// What is known of the headers taken off so far.
 #[derive(Default)]
 pub(crate) struct Stack {
-    /// Identifier of the outermost VLAN tag, `None` while no tag was seen.
-    pub(crate) vlan: Option<u16>,
+    /// How many VLAN tags were seen.
+    pub(crate) tags: u32,
+    /// Identifier of the outermost VLAN tag.
+    pub(crate) vlan: u16,
     depth: u32,
 }
 
@@ -109,6 +111,7 @@ impl Stack {
 }
 
 /// Takes off all link headers.
+#[inline(always)]
 pub(crate) fn strip<'a>(
     link: LinkType,
     frame: Span<'a>,
@@ -116,6 +119,17 @@ pub(crate) fn strip<'a>(
 ) -> Result<Network<'a>, NonIp> {
     match link {
         LinkType::ETHERNET => ethernet::frame(frame, stack),
+        _ => strip_other(link, frame, stack),
+    }
+}
+
+#[inline(never)]
+fn strip_other<'a>(
+    link: LinkType,
+    frame: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Network<'a>, NonIp> {
+    match link {
         LinkType::IPV4 => Ok(Network::Ipv4(frame)),
         LinkType::IPV6 => Ok(Network::Ipv6(frame)),
         LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD => loopback::raw(frame, stack),
