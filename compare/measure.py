@@ -7,7 +7,8 @@ cache. Each round runs every candidate once, in an order shuffled anew (seeded).
 check: the packets it says it handled must equal the packets of the yardstick; the flows are shown beside it.
 
 The table gives the median of the rounds; the spread is (largest - smallest) / median of the wall time. Peak memory
-cannot show less than this program's own (about 15 MB), which the kernel counts until exec.
+cannot show less than this program's own (about 15 MB), which the kernel counts until exec, and counts the pages of
+a file that is mapped (the yardstick's).
 
 Run by compare/run.sh. All times are of a shared machine: compare within one run only.
 """
@@ -74,7 +75,9 @@ def read_nfpcapd(out, err, directory):
 
 def candidates(ringtap, meter):
     def monitor(name, *flags):
-        command = [ringtap, "monitor", "-r", "{file}", "--report", "json", *flags]
+        # Timeouts longer than the traces, as for the rivals: a flow is one record unless TCP ends it.
+        long = ["--idle-timeout", "1h", "--active-timeout", "1h"]
+        command = [ringtap, "monitor", "-r", "{file}", "--report", "json", *long, *flags]
         return Candidate(name, command, read_ringtap)
 
     everyone = [
@@ -87,7 +90,7 @@ def candidates(ringtap, meter):
         monitor("ringtap all, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring"),
         monitor("ringtap flows, automatic", "--analyses", "flows"),
         monitor("ringtap all, automatic"),
-        # Tables large enough that no flow is split, timeouts as they come; the records go to a bound UDP port.
+        # A table large enough that no flow is split, timeouts as they come (300 s or more); the records go to a bound UDP port.
         Candidate(
             "softflowd",
             ["softflowd", "-r", "{file}", "-n", "127.0.0.1:{port}", "-v", "9", "-d", "-m", "4000000", "-c", "none"],

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, clippy and documentation of every workspace here; any warning is an error.
+# Formatting, clippy and documentation of every workspace here; any warning is an error. All steps run, so that one
+# call shows everything there is to mend.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,11 @@ for component in fmt clippy; do
     rustup component add "${component/fmt/rustfmt}"
 done
 
-step() { printf '\n== lint: %s\n' "$*"; "$@"; }
+failed=()
+step() {
+    printf '\n== lint: %s\n' "$*"
+    "$@" || failed+=("$*")
+}
 
 step cargo fmt --all --check
 step cargo fmt --check --manifest-path compare/Cargo.toml
@@ -17,3 +22,8 @@ step cargo fmt --check --manifest-path fuzz/Cargo.toml
 step cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
+
+if [ ${#failed[@]} -gt 0 ]; then
+    printf '\nlint: failed: %s\n' "${failed[@]}" >&2
+    exit 1
+fi
