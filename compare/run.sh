@@ -9,6 +9,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+ringtap=${CARGO_TARGET_DIR:-target}/release/ringtap
+meter=${CARGO_TARGET_DIR:-compare/target}/release/meter
+
 cargo build --release --locked >&2
 cargo build --release --locked --manifest-path compare/Cargo.toml >&2
 
@@ -27,12 +30,10 @@ if [ "$files" = 0 ]; then
     for profile in w1 w2 w3; do
         file=target/compare/$profile.pcap
         if [ ! -s "$file" ]; then
-            target/release/ringtap generate --profile "$profile" -w "$file.part" >&2
+            "$ringtap" generate --profile "$profile" -w "$file.part" >&2
             mv "$file.part" "$file"
         fi
         set -- "$@" "$file"
     done
 fi
-exec python3 compare/measure.py \
-    --ringtap "${CARGO_TARGET_DIR:-target}/release/ringtap" \
-    --meter "${CARGO_TARGET_DIR:-compare/target}/release/meter" "$@"
+exec python3 compare/measure.py --ringtap "$ringtap" --meter "$meter" "$@"

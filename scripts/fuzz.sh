@@ -45,8 +45,7 @@ case $seconds in
         scratch=$(mktemp -d)
         trap 'rm -rf "$scratch"' EXIT
         mkdir "$scratch/merged"
-        # By edges, not by how often they were taken: a small set that still reaches everything.
-        "$binary" "${limits[@]}" -use_counters=0 -set_cover_merge=1 -merge_control_file="$scratch/features" \
+        "$binary" "${limits[@]}" -set_cover_merge=1 -merge_control_file="$scratch/features" \
             "$scratch/merged" "$kept" "$found"
         fuzz/pick.py "$scratch/features" "$kept"
         echo "fuzz: $kept: $(find "$kept" -type f | wc -l) inputs, $(du -cb "$kept"/* | tail -1 | cut -f1) bytes"
