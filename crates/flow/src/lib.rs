@@ -8,6 +8,7 @@
 //! room, and that is counted ([`EndReason::LackOfResources`]).
 #![forbid(unsafe_code)]
 
+mod dense;
 mod index;
 mod key;
 mod record;
@@ -15,6 +16,7 @@ mod table;
 mod text;
 mod timeouts;
 
+pub use dense::Dense;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord};
 pub use table::{FlowEntry, FlowTable, Observer};

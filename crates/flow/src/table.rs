@@ -13,7 +13,7 @@
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet),
 //! because that keeps the sweep sequential and the memory per flow at 128 + 16…32 bytes.
 
-use ringtap_wire::{HashKey, PacketRecord};
+use ringtap_wire::{Flags, HashKey, PacketRecord};
 
 use crate::index::Index;
 use crate::key::IpVersion;
@@ -218,7 +218,8 @@ impl FlowTable {
         self.entries.is_empty()
     }
 
-    /// Counts packets on their flows, in order; non-IP packets are passed over.
+    /// Counts packets on their flows, in order. Packets without addresses are passed over: those
+    /// that are not IP, and those whose IP header is unusable.
     pub fn burst(&mut self, packets: &[PacketRecord], observer: &mut impl Observer) {
         for group in packets.chunks(GROUP) {
             let mut hashes = [0; GROUP];
@@ -239,7 +240,7 @@ impl FlowTable {
             }
             std::hint::black_box(touched);
             for ((packet, &hash), &word) in group.iter().zip(&hashes).zip(&words) {
-                if packet.is_ip() {
+                if packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER) {
                     self.packet(packet, hash, word, observer);
                 }
             }

@@ -1,0 +1,88 @@
+//! A table whose rows stand densely in a `Vec` and are found through an [`Index`] by hash: what
+//! the analyses keep their state in.
+//!
+//! Looking up costs two cache misses, and both can be made to overlap over several keys:
+//! [`Dense::home`] of all keys first, [`Dense::hint`] of all next, the real look-up last.
+//! Rows are never removed one by one, so walking them is reading memory in order.
+
+use crate::index::Index;
+
+/// Rows by 32-bit hash.
+pub struct Dense<T> {
+    index: Index,
+    rows: Vec<T>,
+}
+
+impl<T> Dense<T> {
+    /// Empty.
+    pub fn new() -> Self {
+        Self { index: Index::new(), rows: Vec::new() }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All rows, in order of insertion.
+    pub fn rows(&self) -> &[T] {
+        &self.rows
+    }
+
+    /// All rows, in order of insertion.
+    pub fn into_rows(self) -> Vec<T> {
+        self.rows
+    }
+
+    /// A row by position.
+    #[inline(always)]
+    pub fn row_mut(&mut self, position: usize) -> &mut T {
+        &mut self.rows[position]
+    }
+
+    /// First step of overlapping look-ups: brings the index word of `hash` near.
+    #[inline(always)]
+    pub fn home(&self, hash: u32) -> u64 {
+        self.index.home(hash)
+    }
+
+    /// Second step: brings a row near. It is probably the wanted one, not surely.
+    #[inline(always)]
+    pub fn hint(&self, word: u64, hash: u32) -> Option<&T> {
+        self.rows.get(Index::position(word, hash)?)
+    }
+
+    /// The position of the row with this hash that `is_it` accepts.
+    #[inline(always)]
+    pub fn find(&self, hash: u32, mut is_it: impl FnMut(&T) -> bool) -> Option<usize> {
+        self.index.find(hash, |position| is_it(&self.rows[position]))
+    }
+
+    /// Adds a row that is not there yet; its position.
+    pub fn insert(&mut self, hash: u32, row: T) -> usize {
+        let position = self.rows.len();
+        self.index.insert(hash, position);
+        self.rows.push(row);
+        position
+    }
+
+    /// Keeps only the rows that `keep` accepts, and rebuilds the index from `hash_of`.
+    pub fn retain(&mut self, keep: impl FnMut(&T) -> bool, hash_of: impl Fn(&T) -> u32) {
+        self.rows.retain(keep);
+        self.index = Index::new();
+        for (position, row) in self.rows.iter().enumerate() {
+            self.index.insert(hash_of(row), position);
+        }
+    }
+}
+
+impl<T> Default for Dense<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
