@@ -101,6 +101,18 @@ impl Files {
         }]))
     }
 
+    /// These inputs and then those of `later`, of which nothing may have been read yet.
+    pub fn chain(mut self, later: Self) -> Self {
+        debug_assert!(later.open.is_none() && later.files_done == 0);
+        self.bytes_total = self
+            .bytes_total
+            .zip(later.bytes_total)
+            .map(|(these, those)| these.saturating_add(those));
+        self.file_count += later.file_count;
+        self.waiting.extend(later.waiting);
+        self
+    }
+
     fn over(waiting: VecDeque<Waiting>) -> Self {
         Self {
             bytes_total: waiting
