@@ -1,16 +1,27 @@
 //! The flags: one list from which parsing, help, man pages and completions come.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 use ringtap_plan::{Analyses, Ring, Skeleton};
 
+use crate::outputs::Destination;
 use crate::units;
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
-#[command(name = "ringtap", version, args_override_self = true, max_term_width = 100)]
+#[command(
+    name = "ringtap",
+    version,
+    args_override_self = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = "Try it:\n  \
+        ringtap monitor -r capture.pcap\n  \
+        ringtap generate --profile mix --packets 1M -w traffic.pcap\n\n\
+        'ringtap COMMAND --help' lists the flags of a command."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -22,13 +33,39 @@ pub(crate) enum Command {
     Monitor(MonitorArgs),
     /// Deterministic traffic whose truth is known, to a capture file
     Generate(GenerateArgs),
+    /// What this machine offers (cores, memory, interfaces), and advice
+    Doctor(DoctorArgs),
+    /// A completion script on stdout
+    #[command(hide = true)]
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
+    /// Man pages, one a command
+    #[command(hide = true)]
+    Man {
+        /// Where to put them
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: PathBuf,
+    },
 }
 
+const FLAGS_MONITOR: &str = "\
+Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (thousands). Sizes: 512M, 4G (1024s).
+Exit codes: 0 success; 1 something could not be read or written; 2 usage;
+3 losses with --fail-on-drop; 130 interrupted twice.
+Signals: INT, TERM stop reading and report; USR1 prints statistics; HUP begins new record files.";
+
 #[derive(Args)]
+#[command(after_help = FLAGS_MONITOR)]
 pub(crate) struct MonitorArgs {
     /// Capture files (pcap, pcapng, also within gzip or zstd); - is standard input
-    #[arg(short, long, value_name = "FILE", num_args = 1.., help_heading = "Source")]
+    #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
+        help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
+    /// TOML file with the names of these flags as keys; flags win
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
+    pub(crate) config: Option<PathBuf>,
 
     /// Analyses to run: flows, scans, talkers, volumes, or all
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
@@ -56,7 +93,7 @@ pub(crate) struct MonitorArgs {
     pub(crate) memory: Option<u64>,
 
     /// Arrangement of threads: reference or farm [default: from the free cores]
-    #[arg(long, value_name = "NAME", help_heading = "Arrangement")]
+    #[arg(long, value_name = "NAME", overrides_with = "sequential", help_heading = "Arrangement")]
     pub(crate) skeleton: Option<Skeleton>,
     /// One thread, in the order of the packets: the same as --skeleton reference
     #[arg(long, overrides_with = "skeleton", help_heading = "Arrangement")]
@@ -89,11 +126,30 @@ pub(crate) struct MonitorArgs {
     /// Add a digest of the report and of every flow record, whatever their order
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,
+    /// Write flow records, json or csv; - is stdout, and the report then goes to stderr
+    #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
+    pub(crate) write: Vec<Destination>,
+    /// Progress on stderr, a line this often [default: a bar, on a terminal]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
+    pub(crate) stats: Option<u64>,
+    /// Neither alerts nor progress on stderr
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Exit with 3 if anything was dropped, or ignored for lack of resources
+    #[arg(long, help_heading = "Output")]
+    pub(crate) fail_on_drop: bool,
 }
 
 /// Core numbers, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores(pub(crate) Vec<usize>);
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// The report on stdout
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) report: Form,
+}
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
@@ -148,15 +204,5 @@ impl Usage {
     /// What `error` says, as a matter of usage.
     pub(crate) fn of(error: impl std::fmt::Display) -> anyhow::Error {
         Self(error.to_string()).into()
-    }
-}
-
-/// Says something on stderr that is no report.
-#[expect(clippy::print_stderr, reason = "the one place that complains")]
-pub(crate) fn complain(kind: &str, message: &str) {
-    if std::io::stderr().is_terminal() {
-        eprintln!("\x1b[1;31m{kind}:\x1b[0m {message}");
-    } else {
-        eprintln!("{kind}: {message}");
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
 use ringtap_capture::PcapWriter;
@@ -11,19 +12,31 @@ use ringtap_traffic::{Generator, Profile, Truth};
 use ringtap_wire::LinkType;
 
 use crate::args::{GenerateArgs, Usage};
+use crate::text::{bytes, count, rate};
 
 const ETHERNET: LinkType = LinkType(1);
 
-pub(crate) fn run(args: GenerateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let mut profile = profile(&args.profile)?;
     profile.packets = args.packets.unwrap_or(profile.packets);
     profile.flows = args.flows.unwrap_or(profile.flows);
     profile.zipf = args.zipf.unwrap_or(profile.zipf);
     profile.size = args.size.unwrap_or(profile.size);
+    let stdout = |path: &Path| path.as_os_str() == "-";
+    if stdout(&args.write) && args.truth.as_deref().is_some_and(stdout) {
+        return Err(Usage::of("frames and truth cannot both go to stdout; name a file for one"));
+    }
     let mut generator = Generator::new(&profile, args.seed).map_err(Usage::of)?;
 
-    write_frames(&mut generator, &args.write)
-        .with_context(|| format!("writing {}", args.write.display()))?;
+    let begin = now();
+    let written = match write_frames(&mut generator, &args.write) {
+        // A reader of stdout that has seen enough is no failure.
+        Err(error) if stdout(&args.write) && error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        result => result.with_context(|| format!("writing {}", args.write.display()))?,
+    };
+    summary(&written, begin.elapsed().as_secs_f64());
     if let Some(path) = &args.truth {
         write_truth(&generator.truth(), path)
             .with_context(|| format!("writing {}", path.display()))?;
@@ -54,13 +67,33 @@ fn profile(name: &str) -> anyhow::Result<Profile> {
     parsed.map_err(|error| Usage::of(format!("the profile {name}: {error}")))
 }
 
-fn write_frames(generator: &mut Generator, path: &Path) -> io::Result<()> {
+struct Written {
+    packets: u64,
+    octets: u64,
+}
+
+fn write_frames(generator: &mut Generator, path: &Path) -> io::Result<Written> {
     let snaplen = generator.profile().snaplen;
+    let mut written = Written { packets: 0, octets: 0 };
     let mut writer = PcapWriter::new(create(path)?, ETHERNET, snaplen);
     while let Some(frame) = generator.next() {
         writer.write(frame.ts_ns, frame.original_len, frame.data)?;
+        written.packets += 1;
+        written.octets += u64::from(frame.original_len);
     }
-    writer.flush()
+    writer.flush()?;
+    Ok(written)
+}
+
+/// On stderr: the frames may be on stdout.
+fn summary(written: &Written, seconds: f64) {
+    let _ = writeln!(
+        anstream::stderr(),
+        "{} packets, {} on the wire, in {seconds:.2} s ({} packets/s)",
+        count(written.packets),
+        bytes(written.octets),
+        rate(written.packets as f64 / seconds.max(1e-9)),
+    );
 }
 
 fn write_truth(truth: &Truth, path: &Path) -> io::Result<()> {
@@ -77,4 +110,9 @@ fn create(path: &Path) -> io::Result<Box<dyn Write>> {
     } else {
         Box::new(io::BufWriter::new(File::create(path)?))
     })
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long it took concerns nobody's packets")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -5,28 +5,44 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod config;
+mod console;
+mod doctor;
 mod generate;
 mod monitor;
+mod names;
+mod outputs;
+mod pages;
+mod signals;
+mod source;
+mod table;
 mod text;
 mod units;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-
-use args::{Cli, Command, Usage};
+use args::{Command, Usage};
 
 #[global_allocator]
 static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        None => Ok(Cli::command().print_help().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)),
-        Some(Command::Monitor(args)) => monitor::run(args),
-        Some(Command::Generate(args)) => generate::run(args),
-    };
-    result.unwrap_or_else(|error| {
-        args::complain("error", &format!("{error:#}"));
+    run().unwrap_or_else(|error| {
+        if let Some(misused) = error.downcast_ref::<clap::Error>() {
+            misused.exit();
+        }
+        console::complain("error", &format!("{error:#}"));
         if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
     })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    match config::command_line()?.command {
+        None => pages::help(),
+        Some(Command::Monitor(args)) => monitor::run(&args),
+        Some(Command::Generate(args)) => generate::run(&args),
+        Some(Command::Doctor(args)) => doctor::run(args.report),
+        Some(Command::Completions { shell }) => pages::completions(shell),
+        Some(Command::Man { directory }) => pages::man(&directory),
+    }
 }

@@ -1,38 +1,109 @@
 //! `ringtap monitor`: flags → request → plan → run → report.
 
-use std::io::{self, Write};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_plan::{
-    Files, Input, Machine, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
+    Files, Machine, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
 };
 
-use crate::args::{Form, MonitorArgs, Usage, complain};
-use crate::text;
+use crate::args::{Form, MonitorArgs, Usage};
+use crate::console::{self, Console, complain};
+use crate::outputs::{Destination, Records};
+use crate::{signals, source, text};
 
-pub(crate) fn run(args: MonitorArgs) -> anyhow::Result<ExitCode> {
+const LOST: u8 = 3;
+
+static WATCH: Watch = Watch::new();
+
+pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if args.read.is_empty() {
-        return Err(Usage::of("nothing to read; name capture files with -r FILE, or -r - for stdin"));
+        return Err(Usage::of(
+            "nothing to read; name capture files, as in -r trace.pcap, or - for stdin",
+        ));
     }
-    let plan = Plan::new(request(&args), &Machine::this()).map_err(Usage::of)?;
+    let plan = Plan::new(request(args), &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
-        let text = match args.report {
+        let plan = match args.report {
             Form::Text => text::plan(&plan),
             Form::Json => serde_json::to_string_pretty(&plan)? + "\n",
         };
-        return print(&text).map(|()| ExitCode::SUCCESS);
+        return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
-    let watch = Watch::new();
-    let files = Files::new(args.read.iter().cloned().map(Input::from).collect());
-    let outcome = ringtap_plan::run(&plan, files, Outputs::default(), &watch)?;
+
+    let records = Arc::new(Records::open(&args.write)?);
+    let files = source::files(&args.read, &WATCH);
+    let every = args.stats.map(Duration::from_nanos);
+    let console = Console::new(&WATCH, files.position().bytes_total, every, args.quiet);
+    let console = Arc::new(console);
+    signals::attended(&WATCH, &console, &records, || {
+        let outcome = observe(&plan, files, &console, &records)?;
+        let written = records.finish();
+        print(args, &outcome)?;
+        written?;
+        Ok(verdict(args, &outcome))
+    })
+    .context("attending to signals")?
+}
+
+/// Runs the plan and tells what the inputs had to say.
+fn observe(
+    plan: &Plan,
+    files: Files,
+    console: &Arc<Console>,
+    records: &Arc<Records>,
+) -> anyhow::Result<Outcome> {
+    let outputs = Outputs {
+        record: (!records.is_empty()).then(|| {
+            let records = Arc::clone(records);
+            Box::new(move |record: &_| records.write(record)) as _
+        }),
+        alert: Some({
+            let console = Arc::clone(console);
+            Box::new(move |alert| console.alert(alert))
+        }),
+    };
+    let outcome = ringtap_plan::run(plan, files, outputs, &WATCH);
+    console.close();
+    let mut outcome = outcome?;
+    outcome.notices.retain(|notice| !source::is_stop(notice));
     for notice in &outcome.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
     }
-    print(&report(&outcome, args.report)?)?;
-    let failed = outcome.notices.iter().any(|notice| notice.severity == Severity::Error);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(outcome)
+}
+
+/// The report to stdout, or to stderr where records have taken stdout.
+fn print(args: &MonitorArgs, outcome: &Outcome) -> anyhow::Result<()> {
+    let report = match args.report {
+        Form::Text => text::report(outcome),
+        Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+    };
+    if args.write.iter().any(Destination::is_stdout) {
+        // Nobody is left to hear of a failure.
+        let _ = anstream::stderr().write_all(report.as_bytes());
+        return Ok(());
+    }
+    console::print(&report)
+}
+
+fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
+    if outcome.notices.iter().any(|notice| notice.severity == Severity::Error) {
+        return ExitCode::FAILURE;
+    }
+    let losses = outcome.losses();
+    if !args.fail_on_drop || losses.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    for (what, count) in losses {
+        complain("error", &format!("{what}: {count}"));
+    }
+    ExitCode::from(LOST)
 }
 
 fn request(args: &MonitorArgs) -> Request {
@@ -61,26 +132,7 @@ fn request(args: &MonitorArgs) -> Request {
     }
 }
 
-/// From the system's source of randomness, which the standard library's hash maps draw from.
+/// From the system's source of randomness, from which the standard library draws, too.
 fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
-}
-
-fn report(outcome: &Outcome, form: Form) -> anyhow::Result<String> {
-    Ok(match form {
-        Form::Text => text::report(outcome),
-        Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
-    })
-}
-
-/// To stdout. A reader that has seen enough is no error.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("writing the report to stdout")
-        }
-        _ => Ok(()),
-    }
 }

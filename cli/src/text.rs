@@ -1,57 +1,491 @@
-//! The report for people.
+//! The report for people: at most 100 columns, one section a question.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
 
+use anstyle::{AnsiColor, Style};
+use ringtap_plan::report::{
+    Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Time,
+    VerticalScan, Volume,
+};
 use ringtap_plan::{Outcome, Plan, Role};
 
-/// What will run, in a few lines.
+use crate::names;
+use crate::table::{Lean, Table};
+
+use Lean::{Left, Right};
+
+const HEADING: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
+
+/// Columns of a page.
+const WIDTH: usize = 100;
+
+/// What will run.
 pub(crate) fn plan(plan: &Plan) -> String {
-    let seats: Vec<String> = plan
-        .seating
-        .seats
-        .iter()
-        .map(|roles| roles.iter().map(role).collect::<Vec<_>>().join(" + "))
-        .collect();
-    format!(
-        "plan: {}: {}; ring {} {}/{}; seed {}\n",
-        plan.skeleton,
-        seats.join(" | "),
-        plan.ring,
-        plan.ring_capacity,
-        plan.ring_batch,
-        plan.seed,
-    )
+    let mut page = Page::default();
+    page.plan(plan);
+    page.0
 }
 
-fn role(role: &Role) -> String {
-    match role {
+/// What was seen.
+pub(crate) fn report(outcome: &Outcome) -> String {
+    let report = &outcome.report;
+    let mut page = Page::default();
+    let intervals = report.intervals.as_deref().unwrap_or_default();
+    let times = Times::of(intervals);
+    page.packets(outcome, intervals);
+    if let Some(protocols) = report.protocols.as_ref().filter(|all| !all.is_empty()) {
+        page.protocols(protocols);
+    }
+    if outcome.plan.interval_ns.is_some() {
+        page.intervals(intervals, report.packets_in_further_intervals, times);
+    }
+    if let Some(flows) = &report.flows {
+        page.flows(flows);
+    }
+    if let Some(talks) = &report.conversations {
+        let about = if talks.exact { "" } else { "about " };
+        page.heading("Conversations");
+        page.line(&format!("{about}{} TCP, {about}{} UDP", count(talks.tcp), count(talks.udp)));
+    }
+    if let Some(scans) = &report.scans {
+        page.scans(scans, outcome.plan.scan_threshold, times);
+    }
+    if let Some(talkers) = &report.talkers {
+        page.rankings(&talkers.by_octets, talkers.error_bound);
+    }
+    page.run(outcome);
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn heading(&mut self, title: &str) {
+        let gap = if self.0.is_empty() { "" } else { "\n" };
+        self.0 += &format!("{gap}{HEADING}{title}{HEADING:#}\n");
+    }
+
+    fn line(&mut self, text: &str) {
+        self.0 += &format!("  {text}\n");
+    }
+
+    fn table(&mut self, table: &Table) {
+        for line in table.lines() {
+            self.0 += &line;
+            self.0.push('\n');
+        }
+    }
+
+    fn packets(&mut self, outcome: &Outcome, intervals: &[Interval]) {
+        let report = &outcome.report;
+        let packets = &report.packets;
+        self.heading("Packets");
+        if let (Some(first), Some(last)) = (intervals.first(), intervals.last()) {
+            self.line(&span(first.start, last.end));
+        }
+        let mut table = Table::new(&[Left, Right, Right, Left]);
+        let mut row = |name: &str, n: u64, note: &str| {
+            table.row([name.into(), count(n), share(n, outcome.received), note.into()]);
+        };
+        let octets = format!(
+            "{} on the wire, {} of IP, {} captured",
+            bytes(report.octets.wire),
+            bytes(report.octets.ip),
+            bytes(outcome.captured_octets)
+        );
+        row("received", outcome.received, &octets);
+        row("IPv4", packets.ipv4, "");
+        row("IPv6", packets.ipv6, "");
+        row("other", packets.non_ip, &reasons(&outcome.non_ip));
+        if packets.fragments > 0 {
+            row("fragments", packets.fragments, "");
+        }
+        if packets.truncated > 0 {
+            row("truncated", packets.truncated, "captured shorter than on the wire");
+        }
+        for (reason, dropped) in outcome.ledger.dropped() {
+            row("dropped", dropped, reason);
+        }
+        self.table(&table);
+    }
+
+    fn protocols(&mut self, protocols: &BTreeMap<u8, Volume>) {
+        let mut rows: Vec<_> = protocols.iter().collect();
+        rows.sort_by_key(|&(number, volume)| (std::cmp::Reverse(volume.packets), number));
+        let packets = rows.iter().map(|(_, volume)| volume.packets).sum();
+        let octets = rows.iter().map(|(_, volume)| volume.octets).sum();
+        self.heading("Protocols");
+        let mut table = Table::new(&[Left, Right, Right, Right, Right]);
+        for (&number, volume) in rows {
+            table.row([
+                names::protocol(number),
+                format!("{} packets", count(volume.packets)),
+                share(volume.packets, packets),
+                bytes(volume.octets),
+                share(volume.octets, octets),
+            ]);
+        }
+        self.table(&table);
+    }
+
+    fn intervals(&mut self, intervals: &[Interval], further: u64, times: Times) {
+        self.heading("Intervals");
+        let mut table = Table::new(&[Left, Right, Right, Right, Right, Right]);
+        table.row(["from", "packets", "on the wire", "of IP", "TCP conv.", "UDP conv."]);
+        for interval in intervals {
+            table.row([
+                times.short(interval.start),
+                count(interval.packets.handled),
+                bytes(interval.octets.wire),
+                bytes(interval.octets.ip),
+                count(interval.conversations.tcp),
+                count(interval.conversations.udp),
+            ]);
+        }
+        self.table(&table);
+        if further > 0 {
+            self.line(&format!("and {} packets in intervals beyond these", count(further)));
+        }
+    }
+
+    fn flows(&mut self, flows: &Flows) {
+        self.heading("Flows");
+        let mut ended: Vec<_> = flows.end_reasons.iter().filter(|&(_, &n)| n > 0).collect();
+        ended.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));
+        let ended: Vec<_> =
+            ended.iter().map(|(name, n)| format!("{} {}", count(**n), ending(name))).collect();
+        self.line(&format!(
+            "{} records, at most {} flows alive at a time",
+            count(flows.records),
+            count(flows.active_peak)
+        ));
+        if !ended.is_empty() {
+            self.line(&ended.join(", "));
+        }
+    }
+
+    fn scans(&mut self, scans: &Scans, threshold: u32, times: Times) {
+        if scans.vertical.is_empty() && scans.horizontal.is_empty() {
+            self.heading("Port scans");
+            self.line(&format!("none with more than {threshold} failed attempts"));
+        }
+        if !scans.vertical.is_empty() {
+            self.heading("Vertical scans: one source, many ports of one target");
+            let names = scans
+                .vertical
+                .iter()
+                .map(|scan| scan.source.to_string().len() + scan.target.to_string().len());
+            let room = room(names.max(), times);
+            let mut table = Table::new(&[Left, Right, Left, Left]);
+            for VerticalScan { source, target, ports, first, last, sample } in &scans.vertical {
+                table.row([
+                    format!("{source} → {target}"),
+                    format!("{} ports", count(*ports)),
+                    times.range(*first, *last),
+                    some(sample, *ports, room),
+                ]);
+            }
+            self.table(&table);
+        }
+        if !scans.horizontal.is_empty() {
+            self.heading("Horizontal scans: one source, one port of many targets");
+            let names = scans
+                .horizontal
+                .iter()
+                .map(|scan| scan.source.to_string().len() + "port ".len() + port(scan.port).len());
+            let room = room(names.max(), times);
+            let mut table = Table::new(&[Left, Right, Left, Left]);
+            for scan in &scans.horizontal {
+                let HorizontalScan { source, targets, first, last, sample, .. } = scan;
+                table.row([
+                    format!("{source} → port {}", port(scan.port)),
+                    format!("{} targets", count(*targets)),
+                    times.range(*first, *last),
+                    some(sample, *targets, room),
+                ]);
+            }
+            self.table(&table);
+        }
+        if scans.attempts_ignored > 0 {
+            let ignored = count(scans.attempts_ignored);
+            self.line(&format!("{ignored} attempts were ignored for lack of memory"));
+        }
+    }
+
+    fn rankings(&mut self, rankings: &Rankings, error_bound: u64) {
+        let Rankings { source, destination, pair, port: ports } = rankings;
+        for (title, rows) in [("Top sources", source), ("Top destinations", destination)] {
+            let row = |row: &HostRow| (row.address.to_string(), row.volume);
+            self.ranking(title, rows.iter().map(row));
+        }
+        let row = |PairRow { addresses: [low, high], volume }: &PairRow| {
+            (format!("{low} ↔ {high}"), *volume)
+        };
+        self.ranking("Top pairs", pair.iter().map(row));
+        let row = |row: &PortRow| {
+            (format!("{} {}", names::protocol(row.protocol), port(row.port)), row.volume)
+        };
+        self.ranking("Top ports", ports.iter().map(row));
+        if error_bound > 0 {
+            self.line(&format!("(each may be short by up to {})", bytes(error_bound)));
+        }
+    }
+
+    fn ranking(&mut self, title: &str, rows: impl Iterator<Item = (String, Volume)>) {
+        let mut table = Table::new(&[Left, Right, Right]);
+        let mut any = false;
+        for (name, volume) in rows {
+            any = true;
+            table.row([name, bytes(volume.octets), format!("{} packets", count(volume.packets))]);
+        }
+        if any {
+            self.heading(title);
+            self.table(&table);
+        }
+    }
+
+    fn run(&mut self, outcome: &Outcome) {
+        let dropped: u64 = outcome.ledger.dropped().values().sum();
+        self.heading("Run");
+        self.line(&format!(
+            "ledger: {} received = {} handled + {} dropped, residual {}",
+            count(outcome.received),
+            count(outcome.report.packets.handled),
+            count(dropped),
+            outcome.ledger.residual()
+        ));
+        let performance = &outcome.performance;
+        self.line(&format!(
+            "{:.3} s, {} packets/s, {:.3} s of CPU, {} of memory",
+            performance.seconds,
+            rate(performance.packets_per_second as f64),
+            performance.cpu_seconds,
+            bytes(performance.peak_rss_bytes)
+        ));
+        self.arrangement(&outcome.plan);
+        if let Some(digest) = &outcome.digest {
+            self.0 += &format!("\ndigest {digest}\n");
+        }
+    }
+
+    fn arrangement(&mut self, plan: &Plan) {
+        self.line(&format!(
+            "{}: {}; ring {} {}/{}; seed {}",
+            plan.skeleton,
+            seats(plan),
+            plan.ring,
+            plan.ring_capacity,
+            plan.ring_batch,
+            plan.seed
+        ));
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        let seconds = |ns: u64| format!("{} s", ns as f64 / 1e9);
+        let shares: Vec<_> =
+            plan.shares.iter().map(|share| format!("{} %", f64::from(*share) / 10.0)).collect();
+        let mut table = Table::new(&[Left, Left]);
+        table.row(["source", &plan.source.join(" ")]);
+        table.row(["analyses", &plan.analyses.names().join(", ")]);
+        table.row(["skeleton", &plan.skeleton.to_string()]);
+        table.row(["threads", &seats(plan)]);
+        table.row(["shares", &shares.join(", ")]);
+        let ring =
+            format!("{}, {} slots, batches of {}", plan.ring, plan.ring_capacity, plan.ring_batch);
+        table.row(["ring", &ring]);
+        let (idle, active) = (seconds(plan.timeouts.idle_ns), seconds(plan.timeouts.active_ns));
+        table.row(["timeouts", &format!("{idle} idle, {active} active")]);
+        table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
+        table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
+        table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);
+        table.row(["seed", &plan.seed.to_string()]);
+        self.heading("Plan");
+        self.table(&table);
+    }
+}
+
+/// The threads of a plan, with what each of them does.
+pub(crate) fn seats(plan: &Plan) -> String {
+    let role = |role: &Role| match role {
         Role::Dispatcher => "dispatcher".into(),
         Role::Worker(index) => format!("worker {index}"),
         Role::Merger => "merger".into(),
+    };
+    let pin = &plan.seating.pin;
+    let seat = |(seat, roles): (usize, &Vec<Role>)| {
+        let roles = roles.iter().map(role).collect::<Vec<_>>().join(" + ");
+        match pin.get(seat % pin.len().max(1)) {
+            Some(core) => format!("{roles} (core {core})"),
+            None => roles,
+        }
+    };
+    plan.seating.seats.iter().enumerate().map(seat).collect::<Vec<_>>().join(" | ")
+}
+
+/// How times of this report are written.
+#[derive(Clone, Copy)]
+struct Times {
+    /// All on one day: the hour will do.
+    one_day: bool,
+}
+
+impl Times {
+    fn of(intervals: &[Interval]) -> Self {
+        let day = |time: Time| time.0 / 86_400_000_000_000;
+        let ends = intervals.first().zip(intervals.last());
+        Self { one_day: ends.is_some_and(|(a, b)| day(a.start) == day(b.end)) }
+    }
+
+    fn short(self, time: Time) -> String {
+        let text = time.to_string();
+        let from = if self.one_day { 11 } else { 0 };
+        text.get(from..19).unwrap_or(&text).replace('T', " ")
+    }
+
+    fn range(self, first: Time, last: Time) -> String {
+        let (first, last) = (self.short(first), self.short(last));
+        if first == last { first } else { format!("{first} – {last}") }
     }
 }
 
-/// The whole report.
-pub(crate) fn report(outcome: &Outcome) -> String {
-    let mut out = plan(&outcome.plan);
-    let packets = &outcome.report.packets;
-    let _ = writeln!(
-        out,
-        "packets: {} received, {} IPv4, {} IPv6, {} other",
-        outcome.received, packets.ipv4, packets.ipv6, packets.non_ip
-    );
-    if let Some(flows) = &outcome.report.flows {
-        let _ = writeln!(out, "flows: {} records", flows.records);
+fn span(first: Time, last: Time) -> String {
+    let seconds = last.0.saturating_sub(first.0) as f64 / 1e9;
+    let readable = |time: Time| {
+        let text = time.to_string();
+        text.get(..23).unwrap_or(&text).replace('T', " ")
+    };
+    let (first, last) = (readable(first), readable(last));
+    let shared = if first.get(..10) == last.get(..10) { 11 } else { 0 };
+    format!("{first} – {} UTC, {seconds:.3} s", last.get(shared..).unwrap_or(&last))
+}
+
+fn ending(reason: &str) -> &str {
+    match reason {
+        "end_detected" => "closed",
+        "forced" => "still alive at the end",
+        "idle" => "by idle timeout",
+        "active" => "by active timeout",
+        "lack_of_resources" => "ended early for lack of memory",
+        other => other,
     }
-    let _ = writeln!(
-        out,
-        "time: {:.3} s, {} packets/s, {:.3} s CPU",
-        outcome.performance.seconds,
-        outcome.performance.packets_per_second,
-        outcome.performance.cpu_seconds
-    );
-    if let Some(digest) = &outcome.digest {
-        let _ = writeln!(out, "digest {digest}");
+}
+
+fn reasons(reasons: &BTreeMap<String, u64>) -> String {
+    let mut rows: Vec<_> = reasons.iter().collect();
+    rows.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));
+    let shown: Vec<_> =
+        rows.iter().take(4).map(|(name, n)| format!("{name} {}", count(**n))).collect();
+    let more = if rows.len() > shown.len() { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+fn port(port: u16) -> String {
+    names::service(port).map_or(port.to_string(), |name| format!("{port} ({name})"))
+}
+
+/// Columns left for a sample beside the two names of a scan, its size and its times.
+fn room(names: Option<usize>, times: Times) -> usize {
+    let size = "1,000,000 targets".len();
+    let times = times.range(Time(0), Time(1_000_000_000)).chars().count();
+    let gaps = 2 + " → ".chars().count() + 3 * 2 + " …".chars().count();
+    WIDTH.saturating_sub(names.unwrap_or(0) + size + times + gaps)
+}
+
+/// The first of `all` things, as many as fit in `room` columns.
+fn some<T: ToString>(sample: &[T], all: u64, room: usize) -> String {
+    let mut text = String::new();
+    for (shown, item) in sample.iter().enumerate() {
+        let item = item.to_string();
+        if text.len() + item.len() > room {
+            return text + "…";
+        }
+        text += &item;
+        if (shown as u64) + 1 < all {
+            text.push(' ');
+        }
     }
-    out
+    if all > sample.len() as u64 { text + "…" } else { text }
+}
+
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
+/// `12,345,678`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `3.94 MiB`.
+pub(crate) fn bytes(number: u64) -> String {
+    scaled(number as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
+}
+
+/// `3.67 M`.
+pub(crate) fn rate(number: f64) -> String {
+    scaled(number, 1000.0, &["", "k", "M", "G", "T"]).trim_end().into()
+}
+
+/// Three digits and a unit.
+fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    // What would be rounded up to a whole step takes the next unit.
+    while number >= step - 0.5 && unit + 1 < units.len() {
+        number /= step;
+        unit += 1;
+    }
+    let places = if unit == 0 || number >= 99.95 {
+        0
+    } else if number >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{number:.places$} {}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let sizes = [0, 1023, 1024, 10_235, 1_048_575, 1 << 30, u64::MAX].map(bytes);
+        let expected =
+            ["0 B", "1023 B", "1.00 KiB", "10.00 KiB", "1.00 MiB", "1.00 GiB", "16.0 EiB"];
+        assert_eq!(sizes[..3], expected[..3]);
+        assert_eq!(sizes[4..], expected[4..]);
+        assert_eq!([0.0, 12.0, 1_500.0, 3.67e6].map(rate), ["0", "12", "1.50 k", "3.67 M"]);
+    }
+
+    #[test]
+    fn a_sample_says_when_there_is_more() {
+        assert_eq!(some(&[1, 2, 3], 3, 30), "1 2 3");
+        assert_eq!(some(&[1, 2, 3], 400, 30), "1 2 3 …");
+        let long: Vec<u32> = (10_000..10_020).collect();
+        assert_eq!(some(&long, 20, 12), "10000 10001 …");
+        assert_eq!(some(&long, 20, 0), "…");
+    }
+
+    #[test]
+    fn times_name_the_day_only_when_there_are_several() {
+        let at = |day: u64, second: u64| Time((day * 86_400 + second) * 1_000_000_000);
+        let interval = |start, end| Interval { start, end, ..Interval::default() };
+        let one = Times::of(&[interval(at(1, 10), at(1, 70))]);
+        assert_eq!(one.range(at(1, 10), at(1, 70)), "00:00:10 – 00:01:10");
+        assert_eq!(one.range(at(1, 10), at(1, 10)), "00:00:10");
+        let two = Times::of(&[interval(at(1, 10), at(2, 10))]);
+        assert_eq!(two.short(at(2, 10)), "1970-01-03 00:00:10");
+        assert!(span(at(1, 10), at(1, 70)).ends_with("– 00:01:10.000 UTC, 60.000 s"));
+    }
 }

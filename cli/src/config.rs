@@ -1,0 +1,104 @@
+//! A configuration file is a list of flags by another name: each key becomes `--key=value` before
+//! the flags of the command line, so that later ones win and one parser judges all.
+//!
+//! ```toml
+//! read = ["a.pcap", "b.pcap.gz"]
+//! workers = 3
+//! idle-timeout = "15s"
+//! digest = true
+//! ```
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
+use toml::{Table, Value};
+
+use crate::args::{Cli, Command, Usage};
+
+/// The flags given, completed from the configuration file they name.
+pub(crate) fn command_line() -> anyhow::Result<Cli> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let matches = Cli::command().try_get_matches_from(&words)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let path = match &cli.command {
+        Some(Command::Monitor(args)) => args.config.as_deref(),
+        _ => None,
+    };
+    let (Some(path), Some((name, given))) = (path, matches.subcommand()) else { return Ok(cli) };
+
+    let flags = flags(path, name, given)?;
+    let before = [words[0].clone(), name.into()].into_iter().chain(flags);
+    // Judged alone first: what is wrong here is wrong in the file.
+    if let Err(error) = Cli::command().try_get_matches_from(before.clone()) {
+        let message = error.render().to_string();
+        let first = message.lines().next().unwrap_or_default();
+        let first = first.strip_prefix("error: ").unwrap_or(first);
+        return Err(Usage::of(format!("the configuration {}: {first}", path.display())));
+    }
+    let all = before.chain(words.into_iter().skip(2));
+    Ok(Cli::from_arg_matches(&Cli::command().try_get_matches_from(all)?)?)
+}
+
+/// The file's keys as flags of the subcommand `name`, without the lists that are `given` anyway.
+fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsString>> {
+    let shown = path.display();
+    let wrong = |what: String| Usage::of(format!("the configuration {shown}: {what}"));
+    let text = std::fs::read_to_string(path)
+        .map_err(Usage::of)
+        .with_context(|| format!("reading the configuration {shown}"))?;
+    let table: Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let command = Cli::command();
+    let command = command.find_subcommand(name).context("a command that is not one")?;
+    let known = || {
+        let with_long = command.get_arguments().filter(|arg| arg.get_long() != Some("config"));
+        with_long.filter_map(|arg| Some((arg.get_long()?, arg)))
+    };
+
+    let mut flags = Vec::new();
+    for (key, value) in &table {
+        let Some((_, arg)) = known().find(|(long, _)| long == key) else {
+            let keys: Vec<_> = known().map(|(long, _)| long).collect();
+            return Err(wrong(format!("nothing is called {key:?}; there are {}", keys.join(", "))));
+        };
+        let collects = matches!(arg.get_action(), ArgAction::Append);
+        if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            continue;
+        }
+        match (arg.get_action(), value) {
+            (ArgAction::SetTrue, Value::Boolean(true)) => flags.push(format!("--{key}").into()),
+            (ArgAction::SetTrue, Value::Boolean(false)) => {}
+            (ArgAction::SetTrue, _) => return Err(wrong(format!("{key} is true or false"))),
+            (_, Value::Array(values)) if collects => {
+                for value in values {
+                    let word =
+                        word(value).ok_or_else(|| wrong(format!("{key} is a list of words")))?;
+                    flags.push(format!("--{key}={word}").into());
+                }
+            }
+            (_, value) => {
+                let word = match value {
+                    Value::Array(values) => {
+                        values.iter().map(word).collect::<Option<Vec<_>>>().map(|all| all.join(","))
+                    }
+                    value => word(value),
+                };
+                let word = word.ok_or_else(|| wrong(format!("{key} is a number or a word")))?;
+                flags.push(format!("--{key}={word}").into());
+            }
+        }
+    }
+    Ok(flags)
+}
+
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(truth) => Some(truth.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! What is said beside the report: complaints, alerts, progress. All of it goes to stderr, and
+//! the lines do not run into the progress bar.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_plan::{Alert, Watch};
+
+use crate::text::{bytes, count, rate};
+
+/// Alerts printed as they come; the report has them all.
+const ALERTS_SHOWN: u64 = 20;
+
+/// A run that ends sooner shows no bar.
+const BAR_AFTER: Duration = Duration::from_millis(400);
+
+/// Writes `text` to stdout, without colours where they are not wanted. A reader that has seen
+/// enough is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("writing to stdout")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says on stderr what went wrong; `kind` is `error` or `warning`.
+pub(crate) fn complain(kind: &str, message: &str) {
+    let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    // Nobody is left to hear that nobody hears.
+    let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {message}");
+}
+
+/// The run as seen from outside. Shared by the merger, which tells of alerts, and the attendant,
+/// which shows progress.
+pub(crate) struct Console {
+    begin: Instant,
+    watch: &'static Watch,
+    bytes_total: Option<u64>,
+    quiet: bool,
+    /// Lines instead of a bar, this often.
+    every: Option<Duration>,
+    lines: AtomicU64,
+    bar: OnceLock<ProgressBar>,
+    alerts: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Console {
+    /// A console over a run of `bytes_total` bytes that `watch` watches.
+    pub(crate) fn new(
+        watch: &'static Watch,
+        bytes_total: Option<u64>,
+        every: Option<Duration>,
+        quiet: bool,
+    ) -> Self {
+        Self {
+            begin: now(),
+            watch,
+            bytes_total,
+            quiet,
+            every,
+            lines: AtomicU64::new(0),
+            bar: OnceLock::new(),
+            alerts: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells of a scan.
+    pub(crate) fn alert(&self, alert: &Alert) {
+        let number = self.alerts.fetch_add(1, Ordering::Relaxed);
+        if self.quiet || number >= ALERTS_SHOWN {
+            return;
+        }
+        let (time, what) = match alert {
+            Alert::Vertical { source, target, ports, time } => {
+                (time, format!("{source} scans {target}, {ports} ports failed so far"))
+            }
+            Alert::Horizontal { source, port, targets, time } => {
+                (time, format!("{source} scans port {port}/tcp, {targets} targets failed so far"))
+            }
+        };
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
+        self.say(&format!("{style}alert:{style:#} {time} {what}"));
+    }
+
+    /// Shows how far the run has come, if it is time to.
+    pub(crate) fn tick(&self) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let elapsed = self.begin.elapsed();
+        if let Some(every) = self.every {
+            let due = elapsed.as_nanos() / every.as_nanos().max(1);
+            if due > u128::from(self.lines.load(Ordering::Relaxed)) {
+                self.lines.store(due as u64, Ordering::Relaxed);
+                self.statistics();
+            }
+        } else if !self.quiet && elapsed > BAR_AFTER && io::stderr().is_terminal() {
+            let bar = self.bar.get_or_init(|| bar(self.bytes_total));
+            bar.set_position(self.watch.bytes.get());
+            bar.set_message(self.rates());
+        }
+    }
+
+    /// One line of totals and rates.
+    pub(crate) fn statistics(&self) {
+        let read = bytes(self.watch.bytes.get());
+        let of = match self.bytes_total {
+            Some(total) => {
+                let share = 100.0 * self.watch.bytes.get() as f64 / total.max(1) as f64;
+                format!(" of {} ({share:.0} %)", bytes(total))
+            }
+            None => String::new(),
+        };
+        let seconds = self.begin.elapsed().as_secs_f64();
+        self.say(&format!("stats: {seconds:.1} s, {}, {read} read{of}", self.rates()));
+    }
+
+    fn rates(&self) -> String {
+        let packets = self.watch.packets.get();
+        let seconds = self.begin.elapsed().as_secs_f64().max(1e-9);
+        format!("{} packets, {} packets/s", count(packets), rate(packets as f64 / seconds))
+    }
+
+    /// The run is over: clears the bar, and says what was not said.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+        let alerts = self.alerts.load(Ordering::Relaxed);
+        if !self.quiet && alerts > ALERTS_SHOWN {
+            let more = count(alerts - ALERTS_SHOWN);
+            self.say(&format!("alert: {more} more; the report has all scans"));
+        }
+    }
+
+    fn say(&self, line: &str) {
+        let write = || {
+            let _ = writeln!(anstream::stderr(), "{line}");
+        };
+        match self.bar.get() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+fn bar(bytes_total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match bytes_total {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{bar:30} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
+        ),
+        None => (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}"),
+    };
+    bar.with_style(
+        ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("━╸ "),
+    )
+}
+
+#[expect(clippy::disallowed_methods, reason = "progress is about the user's time, not packets'")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,169 @@
+//! `ringtap doctor`: what this machine offers, and what to make of it.
+//!
+//! Invariant: it only looks. What the system does not tell is left out, never guessed.
+
+mod facts;
+
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use ringtap_plan::{Machine, Plan, Request};
+use serde::Serialize;
+
+use crate::args::{Form, Usage};
+use crate::console;
+use crate::table::{Lean, Table};
+use crate::text;
+use facts::Facts;
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    facts: Facts,
+    /// The threads that a run would have if nothing is asked for.
+    arrangement: String,
+    advice: Vec<String>,
+}
+
+pub(crate) fn run(form: Form) -> anyhow::Result<ExitCode> {
+    let facts = Facts::gather();
+    let plan = Plan::new(Request::default(), &Machine::this()).map_err(Usage::of)?;
+    let arrangement = format!("{}: {}", plan.skeleton, text::seats(&plan));
+    let report = Report { advice: advice(&facts), facts, arrangement };
+    let page = match form {
+        Form::Text => page(&report),
+        Form::Json => serde_json::to_string_pretty(&report)? + "\n",
+    };
+    console::print(&page).map(|()| ExitCode::SUCCESS)
+}
+
+/// What could be better here, and how.
+fn advice(facts: &Facts) -> Vec<String> {
+    let mut advice = Vec::new();
+    let cores = &facts.cores;
+    if cores.usable == 1 {
+        advice.push("only one core is free: runs use one thread (--sequential)".into());
+    }
+    if cores.usable < cores.online {
+        advice.push(format!(
+            "{} of {} cores may be used; taskset or the container's limits hold back the others",
+            cores.usable, cores.online
+        ));
+    }
+    if let Some(one_each) = cores.one_of_each_sibling_group() {
+        advice.push(format!(
+            "sibling threads share a core's caches and units: --cores {one_each} uses one of each"
+        ));
+    }
+    if facts.memory.transparent_hugepages.as_deref() == Some("never") {
+        advice.push(
+            "large tables would be faster on huge pages: \
+             echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+                .into(),
+        );
+    }
+    let available = facts.memory.available_bytes.unwrap_or(u64::MAX);
+    if available < 1 << 30 {
+        advice.push("less than 1 GiB of memory is free: bound the tables with --memory".into());
+    }
+    if facts
+        .clock_source
+        .as_deref()
+        .is_some_and(|clock| clock != "tsc" && clock != "arch_sys_counter")
+    {
+        advice.push("the clock source is slow to read; measured times are less exact".into());
+    }
+    advice
+}
+
+fn page(report: &Report) -> String {
+    let Report { facts, arrangement, advice } = report;
+    let mut page = String::new();
+    let cores = &facts.cores;
+    let mut table = Table::new(&[Lean::Left, Lean::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
+    if let Some(model) = &cores.model {
+        row("processor", model.clone());
+    }
+    row("usable", format!("{} of {} online", cores.usable, cores.online));
+    for (name, what) in [("packages", cores.packages), ("NUMA nodes", cores.numa_nodes)] {
+        if let Some(number) = what {
+            row(name, number.to_string());
+        }
+    }
+    if !cores.siblings.is_empty() {
+        let groups = cores.siblings.join(" | ");
+        row("siblings", groups);
+    }
+    for cache in &cores.caches {
+        let name = format!("L{} {}", cache.level, cache.kind.to_lowercase());
+        row(&name, format!("{}, shared by {}", cache.size, cache.shared_by));
+    }
+    row("by default", arrangement.clone());
+    section(&mut page, "Cores", &table);
+
+    let memory = &facts.memory;
+    let mut table = Table::new(&[Lean::Left, Lean::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
+    for (name, size) in [("total", memory.total_bytes), ("available", memory.available_bytes)] {
+        if let Some(size) = size {
+            row(name, text::bytes(size));
+        }
+    }
+    for pages in &memory.hugepages {
+        let (free, total) = (text::count(pages.free), text::count(pages.total));
+        row("huge pages", format!("{free} of {total} free, {} each", text::bytes(pages.bytes)));
+    }
+    if let Some(mode) = &memory.transparent_hugepages {
+        row("transparent", mode.clone());
+    }
+    section(&mut page, "Memory", &table);
+
+    let mut table = Table::new(&[Lean::Left, Lean::Left, Lean::Left, Lean::Left, Lean::Left]);
+    for nic in &facts.interfaces {
+        table.row([
+            nic.name.clone(),
+            nic.state.clone(),
+            nic.driver.clone().unwrap_or_else(|| "virtual".into()),
+            format!("{} rx, {} tx queues", nic.rx_queues, nic.tx_queues),
+            nic.speed_mbps.map_or(String::new(), |speed| format!("{} Mbit/s", text::count(speed))),
+        ]);
+    }
+    section(&mut page, "Interfaces", &table);
+
+    let mut table = Table::new(&[Lean::Left, Lean::Left]);
+    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
+    row("kernel", facts.kernel.clone());
+    if let Some(clock) = &facts.clock_source {
+        row("clock", clock.clone());
+    }
+    let limit = |limit: Option<u64>| limit.map_or("unlimited".into(), text::count);
+    let locked = facts.limits.locked_memory_bytes;
+    row("locked memory", locked.map_or("unlimited".into(), text::bytes));
+    row("open files", limit(facts.limits.open_files));
+    let held: Vec<_> =
+        facts.capabilities.iter().filter(|(_, held)| **held).map(|(name, _)| *name).collect();
+    let held = if held.is_empty() { "none of those that matter".into() } else { held.join(", ") };
+    row("capabilities", held);
+    section(&mut page, "System", &table);
+
+    let heading = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+    page += &format!("\n{heading}Advice{heading:#}\n");
+    if advice.is_empty() {
+        page += "  none: this machine is fine as it is\n";
+    }
+    for line in advice {
+        page += &format!("  - {line}\n");
+    }
+    page
+}
+
+fn section(page: &mut String, title: &str, table: &Table) {
+    let heading = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+    let gap = if page.is_empty() { "" } else { "\n" };
+    *page += &format!("{gap}{heading}{title}{heading:#}\n");
+    for line in table.lines() {
+        *page += &line;
+        page.push('\n');
+    }
+}

@@ -1,0 +1,35 @@
+//! Help, man pages and completions: all from the one list of flags.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::console;
+
+/// The help, for who gave no command.
+pub(crate) fn help() -> anyhow::Result<ExitCode> {
+    let help = Cli::command().render_help();
+    console::print(&help.ansi().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A completion script on stdout.
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ringtap", &mut script);
+    console::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A man page of the program and one of each command, in `directory`.
+pub(crate) fn man(directory: &Path) -> anyhow::Result<ExitCode> {
+    let doing = || format!("writing man pages to {}", directory.display());
+    std::fs::create_dir_all(directory).with_context(doing)?;
+    let command = Cli::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory).with_context(doing)?;
+    Ok(ExitCode::SUCCESS)
+}

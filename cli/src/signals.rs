@@ -1,0 +1,67 @@
+//! Signals and the passing of time, attended by one thread beside the run.
+//!
+//! | signal | what happens |
+//! |---|---|
+//! | INT, TERM | reading stops, flows are flushed, the report is made; the second one exits at once |
+//! | USR1 | a line of statistics on stderr |
+//! | HUP | record files are closed and begun anew (only if there are any) |
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringtap_plan::Watch;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use crate::console::{Console, complain};
+use crate::outputs::Records;
+
+/// How often it looks; nobody waits longer for the second interrupt.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a shell expects of a program that an interrupt ended.
+const INTERRUPTED: i32 = 130;
+
+/// Does `work` while a thread attends to signals and progress.
+pub(crate) fn attended<T>(
+    watch: &Watch,
+    console: &Console,
+    records: &Records,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    if !records.is_empty() {
+        signals.add_signal(SIGHUP)?;
+    }
+    let done = AtomicBool::new(false);
+    let attend = || {
+        // Relaxed: it says when, it hands over nothing.
+        while !done.load(Ordering::Relaxed) {
+            for signal in signals.pending() {
+                match signal {
+                    SIGUSR1 => console.statistics(),
+                    SIGHUP => records.reopen(),
+                    _ if watch.stopped() => exit_at_once(records),
+                    _ => watch.stop(),
+                }
+            }
+            console.tick();
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+    };
+    std::thread::scope(|scope| {
+        let attendant = std::thread::Builder::new().name("attendant".into());
+        let attendant = attendant.spawn_scoped(scope, attend)?;
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        attendant.thread().unpark();
+        Ok(result)
+    })
+}
+
+fn exit_at_once(records: &Records) -> ! {
+    records.abandon();
+    complain("error", "interrupted twice: no report");
+    std::process::exit(INTERRUPTED)
+}

@@ -1,0 +1,40 @@
+//! What all tests need: the command, the bundled capture and its truth.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// The command under test, with a plain terminal's environment.
+pub(crate) fn ringtap() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.env_remove("RINGTAP_LOG").env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
+    command
+}
+
+/// A file of the folder `examples`.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
+    assert!(file.is_file(), "{} belongs to the repository", file.display());
+    file
+}
+
+pub(crate) fn office() -> PathBuf {
+    example("office.pcap")
+}
+
+/// Runs `monitor -r FILE --report json` and more flags; the report.
+pub(crate) fn json(file: &Path, flags: &[&str]) -> Value {
+    let output =
+        ringtap().args(["monitor", "--report", "json", "-r"]).arg(file).args(flags).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What was said on stdout and stderr, and the exit code.
+pub(crate) fn said(command: &mut Command) -> (String, String, i32) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
+}

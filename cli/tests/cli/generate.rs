@@ -1,0 +1,101 @@
+//! Generated traffic, and that the monitor finds in it what is true of it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{json, ringtap, said};
+
+fn generate(folder: &Path, flags: &[&str]) -> Value {
+    let mut command = ringtap();
+    command.current_dir(folder).args(["generate", "-w", "t.pcap", "--truth", "t.json"]).args(flags);
+    let (out, errors, code) = said(&mut command);
+    assert_eq!((out.as_str(), code), ("", 0), "{errors}");
+    assert!(errors.contains(" packets, ") && errors.contains("packets/s"), "{errors}");
+    serde_json::from_slice(&fs::read(folder.join("t.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn the_monitor_finds_what_is_true() {
+    for flags in [
+        &["--profile", "scans"][..],
+        &["--profile", "mix", "--packets", "60k", "--flows", "3k", "--seed", "7"],
+        &[
+            "--profile",
+            "w2",
+            "--packets",
+            "50k",
+            "--flows",
+            "9k",
+            "--zipf",
+            "1.2",
+            "--size",
+            "imix",
+        ],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let truth = generate(folder.path(), flags);
+        for arrangement in [&["--sequential"][..], &["-w", "3"]] {
+            let report = json(&folder.path().join("t.pcap"), arrangement);
+            let place = format!("{flags:?} {arrangement:?}");
+            assert_eq!(report["packets"]["received"], truth["packets"], "{place}");
+            for kind in ["ipv4", "ipv6", "non_ip", "fragments", "truncated"] {
+                assert_eq!(report["packets"][kind], truth[kind], "{place} {kind}");
+            }
+            for layer in ["wire", "captured", "ip"] {
+                assert_eq!(report["octets"][layer], truth["octets"][layer], "{place} {layer}");
+            }
+            for protocol in ["tcp", "udp"] {
+                let found = &report["conversations"][protocol];
+                assert_eq!(found, &truth["conversations"][protocol], "{place} {protocol}");
+            }
+            for (kind, names) in [
+                ("vertical", ["source", "target", "ports"]),
+                ("horizontal", ["source", "port", "targets"]),
+            ] {
+                let rows = |scans: &Value| -> Vec<[Value; 3]> {
+                    let rows = scans["scans"][kind].as_array().unwrap();
+                    rows.iter().map(|row| names.map(|name| row[name].clone())).collect()
+                };
+                assert_eq!(rows(&report), rows(&truth), "{place} {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_wherever_they_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--packets", "5k", "--flows", "500", "--seed", "3"];
+    generate(folder.path(), &flags);
+    let file = fs::read(folder.path().join("t.pcap")).unwrap();
+    let pipe =
+        |flags: &[&str]| ringtap().args(["generate", "-w", "-"]).args(flags).output().unwrap();
+    let piped = pipe(&flags);
+    assert!(piped.status.success() && piped.stdout == file);
+    let other = pipe(&["--packets", "5k", "--flows", "500", "--seed", "4"]);
+    assert!(other.stdout.len() > 5_000 * 60 && other.stdout != file);
+}
+
+#[test]
+fn a_profile_may_be_a_file_of_toml_or_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let toml = "packets = 2000\nflows = 100\nsize = \"imix\"\n[[scans]]\nports = 50\n";
+    let json = r#"{"packets": 2000, "flows": 100, "size": "imix", "scans": [{"ports": 50}]}"#;
+    fs::write(folder.path().join("p.toml"), toml).unwrap();
+    fs::write(folder.path().join("p.json"), json).unwrap();
+    let truth = generate(folder.path(), &["--profile", "p.toml"]);
+    assert_eq!(truth["packets"], 2_000);
+    assert_eq!(truth["scans"]["vertical"][0]["ports"], 50);
+    let first = fs::read(folder.path().join("t.pcap")).unwrap();
+    generate(folder.path(), &["--profile", "p.json"]);
+    assert_eq!(fs::read(folder.path().join("t.pcap")).unwrap(), first);
+
+    fs::write(folder.path().join("wrong.toml"), "packet = 5\n").unwrap();
+    let mut command = ringtap();
+    command.current_dir(&folder).args(["generate", "-w", "x", "--profile", "wrong.toml"]);
+    let (_, errors, code) = said(&mut command);
+    assert!(code == 2 && errors.contains("wrong.toml") && errors.contains("`packet`"), "{errors}");
+    assert!(!folder.path().join("x").exists());
+}

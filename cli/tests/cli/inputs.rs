@@ -1,0 +1,83 @@
+//! Files as they come: packed, cut, absent, no captures at all, on stdin.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::common::{json, office, ringtap, said};
+
+fn place(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn digest(file: &Path) -> String {
+    json(file, &["--digest"])["digest"].as_str().unwrap().into()
+}
+
+#[test]
+fn packed_or_not_it_is_the_same_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = fs::read(office()).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&plain).unwrap();
+    let gz = place(&folder, "one.pcap", &gz.finish().unwrap());
+    let zst = place(&folder, "two", &zstd::encode_all(plain.as_slice(), 1).unwrap());
+    let expected = digest(&office());
+    assert_eq!((digest(&gz), digest(&zst)), (expected.clone(), expected));
+}
+
+#[test]
+fn a_capture_on_stdin_is_the_same_capture() {
+    let expected = digest(&office());
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--digest", "-r", "-"]).write_stdin(fs::read(office()).unwrap());
+    let (text, errors, code) = said(&mut command);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    assert!(text.contains(&format!("digest {expected}\n")), "{text}");
+}
+
+#[test]
+fn a_cut_file_is_read_up_to_the_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(office()).unwrap();
+    let cut = place(&folder, "cut.pcap", &whole[..whole.len() - 10]);
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--report", "json", "-r"]).arg(cut);
+    let (report, errors, code) = said(&mut command);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["packets"]["received"], code), (&8_191.into(), 0), "{errors}");
+    assert!(errors.starts_with("warning: ") && errors.contains("after packet 8191"), "{errors}");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = place(&folder, "picture.png", b"\x89PNG\r\n\x1a\n0123456789abcdef");
+    let missing = folder.path().join("missing.pcap");
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--report", "json", "-r"]);
+    let (report, errors, code) = said(command.arg(picture).arg(missing).arg(office()));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["packets"]["received"], code), (&8_192.into(), 1));
+    assert!(errors.contains("picture.png: not a capture file (magic 0x89504e47)"), "{errors}");
+    assert!(errors.contains("missing.pcap: no such file"), "{errors}");
+    assert_eq!(report["notices"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn files_are_read_one_after_the_other() {
+    let twice = ringtap()
+        .args(["monitor", "-q", "--report", "json", "-r"])
+        .arg(office())
+        .arg("-r")
+        .arg(office())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&twice.stdout).unwrap();
+    assert_eq!(report["packets"]["received"], 16_384);
+    assert_eq!(report["conversations"]["tcp"], 1_881);
+}

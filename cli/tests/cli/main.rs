@@ -1,0 +1,13 @@
+//! The command as users meet it: flags, exit codes, stdout, stderr, signals.
+//!
+//! Invariant: every test works in a folder of its own and leaves nothing behind.
+
+mod common;
+mod doctor;
+mod generate;
+mod inputs;
+mod monitor;
+mod records;
+mod report;
+mod signals;
+mod usage;

@@ -1,0 +1,151 @@
+//! Plans, configuration, digests, alerts.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::{json, office, ringtap, said};
+
+#[test]
+fn every_arrangement_has_the_same_digest() {
+    let digest =
+        |flags: &[&str]| json(&office(), &[flags, &["--digest"]].concat())["digest"].clone();
+    let expected = digest(&["--sequential", "--seed", "1"]);
+    for ring in ["lock", "lamport", "fastforward", "mcring"] {
+        for workers in ["1", "3"] {
+            let flags =
+                ["-w", workers, "--ring", ring, "--ring-capacity", "64", "--ring-batch", "8"];
+            assert_eq!(digest(&flags), expected, "{flags:?}");
+        }
+    }
+    assert_ne!(digest(&["--idle-timeout", "1s"]), expected);
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_reads_nothing() {
+    let flags = [
+        "monitor",
+        "--dry-run",
+        "-r",
+        "no-such.pcap",
+        "-w",
+        "3",
+        "--ring",
+        "lamport",
+        "--idle-timeout",
+        "1m30s",
+        "--seed",
+        "7",
+        "--cores",
+        "0-1",
+    ];
+    let (text, errors, code) = said(ringtap().args(flags));
+    assert_eq!((errors.as_str(), code), ("", 0));
+    for words in ["farm", "worker 2", "lamport", "90 s idle", "no-such.pcap", "core 1"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (plan, _, _) = said(ringtap().args(flags).args(["--report", "json"]));
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!((&plan["workers"], &plan["ring"]), (&3.into(), &"lamport".into()));
+    assert_eq!(
+        (&plan["seed"], &plan["timeouts"]["idle_ns"]),
+        (&7.into(), &90_000_000_000_u64.into())
+    );
+}
+
+#[test]
+fn a_configuration_gives_flags_and_flags_win() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("ringtap.toml");
+    let office = office();
+    let text = format!(
+        "read = [{:?}]\nworkers = 3\nring = \"lamport\"\nskeleton = \"farm\"\ndigest = true\n\
+         analyses = [\"flows\", \"scans\"]\nidle-timeout = 15\nfail-on-drop = false\n",
+        office.to_str().unwrap()
+    );
+    fs::write(&config, text).unwrap();
+    let plan = |flags: &[&str]| -> Value {
+        let mut command = ringtap();
+        command.args(["monitor", "--dry-run", "--report", "json", "--config"]).arg(&config);
+        let (plan, errors, _) = said(command.args(flags));
+        serde_json::from_str(&plan).unwrap_or_else(|_| panic!("{errors}"))
+    };
+    let plain = plan(&[]);
+    assert_eq!((&plain["workers"], &plain["ring"]), (&3.into(), &"lamport".into()));
+    assert_eq!(
+        (&plain["digest"], &plain["timeouts"]["idle_ns"]),
+        (&true.into(), &15_000_000_000_u64.into())
+    );
+    assert_eq!(plain["analyses"], serde_json::json!(["flows", "scans"]));
+    assert_eq!(plain["source"].as_array().unwrap().len(), 1);
+    let changed = plan(&["--ring", "lock", "-w", "2", "-r", "other.pcap"]);
+    assert_eq!((&changed["workers"], &changed["ring"]), (&2.into(), &"lock".into()));
+    assert_eq!(changed["source"], serde_json::json!(["other.pcap"]));
+}
+
+#[test]
+fn a_wrong_configuration_is_a_matter_of_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("wrong.toml");
+    for (text, words) in [
+        ("worker = 3", "nothing is called \"worker\"; there are read, "),
+        ("workers = \"many\"", "'many'"),
+        ("ring = \"foo\"", "there are lock"),
+        ("digest = 1", "digest is true or false"),
+        ("config = \"other.toml\"", "nothing is called \"config\""),
+        ("workers = ", "wrong.toml"),
+    ] {
+        fs::write(&config, text).unwrap();
+        let mut command = ringtap();
+        command.args(["monitor", "-r"]).arg(office()).arg("--config").arg(&config);
+        let (_, errors, code) = said(&mut command);
+        assert!(
+            code == 2 && errors.contains("wrong.toml") && errors.contains(words),
+            "{text}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn losses_show_in_the_exit_code_only_when_asked() {
+    let run =
+        |flags: &[&str]| said(ringtap().args(["monitor", "-q", "-r"]).arg(office()).args(flags));
+    assert_eq!(run(&["--fail-on-drop"]).2, 0);
+    let few = ["--max-flows", "50", "-w", "1"];
+    assert_eq!(run(&few).2, 0);
+    let (text, errors, code) = run(&[&few[..], &["--fail-on-drop"]].concat());
+    assert_eq!(code, 3, "{errors}");
+    assert!(errors.contains("flows ended early for lack of memory"), "{errors}");
+    assert!(text.contains("Flows"), "the report comes all the same: {text}");
+}
+
+#[test]
+fn scans_are_told_as_they_are_found_unless_quiet() {
+    let errors = |flag: &[&str]| said(ringtap().args(["monitor", "-r"]).arg(office()).args(flag)).1;
+    let alerts = errors(&[]);
+    assert_eq!(
+        alerts.lines().filter(|line| line.starts_with("alert: 2026-")).count(),
+        4,
+        "{alerts}"
+    );
+    assert!(alerts.contains("10.20.0.102 scans port 22/tcp"), "{alerts}");
+    assert_eq!(errors(&["-q"]), "");
+}
+
+#[test]
+fn statistics_come_as_lines_when_asked_for() {
+    let (_, errors, _) =
+        said(ringtap().args(["monitor", "--stats", "1ns", "-q", "-r"]).arg(office()));
+    assert!(errors.starts_with("stats: ") && errors.contains("packets/s"), "{errors}");
+}
+
+#[test]
+fn analyses_left_out_leave_no_trace() {
+    let report = json(&office(), &["--analyses", "scans"]);
+    for absent in ["flows", "talkers", "conversations", "intervals"] {
+        assert!(report.get(absent).is_none(), "{absent}");
+    }
+    assert_eq!(report["scans"]["vertical"].as_array().unwrap().len(), 2);
+    let (text, _, _) = said(ringtap().args(["monitor", "--analyses", "scans", "-r"]).arg(office()));
+    assert!(text.contains("Vertical scans") && !text.contains("Top sources"), "{text}");
+}

@@ -1,0 +1,93 @@
+//! Help, mistakes and exit codes.
+
+use crate::common::{office, ringtap, said};
+
+#[test]
+fn no_arguments_show_the_help_on_one_screen() {
+    let (help, errors, code) = said(&mut ringtap());
+    assert_eq!((errors.as_str(), code), ("", 0));
+    for command in ["monitor", "generate", "doctor"] {
+        assert!(help.contains(command), "{help}");
+    }
+    for later in ["filter", "forward", "measure", "lab", "completions"] {
+        assert!(!help.contains(later), "{later} in {help}");
+    }
+    assert!(help.lines().count() <= 24, "{} lines", help.lines().count());
+    assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    let (same, _, code) = said(ringtap().arg("--help"));
+    assert_eq!((same, code), (help, 0));
+}
+
+#[test]
+fn every_command_has_a_help_and_the_program_a_version() {
+    for command in ["monitor", "generate", "doctor"] {
+        let (help, _, code) = said(ringtap().args([command, "--help"]));
+        assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+    let (version, _, code) = said(ringtap().arg("--version"));
+    assert_eq!((version, code), (format!("ringtap {}\n", env!("CARGO_PKG_VERSION")), 0));
+}
+
+#[test]
+fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
+    let office = office();
+    let office = office.to_str().unwrap();
+    for (flags, words) in [
+        (vec!["monitor"], "nothing to read"),
+        (vec!["monitr"], "'monitor'"),
+        (vec!["monitor", "--read"], "--read"),
+        (vec!["monitor", "-r", office, "--worker", "3"], "'--workers'"),
+        (
+            vec!["monitor", "-r", office, "--ring", "foo"],
+            "there are lock, lamport, fastforward, mcring",
+        ),
+        (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference and farm"),
+        (vec!["monitor", "-r", office, "--analyses", "flow"], "there are flows, scans, talkers"),
+        (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
+        (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 1024"),
+        (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),
+        (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
+        (vec!["monitor", "-r", office, "--write", "xml:f"], "json and csv"),
+        (vec!["monitor", "-r", office, "--write", "flows.json"], "FORMAT:PATH"),
+        (vec!["monitor", "-r", office, "--config", "no-such.toml"], "no-such.toml"),
+        (vec!["monitor", "-i", "eth0", "-r", office], "-i"),
+        (vec!["generate"], "--write"),
+        (vec!["generate", "--profile", "no-such", "-w", "x"], "w1, w2, w3, mix, scans"),
+        (vec!["generate", "--size", "9", "-w", "x"], "64 to 9018"),
+        (vec!["generate", "--zipf", "11", "-w", "x"], "0 to 10"),
+        (vec!["generate", "-w", "-", "--truth", "-"], "stdout"),
+    ] {
+        let (out, errors, code) = said(ringtap().args(&flags));
+        assert!(errors.contains(words), "{flags:?}: {errors}");
+        assert_eq!((out.as_str(), code), ("", 2), "{flags:?}: {errors}");
+    }
+}
+
+#[test]
+fn the_last_of_two_flags_wins() {
+    let office = office();
+    for (flags, skeleton) in [
+        (["--sequential", "--skeleton", "farm"], "farm"),
+        (["--skeleton", "farm", "--sequential"], "reference"),
+        (["--skeleton", "reference", "--skeleton=farm"], "farm"),
+    ] {
+        let mut command = ringtap();
+        command.args(["monitor", "--dry-run", "-r"]).arg(&office).args(flags);
+        let (plan, errors, _) = said(&mut command);
+        assert!(plan.contains(skeleton), "{flags:?}: {plan}{errors}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_know_the_flags() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (script, _, code) = said(ringtap().args(["completions", shell]));
+        assert!(code == 0 && script.contains("ring-capacity"), "{shell}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    ringtap().arg("man").arg(folder.path()).assert().success();
+    let page = std::fs::read_to_string(folder.path().join("ringtap-monitor.1")).unwrap();
+    assert!(page.contains("ring\\-capacity") && page.contains(".TH"), "{page}");
+    assert!(folder.path().join("ringtap.1").is_file());
+}
