@@ -6,6 +6,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+# Some tests panic on purpose, and what they print is shown: no backtraces unless asked for at one test.
+export RUST_BACKTRACE=0
+
 logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
