@@ -120,8 +120,14 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Arrangement")]
     pub(crate) dry_run: bool,
 
-    /// The report on stdout
-    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
+    /// The report on stdout: text or json
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "text",
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
     pub(crate) report: Form,
     /// Add a digest of the report and of every flow record, whatever their order
     #[arg(long, help_heading = "Output")]
@@ -146,8 +152,8 @@ pub(crate) struct Cores(pub(crate) Vec<usize>);
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
-    /// The report on stdout
-    #[arg(long, value_name = "FORM", default_value = "text")]
+    /// The report on stdout: text or json
+    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,
 }
 
@@ -179,12 +185,10 @@ pub(crate) struct GenerateArgs {
     pub(crate) truth: Option<PathBuf>,
 }
 
-/// How a report is printed.
+/// How a report is printed: for people or for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people
     Text,
-    /// For programs
     Json,
 }
 

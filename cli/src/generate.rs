@@ -29,19 +29,23 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let mut generator = Generator::new(&profile, args.seed).map_err(Usage::of)?;
 
     let begin = now();
-    let written = match write_frames(&mut generator, &args.write) {
-        // A reader of stdout that has seen enough is no failure.
-        Err(error) if stdout(&args.write) && error.kind() == io::ErrorKind::BrokenPipe => {
-            return Ok(ExitCode::SUCCESS);
-        }
-        result => result.with_context(|| format!("writing {}", args.write.display()))?,
-    };
-    summary(&written, begin.elapsed().as_secs_f64());
+    if let Some(written) = told(&args.write, write_frames(&mut generator, &args.write))? {
+        summary(&written, begin.elapsed().as_secs_f64());
+    }
     if let Some(path) = &args.truth {
-        write_truth(&generator.truth(), path)
-            .with_context(|| format!("writing {}", path.display()))?;
+        told(path, write_truth(&generator.truth(), path))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A failed write in words; None if a reader of stdout has seen enough, which is no failure.
+fn told<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<Option<T>> {
+    match result {
+        Err(error) if path.as_os_str() == "-" && error.kind() == io::ErrorKind::BrokenPipe => {
+            Ok(None)
+        }
+        result => Ok(Some(result.with_context(|| format!("writing {}", path.display()))?)),
+    }
 }
 
 /// A profile by name, or from a file of TOML or JSON.

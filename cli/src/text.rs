@@ -18,6 +18,10 @@ const HEADING: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(An
 
 /// Columns of a page.
 const WIDTH: usize = 100;
+/// Scans of either kind on a page; programs get all.
+const SCANS: usize = 50;
+/// Columns for why packets are not IP.
+const REASONS: usize = 64;
 
 /// What will run.
 pub(crate) fn plan(plan: &Plan) -> String {
@@ -172,13 +176,13 @@ impl Page {
         }
         if !scans.vertical.is_empty() {
             self.heading("Vertical scans: one source, many ports of one target");
-            let names = scans
-                .vertical
+            let shown = largest(&scans.vertical, |scan| scan.ports);
+            let names = shown
                 .iter()
                 .map(|scan| scan.source.to_string().len() + scan.target.to_string().len());
             let room = room(names.max(), times);
             let mut table = Table::new(&[Left, Right, Left, Left]);
-            for VerticalScan { source, target, ports, first, last, sample } in &scans.vertical {
+            for VerticalScan { source, target, ports, first, last, sample } in shown {
                 table.row([
                     format!("{source} → {target}"),
                     format!("{} ports", count(*ports)),
@@ -187,16 +191,17 @@ impl Page {
                 ]);
             }
             self.table(&table);
+            self.more(scans.vertical.len().saturating_sub(SCANS));
         }
         if !scans.horizontal.is_empty() {
             self.heading("Horizontal scans: one source, one port of many targets");
-            let names = scans
-                .horizontal
+            let shown = largest(&scans.horizontal, |scan| scan.targets);
+            let names = shown
                 .iter()
                 .map(|scan| scan.source.to_string().len() + "port ".len() + port(scan.port).len());
             let room = room(names.max(), times);
             let mut table = Table::new(&[Left, Right, Left, Left]);
-            for scan in &scans.horizontal {
+            for scan in shown {
                 let HorizontalScan { source, targets, first, last, sample, .. } = scan;
                 table.row([
                     format!("{source} → port {}", port(scan.port)),
@@ -206,10 +211,17 @@ impl Page {
                 ]);
             }
             self.table(&table);
+            self.more(scans.horizontal.len().saturating_sub(SCANS));
         }
         if scans.attempts_ignored > 0 {
             let ignored = count(scans.attempts_ignored);
             self.line(&format!("{ignored} attempts were ignored for lack of memory"));
+        }
+    }
+
+    fn more(&mut self, scans: usize) {
+        if scans > 0 {
+            self.line(&format!("and {} more; --report json has all", count(scans as u64)));
         }
     }
 
@@ -371,17 +383,33 @@ fn ending(reason: &str) -> &str {
     }
 }
 
+/// The most frequent reasons, as many as fit.
 fn reasons(reasons: &BTreeMap<String, u64>) -> String {
     let mut rows: Vec<_> = reasons.iter().collect();
     rows.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));
-    let shown: Vec<_> =
-        rows.iter().take(4).map(|(name, n)| format!("{name} {}", count(**n))).collect();
-    let more = if rows.len() > shown.len() { ", …" } else { "" };
-    shown.join(", ") + more
+    let mut text = String::new();
+    for (name, &n) in rows {
+        let reason = format!("{name} {}", count(n));
+        let gap = if text.is_empty() { "" } else { ", " };
+        if text.len() + gap.len() + reason.len() > REASONS {
+            return text + ", …";
+        }
+        text = text + gap + &reason;
+    }
+    text
 }
 
 fn port(port: u16) -> String {
     names::service(port).map_or(port.to_string(), |name| format!("{port} ({name})"))
+}
+
+/// The largest scans, largest first, as many as a page has room for.
+fn largest<T>(scans: &[T], size: impl Fn(&T) -> u64) -> Vec<&T> {
+    let mut shown: Vec<&T> = scans.iter().collect();
+    // Stable: equals stay in the order of their keys.
+    shown.sort_by_key(|scan| std::cmp::Reverse(size(scan)));
+    shown.truncate(SCANS);
+    shown
 }
 
 /// Columns left for a sample beside the two names of a scan, its size and its times.
@@ -417,7 +445,7 @@ pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -475,6 +503,13 @@ mod tests {
         let long: Vec<u32> = (10_000..10_020).collect();
         assert_eq!(some(&long, 20, 12), "10000 10001 …");
         assert_eq!(some(&long, 20, 0), "…");
+    }
+
+    #[test]
+    fn the_largest_scans_come_first() {
+        let sizes: Vec<u64> = (0..70).chain([69]).collect();
+        let shown = largest(&sizes, |&size| size);
+        assert_eq!((shown.len(), shown[..3].to_vec()), (SCANS, vec![&69, &69, &68]));
     }
 
     #[test]

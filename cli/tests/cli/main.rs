@@ -1,6 +1,7 @@
 //! The command as users meet it: flags, exit codes, stdout, stderr, signals.
 //!
 //! Invariant: every test works in a folder of its own and leaves nothing behind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 mod doctor;
