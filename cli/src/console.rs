@@ -11,7 +11,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_plan::{Alert, Watch};
 
-use crate::text::{bytes, count, rate};
+use crate::numbers::{bytes, count, rate};
 
 /// Alerts printed as they come; the report has them all.
 const ALERTS_SHOWN: u64 = 20;
@@ -107,8 +107,9 @@ impl Console {
             }
         } else if !self.quiet && elapsed > BAR_AFTER && io::stderr().is_terminal() {
             let bar = self.bar.get_or_init(|| bar(self.bytes_total));
-            bar.set_position(self.watch.bytes.get());
+            // The message first: the position draws.
             bar.set_message(self.rates());
+            bar.set_position(self.watch.bytes.get());
         }
     }
 
@@ -129,7 +130,7 @@ impl Console {
     fn rates(&self) -> String {
         let packets = self.watch.packets.get();
         let seconds = self.begin.elapsed().as_secs_f64().max(1e-9);
-        format!("{} packets, {} packets/s", count(packets), rate(packets as f64 / seconds))
+        format!("{} packets, {}/s", count(packets), rate(packets as f64 / seconds))
     }
 
     /// The run is over: clears the bar, and says what was not said.
@@ -160,7 +161,7 @@ fn bar(bytes_total: Option<u64>) -> ProgressBar {
     let (bar, template) = match bytes_total {
         Some(total) => (
             ProgressBar::new(total),
-            "{bar:30} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
+            "{bar:20} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
         ),
         None => (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}"),
     };

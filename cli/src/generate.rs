@@ -12,7 +12,7 @@ use ringtap_traffic::{Generator, Profile, Truth};
 use ringtap_wire::LinkType;
 
 use crate::args::{GenerateArgs, Usage};
-use crate::text::{bytes, count, rate};
+use crate::numbers::{bytes, count, rate};
 
 const ETHERNET: LinkType = LinkType(1);
 

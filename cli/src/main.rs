@@ -11,6 +11,7 @@ mod doctor;
 mod generate;
 mod monitor;
 mod names;
+mod numbers;
 mod outputs;
 mod pages;
 mod signals;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{Form, Usage};
 use crate::console;
 use crate::table::{Lean, Table};
-use crate::text;
+use crate::{numbers, text};
 use facts::Facts;
 
 #[derive(Serialize)]
@@ -107,12 +107,12 @@ fn page(report: &Report) -> String {
     let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
     for (name, size) in [("total", memory.total_bytes), ("available", memory.available_bytes)] {
         if let Some(size) = size {
-            row(name, text::bytes(size));
+            row(name, numbers::bytes(size));
         }
     }
     for pages in &memory.hugepages {
-        let (free, total) = (text::count(pages.free), text::count(pages.total));
-        row("huge pages", format!("{free} of {total} free, {} each", text::bytes(pages.bytes)));
+        let (free, total) = (numbers::count(pages.free), numbers::count(pages.total));
+        row("huge pages", format!("{free} of {total} free, {} each", numbers::bytes(pages.bytes)));
     }
     if let Some(mode) = &memory.transparent_hugepages {
         row("transparent", mode.clone());
@@ -126,7 +126,8 @@ fn page(report: &Report) -> String {
             nic.state.clone(),
             nic.driver.clone().unwrap_or_else(|| "virtual".into()),
             format!("{} rx, {} tx queues", nic.rx_queues, nic.tx_queues),
-            nic.speed_mbps.map_or(String::new(), |speed| format!("{} Mbit/s", text::count(speed))),
+            nic.speed_mbps
+                .map_or(String::new(), |speed| format!("{} Mbit/s", numbers::count(speed))),
         ]);
     }
     section(&mut page, "Interfaces", &table);
@@ -137,9 +138,9 @@ fn page(report: &Report) -> String {
     if let Some(clock) = &facts.clock_source {
         row("clock", clock.clone());
     }
-    let limit = |limit: Option<u64>| limit.map_or("unlimited".into(), text::count);
+    let limit = |limit: Option<u64>| limit.map_or("unlimited".into(), numbers::count);
     let locked = facts.limits.locked_memory_bytes;
-    row("locked memory", locked.map_or("unlimited".into(), text::bytes));
+    row("locked memory", locked.map_or("unlimited".into(), numbers::bytes));
     row("open files", limit(facts.limits.open_files));
     let held: Vec<_> =
         facts.capabilities.iter().filter(|(_, held)| **held).map(|(name, _)| *name).collect();

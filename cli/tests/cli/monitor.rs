@@ -136,7 +136,10 @@ fn scans_are_told_as_they_are_found_unless_quiet() {
 fn statistics_come_as_lines_when_asked_for() {
     let (_, errors, _) =
         said(ringtap().args(["monitor", "--stats", "1ns", "-q", "-r"]).arg(office()));
-    assert!(errors.starts_with("stats: ") && errors.contains("packets/s"), "{errors}");
+    assert!(
+        errors.starts_with("stats: ") && errors.contains(" packets, ") && errors.contains("/s, "),
+        "{errors}"
+    );
 }
 
 #[test]
