@@ -38,7 +38,7 @@ impl MonitorMerger {
             volumes: Volumes::new(config.interval_ns),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
-            scans: ScanMerger::new(config.scan_threshold, config.max_flows),
+            scans: ScanMerger::new(config.hash_key, config.scan_threshold, config.max_flows),
             talkers: None,
             active: BTreeMap::new(),
             active_peak: 0,
@@ -70,8 +70,8 @@ impl MonitorMerger {
             self.conversations.exact &= exact;
         }
         self.flows.merge(&findings.flows);
-        if let Some(table) = findings.scans {
-            self.scans.on_table(table);
+        if let Some(scans) = findings.scans {
+            self.scans.on_findings(scans);
         }
         match (&mut self.talkers, findings.talkers) {
             (Some(own), Some(more)) => own.merge(more),

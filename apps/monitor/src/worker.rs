@@ -5,7 +5,7 @@ use ringtap_stage::{Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::analyses::conversations::Conversations;
-use crate::analyses::scans::ScanTable;
+use crate::analyses::scans::{ScanFindings, ScanTable};
 use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
@@ -19,7 +19,7 @@ pub struct Findings {
     pub(crate) volumes: Volumes,
     pub(crate) conversations: Option<([u64; 2], bool)>,
     pub(crate) flows: FlowCounts,
-    pub(crate) scans: Option<ScanTable>,
+    pub(crate) scans: Option<ScanFindings>,
     pub(crate) talkers: Option<TalkerTable>,
     /// Live flows at the end.
     pub(crate) active: u64,
@@ -90,11 +90,14 @@ impl MonitorWorker {
         let tally = &mut self.tally;
         let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None));
         volumes.end();
+        if let Some(talkers) = &mut tally.talkers {
+            talkers.add_waiting();
+        }
         Partial::End(Box::new(Findings {
             volumes,
             conversations: tally.conversations.take().map(|c| c.counts()),
             flows: std::mem::take(&mut tally.flows),
-            scans: self.scans.take(),
+            scans: self.scans.take().map(ScanTable::finish),
             talkers: tally.talkers.take(),
             active,
         }))
@@ -113,6 +116,12 @@ impl Worker for MonitorWorker {
         }
         if let Some(table) = &mut self.flow_table {
             table.burst(burst, &mut Heard { tally: &mut self.tally, outbox });
+        }
+        let Tally { volumes, conversations, .. } = &mut self.tally;
+        if let Some(conversations) = conversations {
+            conversations.settle(|interval, protocol| {
+                volumes.count_conversation(interval, protocol);
+            });
         }
     }
 
@@ -154,9 +163,7 @@ impl<O: Outbox<Message>> Observer for Heard<'_, O> {
             && let Some(protocol) = Conversations::protocol(packet)
         {
             *stamp = interval + 1;
-            if conversations.note(packet, protocol, interval) {
-                self.tally.volumes.count_conversation(interval, protocol);
-            }
+            conversations.note(packet, protocol, interval);
         }
     }
 

@@ -14,6 +14,9 @@ pub struct Dense<T> {
 }
 
 impl<T> Dense<T> {
+    /// Rows at the most.
+    pub const MOST: usize = Index::MOST;
+
     /// Empty.
     pub fn new() -> Self {
         Self { index: Index::new(), rows: Vec::new() }
@@ -47,13 +50,13 @@ impl<T> Dense<T> {
 
     /// First step of overlapping look-ups: brings the index word of `hash` near.
     #[inline(always)]
-    pub fn home(&self, hash: u32) -> u64 {
+    pub fn home(&self, hash: u32) -> u32 {
         self.index.home(hash)
     }
 
     /// Second step: brings a row near. It is probably the wanted one, not surely.
     #[inline(always)]
-    pub fn hint(&self, word: u64, hash: u32) -> Option<&T> {
+    pub fn hint(&self, word: u32, hash: u32) -> Option<&T> {
         self.rows.get(Index::position(word, hash)?)
     }
 
@@ -64,19 +67,21 @@ impl<T> Dense<T> {
     }
 
     /// Adds a row that is not there yet; its position.
+    ///
+    /// # Panics
+    /// If there are [`Dense::MOST`] rows already.
     pub fn insert(&mut self, hash: u32, row: T) -> usize {
-        let position = self.rows.len();
-        self.index.insert(hash, position);
+        self.index.push(hash);
         self.rows.push(row);
-        position
+        self.rows.len() - 1
     }
 
     /// Keeps only the rows that `keep` accepts, and rebuilds the index from `hash_of`.
     pub fn retain(&mut self, keep: impl FnMut(&T) -> bool, hash_of: impl Fn(&T) -> u32) {
         self.rows.retain(keep);
-        self.index = Index::new();
-        for (position, row) in self.rows.iter().enumerate() {
-            self.index.insert(hash_of(row), position);
+        self.index.clear();
+        for row in &self.rows {
+            self.index.push(hash_of(row));
         }
     }
 }

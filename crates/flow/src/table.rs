@@ -1,7 +1,7 @@
 //! The flow table: one entry of two cache lines per live biflow, found through an [`Index`].
 //!
 //! ```text
-//! index    | hash · position | hash · position | 0 | …        8 bytes a word, half full
+//! index    | tag · position | tag · position | 0 | …          4 bytes a word, half full
 //!                    └──────────┐
 //! entries  | key, times, state ‖ counters | …                 128 bytes an entry, dense
 //! ```
@@ -11,7 +11,7 @@
 //! updates), so that the cache misses of a group overlap instead of queueing up.
 //!
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet),
-//! because that keeps the sweep sequential and the memory per flow at 128 + 16…32 bytes.
+//! because that keeps the sweep sequential and the memory per flow at 128 + 12…20 bytes.
 
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
@@ -47,7 +47,6 @@ pub struct FlowEntry {
     /// FIN seen from side 0, FIN seen from side 1, closed.
     state: u8,
     tcp_flags: [u8; 2],
-    hash: u32,
     last_ns: u64,
     first_ns: u64,
     // Second line.
@@ -66,12 +65,11 @@ const _: () = assert!(std::mem::offset_of!(FlowEntry, packets) == 64);
 const CLOSED: u8 = 4;
 
 impl FlowEntry {
-    fn new(packet: &PacketRecord, key: FlowKey, hash: u32) -> Self {
+    fn new(packet: &PacketRecord, key: FlowKey) -> Self {
         Self {
             key,
             state: 0,
             tcp_flags: [0; 2],
-            hash,
             last_ns: packet.ts_ns,
             first_ns: packet.ts_ns,
             packets: [0; 2],
@@ -188,15 +186,20 @@ pub struct FlowTable {
     hash_key: HashKey,
     /// Where a sweep goes on: entries below this position are still to be looked at.
     sweep_below: Option<usize>,
+    /// Whether the sweep has ended any flow.
+    swept: bool,
     /// Where the search for a flow to evict goes on.
     evict_at: usize,
 }
 
 impl FlowTable {
+    /// Live flows at the most, whatever the capacity asked for.
+    pub const MOST: usize = Index::MOST;
+
     /// A table for at most `capacity` live flows (at least 1). Address space for all of them is
     /// reserved now; memory is used as flows come.
     pub fn new(capacity: usize, timeouts: Timeouts, hash_key: HashKey) -> Self {
-        let capacity = capacity.clamp(1, u32::MAX as usize - 1);
+        let capacity = capacity.clamp(1, Self::MOST);
         Self {
             index: Index::new(),
             entries: Vec::with_capacity(capacity),
@@ -204,6 +207,7 @@ impl FlowTable {
             timeouts,
             hash_key,
             sweep_below: None,
+            swept: false,
             evict_at: 0,
         }
     }
@@ -252,7 +256,7 @@ impl FlowTable {
         &mut self,
         packet: &PacketRecord,
         hash: u32,
-        word: u64,
+        word: u32,
         observer: &mut impl Observer,
     ) {
         let key = FlowKey::of(packet);
@@ -301,7 +305,7 @@ impl FlowTable {
         // Cut while alive, it is still the same connection: who began it and which FINs were
         // seen stay known.
         if reason == EndReason::Active {
-            let mut next = FlowEntry::new(packet, entry.key, entry.hash);
+            let mut next = FlowEntry::new(packet, entry.key);
             next.state = entry.state;
             next.closed_ns = entry.closed_ns;
             next.stamp = entry.stamp;
@@ -309,7 +313,7 @@ impl FlowTable {
             return direction;
         }
         let (key, direction) = Self::oriented(packet, key);
-        *entry = FlowEntry { stamp: entry.stamp, ..FlowEntry::new(packet, key, entry.hash) };
+        *entry = FlowEntry { stamp: entry.stamp, ..FlowEntry::new(packet, key) };
         direction
     }
 
@@ -325,8 +329,8 @@ impl FlowTable {
         }
         let (key, direction) = Self::oriented(packet, key);
         let position = self.entries.len();
-        self.index.insert(hash, position);
-        self.entries.push(FlowEntry::new(packet, key, hash));
+        self.index.push(hash);
+        self.entries.push(FlowEntry::new(packet, key));
         (position, direction)
     }
 
@@ -349,16 +353,8 @@ impl FlowTable {
             .unwrap_or(0);
         self.evict_at = (self.evict_at + 8) % len;
         observer.ended(&self.entries[victim].record(EndReason::LackOfResources));
-        self.remove(victim);
-    }
-
-    fn remove(&mut self, position: usize) {
-        let last = self.entries.len() - 1;
-        self.index.remove(self.entries[position].hash, position);
-        if position != last {
-            self.index.moved(self.entries[last].hash, last, position);
-        }
-        self.entries.swap_remove(position);
+        self.index.swap_remove(victim);
+        self.entries.swap_remove(victim);
     }
 
     /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries a call.
@@ -370,19 +366,24 @@ impl FlowTable {
         for position in (stop..below).rev() {
             if let Some(reason) = self.entries[position].expired(now_ns, &self.timeouts) {
                 observer.ended(&self.entries[position].record(reason));
-                self.remove(position);
+                self.index.swap_remove_later(position);
+                self.entries.swap_remove(position);
+                self.swept = true;
             }
         }
         if stop > 0 {
             self.sweep_below = Some(stop);
+        } else if std::mem::take(&mut self.swept) {
+            self.index.rebuild();
         }
         stop == 0
     }
 
     /// Ends all flows at the end of the run, up to `most` a call: those that had closed as such,
     /// all others as forced. Call [`FlowTable::sweep`] first. Returns true when the table is
-    /// empty; no packet may follow.
+    /// empty; until then call again with nothing between.
     pub fn drain(&mut self, most: usize, observer: &mut impl Observer) -> bool {
+        self.index.clear();
         for _ in 0..most {
             let Some(entry) = self.entries.pop() else { return true };
             let closed = entry.state & CLOSED != 0;

@@ -72,20 +72,16 @@ impl<'a> PacketFeed<'a> {
         let mut high_ns = 0;
         let most = burst.capacity() - burst.len();
         let read = self.files.burst(most, |frame| {
-            let mut record = PacketRecord::EMPTY;
-            let decoded = decoder.decode(
-                frame.link,
-                frame.ts_ns,
-                frame.data,
-                frame.original_len,
-                &mut record,
-            );
+            // Decoded where it will stay: a record is not copied.
+            burst.push(PacketRecord::EMPTY);
+            let Some(record) = burst.last_mut() else { return };
+            let decoded =
+                decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, record);
             if let Decoded::NonIp(reason) = decoded {
                 *counts.non_ip.entry(reason).or_default() += 1;
             }
             counts.captured_octets += frame.data.len() as u64;
             high_ns = high_ns.max(frame.ts_ns);
-            burst.push(record);
         });
         counts.packets += read as u64;
         self.watch.packets.add(read as u64);
@@ -94,15 +90,18 @@ impl<'a> PacketFeed<'a> {
         high_ns
     }
 
-    /// Cuts the burst before the first packet that has reached the time due, if there is one.
+    /// Cuts the burst before the first packet that has reached the time due. Returns the highest
+    /// time of what is left.
     #[cold]
-    fn cut(&mut self, burst: &mut Vec<PacketRecord>, due_ns: u64) {
-        let Some(at) = burst.iter().position(|packet| packet.ts_ns >= due_ns) else { return };
+    fn cut(&mut self, burst: &mut Vec<PacketRecord>, due_ns: u64) -> u64 {
+        let reached = |packet: &PacketRecord| packet.ts_ns >= due_ns;
+        let at = burst.iter().position(reached).unwrap_or(burst.len() - 1);
         let reached_ns = burst[at].ts_ns / self.tick_ns * self.tick_ns;
         self.due_ns = Some(reached_ns.saturating_add(self.tick_ns));
         self.mark = Some(Mark::Tick { number: self.ticks, time_ns: reached_ns });
         self.ticks += 1;
         self.carry.extend(burst.drain(at..));
+        burst.iter().map(|packet| packet.ts_ns).max().unwrap_or(0)
     }
 }
 
@@ -126,14 +125,16 @@ impl Feed for PacketFeed<'_> {
         let due_ns = *self
             .due_ns
             .get_or_insert_with(|| (first.ts_ns / tick_ns * tick_ns).saturating_add(tick_ns));
-        if high_ns >= due_ns {
-            self.cut(burst, due_ns);
-            if burst.is_empty() {
-                return self.mark.take().map_or(Fed::Idle, Fed::Mark);
+        // What is cut off counts when it is handed out.
+        let high_ns = if high_ns >= due_ns { self.cut(burst, due_ns) } else { high_ns };
+        self.high_ns = self.high_ns.max(high_ns);
+        match self.mark {
+            Some(mark) if burst.is_empty() => {
+                self.mark = None;
+                Fed::Mark(mark)
             }
+            _ => Fed::Items,
         }
-        self.high_ns = burst.iter().fold(self.high_ns, |high, packet| high.max(packet.ts_ns));
-        Fed::Items
     }
 }
 

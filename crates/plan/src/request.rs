@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ringtap_flow::Timeouts;
+use ringtap_flow::{FlowTable, Timeouts};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
 use ringtap_skeleton::{FarmOptions, Role, Seating, ShardMap};
@@ -236,13 +236,12 @@ impl Plan {
         let total: u32 = weights.iter().sum();
         let memory = request.memory_bytes.unwrap_or(machine.memory_bytes / 4);
         let affordable = (memory / BYTES_PER_FLOW).max(1);
+        let most_flows = FlowTable::MOST as u64 * weights.len() as u64;
         let max_flows = match (request.max_flows, request.memory_bytes) {
-            (Some(flows), None) => {
-                within("the number of flows", flows, 1, u64::from(u32::MAX - 1))?
-            }
-            (Some(flows), Some(_)) => flows.min(affordable).max(1),
-            (None, Some(_)) => affordable.min(u64::from(u32::MAX - 1)),
-            (None, None) => affordable.min(MOST_FLOWS_UNASKED),
+            (Some(flows), None) => within("the number of flows", flows, 1, most_flows)?,
+            (Some(flows), Some(_)) => flows.min(affordable).clamp(1, most_flows),
+            (None, Some(_)) => affordable.min(most_flows),
+            (None, None) => affordable.min(MOST_FLOWS_UNASKED).min(most_flows),
         };
         let capacity = request.ring_capacity.unwrap_or(RING_CAPACITY);
         within("the ring capacity", capacity as u64, 1, 1 << 24)?;

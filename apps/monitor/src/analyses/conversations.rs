@@ -5,9 +5,15 @@
 //! one more bit of the fingerprint, and what remains is a uniform sample (adaptive sampling,
 //! Wegman and Flajolet 1990): the count is an estimate from then on, and says so.
 
-use hashbrown::HashTable;
+use ringtap_flow::Dense;
 use ringtap_wire::{HashKey, PacketRecord};
 
+/// Conversations whose look-ups are made to overlap.
+const GROUP: usize = 16;
+/// Room for what a burst can note.
+const NOTED: usize = 1024;
+
+#[derive(Clone, Copy)]
 struct Seen {
     fingerprint: [u64; 2],
     /// TCP 0, UDP 1.
@@ -19,7 +25,9 @@ struct Seen {
 /// The set of one shard.
 pub(crate) struct Conversations {
     keys: [HashKey; 2],
-    seen: HashTable<Seen>,
+    seen: Dense<Seen>,
+    /// Not yet counted.
+    noted: Vec<Seen>,
     capacity: usize,
     /// Only fingerprints with this many low bits zero are kept.
     level: u32,
@@ -31,8 +39,9 @@ impl Conversations {
         let half = |n| HashKey::from_seed(hash_key.word(n));
         Self {
             keys: [half(1), half(2)],
-            seen: HashTable::new(),
-            capacity: capacity.max(16),
+            seen: Dense::new(),
+            noted: Vec::with_capacity(NOTED),
+            capacity: capacity.clamp(16, Dense::<Seen>::MOST),
             level: 0,
             counts: [0; 2],
         }
@@ -47,25 +56,58 @@ impl Conversations {
         }
     }
 
-    /// Notes a packet of a conversation in an interval. True if it is the conversation's first
-    /// there. A packet of an interval earlier than one the conversation was already counted in
-    /// is not counted again.
-    pub(crate) fn note(&mut self, packet: &PacketRecord, protocol: usize, interval: u64) -> bool {
-        let fingerprint = self.keys.map(|key| Self::fingerprint(&key, packet));
-        let wanted = |seen: &Seen| seen.fingerprint == fingerprint;
-        if let Some(seen) = self.seen.find_mut(fingerprint[0], wanted) {
-            let first = seen.counted <= interval;
-            seen.counted = seen.counted.max(interval + 1);
+    /// Notes a packet of a conversation in an interval. It counts when [`Conversations::settle`]
+    /// is called.
+    #[inline]
+    pub(crate) fn note(&mut self, packet: &PacketRecord, protocol: usize, interval: u64) {
+        let [first, second] = &self.keys;
+        let fingerprint = [Self::fingerprint(first, packet), Self::fingerprint(second, packet)];
+        self.noted.push(Seen { fingerprint, protocol: protocol as u8, counted: interval + 1 });
+    }
+
+    /// Counts what was noted, in order. `first` hears the interval and the protocol of each
+    /// conversation that is the first time seen in an interval. A packet of an interval earlier
+    /// than one its conversation was already counted in is not counted again.
+    pub(crate) fn settle(&mut self, mut first: impl FnMut(u64, usize)) {
+        let noted = std::mem::take(&mut self.noted);
+        for group in noted.chunks(GROUP) {
+            // Touch index words, then rows: independent loads, so their misses overlap.
+            let mut words = [0; GROUP];
+            for (seen, word) in group.iter().zip(&mut words) {
+                *word = self.seen.home(seen.fingerprint[0] as u32);
+            }
+            let mut touched = 0;
+            for (seen, &word) in group.iter().zip(&words) {
+                let row = self.seen.hint(word, seen.fingerprint[0] as u32);
+                touched ^= row.map_or(0, |row| row.counted);
+            }
+            std::hint::black_box(touched);
+            for seen in group {
+                if self.count(seen) {
+                    first(seen.counted - 1, usize::from(seen.protocol));
+                }
+            }
+        }
+        self.noted = noted;
+        self.noted.clear();
+    }
+
+    /// True if the conversation was not yet counted in the interval.
+    fn count(&mut self, noted: &Seen) -> bool {
+        let hash = noted.fingerprint[0] as u32;
+        if let Some(at) = self.seen.find(hash, |seen| seen.fingerprint == noted.fingerprint) {
+            let seen = self.seen.row_mut(at);
+            let first = seen.counted < noted.counted;
+            seen.counted = seen.counted.max(noted.counted);
             return first;
         }
-        let kept = fingerprint[1].trailing_zeros() >= self.level;
+        let kept = noted.fingerprint[1].trailing_zeros() >= self.level;
         if kept {
             if self.seen.len() == self.capacity {
                 self.thin_out();
             }
-            self.counts[protocol] += 1;
-            let seen = Seen { fingerprint, protocol: protocol as u8, counted: interval + 1 };
-            self.seen.insert_unique(fingerprint[0], seen, |s| s.fingerprint[0]);
+            self.counts[usize::from(noted.protocol)] += 1;
+            self.seen.insert(hash, *noted);
         }
         kept
     }
@@ -75,11 +117,12 @@ impl Conversations {
         while self.seen.len() > self.capacity / 2 {
             self.level += 1;
             let (level, counts) = (self.level, &mut self.counts);
-            self.seen.retain(|seen| {
+            let keep = |seen: &Seen| {
                 let kept = seen.fingerprint[1].trailing_zeros() >= level;
                 counts[usize::from(seen.protocol)] -= u64::from(!kept);
                 kept
-            });
+            };
+            self.seen.retain(keep, |seen| seen.fingerprint[0] as u32);
         }
     }
 
@@ -113,7 +156,10 @@ mod tests {
     }
 
     fn note(set: &mut Conversations, packet: &PacketRecord) -> bool {
-        set.note(packet, Conversations::protocol(packet).unwrap(), 0)
+        set.note(packet, Conversations::protocol(packet).unwrap(), 0);
+        let mut first = false;
+        set.settle(|_, _| first = true);
+        first
     }
 
     #[test]

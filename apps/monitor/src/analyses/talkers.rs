@@ -7,13 +7,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hashbrown::HashTable;
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{Dense, FlowRecord, IpVersion};
 use ringtap_wire::HashKey;
 
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
+/// Records whose look-ups are made to overlap.
+const GROUP: usize = 16;
+
 type Address = (IpVersion, [u8; 16]);
+/// The lower address first.
+type Addresses = (IpVersion, [u8; 16], [u8; 16]);
 
 struct Host {
     address: Address,
@@ -22,8 +26,7 @@ struct Host {
 }
 
 struct Pair {
-    /// The lower address first.
-    addresses: (IpVersion, [u8; 16], [u8; 16]),
+    addresses: Addresses,
     volume: Volume,
 }
 
@@ -31,40 +34,81 @@ struct Pair {
 pub(crate) struct TalkerTable {
     key: HashKey,
     capacity: usize,
-    hosts: HashTable<Host>,
-    pairs: HashTable<Pair>,
+    hosts: Dense<Host>,
+    pairs: Dense<Pair>,
+    /// The pairs of other shards: a pair has one owner, so there is nothing to add up.
+    others_pairs: Vec<Vec<Pair>>,
     /// TCP and UDP by port number; other protocols with ports are rare.
     tcp: Vec<Volume>,
     udp: Vec<Volume>,
     other_ports: BTreeMap<(u8, u16), Volume>,
     /// Octets that found no room among the hosts or the pairs.
     left_out: [u64; 2],
+    /// Records not yet added: they are, a group at a time.
+    waiting: Vec<FlowRecord>,
 }
 
 impl TalkerTable {
     pub(crate) fn new(key: HashKey, capacity: usize) -> Self {
         Self {
             key,
-            capacity: capacity.max(1),
-            hosts: HashTable::new(),
-            pairs: HashTable::new(),
+            capacity: capacity.clamp(1, Dense::<Host>::MOST),
+            hosts: Dense::new(),
+            pairs: Dense::new(),
+            others_pairs: Vec::new(),
             tcp: vec![Volume::default(); 1 << 16],
             udp: vec![Volume::default(); 1 << 16],
             other_ports: BTreeMap::new(),
             left_out: [0; 2],
+            waiting: Vec::with_capacity(GROUP),
         }
     }
 
+    #[inline]
     pub(crate) fn on_record(&mut self, record: &FlowRecord) {
+        self.waiting.push(*record);
+        if self.waiting.len() == GROUP {
+            self.add_waiting();
+        }
+    }
+
+    /// Adds what waits; nothing is missing afterwards.
+    pub(crate) fn add_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut hashes = [[0; 3]; GROUP];
+        let mut words = [[0; 3]; GROUP];
+        for ((record, hash), word) in waiting.iter().zip(&mut hashes).zip(&mut words) {
+            let (src, dst) = (self.host_hash(&record.key.src), self.host_hash(&record.key.dst));
+            let pair = self.pair_hash(&record.key.src, &record.key.dst);
+            *hash = [src, dst, pair];
+            *word = [self.hosts.home(src), self.hosts.home(dst), self.pairs.home(pair)];
+        }
+        // Touch the rows: independent loads, so their misses overlap.
+        let mut touched = 0;
+        for (hash, word) in hashes.iter().zip(&words).take(waiting.len()) {
+            for side in 0..2 {
+                touched ^= self.hosts.hint(word[side], hash[side]).map_or(0, |h| h.sent.octets);
+            }
+            touched ^= self.pairs.hint(word[2], hash[2]).map_or(0, |p| p.volume.octets);
+        }
+        std::hint::black_box(touched);
+        for (record, &hash) in waiting.iter().zip(&hashes) {
+            self.add(record, hash);
+        }
+        self.waiting = waiting;
+        self.waiting.clear();
+    }
+
+    fn add(&mut self, record: &FlowRecord, [src_hash, dst_hash, pair_hash]: [u32; 3]) {
         let key = &record.key;
         let there = Volume { packets: record.packets[0], octets: record.octets[0] };
         let back = Volume { packets: record.packets[1], octets: record.octets[1] };
-        self.add_host((key.version, key.src), there, back);
-        self.add_host((key.version, key.dst), back, there);
+        self.add_host(src_hash, (key.version, key.src), there, back);
+        self.add_host(dst_hash, (key.version, key.dst), back, there);
         let mut both = there;
         both.add(back);
         let (low, high) = if key.src <= key.dst { (key.src, key.dst) } else { (key.dst, key.src) };
-        self.add_pair((key.version, low, high), both);
+        self.add_pair(pair_hash, (key.version, low, high), both);
         if (key.src_port, key.dst_port) != (0, 0) {
             self.add_port(key.protocol, key.src_port, both);
             if key.dst_port != key.src_port {
@@ -73,30 +117,32 @@ impl TalkerTable {
         }
     }
 
-    fn add_host(&mut self, address: Address, sent: Volume, received: Volume) {
-        let key = self.key;
-        let hash = |a: &Address| key.address(&a.1);
-        if let Some(host) = self.hosts.find_mut(hash(&address), |h| h.address == address) {
+    fn host_hash(&self, address: &[u8; 16]) -> u32 {
+        (self.key.address(address) >> 32) as u32
+    }
+
+    /// Symmetric in its addresses.
+    fn pair_hash(&self, a: &[u8; 16], b: &[u8; 16]) -> u32 {
+        self.key.pair(a, b)
+    }
+
+    fn add_host(&mut self, hash: u32, address: Address, sent: Volume, received: Volume) {
+        if let Some(at) = self.hosts.find(hash, |host| host.address == address) {
+            let host = self.hosts.row_mut(at);
             host.sent.add(sent);
             host.received.add(received);
         } else if self.hosts.len() < self.capacity {
-            let host = Host { address, sent, received };
-            self.hosts.insert_unique(hash(&address), host, |h| hash(&h.address));
+            self.hosts.insert(hash, Host { address, sent, received });
         } else {
             self.left_out[0] += sent.octets.max(received.octets);
         }
     }
 
-    fn add_pair(&mut self, addresses: (IpVersion, [u8; 16], [u8; 16]), volume: Volume) {
-        let key = self.key;
-        let hash = |a: &(IpVersion, [u8; 16], [u8; 16])| {
-            key.word(key.address(&a.1).wrapping_add(key.address(&a.2)))
-        };
-        if let Some(pair) = self.pairs.find_mut(hash(&addresses), |p| p.addresses == addresses) {
-            pair.volume.add(volume);
+    fn add_pair(&mut self, hash: u32, addresses: Addresses, volume: Volume) {
+        if let Some(at) = self.pairs.find(hash, |pair| pair.addresses == addresses) {
+            self.pairs.row_mut(at).volume.add(volume);
         } else if self.pairs.len() < self.capacity {
-            let pair = Pair { addresses, volume };
-            self.pairs.insert_unique(hash(&addresses), pair, |p| hash(&p.addresses));
+            self.pairs.insert(hash, Pair { addresses, volume });
         } else {
             self.left_out[1] += volume.octets;
         }
@@ -115,15 +161,11 @@ impl TalkerTable {
         if other.hosts.len() > self.hosts.len() {
             std::mem::swap(&mut self.hosts, &mut other.hosts);
         }
-        for host in other.hosts {
-            self.add_host(host.address, host.sent, host.received);
+        for host in other.hosts.into_rows() {
+            let hash = self.host_hash(&host.address.1);
+            self.add_host(hash, host.address, host.sent, host.received);
         }
-        if other.pairs.len() > self.pairs.len() {
-            std::mem::swap(&mut self.pairs, &mut other.pairs);
-        }
-        for pair in other.pairs {
-            self.add_pair(pair.addresses, pair.volume);
-        }
+        self.others_pairs.push(other.pairs.into_rows());
         for (own, more) in
             self.tcp.iter_mut().chain(&mut self.udp).zip(other.tcp.into_iter().chain(other.udp))
         {
@@ -147,7 +189,7 @@ impl TalkerTable {
 
     fn rank(&self, top: usize, by: fn(&Volume) -> (u64, u64)) -> Rankings {
         let hosts = |volume: fn(&Host) -> Volume| {
-            let rows = largest(self.hosts.iter().map(|h| (h.address, volume(h))), top, by);
+            let rows = largest(self.hosts.rows().iter().map(|h| (h.address, volume(h))), top, by);
             rows.into_iter()
                 .map(|((version, address), volume)| HostRow {
                     address: version.address(&address),
@@ -155,7 +197,8 @@ impl TalkerTable {
                 })
                 .collect()
         };
-        let pairs = largest(self.pairs.iter().map(|p| (p.addresses, p.volume)), top, by);
+        let all_pairs = self.pairs.rows().iter().chain(self.others_pairs.iter().flatten());
+        let pairs = largest(all_pairs.map(|p| (p.addresses, p.volume)), top, by);
         let numbered = |protocol, volumes| {
             (0..=u16::MAX).zip(volumes).map(move |(port, &volume)| ((protocol, port), volume))
         };

@@ -72,7 +72,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
             carried = (reason == EndReason::Active).then_some(old);
         }
         let at = live.iter().position(|e| e.direction(&key).is_some()).unwrap_or_else(|| {
-            let mut entry = FlowEntry::new(p, FlowTable::oriented(p, key).0, 0);
+            let mut entry = FlowEntry::new(p, FlowTable::oriented(p, key).0);
             if let Some(old) = carried {
                 entry.key = old.key;
                 entry.state = old.state;

@@ -112,11 +112,14 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         let Indexed { index, slots } = &*self.0;
         let wheel = slots.wheel();
         let read = index.read.load(Relaxed);
-        // Pairs with the publication in `Producer::push`.
-        let n = wheel.distance(read, observe(Edge::Items, &index.write));
+        let straight = wheel.straight(read, max.min(wheel.capacity));
+        // Each item is asked for as in figure 3, by a look at the shared `write`: this is the
+        // baseline. Pairs with the publication in `Producer::push`.
+        let holds = |n: &usize| wheel.distance(read, observe(Edge::Items, &index.write)) > *n;
+        let n = (0..straight).take_while(holds).count();
         // SAFETY: these slots hold items, and only this consumer, which is borrowed as long as the
         // slice, empties slots.
-        unsafe { slots.items(wheel.slot(read), wheel.straight(read, n.min(max))) }
+        unsafe { slots.items(wheel.slot(read), n) }
     }
 
     fn release(&mut self, n: usize) {

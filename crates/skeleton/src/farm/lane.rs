@@ -85,20 +85,20 @@ impl<I: Copy + Send> LaneTx<I> {
 
 impl<I: Copy + Send> LaneRx<I> {
     pub(super) fn next(&mut self, most: usize) -> Next<'_, I> {
-        let seen = self.items.peek(most).len();
+        let items = self.items.peek(most);
         let upto = match self.marks.peek(1).first().copied() {
             Some(placed) if placed.after == self.taken => {
                 self.marks.release(1);
                 self.marks.flush();
                 return Next::Mark(placed.mark);
             }
-            Some(placed) => placed.after - self.taken,
-            None => u64::MAX,
+            Some(placed) => usize::try_from(placed.after - self.taken).unwrap_or(usize::MAX),
+            None => usize::MAX,
         };
-        if seen == 0 {
-            return Next::Nothing;
+        match items {
+            [] => Next::Nothing,
+            _ => Next::Items(&items[..items.len().min(upto)]),
         }
-        Next::Items(self.items.peek(seen.min(upto.min(most as u64) as usize)))
     }
 
     /// Gives the slots of the `n` first items back.
