@@ -14,6 +14,9 @@ use crate::{Config, Message, Partial};
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
 
+/// Intervals that a flow's stamp tells apart.
+const STAMPS: u64 = u16::MAX as u64;
+
 /// Everything a worker found, handed over at the end.
 pub struct Findings {
     pub(crate) volumes: Volumes,
@@ -61,6 +64,9 @@ struct Tally {
     flows: FlowCounts,
     /// Whether records are wanted by the merger.
     send_records: bool,
+    /// Whether no flow can see two intervals with the same stamp. If intervals are so short that
+    /// one can, every packet is noted.
+    stamps_tell: bool,
 }
 
 impl MonitorWorker {
@@ -80,6 +86,9 @@ impl MonitorWorker {
                     ..FlowCounts::default()
                 },
                 send_records: send_records && on.flows,
+                stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
+                    interval_ns.saturating_mul(STAMPS) > config.timeouts.idle_ns
+                }),
             },
             ending: None,
         }
@@ -154,15 +163,16 @@ struct Heard<'a, O> {
 
 impl<O: Outbox<Message>> Observer for Heard<'_, O> {
     #[inline(always)]
-    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u64) {
+    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16) {
         let Some(conversations) = &mut self.tally.conversations else { return };
-        // The stamp is the latest interval the flow was noted in, plus one.
+        // The stamp tells in which interval the flow was noted last, so that it is noted once.
         let interval = self.tally.volumes.interval_of(packet.ts_ns);
-        if *stamp <= interval
+        let current = (interval % STAMPS) as u16 + 1;
+        if (*stamp != current || !self.tally.stamps_tell)
             && packet.flags.contains(Flags::PORTS)
             && let Some(protocol) = Conversations::protocol(packet)
         {
-            *stamp = interval + 1;
+            *stamp = current;
             conversations.note(packet, protocol, interval);
         }
     }

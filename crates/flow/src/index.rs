@@ -117,8 +117,10 @@ impl Index {
 
     /// Forgets everything, keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.hashes.clear();
-        self.rebuild();
+        if !self.hashes.is_empty() {
+            self.hashes.clear();
+            self.words.fill(0);
+        }
     }
 
     fn slot_of(&self, position: usize) -> usize {

@@ -10,6 +10,10 @@
 //! by the last entry. A burst is handled in groups in three passes (index words, entries,
 //! updates), so that the cache misses of a group overlap instead of queueing up.
 //!
+//! Of an entry's two lines nearly every packet needs only the first: small counters there are
+//! carried over to the full ones in the second before they can overflow, and the active timeout
+//! is looked at there only once it can have passed.
+//!
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet),
 //! because that keeps the sweep sequential and the memory per flow at 128 + 12…20 bytes.
 
@@ -31,8 +35,8 @@ const GROUP: usize = 32;
 /// Who hears of what happens in the table.
 pub trait Observer {
     /// A packet was counted on its flow. `stamp` is the observer's own word in the entry, 0 in a
-    /// new one.
-    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u64);
+    /// new one; it stays when a flow is cut or begins anew in its entry.
+    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16);
 
     /// A flow ended.
     fn ended(&mut self, record: &FlowRecord);
@@ -42,27 +46,36 @@ pub trait Observer {
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEntry {
-    // First line: what finding, expiring and sweeping need.
+    // First line: what every packet and every sweep need.
     key: FlowKey,
-    /// FIN seen from side 0, FIN seen from side 1, closed.
+    /// Bits [`FIN_0`] to [`AGEING`].
     state: u8,
     tcp_flags: [u8; 2],
+    /// Packets not yet in `packets`.
+    recent_packets: [u16; 2],
+    stamp: u16,
     last_ns: u64,
-    first_ns: u64,
+    /// Octets not yet in `octets`.
+    recent_octets: [u32; 2],
     // Second line.
+    first_ns: u64,
     packets: [u64; 2],
     octets: [u64; 2],
-    /// When the connection was seen to close; meaningful in state `CLOSED`.
+    /// When the connection was seen to close; meaningful in state [`CLOSED`].
     closed_ns: u64,
-    stamp: u64,
     icmp_type_code: u16,
     vlan: u16,
 }
 
 const _: () = assert!(size_of::<FlowEntry>() == 128);
-const _: () = assert!(std::mem::offset_of!(FlowEntry, packets) == 64);
+const _: () = assert!(std::mem::offset_of!(FlowEntry, first_ns) == 64);
 
+/// FIN seen from side 0; the next bit: from side 1.
+const FIN_0: u8 = 1;
+/// FIN from both sides, or RST.
 const CLOSED: u8 = 4;
+/// The active timeout may pass before the next sweep: look at the second line.
+const AGEING: u8 = 8;
 
 impl FlowEntry {
     fn new(packet: &PacketRecord, key: FlowKey) -> Self {
@@ -70,12 +83,14 @@ impl FlowEntry {
             key,
             state: 0,
             tcp_flags: [0; 2],
+            recent_packets: [0; 2],
+            stamp: 0,
             last_ns: packet.ts_ns,
+            recent_octets: [0; 2],
             first_ns: packet.ts_ns,
             packets: [0; 2],
             octets: [0; 2],
             closed_ns: 0,
-            stamp: 0,
             icmp_type_code: match packet.protocol {
                 1 | 58 => packet.dst_port,
                 _ => 0,
@@ -122,13 +137,21 @@ impl FlowEntry {
     }
 
     /// Why `packet` cannot be counted on this flow any more, if so. Asked before the update, so
-    /// that no flow exceeds its active timeout.
+    /// that no flow exceeds its active timeout. Before `calm_until_ns` no entry that is not
+    /// [`AGEING`] can have reached it.
     #[inline(always)]
-    fn ends_before(&self, packet: &PacketRecord, timeouts: &Timeouts) -> Option<EndReason> {
+    fn ends_before(
+        &self,
+        packet: &PacketRecord,
+        timeouts: &Timeouts,
+        calm_until_ns: u64,
+    ) -> Option<EndReason> {
         if let Some(reason) = self.expired(packet.ts_ns, timeouts) {
             return Some(reason);
         }
-        if packet.ts_ns.saturating_sub(self.first_ns) >= timeouts.active_ns {
+        if (self.state & AGEING != 0 || packet.ts_ns >= calm_until_ns)
+            && packet.ts_ns.saturating_sub(self.first_ns) >= timeouts.active_ns
+        {
             return Some(EndReason::Active);
         }
         // A new connection on the ports of a closed one.
@@ -138,22 +161,49 @@ impl FlowEntry {
         None
     }
 
+    /// Marks the flow if it can reach its active timeout before `calm_until_ns`.
+    #[inline(always)]
+    fn age(&mut self, timeouts: &Timeouts, calm_until_ns: u64) {
+        if self.first_ns.saturating_add(timeouts.active_ns) < calm_until_ns {
+            self.state |= AGEING;
+        }
+    }
+
     #[inline(always)]
     fn count(&mut self, packet: &PacketRecord, direction: usize) {
         // Packets may come out of order: minimum and maximum, so that no duration is negative.
-        self.first_ns = self.first_ns.min(packet.ts_ns);
-        self.last_ns = self.last_ns.max(packet.ts_ns);
-        self.packets[direction] += 1;
-        self.octets[direction] += u64::from(packet.ip_len);
+        if packet.ts_ns >= self.last_ns {
+            self.last_ns = packet.ts_ns;
+        } else {
+            self.first_ns = self.first_ns.min(packet.ts_ns);
+            self.state |= AGEING;
+        }
+        let (octets, overflow) = self.recent_octets[direction].overflowing_add(packet.ip_len);
+        if overflow || self.recent_packets[direction] == u16::MAX {
+            self.carry_over();
+            self.recent_octets[direction] = packet.ip_len;
+        } else {
+            self.recent_octets[direction] = octets;
+        }
+        self.recent_packets[direction] += 1;
         self.tcp_flags[direction] |= packet.tcp_flags;
         if packet.tcp_flags & (FIN | RST) != 0 {
             self.close(packet, direction);
         }
     }
 
+    /// Empties the small counters into the full ones.
+    #[cold]
+    fn carry_over(&mut self) {
+        for side in 0..2 {
+            self.packets[side] += u64::from(std::mem::take(&mut self.recent_packets[side]));
+            self.octets[side] += u64::from(std::mem::take(&mut self.recent_octets[side]));
+        }
+    }
+
     fn close(&mut self, packet: &PacketRecord, direction: usize) {
         if packet.tcp_flags & FIN != 0 {
-            self.state |= 1 << direction;
+            self.state |= FIN_0 << direction;
         }
         let both = self.state & 3 == 3;
         if (both || packet.tcp_flags & RST != 0) && self.state & CLOSED == 0 {
@@ -163,12 +213,13 @@ impl FlowEntry {
     }
 
     fn record(&self, end_reason: EndReason) -> FlowRecord {
+        let both = |sum: fn(&Self, usize) -> u64| [sum(self, 0), sum(self, 1)];
         FlowRecord {
             key: self.key,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
-            packets: self.packets,
-            octets: self.octets,
+            packets: both(|e, side| e.packets[side] + u64::from(e.recent_packets[side])),
+            octets: both(|e, side| e.octets[side] + u64::from(e.recent_octets[side])),
             tcp_flags: self.tcp_flags,
             icmp_type_code: self.icmp_type_code,
             vlan: self.vlan,
@@ -183,6 +234,9 @@ pub struct FlowTable {
     entries: Vec<FlowEntry>,
     capacity: usize,
     timeouts: Timeouts,
+    /// The next sweep is expected to come before a packet of this time. What does come later is
+    /// handled all the same, at the cost of a look at the second line.
+    calm_until_ns: u64,
     hash_key: HashKey,
     /// Where a sweep goes on: entries below this position are still to be looked at.
     sweep_below: Option<usize>,
@@ -205,6 +259,7 @@ impl FlowTable {
             entries: Vec::with_capacity(capacity),
             capacity,
             timeouts,
+            calm_until_ns: 0,
             hash_key,
             sweep_below: None,
             swept: false,
@@ -233,13 +288,13 @@ impl FlowTable {
                 *hash = self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
                 *word = self.index.home(*hash);
             }
-            // Touch both lines of every entry: independent loads, so their misses overlap.
+            // Touch every entry: independent loads, so their misses overlap.
             let mut touched = 0;
             for (&hash, &word) in hashes.iter().zip(&words).take(group.len()) {
                 if let Some(position) = Index::position(word, hash)
                     && let Some(entry) = self.entries.get(position)
                 {
-                    touched ^= entry.last_ns ^ entry.packets[0];
+                    touched ^= entry.last_ns;
                 }
             }
             std::hint::black_box(touched);
@@ -277,7 +332,7 @@ impl FlowTable {
         let (position, direction) = match found {
             Some((position, direction)) => {
                 let entry = &mut self.entries[position];
-                match entry.ends_before(packet, &self.timeouts) {
+                match entry.ends_before(packet, &self.timeouts, self.calm_until_ns) {
                     None => (position, direction),
                     Some(reason) => {
                         observer.ended(&entry.record(reason));
@@ -289,6 +344,10 @@ impl FlowTable {
             None => self.begin(packet, key, hash, observer),
         };
         let entry = &mut self.entries[position];
+        if entry.recent_packets == [0; 2] {
+            // New, or just carried over: rare enough to look at the second line.
+            entry.age(&self.timeouts, self.calm_until_ns);
+        }
         entry.count(packet, direction);
         observer.counted(packet, &mut entry.stamp);
     }
@@ -306,7 +365,7 @@ impl FlowTable {
         // seen stay known.
         if reason == EndReason::Active {
             let mut next = FlowEntry::new(packet, entry.key);
-            next.state = entry.state;
+            next.state = entry.state & !AGEING;
             next.closed_ns = entry.closed_ns;
             next.stamp = entry.stamp;
             *entry = next;
@@ -361,6 +420,7 @@ impl FlowTable {
     /// Returns true when all have been looked at; until then call again with nothing between.
     pub fn sweep(&mut self, now_ns: u64, most: usize, observer: &mut impl Observer) -> bool {
         let below = self.sweep_below.take().unwrap_or(self.entries.len());
+        self.calm_until_ns = now_ns.saturating_add(self.timeouts.tick_ns());
         let stop = below.saturating_sub(most);
         // Downwards: the entry that fills a gap comes from above and has been looked at.
         for position in (stop..below).rev() {
@@ -369,6 +429,8 @@ impl FlowTable {
                 self.index.swap_remove_later(position);
                 self.entries.swap_remove(position);
                 self.swept = true;
+            } else {
+                self.entries[position].age(&self.timeouts, self.calm_until_ns);
             }
         }
         if stop > 0 {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 const SPINS: u32 = 64;
-const YIELDS: u32 = 64;
+const YIELDS: u32 = 1_000;
 /// A ring of 2,048 packets lasts a worker several times as long.
 const NAP: Duration = Duration::from_micros(50);
 

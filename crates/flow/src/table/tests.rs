@@ -11,8 +11,8 @@ const SECOND: u64 = Timeouts::SECOND;
 struct Records(Vec<FlowRecord>, u64);
 
 impl Observer for Records {
-    fn counted(&mut self, _: &PacketRecord, stamp: &mut u64) {
-        *stamp += 1;
+    fn counted(&mut self, _: &PacketRecord, stamp: &mut u16) {
+        *stamp = stamp.wrapping_add(1);
         self.1 += 1;
     }
     fn ended(&mut self, record: &FlowRecord) {
@@ -65,7 +65,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
         let at = live.iter().position(|e| e.direction(&key).is_some());
         let mut carried = None;
         if let Some(at) = at
-            && let Some(reason) = live[at].ends_before(p, &timeouts)
+            && let Some(reason) = live[at].ends_before(p, &timeouts, 0)
         {
             let old = live.remove(at);
             out.push(old.record(reason));
@@ -75,7 +75,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
             let mut entry = FlowEntry::new(p, FlowTable::oriented(p, key).0);
             if let Some(old) = carried {
                 entry.key = old.key;
-                entry.state = old.state;
+                entry.state = old.state & !AGEING;
                 entry.closed_ns = old.closed_ns;
             }
             live.push(entry);
@@ -175,5 +175,41 @@ fn the_active_timeout_is_never_exceeded() {
     let packets: Vec<_> = (0..60).map(|i| packet(key, i * 7 * SECOND, 1, 2, (5, 6), ACK)).collect();
     for record in run(&packets, 10, 60) {
         assert!(record.last_ns - record.first_ns < Timeouts::default().active_ns, "{record:?}");
+    }
+}
+
+#[test]
+fn counters_do_not_overflow() {
+    let key = HashKey::from_seed(9);
+    let mut giant = packet(key, SECOND, 1, 2, (5, 6), ACK);
+    giant.ip_len = u32::MAX;
+    let packets: Vec<_> = (0..70_000)
+        .map(|n| if n % 1000 == 0 { giant } else { packet(key, SECOND, 2, 1, (6, 5), ACK) })
+        .collect();
+    let records = run(&packets, 10, 256);
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].packets, [70, 69_930]);
+    assert_eq!(records[0].octets, [70 * u64::from(u32::MAX), 69_930 * 40]);
+}
+
+#[test]
+fn the_active_timeout_holds_with_sweeps_between() {
+    let key = HashKey::from_seed(9);
+    let timeouts = Timeouts::default();
+    let mut table = FlowTable::new(10, timeouts, key);
+    let mut records = Records::default();
+    let mut due = timeouts.tick_ns();
+    for second in 0..1_000 {
+        let now = second * SECOND;
+        if now >= due {
+            while !table.sweep(now, 100, &mut records) {}
+            due = now + timeouts.tick_ns();
+        }
+        table.burst(&[packet(key, now, 1, 2, (5, 6), ACK)], &mut records);
+    }
+    assert_eq!(records.0.len(), 8);
+    for record in records.0 {
+        assert_eq!(record.end_reason, EndReason::Active);
+        assert_eq!(record.packets, [120, 0]);
     }
 }
