@@ -280,6 +280,9 @@ impl FlowTable {
     /// Counts packets on their flows, in order. Packets without addresses are passed over: those
     /// that are not IP, and those whose IP header is unusable.
     pub fn burst(&mut self, packets: &[PacketRecord], observer: &mut impl Observer) {
+        if let (0, Some(first)) = (self.calm_until_ns, packets.first()) {
+            self.calm_until_ns = first.ts_ns.saturating_add(self.timeouts.tick_ns());
+        }
         for group in packets.chunks(GROUP) {
             let mut hashes = [0; GROUP];
             let mut words = [0; GROUP];
