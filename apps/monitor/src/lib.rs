@@ -43,13 +43,19 @@ pub struct Monitor {
     outputs: Mutex<Outputs>,
 }
 
+/// Takes flow records.
+pub type OnRecord = Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>;
+
+/// Takes alerts.
+pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
+
 /// Who hears of records and scans while the run goes on. Called on the merger's thread.
 #[derive(Default)]
 pub struct Outputs {
     /// Every flow record as it leaves; without one, records are only counted.
-    pub record: Option<Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>>,
+    pub record: Option<OnRecord>,
     /// A scan, as soon as it crosses the threshold.
-    pub alert: Option<Box<dyn FnMut(&Alert) + Send>>,
+    pub alert: Option<OnAlert>,
 }
 
 impl Monitor {

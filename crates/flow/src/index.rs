@@ -174,7 +174,7 @@ mod tests {
             let mut index = Index::new();
             let mut rows: Vec<u32> = Vec::new();
             for (number, add) in steps {
-                let hash = (number % 3) << 24 | 1000 + number % 40;
+                let hash = ((number % 3) << 24) | (1000 + number % 40);
                 if add || rows.is_empty() {
                     index.push(hash);
                     rows.push(hash);
