@@ -51,7 +51,15 @@ impl FlowKey {
     #[inline(always)]
     pub(crate) fn ports_of(packet: &PacketRecord) -> (u16, u16) {
         const KNOWN: u16 = Flags::PORTS.0 | Flags::PORTS_FROM_FIRST.0;
-        if packet.flags.0 & KNOWN != 0 { (packet.src_port, packet.dst_port) } else { (0, 0) }
+        const ICMP: u8 = 1;
+        const ICMPV6: u8 = 58;
+        // A later fragment has its first one's type and code, too.
+        let icmp = packet.protocol == ICMP || packet.protocol == ICMPV6;
+        if packet.flags.0 & KNOWN != 0 && !icmp {
+            (packet.src_port, packet.dst_port)
+        } else {
+            (0, 0)
+        }
     }
 
     /// The same flow seen from the other side.

@@ -137,7 +137,8 @@ impl FlowEntry {
     }
 
     /// Why `packet` cannot be counted on this flow any more, if so. Asked before the update, so
-    /// that no flow exceeds its active timeout. Before `calm_until_ns` no entry that is not
+    /// that no flow exceeds its active timeout (but one that a late packet makes longer at its
+    /// beginning). Before `calm_until_ns` no entry that is not
     /// [`AGEING`] can have reached it.
     #[inline(always)]
     fn ends_before(

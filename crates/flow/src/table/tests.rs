@@ -213,3 +213,23 @@ fn the_active_timeout_holds_with_sweeps_between() {
         assert_eq!(record.packets, [120, 0]);
     }
 }
+
+#[test]
+fn all_fragments_of_a_ping_and_its_answer_are_one_flow() {
+    let key = HashKey::from_seed(9);
+    let ping = |from, to, type_code: u16, flags: Flags| {
+        let mut p = packet(key, SECOND, from, to, (0, type_code), 0);
+        p.protocol = 1;
+        p.flags = Flags(Flags::IPV4.0 | flags.0);
+        p
+    };
+    let packets = [
+        ping(1, 2, 8 << 8, Flags::FRAGMENT),
+        ping(1, 2, 8 << 8, Flags(Flags::FRAGMENT.0 | Flags::PORTS_FROM_FIRST.0)),
+        ping(2, 1, 0, Flags::FRAGMENT),
+        ping(2, 1, 0, Flags(Flags::FRAGMENT.0 | Flags::PORTS_FROM_FIRST.0)),
+    ];
+    let records = run(&packets, 10, 4);
+    assert_eq!(records.len(), 1);
+    assert_eq!((records[0].packets, records[0].icmp_type_code), ([2, 2], 8 << 8));
+}
