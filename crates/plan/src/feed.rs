@@ -126,7 +126,9 @@ impl Feed for PacketFeed<'_> {
             .due_ns
             .get_or_insert_with(|| (first.ts_ns / tick_ns * tick_ns).saturating_add(tick_ns));
         // What is cut off counts when it is handed out.
-        let high_ns = if high_ns >= due_ns { self.cut(burst, due_ns) } else { high_ns };
+        // The end of all time is never due: no mark would get past a packet that stands there.
+        let due = high_ns >= due_ns && due_ns < u64::MAX;
+        let high_ns = if due { self.cut(burst, due_ns) } else { high_ns };
         self.high_ns = self.high_ns.max(high_ns);
         match self.mark {
             Some(mark) if burst.is_empty() => {
@@ -188,6 +190,38 @@ mod tests {
         for burst in 1..12 {
             assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
         }
+    }
+
+    /// A pcapng file counts seconds in 64 bits, and nanoseconds since 1970 end before that.
+    #[test]
+    fn the_latest_time_there_can_be_is_reached_and_passed() {
+        let block = |kind: u32, body: &[u32]| {
+            let len = 12 + 4 * body.len() as u32;
+            let words: Vec<u32> = [kind, len].iter().chain(body).chain(&[len]).copied().collect();
+            words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+        };
+        let mut bytes = block(0x0a0d_0d0a, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]);
+        // Ethernet; option 9: whole seconds.
+        bytes.extend(block(1, &[1, 0, 9 | 1 << 16, 0, 0]));
+        for high in [0, u32::MAX, u32::MAX, 1] {
+            bytes.extend(block(6, &[0, high, 7, 4, 4, 0]));
+        }
+        let files = Files::from_reader("test", std::io::Cursor::new(bytes));
+        let watch = Watch::new();
+        let mut feed = PacketFeed::new(files, HashKey::from_seed(1), TICK, &watch);
+        let (mut times, mut marks) = (Vec::new(), 0);
+        while marks < 10 {
+            let mut items = Vec::with_capacity(2);
+            match feed.next(&mut items) {
+                Fed::Mark(Mark::End { time_ns: u64::MAX }) => break,
+                Fed::Mark(_) => marks += 1,
+                _ => times.extend(items.iter().map(|packet| packet.ts_ns)),
+            }
+        }
+        assert_eq!(
+            (times, marks),
+            (vec![7_000_000_000, u64::MAX, u64::MAX, 4_294_967_303_000_000_000], 1)
+        );
     }
 
     #[test]
