@@ -6,7 +6,7 @@
 //! Wegman and Flajolet 1990): the count is an estimate from then on, and says so.
 
 use ringtap_flow::Dense;
-use ringtap_wire::{HashKey, PacketRecord};
+use ringtap_wire::{Flags, HashKey, PacketRecord};
 
 /// Conversations whose look-ups are made to overlap.
 const GROUP: usize = 16;
@@ -135,7 +135,9 @@ impl Conversations {
         };
         let both =
             side(&packet.src, packet.src_port).wrapping_add(side(&packet.dst, packet.dst_port));
-        key.word(both ^ u64::from(packet.protocol) << 56)
+        // An IPv4 address has the bytes of some IPv6 address, so the version counts, too.
+        let version = packet.flags.0 & Flags::IPV6.0;
+        key.word(both ^ u64::from(packet.protocol) << 56 ^ u64::from(version) << 32)
     }
 
     /// Conversations by protocol, and whether that is exact.
