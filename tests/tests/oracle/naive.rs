@@ -1,0 +1,406 @@
+//! The oracle: every definition of the report spelled out over the list of all packets, with
+//! sorted maps and sets and nothing clever. It shares the decoder with the monitor (that one has
+//! oracles of its own), but no table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ringtap_flow::{EndReason, FlowKey, IpVersion};
+use ringtap_plan::report::*;
+use ringtap_plan::{FlowRecord, Plan, Report};
+use ringtap_tests::Capture;
+use ringtap_wire::{Decoder, Flags, PacketRecord};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// The report and the sorted records that the plan must give.
+pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
+    let packets = decoded(plan, capture);
+    let total = volumes(&packets.iter().collect::<Vec<_>>());
+    let (conversations, by_interval) = conversations(plan, &packets);
+    let (flows, records) = flows(plan, &packets);
+    let report = Report {
+        packets: total.0,
+        octets: total.1,
+        protocols: Some(total.2),
+        intervals: Some(intervals(plan, &packets, conversations, &by_interval)),
+        packets_in_further_intervals: 0,
+        conversations: Some(conversations),
+        flows: Some(flows),
+        scans: Some(scans(plan, &packets)),
+        talkers: Some(talkers(plan, &packets)),
+    };
+    (report, records)
+}
+
+fn decoded(plan: &Plan, capture: &Capture) -> Vec<PacketRecord> {
+    let (mut files, mut decoder) = (capture.open(), Decoder::new(plan.hash_key()));
+    let mut packets = Vec::new();
+    let each = |packets: &mut Vec<_>, decoder: &mut Decoder, frame: ringtap_capture::Frame<'_>| {
+        let mut record = PacketRecord::EMPTY;
+        decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
+        packets.push(record);
+    };
+    while files.burst(100, |frame| each(&mut packets, &mut decoder, frame)) > 0 {}
+    packets
+}
+
+fn has(packet: &PacketRecord, flag: Flags) -> bool {
+    packet.flags.contains(flag)
+}
+
+/// Whether the packet has addresses.
+fn addressed(packet: &PacketRecord) -> bool {
+    packet.is_ip() && !has(packet, Flags::BAD_HEADER)
+}
+
+/// Source and destination port, if the protocol has any and they are known.
+fn ports(packet: &PacketRecord) -> Option<(u16, u16)> {
+    let known = has(packet, Flags::PORTS) || has(packet, Flags::PORTS_FROM_FIRST);
+    let has_any = ![1, 58].contains(&packet.protocol);
+    (known && has_any).then_some((packet.src_port, packet.dst_port))
+}
+
+fn key(packet: &PacketRecord) -> FlowKey {
+    let (src_port, dst_port) = ports(packet).unwrap_or((0, 0));
+    FlowKey {
+        version: if has(packet, Flags::IPV6) { IpVersion::V6 } else { IpVersion::V4 },
+        src: packet.src,
+        dst: packet.dst,
+        src_port,
+        dst_port,
+        protocol: packet.protocol,
+    }
+}
+
+type Volumes = (Packets, Octets, BTreeMap<u8, Volume>);
+
+fn volumes(packets: &[&PacketRecord]) -> Volumes {
+    let count =
+        |is: &dyn Fn(&PacketRecord) -> bool| packets.iter().filter(|p| is(p)).count() as u64;
+    let sum = |of: fn(&PacketRecord) -> u32| packets.iter().map(|p| u64::from(of(p))).sum();
+    let mut protocols: BTreeMap<u8, Volume> = BTreeMap::new();
+    for packet in packets.iter().filter(|p| p.is_ip()) {
+        let volume = protocols.entry(packet.protocol).or_default();
+        volume.packets += 1;
+        volume.octets += u64::from(packet.ip_len);
+    }
+    let counts = Packets {
+        handled: packets.len() as u64,
+        ipv4: count(&|p| has(p, Flags::IPV4)),
+        ipv6: count(&|p| has(p, Flags::IPV6)),
+        non_ip: count(&|p| !p.is_ip()),
+        fragments: count(&|p| has(p, Flags::FRAGMENT)),
+        truncated: count(&|p| has(p, Flags::TRUNCATED)),
+    };
+    (counts, Octets { wire: sum(|p| p.wire_len), ip: sum(|p| p.ip_len) }, protocols)
+}
+
+fn interval_of(plan: &Plan, packet: &PacketRecord) -> u64 {
+    plan.interval_ns.map_or(0, |interval_ns| packet.ts_ns / interval_ns)
+}
+
+/// Distinct conversations in all, and by interval: one counts in the interval of a packet if that
+/// is later than every one it has counted in before.
+fn conversations(
+    plan: &Plan,
+    packets: &[PacketRecord],
+) -> (Conversations, BTreeMap<u64, Conversations>) {
+    let mut latest = BTreeMap::new();
+    let mut all = Conversations::default();
+    let mut by_interval: BTreeMap<u64, Conversations> = BTreeMap::new();
+    for packet in packets.iter().filter(|p| has(p, Flags::PORTS)) {
+        let FlowKey { version, src, dst, src_port, dst_port, protocol } = key(packet);
+        let mut ends = [(src, src_port), (dst, dst_port)];
+        ends.sort();
+        let one = |row: &mut Conversations| match protocol {
+            TCP => row.tcp += 1,
+            UDP => row.udp += 1,
+            _ => {}
+        };
+        let interval = interval_of(plan, packet);
+        let before = latest.get(&(version, protocol, ends)).copied();
+        if before.is_none() {
+            one(&mut all);
+        }
+        if before.is_none_or(|before| before < interval) {
+            one(by_interval.entry(interval).or_default());
+            latest.insert((version, protocol, ends), interval);
+        }
+    }
+    (all, by_interval)
+}
+
+fn intervals(
+    plan: &Plan,
+    packets: &[PacketRecord],
+    all: Conversations,
+    by_interval: &BTreeMap<u64, Conversations>,
+) -> Vec<Interval> {
+    let mut groups: BTreeMap<u64, Vec<&PacketRecord>> = BTreeMap::new();
+    for packet in packets {
+        groups.entry(interval_of(plan, packet)).or_default().push(packet);
+    }
+    let row = |(number, group): (u64, Vec<&PacketRecord>)| {
+        let (packets, octets, protocols) = volumes(&group);
+        let times = || group.iter().map(|p| p.ts_ns);
+        let (start, end, conversations) = match plan.interval_ns {
+            None => (times().min().unwrap(), times().max().unwrap(), all),
+            Some(interval_ns) => (
+                number * interval_ns,
+                (number * interval_ns).saturating_add(interval_ns),
+                by_interval.get(&number).copied().unwrap_or_default(),
+            ),
+        };
+        Interval { start: Time(start), end: Time(end), packets, octets, protocols, conversations }
+    };
+    groups.into_iter().map(row).collect()
+}
+
+/// A SYN that is nothing else is an attempt, a SYN with ACK that is nothing else an answer.
+fn scans(plan: &Plan, packets: &[PacketRecord]) -> Scans {
+    let (mut tried, mut answered) = (BTreeMap::new(), BTreeSet::new());
+    for packet in packets.iter().filter(|p| p.protocol == TCP && has(p, Flags::PORTS)) {
+        let key = key(packet);
+        let (source, target) = (key.source(), key.destination());
+        match packet.tcp_flags & 0b1_0111 {
+            0b0_0010 => {
+                let times: &mut Vec<u64> = tried.entry((source, target, key.dst_port)).or_default();
+                times.push(packet.ts_ns);
+            }
+            0b1_0010 => {
+                answered.insert((target, source, key.src_port));
+            }
+            _ => {}
+        }
+    }
+    tried.retain(|attempt, _| !answered.contains(attempt));
+    let mut vertical: BTreeMap<_, (BTreeSet<u16>, Vec<u64>)> = BTreeMap::new();
+    let mut horizontal: BTreeMap<_, (BTreeSet<IpAddr>, Vec<u64>)> = BTreeMap::new();
+    for ((source, target, port), times) in tried {
+        let down = vertical.entry((source, target)).or_default();
+        down.0.insert(port);
+        down.1.extend(&times);
+        let across = horizontal.entry((source, port)).or_default();
+        across.0.insert(target);
+        across.1.extend(&times);
+    }
+    let threshold = plan.scan_threshold as usize;
+    vertical.retain(|_, (ports, _)| ports.len() > threshold);
+    horizontal.retain(|_, (targets, _)| targets.len() > threshold);
+    let first = |times: &[u64]| Time(*times.iter().min().unwrap());
+    let last = |times: &[u64]| Time(*times.iter().max().unwrap());
+    Scans {
+        vertical: vertical
+            .into_iter()
+            .map(|((source, target), (ports, times))| VerticalScan {
+                source,
+                target,
+                ports: ports.len() as u64,
+                first: first(&times),
+                last: last(&times),
+                sample: ports.into_iter().take(10).collect(),
+            })
+            .collect(),
+        horizontal: horizontal
+            .into_iter()
+            .map(|((source, port), (targets, times))| HorizontalScan {
+                source,
+                port,
+                protocol: "tcp",
+                targets: targets.len() as u64,
+                first: first(&times),
+                last: last(&times),
+                sample: targets.into_iter().take(10).collect(),
+            })
+            .collect(),
+        attempts_ignored: 0,
+    }
+}
+
+/// Sums by packet, not by flow.
+fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
+    let mut sources: BTreeMap<IpAddr, Volume> = BTreeMap::new();
+    let mut destinations: BTreeMap<IpAddr, Volume> = BTreeMap::new();
+    let mut pairs: BTreeMap<[IpAddr; 2], Volume> = BTreeMap::new();
+    let mut by_port: BTreeMap<(u8, u16), Volume> = BTreeMap::new();
+    for packet in packets.iter().filter(|p| addressed(p)) {
+        let key = key(packet);
+        let mut ends = [key.source(), key.destination()];
+        let add = |volume: &mut Volume| {
+            volume.packets += 1;
+            volume.octets += u64::from(packet.ip_len);
+        };
+        add(sources.entry(ends[0]).or_default());
+        add(destinations.entry(ends[1]).or_default());
+        ends.sort();
+        add(pairs.entry(ends).or_default());
+        // 0 and 0 is what stands where no ports are known.
+        let used = BTreeSet::from([key.src_port, key.dst_port]);
+        if used != BTreeSet::from([0]) {
+            for port in used {
+                add(by_port.entry((packet.protocol, port)).or_default());
+            }
+        }
+    }
+    let rankings = |octets_first: bool| Rankings {
+        source: ranked(&sources, plan.top, octets_first, |address, volume| HostRow {
+            address,
+            volume,
+        }),
+        destination: ranked(&destinations, plan.top, octets_first, |address, volume| HostRow {
+            address,
+            volume,
+        }),
+        pair: ranked(&pairs, plan.top, octets_first, |addresses, volume| PairRow {
+            addresses,
+            volume,
+        }),
+        port: ranked(&by_port, plan.top, octets_first, |(protocol, port), volume| PortRow {
+            protocol,
+            port,
+            volume,
+        }),
+    };
+    Talkers { by_octets: rankings(true), by_packets: rankings(false), error_bound: 0 }
+}
+
+fn ranked<K: Copy + Ord, R>(
+    sums: &BTreeMap<K, Volume>,
+    top: usize,
+    octets_first: bool,
+    row: impl Fn(K, Volume) -> R,
+) -> Vec<R> {
+    let mut rows: Vec<(K, Volume)> = sums.iter().map(|(&key, &volume)| (key, volume)).collect();
+    // Stable: equal ones stay in the order of their keys.
+    rows.sort_by_key(|(_, Volume { packets, octets })| {
+        std::cmp::Reverse(if octets_first { (*octets, *packets) } else { (*packets, *octets) })
+    });
+    rows.into_iter().take(top).map(|(key, volume)| row(key, volume)).collect()
+}
+
+/// A live flow: its record so far, who has sent a FIN, and when it was seen to close.
+#[derive(Clone)]
+struct Live {
+    record: FlowRecord,
+    fin: [bool; 2],
+    closed_ns: Option<u64>,
+}
+
+impl Live {
+    fn begin(packet: &PacketRecord, key: FlowKey) -> Self {
+        let icmp = [1, 58].contains(&packet.protocol);
+        let record = FlowRecord {
+            key,
+            first_ns: packet.ts_ns,
+            last_ns: packet.ts_ns,
+            packets: [0; 2],
+            octets: [0; 2],
+            tcp_flags: [0; 2],
+            icmp_type_code: if icmp { packet.dst_port } else { 0 },
+            vlan: packet.vlan,
+            end_reason: EndReason::Forced,
+        };
+        Self { record, fin: [false; 2], closed_ns: None }
+    }
+
+    fn expired(&self, plan: &Plan, now_ns: u64) -> Option<EndReason> {
+        let since = |then_ns: u64| now_ns.saturating_sub(then_ns);
+        if self.closed_ns.is_some_and(|then_ns| since(then_ns) > plan.timeouts.closing_ns) {
+            return Some(EndReason::EndDetected);
+        }
+        (since(self.record.last_ns) > plan.timeouts.idle_ns).then_some(EndReason::Idle)
+    }
+
+    fn ends_before(&self, plan: &Plan, packet: &PacketRecord) -> Option<EndReason> {
+        let age_ns = packet.ts_ns.saturating_sub(self.record.first_ns);
+        let begins = packet.tcp_flags & 0b1_0010 == 0b0_0010;
+        self.expired(plan, packet.ts_ns)
+            .or_else(|| (age_ns >= plan.timeouts.active_ns).then_some(EndReason::Active))
+            .or_else(|| (self.closed_ns.is_some() && begins).then_some(EndReason::EndDetected))
+    }
+
+    fn count(&mut self, packet: &PacketRecord, key: &FlowKey) {
+        let side = usize::from(self.record.key != *key);
+        let record = &mut self.record;
+        record.first_ns = record.first_ns.min(packet.ts_ns);
+        record.last_ns = record.last_ns.max(packet.ts_ns);
+        record.packets[side] += 1;
+        record.octets[side] += u64::from(packet.ip_len);
+        record.tcp_flags[side] |= packet.tcp_flags;
+        self.fin[side] |= packet.tcp_flags & 1 != 0;
+        // Only a FIN or an RST closes, and only once.
+        let closes =
+            packet.tcp_flags & 4 != 0 || packet.tcp_flags & 1 != 0 && self.fin == [true; 2];
+        if closes && self.closed_ns.is_none() {
+            self.closed_ns = Some(packet.ts_ns);
+        }
+    }
+
+    fn ended(&self, end_reason: EndReason) -> FlowRecord {
+        FlowRecord { end_reason, ..self.record }
+    }
+}
+
+/// The initiator's direction: that of the first packet, unless it is an answer to a SYN.
+fn oriented(packet: &PacketRecord) -> FlowKey {
+    let answer = packet.protocol == TCP && packet.tcp_flags & 0b1_0010 == 0b1_0010;
+    if answer { key(packet).reversed() } else { key(packet) }
+}
+
+/// Flows one by one. A mark stands before the first packet that has reached the next multiple of
+/// the tick; what has expired then is gone even for packets that come late.
+fn flows(plan: &Plan, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
+    let mut live: BTreeMap<FlowKey, Live> = BTreeMap::new();
+    let mut records = Vec::new();
+    let mut active_peak = 0;
+    let mut mark = |live: &mut BTreeMap<FlowKey, Live>, records: &mut Vec<_>, now_ns| {
+        live.retain(|_, flow| {
+            let reason = flow.expired(plan, now_ns);
+            records.extend(reason.map(|reason| flow.ended(reason)));
+            reason.is_none()
+        });
+        active_peak = active_peak.max(live.len() as u64);
+    };
+    let tick_ns = plan.timeouts.tick_ns();
+    let mut reached = packets.first().map_or(0, |p| p.ts_ns / tick_ns);
+    for packet in packets {
+        if packet.ts_ns / tick_ns > reached {
+            reached = packet.ts_ns / tick_ns;
+            mark(&mut live, &mut records, reached * tick_ns);
+        }
+        if !addressed(packet) {
+            continue;
+        }
+        let key = key(packet);
+        let name = key.min(key.reversed());
+        let flow = live.entry(name).or_insert_with(|| Live::begin(packet, oriented(packet)));
+        if let Some(reason) = flow.ends_before(plan, packet) {
+            records.push(flow.ended(reason));
+            *flow = if reason == EndReason::Active {
+                // Cut while alive: still the same connection.
+                let key = flow.record.key;
+                Live { fin: flow.fin, closed_ns: flow.closed_ns, ..Live::begin(packet, key) }
+            } else {
+                Live::begin(packet, oriented(packet))
+            };
+        }
+        flow.count(packet, &key);
+    }
+    let end_ns = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
+    mark(&mut live, &mut records, end_ns);
+    for flow in live.values() {
+        let closed = flow.closed_ns.is_some();
+        records.push(flow.ended(if closed { EndReason::EndDetected } else { EndReason::Forced }));
+    }
+    records.sort();
+    let with = |reason| records.iter().filter(|record| record.end_reason == reason).count() as u64;
+    let flows = Flows {
+        records: records.len() as u64,
+        active_peak,
+        end_reasons: EndReason::ALL.iter().map(|&reason| (reason.name(), with(reason))).collect(),
+        records_digest: None,
+    };
+    (flows, records)
+}
