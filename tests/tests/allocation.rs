@@ -37,10 +37,8 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let app = ringtap_plan::app(plan, Outputs::default());
     let watch = Watch::new();
     let (mut at_half, mut at_end) = (None, None);
-    let inner =
-        PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
-    let gauge =
-        Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
+    let inner = PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
+    let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
     if plan.skeleton == ringtap_plan::Skeleton::Reference {
         reference::run(&app, gauge);
     } else {

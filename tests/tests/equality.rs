@@ -153,8 +153,7 @@ fn a_worker_that_drops_one_packet_is_found_out() {
     let plan = farm(request(), 3, Ring::default(), 4096, 50);
     for lost in [0, 17, 5_000] {
         let app = Leaky(ringtap_plan::app(&plan, Outputs::default()), lost);
-        let outcome =
-            ringtap_plan::run_app(&plan, &app, capture.open(), &Watch::new()).unwrap();
+        let outcome = ringtap_plan::run_app(&plan, &app, capture.open(), &Watch::new()).unwrap();
         assert_ne!(digest(&outcome), digest(&expected));
         assert_eq!(outcome.ledger.residual(), 1, "{:?}", outcome.ledger);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringtap_plan::{Ring, Outcome};
+use ringtap_plan::{Outcome, Ring};
 use ringtap_tests::*;
 use ringtap_traffic::Truth;
 
