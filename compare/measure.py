@@ -88,6 +88,9 @@ def candidates(ringtap, meter):
         monitor("ringtap flows, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring", "--analyses", "flows"),
         monitor("ringtap all, farm 1, lamport", "--skeleton", "farm", "-w", "1", "--ring", "lamport"),
         monitor("ringtap all, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring"),
+        monitor("ringtap scans, sequential", "--sequential", "--analyses", "scans"),
+        monitor("ringtap scans, farm 1, lamport", "--skeleton", "farm", "-w", "1", "--ring", "lamport", "--analyses", "scans"),
+        monitor("ringtap scans, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring", "--analyses", "scans"),
         monitor("ringtap flows, automatic", "--analyses", "flows"),
         monitor("ringtap all, automatic"),
         # A table large enough that no flow is split, timeouts as they come (300 s or more); the records go to a bound UDP port.

@@ -7,7 +7,7 @@
 //! - [`simulate`]: the farm's own nodes, stepped by a seeded dice roll on a single thread: finds
 //!   lost items, broken order and deadlocks without waiting for luck.
 //!
-//! The nodes of a farm never block: each is a state machine with one step ([`node::Node`]). A
+//! The nodes of a farm never block: each is a state machine with one step (`node::Node`). A
 //! *seat* is a thread that steps the nodes sitting on it. With as many cores as nodes each has
 //! its own seat; with fewer they share seats, so no thread ever waits for a core that another
 //! thread of ours is spinning on.
