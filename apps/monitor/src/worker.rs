@@ -87,7 +87,7 @@ impl MonitorWorker {
                 },
                 send_records: send_records && on.flows,
                 stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
-                    interval_ns.saturating_mul(STAMPS) > config.timeouts.idle_ns
+                    interval_ns.saturating_mul(STAMPS - 1) > config.timeouts.idle_ns
                 }),
             },
             ending: None,
@@ -168,8 +168,11 @@ impl<O: Outbox<Message>> Observer for Heard<'_, O> {
         // The stamp tells in which interval the flow was noted last, so that it is noted once.
         let interval = self.tally.volumes.interval_of(packet.ts_ns);
         let current = (interval % STAMPS) as u16 + 1;
-        if (*stamp != current || !self.tally.stamps_tell)
-            && packet.flags.contains(Flags::PORTS)
+        if *stamp == current && self.tally.stamps_tell {
+            return;
+        }
+        *stamp = 0;
+        if packet.flags.contains(Flags::PORTS)
             && let Some(protocol) = Conversations::protocol(packet)
         {
             *stamp = current;

@@ -35,7 +35,8 @@ const GROUP: usize = 32;
 /// Who hears of what happens in the table.
 pub trait Observer {
     /// A packet was counted on its flow. `stamp` is the observer's own word in the entry, 0 in a
-    /// new one; it stays when a flow is cut or begins anew in its entry.
+    /// new one; it stays when a flow is cut. A packet earlier than the flow's latest gets a word
+    /// that is 0 and forgotten, so what stands in the entry was always left by the latest one.
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16);
 
     /// A flow ended.
@@ -170,10 +171,12 @@ impl FlowEntry {
         }
     }
 
+    /// True unless the packet is earlier than the latest.
     #[inline(always)]
-    fn count(&mut self, packet: &PacketRecord, direction: usize) {
+    fn count(&mut self, packet: &PacketRecord, direction: usize) -> bool {
         // Packets may come out of order: minimum and maximum, so that no duration is negative.
-        if packet.ts_ns >= self.last_ns {
+        let latest = packet.ts_ns >= self.last_ns;
+        if latest {
             self.last_ns = packet.ts_ns;
         } else {
             self.first_ns = self.first_ns.min(packet.ts_ns);
@@ -191,6 +194,7 @@ impl FlowEntry {
         if packet.tcp_flags & (FIN | RST) != 0 {
             self.close(packet, direction);
         }
+        latest
     }
 
     /// Empties the small counters into the full ones.
@@ -352,8 +356,9 @@ impl FlowTable {
             // New, or just carried over: rare enough to look at the second line.
             entry.age(&self.timeouts, self.calm_until_ns);
         }
-        entry.count(packet, direction);
-        observer.counted(packet, &mut entry.stamp);
+        let latest = entry.count(packet, direction);
+        let mut forgotten = 0;
+        observer.counted(packet, if latest { &mut entry.stamp } else { &mut forgotten });
     }
 
     /// Begins the next flow of the same 5-tuple in the entry of the one that ended.
@@ -376,7 +381,7 @@ impl FlowTable {
             return direction;
         }
         let (key, direction) = Self::oriented(packet, key);
-        *entry = FlowEntry { stamp: entry.stamp, ..FlowEntry::new(packet, key) };
+        *entry = FlowEntry::new(packet, key);
         direction
     }
 
