@@ -474,3 +474,6 @@ impl<T: Ord + Copy> Described<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

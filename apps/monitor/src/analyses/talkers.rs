@@ -250,3 +250,6 @@ fn largest<K: Ord + Copy>(
     best.truncate(top);
     best
 }
+
+#[cfg(test)]
+mod tests;

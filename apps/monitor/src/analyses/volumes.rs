@@ -131,8 +131,13 @@ impl Volumes {
         match self.interval_ns {
             None => 0,
             Some(_) if self.bounds.contains(&ts_ns) => self.current,
-            Some(interval_ns) => ts_ns / interval_ns,
+            Some(interval_ns) => Self::number(ts_ns, interval_ns),
         }
+    }
+
+    /// Never `u64::MAX`, so that whoever adds one to it need not fear.
+    fn number(ts_ns: u64, interval_ns: u64) -> u64 {
+        (ts_ns / interval_ns).min(u64::MAX - 1)
     }
 
     /// Counts a conversation as seen in an interval.
@@ -149,7 +154,7 @@ impl Volumes {
             return;
         };
         self.fold();
-        self.current = ts_ns / interval_ns;
+        self.current = Self::number(ts_ns, interval_ns);
         let start = self.current * interval_ns;
         self.bounds = start..start.saturating_add(interval_ns);
     }
@@ -245,3 +250,6 @@ impl Volumes {
         self.intervals.iter().map(row).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Talkers: ranks, ties, bounds, and parts that make a whole.
+
+use std::net::IpAddr;
+
+use ringtap_flow::{EndReason, FlowKey};
+
+use super::*;
+
+const KEY: HashKey = HashKey::from_seed(5);
+
+fn address(host: u8) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[3] = host;
+    bytes
+}
+
+/// A TCP record with this many packets and octets there, and one packet of 40 octets back.
+fn record(src: (u8, u16), dst: (u8, u16), packets: u64, octets: u64) -> FlowRecord {
+    FlowRecord {
+        key: FlowKey {
+            version: IpVersion::V4,
+            src: address(src.0),
+            dst: address(dst.0),
+            src_port: src.1,
+            dst_port: dst.1,
+            protocol: 6,
+        },
+        first_ns: 0,
+        last_ns: 0,
+        packets: [packets, 1],
+        octets: [octets, 40],
+        tcp_flags: [0; 2],
+        icmp_type_code: 0,
+        vlan: 0,
+        end_reason: EndReason::Idle,
+    }
+}
+
+fn table(capacity: usize, records: &[FlowRecord]) -> TalkerTable {
+    let mut table = TalkerTable::new(KEY, capacity);
+    records.iter().for_each(|record| table.on_record(record));
+    table.add_waiting();
+    table
+}
+
+fn talkers(records: &[FlowRecord]) -> Talkers {
+    table(1_000, records).finish(10)
+}
+
+fn hosts(rows: &[HostRow]) -> Vec<(u8, u64, u64)> {
+    let row = |row: &HostRow| match row.address {
+        IpAddr::V4(address) => (address.octets()[3], row.volume.packets, row.volume.octets),
+        IpAddr::V6(address) => panic!("{address}"),
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn each_direction_is_its_senders_and_ports_get_both() {
+    let found = talkers(&[record((1, 1000), (2, 80), 3, 500)]);
+    let ranked = &found.by_octets;
+    assert_eq!(hosts(&ranked.source), [(1, 3, 500), (2, 1, 40)]);
+    assert_eq!(hosts(&ranked.destination), [(2, 3, 500), (1, 1, 40)]);
+    let both = Volume { packets: 4, octets: 540 };
+    let pair = [IpAddr::from([0, 0, 0, 1]), IpAddr::from([0, 0, 0, 2])];
+    assert_eq!(ranked.pair, [PairRow { addresses: pair, volume: both }]);
+    let ports: Vec<_> = ranked.port.iter().map(|row| (row.protocol, row.port)).collect();
+    assert_eq!(ports, [(6, 80), (6, 1000)]);
+    assert!(ranked.port.iter().all(|row| row.volume == both));
+}
+
+#[test]
+fn octets_and_packets_rank_apart_and_ties_go_by_the_other_then_by_address() {
+    let records: Vec<_> = [(9, 2, 100), (3, 2, 100), (5, 3, 100), (7, 1, 200), (4, 2, 100)]
+        .map(|(host, packets, octets)| record((host, 1), (200, 2), packets, octets))
+        .into();
+    let found = talkers(&records);
+    let order = |rows: &[HostRow]| hosts(rows).iter().map(|row| row.0).collect::<Vec<_>>();
+    assert_eq!(order(&found.by_octets.source), [200, 7, 5, 3, 4, 9]);
+    assert_eq!(order(&found.by_packets.source), [200, 5, 3, 4, 9, 7]);
+}
+
+#[test]
+fn no_more_rows_than_asked_for_and_none_of_nothing() {
+    // In an order in which every row beats all before it, then in the other one.
+    let rising: Vec<_> =
+        (1..100).map(|n| record((n, 1), (200, 2), 1, 1_000 + u64::from(n))).collect();
+    let falling: Vec<_> = rising.iter().rev().copied().collect();
+    for records in [rising, falling] {
+        for top in [0, 1, 2, 10] {
+            let found = table(1_000, &records).finish(top);
+            let own = |row: &&(u8, u64, u64)| row.0 != 200;
+            let rows = hosts(&found.by_octets.source);
+            assert_eq!(rows.len(), top);
+            let expected: Vec<_> = (90..100).rev().map(|n| (n, 1, 1_000 + u64::from(n))).collect();
+            let mut expected = expected.into_iter();
+            assert!(rows.iter().filter(own).all(|row| Some(*row) == expected.next()), "{rows:?}");
+        }
+    }
+    let one_way =
+        FlowRecord { packets: [5, 0], octets: [200, 0], ..record((1, 1), (2, 2), 5, 200) };
+    assert_eq!(hosts(&talkers(&[one_way]).by_octets.source), [(1, 5, 200)]);
+}
+
+#[test]
+fn unknown_ports_are_not_ranked_and_a_port_on_both_sides_counts_once() {
+    assert_eq!(talkers(&[record((1, 0), (2, 0), 1, 40)]).by_octets.port, []);
+    let found = talkers(&[record((1, 53), (2, 53), 1, 40)]);
+    let [row] = &found.by_octets.port[..] else { panic!("{found:?}") };
+    assert_eq!((row.port, row.volume), (53, Volume { packets: 2, octets: 80 }));
+    let sctp = |record: FlowRecord| {
+        let key = FlowKey { protocol: 132, ..record.key };
+        FlowRecord { key, ..record }
+    };
+    let found = talkers(&[record((1, 53), (2, 53), 1, 40), sctp(record((1, 53), (2, 53), 1, 40))]);
+    let rows: Vec<_> = found.by_octets.port.iter().map(|row| (row.protocol, row.port)).collect();
+    assert_eq!(rows, [(6, 53), (132, 53)]);
+}
+
+#[test]
+fn what_finds_no_room_is_owned_up_to() {
+    // Every host talks to itself, so there are as many pairs as hosts.
+    let records: Vec<_> = (0..50)
+        .map(|n| record((n, 1), (n, 2), 1, 1_000))
+        .chain([record((7, 1), (7, 2), 1, 9_000)])
+        .collect();
+    let exact = talkers(&records);
+    assert_eq!(exact.error_bound, 0);
+    let bounded = table(20, &records);
+    assert_eq!((bounded.hosts.len(), bounded.pairs.len()), (20, 20));
+    let bounded = bounded.finish(50);
+    assert!(bounded.error_bound >= 30 * 1_040, "{}", bounded.error_bound);
+    for (ours, truth) in bounded.by_octets.source.iter().zip(&exact.by_octets.source) {
+        assert!(ours.volume.octets + bounded.error_bound >= truth.volume.octets);
+    }
+    assert_eq!(hosts(&bounded.by_octets.source)[0], (7, 4, 11_080 - 1_000));
+}
+
+#[test]
+fn two_tables_merged_are_one() {
+    let records: Vec<_> = (0..400u16)
+        .map(|n| {
+            let (a, b) = ((n % 13) as u8, (n % 7) as u8);
+            let octets = 40 + u64::from(n) * 7;
+            let record = record((a, n), (b, 80), u64::from(n % 5) + 1, octets);
+            let protocol = [6, 17, 132, 1][usize::from(n % 4)];
+            let version = if n % 3 == 0 { IpVersion::V6 } else { IpVersion::V4 };
+            FlowRecord { key: FlowKey { protocol, version, ..record.key }, ..record }
+        })
+        .collect();
+    let whole = talkers(&records);
+    let pair = |r: &FlowRecord| r.key.src[3].min(r.key.dst[3]) + r.key.src[3].max(r.key.dst[3]);
+    for parts in [2, 3] {
+        // A pair of addresses has one owner, hosts and ports have several.
+        let part = |index| {
+            let own = |r: &&FlowRecord| pair(r) % parts == index;
+            table(1_000, &records.iter().filter(own).copied().collect::<Vec<_>>())
+        };
+        for order in [(0..parts).collect::<Vec<_>>(), (0..parts).rev().collect()] {
+            let merged = order.into_iter().map(part).reduce(|mut all, more| {
+                all.merge(more);
+                all
+            });
+            assert_eq!(merged.unwrap().finish(10), whole);
+        }
+    }
+}

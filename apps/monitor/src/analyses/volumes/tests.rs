@@ -1,0 +1,131 @@
+//! Volumes over time: the borders of intervals, late packets, the ends of time, and bounds.
+
+use std::ops::Range;
+
+use super::*;
+use crate::report::Conversations;
+
+fn packet(ts_ns: u64) -> PacketRecord {
+    let mut packet = PacketRecord::EMPTY;
+    packet.ts_ns = ts_ns;
+    packet.flags = Flags::IPV4;
+    packet.protocol = 17;
+    (packet.ip_len, packet.wire_len) = (30, 44);
+    packet
+}
+
+fn volumes(interval_ns: Option<u64>, bursts: &[&[u64]]) -> Volumes {
+    let mut volumes = Volumes::new(interval_ns);
+    for burst in bursts {
+        let packets: Vec<_> = burst.iter().map(|&ts_ns| packet(ts_ns)).collect();
+        volumes.on_burst(&packets);
+    }
+    volumes.end();
+    volumes
+}
+
+fn rows(volumes: &Volumes) -> Vec<(Range<u64>, u64)> {
+    let intervals = volumes.intervals(Conversations::default());
+    intervals.iter().map(|row| (row.start.0..row.end.0, row.packets.handled)).collect()
+}
+
+#[test]
+fn an_interval_begins_with_its_first_nanosecond_and_ends_before_the_next() {
+    let found = volumes(Some(100), &[&[0, 99, 100, 199, 200, 500]]);
+    assert_eq!(rows(&found), [(0..100, 2), (100..200, 2), (200..300, 1), (500..600, 1)]);
+    assert_eq!((found.packets().handled, found.octets().wire, found.octets().ip), (6, 264, 180));
+    assert_eq!(found.protocols(), BTreeMap::from([(17, Volume { packets: 6, octets: 180 })]));
+    let row = &found.intervals(Conversations::default())[1];
+    assert_eq!(row.protocols, BTreeMap::from([(17, Volume { packets: 2, octets: 60 })]));
+    assert_eq!((row.octets.wire, row.octets.ip, row.packets.ipv4), (88, 60, 2));
+}
+
+#[test]
+fn late_packets_count_where_they_belong() {
+    let in_order = volumes(Some(100), &[&[50, 60, 150, 250, 251]]);
+    for bursts in [&[&[150, 50, 250, 60, 251][..]][..], &[&[251], &[60], &[150, 50], &[250]]] {
+        assert_eq!(rows(&volumes(Some(100), bursts)), rows(&in_order));
+    }
+}
+
+#[test]
+fn without_intervals_there_is_one_from_the_earliest_to_the_latest_packet() {
+    assert_eq!(rows(&volumes(None, &[&[700, 300], &[500]])), [(300..700, 3)]);
+    assert_eq!(rows(&volumes(None, &[])), []);
+    assert_eq!(rows(&volumes(Some(7), &[])), []);
+}
+
+#[test]
+fn the_ends_of_time_are_times_like_others() {
+    const MAX: u64 = u64::MAX;
+    assert_eq!(rows(&volumes(None, &[&[MAX, 0, MAX]])), [(0..MAX, 3)]);
+    let start = MAX / 1_000 * 1_000;
+    assert_eq!(rows(&volumes(Some(1_000), &[&[MAX, 1, MAX]])), [(0..1_000, 1), (start..MAX, 2)]);
+    assert_eq!(rows(&volumes(Some(MAX), &[&[MAX, 1, MAX - 1]])), [(0..MAX, 2), (MAX..MAX, 1)]);
+    // The last nanosecond shares an interval with the one before, as there is no number after it.
+    let found = volumes(Some(1), &[&[MAX, 1, MAX - 1]]);
+    assert_eq!(rows(&found), [(1..2, 1), (MAX - 1..MAX, 2)]);
+    assert!(found.interval_of(MAX).checked_add(1).is_some());
+    assert_eq!(found.interval_of(MAX), found.interval_of(MAX - 1));
+}
+
+#[test]
+fn conversations_count_in_their_interval() {
+    let mut volumes = Volumes::new(Some(100));
+    volumes.on_burst(&[packet(10), packet(110)]);
+    volumes.count_conversation(volumes.interval_of(10), 0);
+    volumes.count_conversation(volumes.interval_of(110), 1);
+    volumes.count_conversation(volumes.interval_of(110), 1);
+    volumes.end();
+    let all = Conversations { tcp: 1, udp: 2, exact: false };
+    let found: Vec<_> = volumes.intervals(all).iter().map(|row| row.conversations).collect();
+    let exact = false;
+    assert_eq!(
+        found,
+        [Conversations { tcp: 1, udp: 0, exact }, Conversations { tcp: 0, udp: 2, exact }]
+    );
+    let mut volumes = Volumes::new(None);
+    volumes.on_burst(&[packet(10)]);
+    volumes.count_conversation(0, 0);
+    volumes.end();
+    assert_eq!(volumes.intervals(all)[0].conversations, all);
+}
+
+#[test]
+fn the_earliest_intervals_are_kept_and_the_others_counted() {
+    const MORE: u64 = MOST_INTERVALS as u64 + 10;
+    let rising: Vec<u64> = (0..MORE).collect();
+    let falling: Vec<u64> = (0..MORE).rev().collect();
+    for times in [&rising, &falling] {
+        let mut volumes = Volumes::new(Some(1));
+        for chunk in times.chunks(1_000) {
+            let packets: Vec<_> = chunk.iter().map(|&ts_ns| packet(ts_ns)).collect();
+            volumes.on_burst(&packets);
+            for packet in &packets {
+                volumes.count_conversation(volumes.interval_of(packet.ts_ns), 1);
+            }
+            assert!(volumes.intervals.len() <= MOST_INTERVALS + 1_000);
+        }
+        volumes.end();
+        let rows = volumes.intervals(Conversations::default());
+        assert_eq!(rows.len(), MOST_INTERVALS);
+        assert_eq!(rows[MOST_INTERVALS - 1].start, Time(MOST_INTERVALS as u64 - 1));
+        assert!(rows.iter().all(|row| (row.packets.handled, row.conversations.udp) == (1, 1)));
+        assert_eq!((volumes.further(), volumes.packets().handled), (10, MORE));
+    }
+}
+
+#[test]
+fn two_parts_merged_are_the_whole_even_beyond_the_bound() {
+    let times: Vec<u64> = (0..MOST_INTERVALS as u64 * 2).step_by(3).chain(100..50_000).collect();
+    let part = |own: &dyn Fn(&&u64) -> bool| {
+        let times: Vec<u64> = times.iter().filter(own).copied().collect();
+        volumes(Some(1), &[&times])
+    };
+    let whole = part(&|_| true);
+    assert!(whole.further() > 0);
+    let mut merged = part(&|time| **time % 5 < 2);
+    merged.merge(part(&|time| **time % 5 >= 2));
+    assert_eq!(rows(&merged), rows(&whole));
+    assert_eq!((merged.further(), merged.packets()), (whole.further(), whole.packets()));
+}
