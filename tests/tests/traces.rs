@@ -20,7 +20,7 @@ struct Difference {
     reason: &'static str,
 }
 
-const CUSTOM_BLOCKS: &str = "frames 3, 6 and 10 of tshark are custom blocks, no packets";
+const CUSTOM_BLOCKS: &str = "frames 1, 7 and 10 of tshark are custom blocks, no packets";
 
 const DIFFERENCES: &[Difference] = &[
     Difference {
