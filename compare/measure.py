@@ -52,7 +52,7 @@ class Candidate:
 
 def read_ringtap(out, _err, _directory):
     report = json.loads(out)
-    return report["packets"]["received"], report["flows"]["records"]
+    return report["packets"]["received"], report.get("flows", {}).get("records", "–")
 
 
 def read_meter(out, _err, _directory):

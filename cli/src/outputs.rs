@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard};
 
+use crate::args::Usage;
 use anyhow::Context;
 use ringtap_flow::{Format, RecordWriter};
 use ringtap_plan::FlowRecord;
@@ -52,6 +53,12 @@ struct State {
 impl Records {
     /// Opens them all, or none.
     pub(crate) fn open(destinations: &[Destination]) -> anyhow::Result<Self> {
+        for (number, one) in destinations.iter().enumerate() {
+            if destinations[..number].iter().any(|other| other.path == one.path) {
+                let path = one.path.display();
+                return Err(Usage::of(format!("--write names {path} twice")));
+            }
+        }
         let open = destinations.iter().cloned().map(Output::open);
         let open = open.collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Self(Mutex::new(State { open, failure: None })))

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::Duration;
 
 use ringtap_plan::Watch;
@@ -53,11 +54,23 @@ pub(crate) fn attended<T>(
     std::thread::scope(|scope| {
         let attendant = std::thread::Builder::new().name("attendant".into());
         let attendant = attendant.spawn_scoped(scope, attend)?;
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        attendant.thread().unpark();
-        Ok(result)
+        // However the work ends, by a panic too, the attendant goes home.
+        let _dismiss = Dismiss { done: &done, attendant: attendant.thread().clone() };
+        Ok(work())
     })
+}
+
+/// Ends the attendant's watch when dropped.
+struct Dismiss<'a> {
+    done: &'a AtomicBool,
+    attendant: Thread,
+}
+
+impl Drop for Dismiss<'_> {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        self.attendant.unpark();
+    }
 }
 
 fn exit_at_once(records: &Records) -> ! {

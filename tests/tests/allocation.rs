@@ -40,7 +40,7 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let inner = PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
     let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
     if plan.skeleton == ringtap_plan::Skeleton::Reference {
-        reference::run(&app, gauge);
+        reference::run(&app, gauge).unwrap();
     } else {
         farm::run(&app, gauge, &plan.farm()).unwrap();
     }

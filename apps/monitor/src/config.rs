@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ringtap_flow::Timeouts;
+use ringtap_stage::Shard;
 use ringtap_wire::HashKey;
 
 /// Everything the analyses need to know. The same for every worker of a run.
@@ -26,6 +27,21 @@ pub struct Config {
     pub digest: bool,
     /// Secret of all hash tables of the run.
     pub hash_key: HashKey,
+    /// Share of the key space of each worker, in any unit.
+    pub shares: Vec<u32>,
+}
+
+impl Config {
+    /// A worker's part of [`Config::max_flows`]: as large as its part of the key space.
+    pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
+        let all: u64 = self.shares.iter().copied().map(u64::from).sum();
+        match self.shares.get(shard.index) {
+            Some(&own) if self.shares.len() == shard.count && all > 0 => {
+                (self.max_flows as u64 * u64::from(own)).div_ceil(all) as usize
+            }
+            _ => self.max_flows.div_ceil(shard.count),
+        }
+    }
 }
 
 /// A set of analyses.

@@ -137,7 +137,7 @@ pub struct Scans {
     pub vertical: Vec<VerticalScan>,
     /// One source, one port, many targets.
     pub horizontal: Vec<HorizontalScan>,
-    /// Attempts that found no room in memory; 0 means the numbers are exact.
+    /// SYNs and SYN-ACKs that found no room in memory; 0 means the numbers are exact.
     pub attempts_ignored: u64,
 }
 

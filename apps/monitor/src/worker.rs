@@ -72,7 +72,7 @@ struct Tally {
 impl MonitorWorker {
     pub(crate) fn new(config: &Config, shard: Shard, send_records: bool) -> Self {
         let on = config.analyses;
-        let capacity = config.max_flows.div_ceil(shard.count);
+        let capacity = config.capacity_of(shard);
         let key = config.hash_key;
         Self {
             flow_table: on.need_flows().then(|| FlowTable::new(capacity, config.timeouts, key)),
@@ -128,8 +128,8 @@ impl Worker for MonitorWorker {
         }
         let Tally { volumes, conversations, .. } = &mut self.tally;
         if let Some(conversations) = conversations {
-            conversations.settle(|interval, protocol| {
-                volumes.count_conversation(interval, protocol);
+            conversations.settle(|interval, protocol, stands_for| {
+                volumes.count_conversations(interval, protocol, stands_for);
             });
         }
     }

@@ -41,6 +41,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             top: 10,
             digest: false,
             hash_key: HashKey::from_seed(1),
+            shares: vec![1],
         },
         Outputs::default(),
     );

@@ -111,7 +111,14 @@ impl Index {
 
     /// Makes all words anew.
     pub(crate) fn rebuild(&mut self) {
-        self.words.fill(0);
+        // After a flood has gone the index shrinks, or every later sweep would pay for it.
+        let enough = (self.hashes.len() * 4).next_power_of_two().max(Self::SMALLEST);
+        if self.words.len() > enough * 8 {
+            self.words = vec![0; enough];
+            self.mask = enough - 1;
+        } else {
+            self.words.fill(0);
+        }
         self.place_all();
     }
 

@@ -1,6 +1,6 @@
 //! Flows: the key, the table, the timeouts and the record that leaves.
 //!
-//! The path: [`FlowTable::burst`] finds each packet's [`FlowEntry`] by its [`FlowKey`], ends
+//! The path: [`FlowTable::burst`] finds each packet's entry by its [`FlowKey`], ends
 //! flows by [`Timeouts`] and hands every ended one to the [`Observer`] as a [`FlowRecord`].
 //!
 //! Invariants: time is packet time alone. What a flow's records are depends on its own packets
@@ -19,6 +19,6 @@ mod timeouts;
 pub use dense::Dense;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord};
-pub use table::{FlowEntry, FlowTable, Observer};
+pub use table::{FlowTable, Observer};
 pub use text::{CommunityId, Csv, Format, JsonLines, RecordWriter, UnknownFormat};
 pub use timeouts::Timeouts;

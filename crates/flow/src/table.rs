@@ -46,7 +46,7 @@ pub trait Observer {
 /// The mutable state of a live biflow.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
-pub struct FlowEntry {
+pub(crate) struct FlowEntry {
     // First line: what every packet and every sweep need.
     key: FlowKey,
     /// Bits [`FIN_0`] to [`AGEING`].
@@ -259,9 +259,12 @@ impl FlowTable {
     /// reserved now; memory is used as flows come.
     pub fn new(capacity: usize, timeouts: Timeouts, hash_key: HashKey) -> Self {
         let capacity = capacity.clamp(1, Self::MOST);
+        let mut entries = Vec::new();
+        // Where the system does not hand out so much address space the table grows as it must.
+        let _ = entries.try_reserve_exact(capacity);
         Self {
             index: Index::new(),
-            entries: Vec::with_capacity(capacity),
+            entries,
             capacity,
             timeouts,
             calm_until_ns: 0,

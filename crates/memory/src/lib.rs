@@ -27,12 +27,16 @@ pub fn allocations() -> u64 {
 pub struct Allocator;
 
 impl Allocator {
-    fn account(block: *mut u8, size: usize) -> *mut u8 {
+    /// Counts a new block and asks for huge pages if it is large.
+    ///
+    /// # Safety
+    /// `block` is null or a live block of `size` bytes.
+    unsafe fn account(block: *mut u8, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         if size >= LARGE && !block.is_null() {
             let before = block.align_offset(PAGE);
             let pages = (size - before) / PAGE * PAGE;
-            // SAFETY: the pages lie wholly within a live block of this allocator, and
+            // SAFETY: the pages lie wholly within the caller's live block, and
             // MADV_HUGEPAGE changes neither their contents nor their access rights.
             // JUSTIFICATION: docs/PERFORMANCE.md, "Huge pages".
             let _ = unsafe {
@@ -50,13 +54,13 @@ impl Allocator {
 // SAFETY: every call goes to the system allocator with the caller's own arguments.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's obligation, passed on.
-        Self::account(unsafe { System.alloc(layout) }, layout.size())
+        // SAFETY: the caller's obligation, passed on; the block is as large as the layout says.
+        unsafe { Self::account(System.alloc(layout), layout.size()) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's obligation, passed on.
-        Self::account(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        // SAFETY: as in `alloc`.
+        unsafe { Self::account(System.alloc_zeroed(layout), layout.size()) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -65,7 +69,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's obligation, passed on.
-        Self::account(unsafe { System.realloc(block, layout, new_size) }, new_size)
+        // SAFETY: as in `alloc`.
+        unsafe { Self::account(System.realloc(block, layout, new_size), new_size) }
     }
 }

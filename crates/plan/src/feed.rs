@@ -86,7 +86,7 @@ impl<'a> PacketFeed<'a> {
         counts.packets += read as u64;
         self.watch.packets.add(read as u64);
         let bytes = self.files.position().bytes_read;
-        self.watch.bytes.add(bytes - self.watch.bytes.get());
+        self.watch.bytes.add(bytes.saturating_sub(self.watch.bytes.get()));
         high_ns
     }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ringtap_flow::{FlowTable, Timeouts};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
-use ringtap_skeleton::{FarmOptions, Role, Seating, ShardMap};
+use ringtap_skeleton::{FarmOptions, HIGHEST_CORE, Role, Seating, ShardMap};
 use ringtap_wire::HashKey;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -25,7 +25,9 @@ const SCAN_THRESHOLD: u32 = 20;
 const TOP: usize = 10;
 /// Bytes a live flow may need with all analyses on: its entry and index words, its share of
 /// conversations, hosts, pairs and scan attempts.
-const BYTES_PER_FLOW: u64 = 512;
+const BYTES_PER_FLOW: u64 = 1024;
+/// More workers than any machine has cores for; each still has a share of the key space.
+const MOST_WORKERS: u64 = 512;
 /// More live flows than this only when asked for.
 const MOST_FLOWS_UNASKED: u64 = 16 << 20;
 
@@ -219,7 +221,7 @@ impl Plan {
             return Err(PlanError::WorkersOfReference);
         }
         if let Some(workers) = request.workers {
-            within("the number of workers", workers as u64, 1, 1024)?;
+            within("the number of workers", workers as u64, 1, MOST_WORKERS)?;
         }
         let analyses = request.analyses.unwrap_or(Analyses::ALL);
         let (weights, mut seating) = match (skeleton, request.workers) {
@@ -232,14 +234,19 @@ impl Plan {
             }
             (Skeleton::Farm, None) => balanced(cores, dispatch_share(analyses)),
         };
-        seating.pin = request.cores.unwrap_or_default();
+        seating.pin = request.cores.clone().unwrap_or_default();
+        for &core in request.cores.iter().flatten() {
+            within("a core's number", core as u64, 0, HIGHEST_CORE as u64)?;
+        }
         let total: u32 = weights.iter().sum();
         let memory = request.memory_bytes.unwrap_or(machine.memory_bytes / 4);
         let affordable = (memory / BYTES_PER_FLOW).max(1);
         let most_flows = FlowTable::MOST as u64 * weights.len() as u64;
         let max_flows = match (request.max_flows, request.memory_bytes) {
             (Some(flows), None) => within("the number of flows", flows, 1, most_flows)?,
-            (Some(flows), Some(_)) => flows.min(affordable).clamp(1, most_flows),
+            (Some(flows), Some(_)) => {
+                within("the number of flows", flows, 1, most_flows)?.min(affordable)
+            }
             (None, Some(_)) => affordable.min(most_flows),
             (None, None) => affordable.min(MOST_FLOWS_UNASKED).min(most_flows),
         };
@@ -250,7 +257,7 @@ impl Plan {
         let top = request.top.unwrap_or(TOP);
         within("the number of rows", top as u64, 0, 100_000)?;
         if let Some(interval_ns) = request.interval_ns {
-            within("the interval in nanoseconds", interval_ns, 1, u64::MAX)?;
+            within("the interval in nanoseconds", interval_ns, 1_000, u64::MAX)?;
         }
         Ok(Self {
             source: request.source,
@@ -258,7 +265,7 @@ impl Plan {
             analyses,
             skeleton,
             workers: weights.len(),
-            shares: weights.iter().map(|w| w * 1000 / total.max(1)).collect(),
+            shares: weights.iter().map(|w| (w * 1000 / total.max(1)).max(1)).collect(),
             seating,
             ring: request.ring.unwrap_or_default(),
             ring_capacity: capacity,
@@ -293,14 +300,16 @@ impl Plan {
 }
 
 /// Thousandths of the whole work that reading, decoding and handing over make up (measured, see
-/// docs/PERFORMANCE.md): what the dispatcher's core is busy with before it can help.
+/// docs/PERFORMANCE.md): what the dispatcher's core is busy with before it can help. With one or
+/// two analyses that is nearly half of everything.
 fn dispatch_share(analyses: Analyses) -> u32 {
-    if analyses == Analyses::ALL { 250 } else { 350 }
+    if analyses.names().len() > 2 { 250 } else { 420 }
 }
 
 /// As many workers as pay on `cores`, and what each should get. The dispatcher's core takes a
 /// share of the analysis, too, as long as reading leaves it time.
 fn balanced(cores: usize, dispatch: u32) -> (Vec<u32>, Seating) {
+    let cores = cores.min(MOST_WORKERS as usize);
     let each = 1000 / cores as u32;
     if each > dispatch + 20 {
         let mut weights = vec![each; cores];
@@ -336,7 +345,7 @@ mod tests {
             change(&mut request);
             Plan::new(request, &machine(2)).unwrap_err().to_string()
         };
-        assert!(with(|r| r.workers = Some(0)).contains("from 1 to 1024, not 0"));
+        assert!(with(|r| r.workers = Some(0)).contains("from 1 to 512, not 0"));
         assert!(with(|r| r.ring_capacity = Some(0)).contains("ring capacity"));
         assert!(with(|r| r.max_flows = Some(0)).contains("flows"));
         assert!(
@@ -351,6 +360,6 @@ mod tests {
     #[test]
     fn memory_bounds_flows() {
         let request = Request { memory_bytes: Some(1 << 20), ..Request::default() };
-        assert_eq!(Plan::new(request, &machine(2)).unwrap().max_flows, 2048);
+        assert_eq!(Plan::new(request, &machine(2)).unwrap().max_flows, 1024);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringtap_capture::Files;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
-use ringtap_skeleton::{Run, RunError, farm, reference};
+use ringtap_skeleton::{Run, RunError, farm, on_core, reference};
 use ringtap_stage::Application;
 use ringtap_wire::PacketRecord;
 
@@ -23,6 +23,7 @@ pub fn app(plan: &Plan, outputs: Outputs) -> Monitor {
         top: plan.top,
         digest: plan.digest,
         hash_key: plan.hash_key(),
+        shares: plan.shares.clone(),
     };
     Monitor::new(config, outputs)
 }
@@ -46,7 +47,10 @@ where
     let before = Usage::now();
     let mut feed = PacketFeed::new(files, plan.hash_key(), plan.timeouts.tick_ns(), watch);
     let run = match plan.skeleton {
-        Skeleton::Reference => reference::run(app, &mut feed),
+        Skeleton::Reference => {
+            let core = plan.seating.pin.first().copied();
+            on_core(core, || reference::run(app, &mut feed))?
+        }
         Skeleton::Farm => farm::run(app, &mut feed, &plan.farm())?,
     };
     let counts = feed.counts().clone();

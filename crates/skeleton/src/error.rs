@@ -1,5 +1,7 @@
 //! Why a run can fail.
 
+use std::any::Any;
+
 use thiserror::Error;
 
 /// What went wrong.
@@ -35,4 +37,16 @@ pub enum RunError {
         /// The nodes that were not done.
         waiting: String,
     },
+}
+
+impl RunError {
+    /// What a caught panic of `node` said.
+    pub(crate) fn panicked(node: String, panic: &(dyn Any + Send)) -> Self {
+        let message = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".into());
+        Self::Panicked { node, message }
+    }
 }

@@ -26,7 +26,7 @@ pub mod simulate;
 
 pub use error::RunError;
 pub use farm::{FarmOptions, ShardMap};
-pub use seats::{Role, Seating, free_cores};
+pub use seats::{HIGHEST_CORE, Role, Seating, free_cores, on_core};
 
 /// Items handed over at once: enough to share the cost of a call, few enough for the first-level
 /// cache (256 × 64 bytes).

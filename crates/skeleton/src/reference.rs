@@ -1,12 +1,22 @@
 //! The reference: one thread, one worker, no ring. Whatever runs in parallel must give this
 //! answer.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
 
-use crate::{BURST, Run};
+use crate::{BURST, Run, RunError};
 
 /// Runs `app` over everything `feed` has, in the calling thread.
-pub fn run<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) -> Run<A::Report> {
+pub fn run<A: Application>(
+    app: &A,
+    feed: impl Feed<Item = A::Item>,
+) -> Result<Run<A::Report>, RunError> {
+    let run = catch_unwind(AssertUnwindSafe(|| step_through(app, feed)));
+    run.map_err(|panic| RunError::panicked("reference".into(), panic.as_ref()))
+}
+
+fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) -> Run<A::Report> {
     let mut worker = app.worker(Shard::WHOLE);
     let mut merger = app.merger();
     let mut burst = Vec::with_capacity(BURST);

@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::RunError;
 use crate::idle::Idle;
 use crate::node::{Node, Step};
@@ -68,6 +70,27 @@ pub fn free_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The highest core number that a thread can be pinned to.
+pub const HIGHEST_CORE: usize = CpuSet::MAX_CPU - 1;
+
+/// Runs `work` with the calling thread pinned to `core`, if one is given; the thread gets its
+/// own affinity back. A core that is not ours is no reason to give up: then it is not pinned.
+pub fn on_core<T>(core: Option<usize>, work: impl FnOnce() -> T) -> T {
+    let before = core.filter(|&core| core <= HIGHEST_CORE).and_then(|core| {
+        let before = sched_getaffinity(None).ok()?;
+        let mut set = CpuSet::new();
+        set.set(core);
+        sched_setaffinity(None, &set).ok()?;
+        Some(before)
+    });
+    let result = work();
+    if let Some(before) = before {
+        // It was allowed before.
+        let _ = sched_setaffinity(None, &before);
+    }
+    result
+}
+
 /// Steps all nodes until each is done. Seat 0 is the calling thread.
 pub(crate) fn run(mut seats: Vec<Vec<Box<dyn Node + '_>>>, pin: &[usize]) -> Result<(), RunError> {
     let cores = free_cores();
@@ -75,27 +98,21 @@ pub(crate) fn run(mut seats: Vec<Vec<Box<dyn Node + '_>>>, pin: &[usize]) -> Res
     let shared = Shared { stop: AtomicBool::new(false), failure: Mutex::new(None) };
     let own = if seats.is_empty() { Vec::new() } else { seats.remove(0) };
     let core = |seat: usize| (!pin.is_empty()).then(|| pin[seat % pin.len()]);
-    // The caller gets its own affinity back.
-    let before = if pin.is_empty() { None } else { rustix::thread::sched_getaffinity(None).ok() };
     let started = std::thread::scope(|scope| {
         for (seat, nodes) in seats.into_iter().enumerate() {
             let name = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(" + ");
             let (shared, core) = (&shared, core(seat + 1));
-            let start = std::thread::Builder::new()
-                .name(name)
-                .spawn_scoped(scope, move || shared.sit(nodes, core, Idle::new(count, cores)));
+            let start = std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                on_core(core, || shared.sit(nodes, Idle::new(count, cores)));
+            });
             if let Err(error) = start {
                 shared.stop.store(true, Ordering::Relaxed);
                 return Err(RunError::Thread(error.to_string()));
             }
         }
-        shared.sit(own, core(0), Idle::new(count, cores));
+        on_core(core(0), || shared.sit(own, Idle::new(count, cores)));
         Ok(())
     });
-    if let Some(before) = before {
-        // Best effort, as pinning itself.
-        let _ = rustix::thread::sched_setaffinity(None, &before);
-    }
     started?;
     let failure = shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
     failure.map_or(Ok(()), Err)
@@ -108,13 +125,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn sit(&self, mut nodes: Vec<Box<dyn Node + '_>>, core: Option<usize>, mut idle: Idle) {
-        if let Some(core) = core {
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(core);
-            // A core that is not ours is no reason to give up: the plan shows what was asked.
-            let _ = rustix::thread::sched_setaffinity(None, &set);
-        }
+    fn sit(&self, mut nodes: Vec<Box<dyn Node + '_>>, mut idle: Idle) {
         while !nodes.is_empty() && !self.stop.load(Ordering::Relaxed) {
             let mut worked = false;
             let mut at = 0;
@@ -144,14 +155,9 @@ impl Shared {
     }
 
     fn fail(&self, node: String, panic: &(dyn Any + Send)) {
-        let message = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".into());
         let mut failure = self.failure.lock().unwrap_or_else(|poison| poison.into_inner());
         // The first one is the cause, later ones may be its consequence.
-        failure.get_or_insert(RunError::Panicked { node, message });
+        failure.get_or_insert(RunError::panicked(node, panic));
         self.stop.store(true, Ordering::Relaxed);
     }
 }

@@ -10,7 +10,7 @@ use toy::{List, Toy, options};
 fn every_ring_and_number_of_workers_gives_the_references_answer() {
     let app = Toy { chatter: 20, ..Toy::default() };
     let list = || List::new(20_000, 500, 3_000, 100);
-    let expected = reference::run(&app, list());
+    let expected = reference::run(&app, list()).unwrap();
     assert_eq!(expected.handled, [20_000]);
     for ring in Kind::ALL {
         for workers in [1, 2, 3, 7] {
@@ -29,7 +29,7 @@ fn every_ring_and_number_of_workers_gives_the_references_answer() {
 fn who_shares_a_seat_changes_nothing() {
     let app = Toy::default();
     let list = || List::new(20_000, 500, 3_000, 256);
-    let expected = reference::run(&app, list()).report;
+    let expected = reference::run(&app, list()).unwrap().report;
     for cores in 1..6 {
         for seating in [Seating::apart(3, cores), Seating::beside(3, cores)] {
             for pin in [vec![], vec![0], vec![1, 0]] {
@@ -44,7 +44,7 @@ fn who_shares_a_seat_changes_nothing() {
 #[test]
 fn a_lost_item_is_seen() {
     let list = || List::new(5_000, 50, 1_000, 100);
-    let expected = reference::run(&Toy::default(), list()).report;
+    let expected = reference::run(&Toy::default(), list()).unwrap().report;
     let broken = Toy { lose: Some(4_321), ..Toy::default() };
     let run = farm::run(&broken, list(), &options(2, Kind::default(), 64, 8)).unwrap();
     assert_ne!(run.report, expected);
@@ -63,6 +63,22 @@ fn a_panic_in_a_worker_ends_the_run_with_an_error() {
             other => panic!("{ring}: {:?}", other.map(|r| r.handled)),
         }
     }
+}
+
+#[test]
+fn a_panic_in_the_reference_is_an_error_too() {
+    let app = Toy { panic_at: Some(77), ..Toy::default() };
+    let run = reference::run(&app, List::new(1_000, 50, 5_000, 256));
+    assert!(matches!(run, Err(RunError::Panicked { .. })));
+}
+
+#[test]
+fn a_core_that_is_not_there_does_not_stop_the_run() {
+    let app = Toy::default();
+    let mut options = options(2, Kind::default(), 16, 4);
+    options.seating.pin = vec![0, 1023, 70_000];
+    let run = farm::run(&app, List::new(1_000, 50, 500, 256), &options).unwrap();
+    assert_eq!(run.handled.iter().sum::<u64>(), 1_000);
 }
 
 #[test]

@@ -56,17 +56,6 @@ impl Shard {
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 }
 
-/// How close a parallel run must come to the reference run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Agreement {
-    /// The reports are equal.
-    Exact,
-    /// Each number differs by at most this share of the reference's.
-    Bounded(f64),
-    /// Equal as sets of rows.
-    Unordered,
-}
-
 /// What is computed. Pure description: it holds configuration, no state of a run.
 pub trait Application: Sync {
     /// What a ring slot carries: for packets, one cache line.
@@ -92,11 +81,6 @@ pub trait Application: Sync {
 
     /// Makes the merger.
     fn merger(&self) -> Self::Merger;
-
-    /// How close parallel runs come to the reference.
-    fn agreement(&self) -> Agreement {
-        Agreement::Exact
-    }
 }
 
 /// Owns one shard. It never blocks, never fails, never logs.

@@ -66,9 +66,10 @@ impl Conversations {
     }
 
     /// Counts what was noted, in order. `first` hears the interval and the protocol of each
-    /// conversation that is the first time seen in an interval. A packet of an interval earlier
+    /// conversation that is the first time seen in an interval, and for how many it stands (1, or
+    /// more once the set is a sample). A packet of an interval earlier
     /// than one its conversation was already counted in is not counted again.
-    pub(crate) fn settle(&mut self, mut first: impl FnMut(u64, usize)) {
+    pub(crate) fn settle(&mut self, mut first: impl FnMut(u64, usize, u64)) {
         let noted = std::mem::take(&mut self.noted);
         for group in noted.chunks(GROUP) {
             // Touch index words, then rows: independent loads, so their misses overlap.
@@ -84,7 +85,7 @@ impl Conversations {
             std::hint::black_box(touched);
             for seen in group {
                 if self.count(seen) {
-                    first(seen.counted - 1, usize::from(seen.protocol));
+                    first(seen.counted - 1, usize::from(seen.protocol), 1 << self.level);
                 }
             }
         }
@@ -101,11 +102,11 @@ impl Conversations {
             seen.counted = seen.counted.max(noted.counted);
             return first;
         }
+        if self.seen.len() == self.capacity {
+            self.thin_out();
+        }
         let kept = noted.fingerprint[1].trailing_zeros() >= self.level;
         if kept {
-            if self.seen.len() == self.capacity {
-                self.thin_out();
-            }
             self.counts[usize::from(noted.protocol)] += 1;
             self.seen.insert(hash, *noted);
         }
@@ -160,7 +161,7 @@ mod tests {
     fn note(set: &mut Conversations, packet: &PacketRecord) -> bool {
         set.note(packet, Conversations::protocol(packet).unwrap(), 0);
         let mut first = false;
-        set.settle(|_, _| first = true);
+        set.settle(|_, _, _| first = true);
         first
     }
 

@@ -158,6 +158,8 @@ impl TalkerTable {
 
     /// Unites two shards' sums.
     pub(crate) fn merge(&mut self, mut other: Self) {
+        // Each shard had its part of the room; together they have all of it.
+        self.capacity = (self.capacity + other.capacity).min(Dense::<Host>::MOST);
         if other.hosts.len() > self.hosts.len() {
             std::mem::swap(&mut self.hosts, &mut other.hosts);
         }

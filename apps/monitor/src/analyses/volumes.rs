@@ -140,10 +140,10 @@ impl Volumes {
         (ts_ns / interval_ns).min(u64::MAX - 1)
     }
 
-    /// Counts a conversation as seen in an interval.
-    pub(crate) fn count_conversation(&mut self, interval: u64, protocol: usize) {
+    /// Counts conversations as seen in an interval.
+    pub(crate) fn count_conversations(&mut self, interval: u64, protocol: usize, n: u64) {
         if self.interval_ns.is_some() {
-            self.tally(interval).conversations[protocol] += 1;
+            self.tally(interval).conversations[protocol] += n;
         }
     }
 

@@ -69,7 +69,7 @@ impl<'a, A: Application> WorkerNode<'a, A> {
         reports: Producer<Report<A>>,
         handled: &'a Counter,
     ) -> Self {
-        let outbox = RingOutbox { reports, backlog: VecDeque::with_capacity(4 * BURST) };
+        let outbox = RingOutbox { reports, backlog: VecDeque::with_capacity(8 * BURST) };
         Self { worker: app.worker(shard), shard, lane, outbox, mark: None, ended: false, handled }
     }
 }

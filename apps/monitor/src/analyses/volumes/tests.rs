@@ -73,9 +73,9 @@ fn the_ends_of_time_are_times_like_others() {
 fn conversations_count_in_their_interval() {
     let mut volumes = Volumes::new(Some(100));
     volumes.on_burst(&[packet(10), packet(110)]);
-    volumes.count_conversation(volumes.interval_of(10), 0);
-    volumes.count_conversation(volumes.interval_of(110), 1);
-    volumes.count_conversation(volumes.interval_of(110), 1);
+    volumes.count_conversations(volumes.interval_of(10), 0, 1);
+    volumes.count_conversations(volumes.interval_of(110), 1, 1);
+    volumes.count_conversations(volumes.interval_of(110), 1, 1);
     volumes.end();
     let all = Conversations { tcp: 1, udp: 2, exact: false };
     let found: Vec<_> = volumes.intervals(all).iter().map(|row| row.conversations).collect();
@@ -86,7 +86,7 @@ fn conversations_count_in_their_interval() {
     );
     let mut volumes = Volumes::new(None);
     volumes.on_burst(&[packet(10)]);
-    volumes.count_conversation(0, 0);
+    volumes.count_conversations(0, 0, 1);
     volumes.end();
     assert_eq!(volumes.intervals(all)[0].conversations, all);
 }
@@ -102,7 +102,7 @@ fn the_earliest_intervals_are_kept_and_the_others_counted() {
             let packets: Vec<_> = chunk.iter().map(|&ts_ns| packet(ts_ns)).collect();
             volumes.on_burst(&packets);
             for packet in &packets {
-                volumes.count_conversation(volumes.interval_of(packet.ts_ns), 1);
+                volumes.count_conversations(volumes.interval_of(packet.ts_ns), 1, 1);
             }
             assert!(volumes.intervals.len() <= MOST_INTERVALS + 1_000);
         }
