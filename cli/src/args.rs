@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use ringtap_plan::{Analyses, Ring, Skeleton};
 
 use crate::outputs::Destination;
-use crate::units;
+use crate::units::{self, Cores};
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
@@ -146,10 +146,6 @@ pub(crate) struct MonitorArgs {
     pub(crate) fail_on_drop: bool,
 }
 
-/// Core numbers, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cores(pub(crate) Vec<usize>);
-
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
     /// The report on stdout: text or json
@@ -190,23 +186,4 @@ pub(crate) struct GenerateArgs {
 pub(crate) enum Form {
     Text,
     Json,
-}
-
-/// A command that cannot be carried out as it stands: exit code 2.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-impl Usage {
-    /// What `error` says, as a matter of usage.
-    pub(crate) fn of(error: impl std::fmt::Display) -> anyhow::Error {
-        Self(error.to_string()).into()
-    }
 }

@@ -16,7 +16,8 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
-use crate::args::{Cli, Command, Usage};
+use crate::args::{Cli, Command};
+use crate::usage::Usage;
 
 /// The flags given, completed from the configuration file they name.
 pub(crate) fn command_line() -> anyhow::Result<Cli> {

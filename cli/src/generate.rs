@@ -11,8 +11,9 @@ use ringtap_capture::PcapWriter;
 use ringtap_traffic::{Generator, Profile, Truth};
 use ringtap_wire::LinkType;
 
-use crate::args::{GenerateArgs, Usage};
+use crate::args::GenerateArgs;
 use crate::numbers::{bytes, count, rate};
+use crate::usage::Usage;
 
 const ETHERNET: LinkType = LinkType(1);
 

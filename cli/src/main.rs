@@ -19,10 +19,12 @@ mod source;
 mod table;
 mod text;
 mod units;
+mod usage;
 
 use std::process::ExitCode;
 
-use args::{Command, Usage};
+use args::Command;
+use usage::Usage;
 
 #[global_allocator]
 static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;

@@ -11,9 +11,10 @@ use ringtap_plan::{
     Files, Machine, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
 };
 
-use crate::args::{Form, MonitorArgs, Usage};
+use crate::args::{Form, MonitorArgs};
 use crate::console::{self, Console, complain};
 use crate::outputs::{Destination, Records};
+use crate::usage::Usage;
 use crate::{signals, source, text};
 
 const LOST: u8 = 3;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::args::Usage;
+use crate::usage::Usage;
 use anyhow::Context;
 use ringtap_flow::{Format, RecordWriter};
 use ringtap_plan::FlowRecord;

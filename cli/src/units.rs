@@ -6,8 +6,6 @@
 //! | count | `4096`, `100k`, `1.5M` | k M G: powers of 1000 |
 //! | size | `512M`, `4G`, `64KiB` | k M G, also with B or iB: powers of 1024 |
 
-use crate::args::Cores;
-
 const SECOND: f64 = 1e9;
 
 /// Nanoseconds.
@@ -52,6 +50,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let bare = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
     scaled(bare, 1_024.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
 }
+
+/// Core numbers, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cores(pub(crate) Vec<usize>);
 
 /// `0,2` and `0-3`.
 pub(crate) fn cores(text: &str) -> Result<Cores, String> {

@@ -10,9 +10,10 @@ use anstyle::{AnsiColor, Style};
 use ringtap_plan::{Machine, Plan, Request};
 use serde::Serialize;
 
-use crate::args::{Form, Usage};
+use crate::args::Form;
 use crate::console;
 use crate::table::{Lean, Table};
+use crate::usage::Usage;
 use crate::{numbers, text};
 use facts::Facts;
 

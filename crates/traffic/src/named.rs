@@ -2,20 +2,24 @@
 
 use crate::profile::{FloodSpec, Profile, ScanSpec, Seen, Size};
 
-pub(crate) const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans"];
-
 const SECOND_NS: u64 = 1_000_000_000;
 
-pub(crate) fn named(name: &str) -> Option<Profile> {
-    let profile = match name {
-        "w1" => smallest_frames(),
-        "w2" => life_cycles(),
-        "w3" => two_packets_a_flow(),
-        "mix" => everything(),
-        "scans" => around_the_threshold(),
-        _ => return None,
-    };
-    Some(Profile { name: name.into(), ..profile })
+impl Profile {
+    /// The profiles that [`Profile::named`] knows.
+    pub const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans"];
+
+    /// A profile by its name.
+    pub fn named(name: &str) -> Option<Profile> {
+        let profile = match name {
+            "w1" => smallest_frames(),
+            "w2" => life_cycles(),
+            "w3" => two_packets_a_flow(),
+            "mix" => everything(),
+            "scans" => around_the_threshold(),
+            _ => return None,
+        };
+        Some(Profile { name: name.into(), ..profile })
+    }
 }
 
 /// Smallest frames (60 bytes as captured) of 100 k one-way flows, met in the middle.

@@ -1,7 +1,6 @@
 //! What traffic is asked for. Every field has a default, so a profile file names only what it
 //! changes; unknown names are refused, absurd values are told apart before any memory is taken.
 
-use crate::named;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -204,14 +203,6 @@ pub enum ProfileError {
 }
 
 impl Profile {
-    /// The profiles that [`Profile::named`] knows.
-    pub const NAMES: &[&str] = named::NAMES;
-
-    /// A profile by its name.
-    pub fn named(name: &str) -> Option<Profile> {
-        named::named(name)
-    }
-
     /// Says what is wrong with the profile, if anything.
     pub fn validate(&self) -> Result<(), ProfileError> {
         range("packets", self.packets, (1..=PACKETS_MAX).contains(&self.packets), "1 to 2^32 - 1")?;
