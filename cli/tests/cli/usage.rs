@@ -45,7 +45,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference and farm"),
         (vec!["monitor", "-r", office, "--analyses", "flow"], "there are flows, scans, talkers"),
         (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
-        (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 1024"),
+        (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 512"),
         (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),
         (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
         (vec!["monitor", "-r", office, "--write", "xml:f"], "json and csv"),

@@ -257,7 +257,7 @@ impl Plan {
         let top = request.top.unwrap_or(TOP);
         within("the number of rows", top as u64, 0, 100_000)?;
         if let Some(interval_ns) = request.interval_ns {
-            within("the interval in nanoseconds", interval_ns, 1_000, u64::MAX)?;
+            within("the interval in nanoseconds", interval_ns, 1, u64::MAX)?;
         }
         Ok(Self {
             source: request.source,
