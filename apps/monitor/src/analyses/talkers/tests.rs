@@ -165,3 +165,17 @@ fn two_tables_merged_are_one() {
         }
     }
 }
+
+#[test]
+fn tables_that_were_not_full_lose_nothing_when_merged() {
+    // Each with six hosts where it has room for eight; together they have room for sixteen.
+    let part = |from: u8| {
+        let records: Vec<_> =
+            (0..3).map(|n| record((from + 2 * n, 1), (from + 2 * n + 1, 80), 1, 100)).collect();
+        table(8, &records)
+    };
+    let mut merged = part(0);
+    merged.merge(part(100));
+    let talkers = merged.finish(20);
+    assert_eq!((talkers.error_bound, talkers.by_octets.source.len()), (0, 12));
+}
