@@ -30,7 +30,7 @@ if [ "$files" = 0 ]; then
     for profile in w1 w2 w3; do
         file=target/compare/$profile.pcap
         if [ ! -s "$file" ]; then
-            "$ringtap" generate --profile "$profile" -w "$file.part" >&2
+            "$ringtap" generate --profile "$profile" --packets 5M -w "$file.part" >&2
             mv "$file.part" "$file"
         fi
         set -- "$@" "$file"
