@@ -12,7 +12,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build the release binary and monitor the bundled capture
-	./target/release/ringtap monitor -r examples/office.pcap
+	cargo run --release --locked --quiet -- monitor -r examples/office.pcap
 
 build: ## build the release binary, target/release/ringtap
 	@scripts/setup.sh
