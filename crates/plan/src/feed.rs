@@ -125,9 +125,9 @@ impl Feed for PacketFeed<'_> {
         let due_ns = *self
             .due_ns
             .get_or_insert_with(|| (first.ts_ns / tick_ns * tick_ns).saturating_add(tick_ns));
-        // What is cut off counts when it is handed out.
         // The end of all time is never due: no mark would get past a packet that stands there.
         let due = high_ns >= due_ns && due_ns < u64::MAX;
+        // What is cut off counts when it is handed out.
         let high_ns = if due { self.cut(burst, due_ns) } else { high_ns };
         self.high_ns = self.high_ns.max(high_ns);
         match self.mark {
