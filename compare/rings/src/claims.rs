@@ -1,0 +1,146 @@
+//! What ringtap claims of its rings, judged by the rounds just run.
+//!
+//! A ratio is taken within each round, where both trials stood seconds apart; its median is judged.
+//! *holds*: the median reaches the goal. *within the spread*: the third quartile does. Else it
+//! *does not hold*.
+
+use crate::{
+    candidates::{Candidate, Mode, Whose},
+    rounds::{Cell, quantile},
+};
+use ringtap_ring::Kind;
+use std::fmt;
+
+/// The capacity at which most claims are made.
+const CAPACITY: usize = 2_048;
+
+/// One candidate's rate over another's.
+pub struct Ratio {
+    pub median: f64,
+    quartiles: [f64; 2],
+}
+
+impl Ratio {
+    pub fn of(ours: &Cell, theirs: &Cell) -> Self {
+        let rounds = ours.by_round().into_iter().zip(theirs.by_round());
+        let mut ratios: Vec<f64> = rounds.filter_map(|(a, b)| Some(a? / b?)).collect();
+        ratios.sort_by(f64::total_cmp);
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&ratios, share));
+        Self { median, quartiles: [low, high] }
+    }
+
+    fn verdict(&self, goal: f64) -> &'static str {
+        match goal {
+            goal if self.median >= goal => "holds",
+            goal if self.quartiles[1] >= goal => "within the spread",
+            _ => "does not hold",
+        }
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [low, high] = self.quartiles;
+        write!(f, "{:.2} ({low:.2}–{high:.2})", self.median)
+    }
+}
+
+/// The cells of a run, to choose from.
+pub struct Results<'a> {
+    pub candidates: &'a [Candidate],
+    pub cells: &'a [Cell],
+}
+
+impl Results<'_> {
+    /// The fastest of those that a test chooses, at a size and capacity.
+    pub fn best(
+        &self,
+        bytes: usize,
+        capacity: usize,
+        choose: impl Fn(&Candidate) -> bool,
+    ) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .filter(|cell| cell.bytes == bytes && cell.capacity == capacity)
+            .filter(|cell| choose(&self.candidates[cell.candidate]))
+            .max_by(|a, b| a.median().total_cmp(&b.median()))
+    }
+
+    /// The default kind, used in place.
+    pub fn ours(&self, bytes: usize, capacity: usize) -> Option<&Cell> {
+        self.best(bytes, capacity, |c| {
+            c.whose == Whose::Ours(Kind::default()) && c.mode == Mode::InPlace
+        })
+    }
+
+    pub fn limit(&self, bytes: usize, capacity: usize) -> Option<&Cell> {
+        self.best(bytes, capacity, |c| c.whose == Whose::Machine)
+    }
+
+    fn judge(&self, claim: &str, goal: f64, ours: Option<&Cell>, theirs: Option<&Cell>) -> String {
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            return format!("{claim}: not measured\n");
+        };
+        let [a, b] = [ours, theirs].map(|cell| {
+            format!("{} {}", self.candidates[cell.candidate].label(), Rate(cell.median()))
+        });
+        let ratio = Ratio::of(ours, theirs);
+        let verdict = ratio.verdict(goal);
+        format!("{claim}: {a} / {b} = {ratio}, goal ≥ {goal}: {verdict}\n")
+    }
+}
+
+/// All claims, a line each.
+pub fn judge(results: &Results) -> String {
+    let mut lines =
+        String::from("The claims, judged (million items a second, ratios by round)\n\n");
+    let sizes = |min: usize| {
+        let mut sizes: Vec<usize> = results.cells.iter().map(|cell| cell.bytes).collect();
+        sizes.retain(|&bytes| bytes >= min);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    };
+    for bytes in [8, 64] {
+        let single = |ours: bool| {
+            results.best(bytes, CAPACITY, |c| {
+                c.mode == Mode::Single && (ours && c.is_ours() || !ours && c.whose == Whose::Rival)
+            })
+        };
+        let claim = format!("- single, {bytes} B × {CAPACITY}, our best over the best rival");
+        lines += &results.judge(&claim, 2.0, single(true), single(false));
+    }
+    for bytes in sizes(0) {
+        let rival = results.best(bytes, CAPACITY, |c| {
+            matches!(c.mode, Mode::Copy | Mode::InPlace) && c.whose == Whose::Rival
+        });
+        let claim = format!("- bursts, {bytes} B × {CAPACITY}, ours over the best rival");
+        lines += &results.judge(&claim, 1.0, results.ours(bytes, CAPACITY), rival);
+    }
+    for bytes in [8, 64] {
+        let paper = results.best(bytes, CAPACITY, |c| c.whose == Whose::Paper);
+        let claim = format!("- {bytes} B × {CAPACITY}, ours over MCRingBuffer as printed");
+        lines += &results.judge(&claim, 2.5, results.ours(bytes, CAPACITY), paper);
+    }
+    for bytes in sizes(64) {
+        let mut capacities: Vec<usize> = results.cells.iter().map(|cell| cell.capacity).collect();
+        capacities.sort_unstable();
+        capacities.dedup();
+        for capacity in capacities {
+            let claim = format!("- {bytes} B × {capacity}, share of the streaming limit");
+            let (ours, limit) = (results.ours(bytes, capacity), results.limit(bytes, capacity));
+            lines += &results.judge(&claim, 0.75, ours, limit);
+        }
+    }
+    lines
+}
+
+/// A rate with as many digits as mean something.
+pub struct Rate(pub f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = if self.0 < 9.95 { 2 } else { usize::from(self.0 < 99.5) };
+        f.pad(&format!("{:.digits$}", self.0))
+    }
+}

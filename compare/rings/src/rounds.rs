@@ -1,0 +1,217 @@
+//! The rounds: which trials there are, how long each is, in which order they run.
+//!
+//! ```text
+//! calibrate   every candidate, size, capacity: short trials of all burst lengths; the best stays,
+//!             and its rate says how many items a trial needs
+//! rounds      all trials in a new random order each round, a process each
+//! ```
+
+use crate::{
+    candidates::{Candidate, Mode, Whose},
+    trial::Outcome,
+};
+use std::process::Command;
+
+/// Counts of items are multiples of this: the paper's batch of 50 divides them.
+const UNIT: u64 = 12_800;
+
+/// What is to be measured, and how.
+pub struct Plan {
+    pub sizes: Vec<usize>,
+    pub capacities: Vec<usize>,
+    pub rounds: usize,
+    /// Milliseconds a trial.
+    pub milliseconds: f64,
+    pub cpus: [usize; 2],
+    pub seed: u64,
+}
+
+/// One candidate at one size and capacity.
+pub struct Cell {
+    pub candidate: usize,
+    /// Bytes an item.
+    pub bytes: usize,
+    /// In items.
+    pub capacity: usize,
+    /// Items a burst at most.
+    pub burst: usize,
+    items: u64,
+    /// Million items a second, by round; none where the trial was disturbed.
+    rates: Vec<Option<f64>>,
+    /// Stands in where too few trials were left alone.
+    all: Vec<f64>,
+}
+
+impl Cell {
+    fn name(&self, candidates: &[Candidate]) -> String {
+        let label = candidates[self.candidate].label();
+        format!("{label}, {} bytes × {}", self.bytes, self.capacity)
+    }
+
+    /// Rates in ascending order, and whether they are from undisturbed trials only.
+    pub fn sorted(&self) -> (Vec<f64>, bool) {
+        let mut rates: Vec<f64> = self.rates.iter().flatten().copied().collect();
+        let clean = rates.len() >= self.rates.len().div_ceil(2);
+        if !clean {
+            rates.clone_from(&self.all);
+        }
+        rates.sort_by(f64::total_cmp);
+        (rates, clean)
+    }
+
+    /// Every trial's rate, and whether it was left alone.
+    pub fn trials(&self) -> impl Iterator<Item = (f64, bool)> {
+        self.all.iter().zip(&self.rates).map(|(&rate, clean)| (rate, clean.is_some()))
+    }
+
+    pub fn median(&self) -> f64 {
+        quantile(&self.sorted().0, 0.5)
+    }
+
+    /// The rates round by round, of all trials if too few were undisturbed.
+    pub fn by_round(&self) -> Vec<Option<f64>> {
+        if self.sorted().1 {
+            self.rates.clone()
+        } else {
+            self.all.iter().copied().map(Some).collect()
+        }
+    }
+}
+
+/// The value below which a share of the sorted values lies, between neighbours in proportion.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = share * last as f64;
+    let below = sorted[place as usize];
+    let above = sorted[(place as usize + 1).min(last)];
+    below + (above - below) * place.fract()
+}
+
+/// Measures everything. Stops at the first item that is lost, or not what it should be.
+pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Cell>, String> {
+    let mut cells = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        for &bytes in &plan.sizes {
+            for &capacity in &plan.capacities {
+                if candidate.mode != Mode::Blocking {
+                    cells.push(calibrate(candidates, index, bytes, capacity, plan.cpus)?);
+                }
+            }
+        }
+        eprintln!("rings: {} delivers all items in order", candidate.label());
+    }
+    let target = plan.milliseconds / 1e3;
+    for cell in &mut cells {
+        // A calibration under load is slow; a trial is never longer than four times the target.
+        let rate = cell.median() * 1e6;
+        cell.items = units((rate * target) as u64);
+        cell.rates.clear();
+        cell.all.clear();
+    }
+    let mut random = Random(plan.seed);
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    for round in 1..=plan.rounds {
+        random.shuffle(&mut order);
+        for &index in &order {
+            let cell = &mut cells[index];
+            let outcome = trial(candidates, cell, plan.cpus)?;
+            let rate = cell.items as f64 / outcome.seconds / 1e6;
+            cell.all.push(rate);
+            cell.rates.push((!outcome.disturbed).then_some(rate));
+        }
+        eprintln!("rings: round {round} of {}", plan.rounds);
+    }
+    Ok(cells)
+}
+
+/// Checks the candidate, finds its best burst length, and leaves its rate in the cell.
+fn calibrate(
+    candidates: &[Candidate],
+    candidate: usize,
+    bytes: usize,
+    capacity: usize,
+    cpus: [usize; 2],
+) -> Result<Cell, String> {
+    let mut best: Option<Cell> = None;
+    for burst in candidates[candidate].bursts(in_lines(&candidates[candidate], bytes, capacity)) {
+        let items = units(2 * capacity as u64);
+        let mut cell =
+            Cell { candidate, bytes, capacity, burst, items, rates: Vec::new(), all: Vec::new() };
+        // Once to learn the rate, and twice for 8 milliseconds.
+        for try_ in 0..3 {
+            let outcome = trial(candidates, &cell, cpus)?;
+            let rate = cell.items as f64 / outcome.seconds;
+            if try_ == 0 {
+                cell.items = units((rate * 0.008) as u64);
+            } else {
+                cell.all.push(rate / 1e6);
+            }
+        }
+        cell.rates = vec![cell.all.iter().copied().reduce(f64::max)];
+        if best.as_ref().is_none_or(|best| best.median() < cell.median()) {
+            best = Some(cell);
+        }
+    }
+    best.ok_or_else(|| format!("{}: no burst fits {capacity}", candidates[candidate].label()))
+}
+
+fn units(items: u64) -> u64 {
+    items.div_ceil(UNIT).max(1) * UNIT
+}
+
+/// The limit counts in cache lines, a buffer as large as the ring; all others in items.
+fn in_lines(candidate: &Candidate, bytes: usize, items: usize) -> usize {
+    if candidate.whose == Whose::Machine { items * bytes / 64 } else { items }
+}
+
+/// Runs a trial in a new process.
+fn trial(candidates: &[Candidate], cell: &Cell, cpus: [usize; 2]) -> Result<Outcome, String> {
+    let candidate = &candidates[cell.candidate];
+    let lines = |items| in_lines(candidate, cell.bytes, items as usize) as u64;
+    let bytes = if candidate.whose == Whose::Machine { 64 } else { cell.bytes as u64 };
+    let capacity = cell.capacity as u64;
+    let [a, b] = cpus.map(|cpu| cpu as u64);
+    let sent = [lines(units(capacity)), lines(cell.items)];
+    let arguments =
+        [cell.candidate as u64, bytes, lines(capacity), cell.burst as u64, sent[0], sent[1], a, b];
+    let outcome = child("trial", &arguments).and_then(|line| line.parse::<Outcome>());
+    match outcome {
+        Ok(outcome) if !outcome.wrong => Ok(outcome),
+        Ok(_) => Err(format!("{}: wrong items", cell.name(candidates))),
+        Err(why) => Err(format!("{}: {why}", cell.name(candidates))),
+    }
+}
+
+/// What this program says when called with these arguments.
+pub fn child(what: &str, arguments: &[u64]) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
+    let output = Command::new(program)
+        .arg(what)
+        .args(arguments.iter().map(u64::to_string))
+        .output()
+        .map_err(|why| format!("starting a trial: {why}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{}: {}", output.status, why.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Splitmix64.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for i in (1..values.len()).rev() {
+            values.swap(i, (self.next() % (i as u64 + 1)) as usize);
+        }
+    }
+}

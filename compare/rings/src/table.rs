@@ -1,0 +1,123 @@
+//! Tables in Markdown, aligned so that they read as text, and every single trial as CSV.
+
+use crate::{
+    candidates::{Candidate, Mode},
+    claims::{Rate, Ratio, Results},
+    rounds::{Cell, quantile},
+};
+use std::fmt::Write;
+
+/// An aligned Markdown table; the first column is text, the others are numbers.
+pub fn markdown(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let widths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (i, row) in rows.iter().enumerate() {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column {
+                0 => write!(text, "| {cell:width$} "),
+                _ => write!(text, "| {cell:>width$} "),
+            };
+        }
+        text.push_str("|\n");
+        if i == 0 {
+            for (column, &width) in widths.iter().enumerate() {
+                let _ = write!(
+                    text,
+                    "|{}{}",
+                    "-".repeat(width + 1),
+                    if column == 0 { '-' } else { ':' }
+                );
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}
+
+/// A table for each item size: candidates by capacity, the fastest of each mode first.
+pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String {
+    let mut text = String::new();
+    for &bytes in sizes {
+        let _ = writeln!(
+            text,
+            "### {bytes} bytes\n\nMillion items a second: median (first–third quartile).\n"
+        );
+        let mut header = vec!["candidate".to_owned()];
+        header.extend(capacities.iter().map(|capacity| format!("× {capacity}")));
+        let mut rows: Vec<(Mode, f64, Vec<String>)> = Vec::new();
+        for (index, candidate) in results.candidates.iter().enumerate() {
+            let of = |&capacity: &usize| {
+                let here = |cell: &&Cell| cell.bytes == bytes && cell.capacity == capacity;
+                results.cells.iter().filter(here).find(|cell| cell.candidate == index)
+            };
+            let cells: Vec<&Cell> = capacities.iter().filter_map(of).collect();
+            if cells.len() == capacities.len() {
+                let speed = cells.iter().map(|cell| cell.median().ln()).sum();
+                let mut row = vec![name(candidate)];
+                row.extend(cells.iter().map(|cell| figure(cell)));
+                rows.push((candidate.mode, speed, row));
+            }
+        }
+        rows.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let mut table = vec![header];
+        table.extend(rows.into_iter().map(|(.., row)| row));
+        text += &markdown(&table);
+        text.push('\n');
+    }
+    text
+}
+
+/// Our candidates stand out.
+fn name(candidate: &Candidate) -> String {
+    if candidate.is_ours() { format!("**{}**", candidate.label()) } else { candidate.label() }
+}
+
+/// Median and quartiles; `~` where disturbed trials had to be counted.
+fn figure(cell: &Cell) -> String {
+    let (rates, clean) = cell.sorted();
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| Rate(quantile(&rates, share)));
+    format!("{}{median} ({low}–{high})", if clean { "" } else { "~" })
+}
+
+/// What the machine can stream, and how much of it our default ring carries.
+pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> String {
+    let header = ["bytes × capacity", "limit GB/s", "M lines/s", "block", "ours GB/s", "share"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for &bytes in sizes {
+        for &capacity in capacities {
+            let ours = results.ours(bytes, capacity);
+            let Some((limit, ours)) = results.limit(bytes, capacity).zip(ours) else { continue };
+            let gigabytes = |cell: &Cell| cell.median() * bytes as f64 / 1e3;
+            let prefetch = &results.candidates[limit.candidate].name;
+            rows.push(vec![
+                format!("{bytes} × {capacity}"),
+                format!("{:.1}", gigabytes(limit)),
+                Rate(gigabytes(limit) * 1e3 / 64.0).to_string(),
+                format!("{prefetch} {}", limit.burst),
+                format!("{:.1}", gigabytes(ours)),
+                format!("{:.0} %", Ratio::of(ours, limit).median * 100.0),
+            ]);
+        }
+    }
+    markdown(&rows)
+}
+
+/// A line for each trial.
+pub fn csv(results: &Results) -> String {
+    let mut text = String::from("candidate,mode,bytes,capacity,burst,round,million_per_s,clean\n");
+    for cell in results.cells {
+        let Candidate { name, mode, .. } = &results.candidates[cell.candidate];
+        let Cell { bytes, capacity, burst, .. } = cell;
+        for (round, (rate, clean)) in cell.trials().enumerate() {
+            let round = round + 1;
+            let _ =
+                writeln!(text, "{name},{mode},{bytes},{capacity},{burst},{round},{rate},{clean}");
+        }
+    }
+    text
+}
