@@ -1,11 +1,12 @@
 //! Why a run can fail.
 
 use std::any::Any;
+use std::error::Error as StdError;
 
 use thiserror::Error;
 
 /// What went wrong.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Debug, Error)]
 pub enum RunError {
     /// A node panicked; the others were stopped.
     #[error("{node} panicked: {message}")]
@@ -14,6 +15,14 @@ pub enum RunError {
         node: String,
         /// What it said.
         message: String,
+    },
+    /// A node gave up; the others were stopped.
+    #[error("{node} failed: {error}")]
+    Failed {
+        /// Which node.
+        node: String,
+        /// Its reason.
+        error: Box<dyn StdError + Send + Sync>,
     },
     /// The options cannot be met.
     #[error("a farm needs from 1 to {most} workers, not {workers}")]

@@ -1,41 +1,223 @@
-//! How a seat waits when none of its nodes can go on.
+//! How a seat waits when none of its nodes can go on, and how it is woken.
 //!
 //! Spin a little (the other side is about to publish), then yield (it may need this core), then
-//! sleep (it is far behind, or the source is quiet). A machine with fewer cores than seats does
+//! park (it is far behind, or the source is quiet). A machine with fewer cores than seats does
 //! not spin at all.
+//!
+//! ```text
+//! seat that found nothing                     seat that moved something
+//!   asleep = true, sleepers += 1                publishes it (in a ring, by closing one, …)
+//!   fence(SeqCst)  ◀─────── pair ───────▶       fence(SeqCst)
+//!   steps its nodes once more                   sleepers > 0?  asleep → false, unpark
+//!   still nothing: parks
+//! ```
+//!
+//! No wake-up is lost: one of the two fences is first in the order of all SeqCst fences. If the
+//! mover's is, the sleeper's last steps see what was published, and it does not park. If the
+//! sleeper's is, the mover sees `asleep` and unparks it; an unpark before the park makes the park
+//! return at once. That is all the ordering there is: the flags themselves are relaxed.
+//!
+//! A park ends by itself after [`BELT`] at the latest. Wake-ups do not need it; a source that is
+//! polled does, for nobody rings when it has something again.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::thread::Thread;
 use std::time::Duration;
 
 const SPINS: u32 = 64;
-const YIELDS: u32 = 1_000;
-/// A ring of 2,048 packets lasts a worker several times as long.
+const YIELDS: u32 = 200;
+/// The first park after something moved; each next one is twice as long, up to [`BELT`].
 const NAP: Duration = Duration::from_micros(50);
+/// The longest park.
+const BELT: Duration = Duration::from_millis(1);
+
+/// How a seat waits when it has nothing to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Never gives the core away. The quickest, if each seat has a core to itself.
+    Spin,
+    /// Spins a little, then lets other threads run, but never sleeps.
+    Yield,
+    /// Spins a little, then yields, then sleeps until a neighbour wakes it.
+    #[default]
+    Park,
+}
+
+/// What a seat shall do now that nothing moved.
+pub(crate) enum Pause {
+    Spin,
+    Yield,
+    Park(Duration),
+}
 
 pub(crate) struct Idle {
+    wait: Wait,
     spins: u32,
     rounds: u32,
+    nap: Duration,
 }
 
 impl Idle {
-    pub(crate) fn new(seats: usize, cores: usize) -> Self {
-        Self { spins: if seats <= cores { SPINS } else { 0 }, rounds: 0 }
+    pub(crate) fn new(wait: Wait, seats: usize, cores: usize) -> Self {
+        Self { wait, spins: if seats <= cores { SPINS } else { 0 }, rounds: 0, nap: NAP }
     }
 
     /// Something moved: start over.
     pub(crate) fn reset(&mut self) {
         self.rounds = 0;
+        self.nap = NAP;
     }
 
-    pub(crate) fn wait(&mut self) {
-        if self.rounds < self.spins {
-            for _ in 0..16 {
-                std::hint::spin_loop();
+    /// How to wait this time. A seat that was woken for nothing sleeps on at once.
+    pub(crate) fn next(&mut self) -> Pause {
+        let round = self.rounds;
+        self.rounds = round.saturating_add(1);
+        match self.wait {
+            Wait::Spin => Pause::Spin,
+            _ if round < self.spins => Pause::Spin,
+            Wait::Park if round >= self.spins + YIELDS => {
+                let nap = self.nap;
+                self.nap = (nap * 2).min(BELT);
+                Pause::Park(nap)
             }
-        } else if self.rounds < self.spins + YIELDS {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(NAP);
+            _ => Pause::Yield,
         }
-        self.rounds = self.rounds.saturating_add(1);
+    }
+}
+
+/// Who sleeps, and how to wake them.
+pub(crate) struct Bell {
+    /// Seats that are asleep or about to be.
+    sleepers: AtomicUsize,
+    places: Box<[Place]>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Place {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Bell {
+    pub(crate) fn new(seats: usize) -> Self {
+        Self {
+            sleepers: AtomicUsize::new(0),
+            places: (0..seats).map(|_| Place::default()).collect(),
+        }
+    }
+
+    /// To be called by a seat's thread, before it may sleep.
+    pub(crate) fn here(&self, seat: usize) {
+        self.places[seat].thread.get_or_init(std::thread::current);
+    }
+
+    /// Something moved: wakes whoever sleeps.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        // Pairs with the fence in `lie_down`: see the head of the file.
+        fence(SeqCst);
+        if self.sleepers.load(Relaxed) > 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        for place in &self.places {
+            // The thread first: who takes the flag away must be able to unpark.
+            if let Some(thread) = place.thread.get()
+                && self.take_back(place)
+            {
+                thread.unpark();
+            }
+        }
+    }
+
+    /// Announces that `seat` will sleep if its nodes, stepped once more, find nothing.
+    pub(crate) fn lie_down(&self, seat: usize) {
+        self.places[seat].asleep.store(true, Relaxed);
+        self.sleepers.fetch_add(1, Relaxed);
+        // Pairs with the fence in `ring`.
+        fence(SeqCst);
+    }
+
+    /// Awake again, whoever did it.
+    pub(crate) fn get_up(&self, seat: usize) {
+        self.take_back(&self.places[seat]);
+    }
+
+    /// Each announcement is taken back once, by the sleeper or by who wakes it.
+    fn take_back(&self, place: &Place) -> bool {
+        let asleep = place.asleep.load(Relaxed) && place.asleep.swap(false, Relaxed);
+        if asleep {
+            self.sleepers.fetch_sub(1, Relaxed);
+        }
+        asleep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_of_waiting_goes_as_far_as_it_says() {
+        let furthest = |wait, seats| {
+            let mut idle = Idle::new(wait, seats, 2);
+            let mut counts = [0; 3];
+            let mut longest = Duration::ZERO;
+            for _ in 0..500 {
+                match idle.next() {
+                    Pause::Spin => counts[0] += 1,
+                    Pause::Yield => counts[1] += 1,
+                    Pause::Park(nap) => {
+                        counts[2] += 1;
+                        longest = longest.max(nap);
+                    }
+                }
+            }
+            (counts, longest)
+        };
+        assert_eq!(furthest(Wait::Spin, 2), ([500, 0, 0], Duration::ZERO));
+        assert_eq!(furthest(Wait::Yield, 2), ([64, 436, 0], Duration::ZERO));
+        assert_eq!(furthest(Wait::Park, 2), ([64, 200, 236], BELT));
+        assert_eq!(furthest(Wait::Park, 3), ([0, 200, 300], BELT), "more seats than cores");
+    }
+
+    /// Two threads hand a number to and fro, each asleep while it is the other's turn, with a
+    /// belt of an hour: a single lost wake-up would hang the test.
+    #[test]
+    fn no_wake_up_is_lost() {
+        const TURNS: usize = 20_000;
+        let bell = Bell::new(2);
+        let turn = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for seat in 0..2 {
+                let (bell, turn) = (&bell, &turn);
+                scope.spawn(move || {
+                    bell.here(seat);
+                    loop {
+                        let now = turn.load(Relaxed);
+                        if now >= TURNS {
+                            return;
+                        }
+                        if now % 2 == seat {
+                            turn.store(now + 1, Relaxed);
+                            bell.ring();
+                            continue;
+                        }
+                        bell.lie_down(seat);
+                        if turn.load(Relaxed) == now {
+                            std::thread::park_timeout(Duration::from_secs(3_600));
+                        }
+                        bell.get_up(seat);
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.into_inner(), TURNS);
+        assert_eq!(bell.sleepers.into_inner(), 0);
     }
 }

@@ -21,11 +21,13 @@ pub mod farm;
 mod idle;
 mod node;
 pub mod reference;
-mod seats;
+pub mod seats;
 pub mod simulate;
 
 pub use error::RunError;
 pub use farm::{FarmOptions, ShardMap};
+pub use idle::Wait;
+pub use node::{Node, Step};
 pub use seats::{HIGHEST_CORE, Role, Seating, free_cores, on_core};
 
 /// Items handed over at once: enough to share the cost of a call, few enough for the first-level

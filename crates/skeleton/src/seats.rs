@@ -1,6 +1,5 @@
 //! Seats: which threads there are, which nodes each of them steps, and on which core.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::RunError;
-use crate::idle::Idle;
+use crate::idle::{Bell, Idle, Pause, Wait};
 use crate::node::{Node, Step};
 
 /// A node's place in a farm.
@@ -91,29 +90,42 @@ pub fn on_core<T>(core: Option<usize>, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Steps all nodes until each is done. Seat 0 is the calling thread.
-pub(crate) fn run(mut seats: Vec<Vec<Box<dyn Node + '_>>>, pin: &[usize]) -> Result<(), RunError> {
-    let cores = free_cores();
+/// Steps all nodes until each is done: a thread for each seat, but seat 0 is the calling thread,
+/// which works too. Seat *s* is pinned to core `pin[s % pin.len()]`, if any is given.
+///
+/// # Errors
+/// The first panic or error of a node, or a thread that cannot be started. The other seats stop
+/// after the step they are in, and all nodes are dropped before this returns.
+pub fn run(
+    mut seats: Vec<Vec<Box<dyn Node + '_>>>,
+    pin: &[usize],
+    wait: Wait,
+) -> Result<(), RunError> {
+    seats.retain(|nodes| !nodes.is_empty());
     let count = seats.len();
-    let shared = Shared { stop: AtomicBool::new(false), failure: Mutex::new(None) };
+    let shared = Shared {
+        stop: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        bell: (wait == Wait::Park && count > 1).then(|| Bell::new(count)),
+    };
+    let cores = free_cores();
+    let idle = || Idle::new(wait, count, cores);
     let own = if seats.is_empty() { Vec::new() } else { seats.remove(0) };
     let core = |seat: usize| (!pin.is_empty()).then(|| pin[seat % pin.len()]);
-    let started = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         for (seat, nodes) in seats.into_iter().enumerate() {
             let name = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(" + ");
-            let (shared, core) = (&shared, core(seat + 1));
+            let (shared, core, idle) = (&shared, core(seat + 1), idle());
             let start = std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
-                on_core(core, || shared.sit(nodes, Idle::new(count, cores)));
+                on_core(core, || shared.sit(seat + 1, nodes, idle));
             });
             if let Err(error) = start {
-                shared.stop.store(true, Ordering::Relaxed);
-                return Err(RunError::Thread(error.to_string()));
+                shared.fail(RunError::Thread(error.to_string()));
+                return;
             }
         }
-        on_core(core(0), || shared.sit(own, Idle::new(count, cores)));
-        Ok(())
+        on_core(core(0), || shared.sit(0, own, idle()));
     });
-    started?;
     let failure = shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
     failure.map_or(Ok(()), Err)
 }
@@ -122,43 +134,96 @@ struct Shared {
     /// Read between steps; it carries no data, so Relaxed will do.
     stop: AtomicBool,
     failure: Mutex<Option<RunError>>,
+    /// Only where seats sleep.
+    bell: Option<Bell>,
 }
 
 impl Shared {
-    fn sit(&self, mut nodes: Vec<Box<dyn Node + '_>>, mut idle: Idle) {
+    fn sit(&self, seat: usize, mut nodes: Vec<Box<dyn Node + '_>>, mut idle: Idle) {
+        if let Some(bell) = &self.bell {
+            bell.here(seat);
+        }
+        // Whether nodes may have published something since the bell was rung.
+        let mut untold = false;
         while !nodes.is_empty() && !self.stop.load(Ordering::Relaxed) {
-            let mut worked = false;
-            let mut at = 0;
-            while at < nodes.len() {
-                match catch_unwind(AssertUnwindSafe(|| nodes[at].step())) {
-                    Ok(Step::Worked) => {
-                        worked = true;
-                        at += 1;
-                    }
-                    Ok(Step::Idle) => at += 1,
-                    Ok(Step::Done) => {
-                        worked = true;
-                        nodes.remove(at);
-                    }
-                    Err(panic) => {
-                        self.fail(nodes[at].name(), panic.as_ref());
-                        return;
-                    }
-                }
-            }
-            if worked {
+            if self.round(&mut nodes) {
                 idle.reset();
-            } else {
-                idle.wait();
+                untold = true;
+                continue;
             }
+            if std::mem::take(&mut untold) {
+                // The idle steps may have published what earlier ones had held back.
+                self.moved();
+            }
+            match (idle.next(), &self.bell) {
+                (Pause::Spin, _) => (0..16).for_each(|_| std::hint::spin_loop()),
+                (Pause::Park(nap), Some(bell)) => {
+                    bell.lie_down(seat);
+                    if self.round(&mut nodes) {
+                        idle.reset();
+                        untold = true;
+                    } else if !self.stop.load(Ordering::Relaxed) {
+                        std::thread::park_timeout(nap);
+                    }
+                    bell.get_up(seat);
+                }
+                // A single seat that waits, waits for the world.
+                (Pause::Park(nap), None) => std::thread::park_timeout(nap),
+                (Pause::Yield, _) => std::thread::yield_now(),
+            }
+        }
+        // Nodes left by a run that failed: what they hold may panic when dropped.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(nodes))) {
+            self.fail(RunError::panicked("a node, dropped".into(), panic.as_ref()));
         }
     }
 
-    fn fail(&self, node: String, panic: &(dyn Any + Send)) {
+    /// Steps every node once; true if something moved.
+    fn round(&self, nodes: &mut Vec<Box<dyn Node + '_>>) -> bool {
+        let mut worked = false;
+        let mut at = 0;
+        while at < nodes.len() && !self.stop.load(Ordering::Relaxed) {
+            let node = &mut nodes[at];
+            match catch_unwind(AssertUnwindSafe(|| node.step())) {
+                Ok(Step::Idle) => {
+                    at += 1;
+                    continue;
+                }
+                Ok(Step::Worked) => at += 1,
+                Ok(Step::Done) => {
+                    // Dropped before the bell: that closes its rings.
+                    let (name, done) = (node.name(), nodes.remove(at));
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(done))) {
+                        self.fail(RunError::panicked(name, panic.as_ref()));
+                    }
+                }
+                Ok(Step::Failed(error)) => {
+                    self.fail(RunError::Failed { node: node.name(), error });
+                    return true;
+                }
+                Err(panic) => {
+                    self.fail(RunError::panicked(node.name(), panic.as_ref()));
+                    return true;
+                }
+            }
+            worked = true;
+            self.moved();
+        }
+        worked
+    }
+
+    fn moved(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+
+    fn fail(&self, error: RunError) {
         let mut failure = self.failure.lock().unwrap_or_else(|poison| poison.into_inner());
         // The first one is the cause, later ones may be its consequence.
-        failure.get_or_insert(RunError::panicked(node, panic));
+        failure.get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
+        self.moved();
     }
 }
 

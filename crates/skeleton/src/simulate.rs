@@ -1,14 +1,16 @@
-//! The farm on one thread, in an order drawn from a seed.
+//! Nodes on one thread, in an order drawn from a seed.
 //!
-//! The nodes are the farm's own, so what is proven here is proven of the farm: at every turn the
-//! dice pick a node, some nodes are made to stall for long stretches, and rings of two or three
-//! slots make every full and empty case common. When no node can go on although some are not
-//! done, that is a deadlock and is reported as one.
+//! The nodes are those that threads would step, so what is found here is true of them: at every
+//! turn the dice pick a node, some nodes are made to stall for long stretches, and rings of two
+//! or three slots make every full and empty case common. When no node can go on although some
+//! are not done, that is a deadlock and is reported as one. The same seed gives the same order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringtap_stage::{Application, Feed};
 
 use crate::farm::{self, Books};
-use crate::node::Step;
+use crate::node::{Node, Step};
 use crate::{FarmOptions, Run, RunError};
 
 /// Runs `app` over everything `feed` has, as [`farm::run`] would, in the order `seed` says.
@@ -19,52 +21,70 @@ pub fn run<A: Application>(
     seed: u64,
 ) -> Result<Run<A::Report>, RunError> {
     let books = Books::new(options);
-    let mut nodes = farm::nodes(app, feed, options, &books)?;
-    let mut dice = Dice(seed);
-    let mut steps = 0u64;
-    // How many turns each node still sits out.
-    let mut stalled = vec![0u64; nodes.len()];
-    while !nodes.is_empty() {
-        let at = dice.below(nodes.len() as u64) as usize;
-        if dice.below(64) == 0 {
-            stalled[at] = dice.below(500);
-        }
-        if stalled[at] > 0 {
-            stalled[at] -= 1;
-            continue;
-        }
-        steps += 1;
-        match nodes[at].step() {
-            Step::Worked => {}
-            Step::Done => {
-                nodes.remove(at);
-                stalled.remove(at);
+    nodes(farm::nodes(app, feed, options, &books)?, seed)?;
+    books.close()
+}
+
+/// Steps any nodes until each is done, in the order `seed` says.
+///
+/// # Errors
+/// [`RunError::Deadlock`] when none can go on; otherwise as [`seats::run`](crate::seats::run).
+pub fn nodes(nodes: Vec<Box<dyn Node + '_>>, seed: u64) -> Result<(), RunError> {
+    let stalled = vec![0; nodes.len()];
+    Simulation { nodes, stalled, steps: 0 }.run(Dice(seed))
+}
+
+struct Simulation<'a> {
+    nodes: Vec<Box<dyn Node + 'a>>,
+    /// How many turns each node still sits out.
+    stalled: Vec<u64>,
+    steps: u64,
+}
+
+impl Simulation<'_> {
+    fn run(mut self, mut dice: Dice) -> Result<(), RunError> {
+        while !self.nodes.is_empty() {
+            let at = dice.below(self.nodes.len() as u64) as usize;
+            if dice.below(64) == 0 {
+                self.stalled[at] = dice.below(500);
             }
-            Step::Idle => {
-                // Is anyone able to go on? Ask each in turn; a node that can does so. Twice: an
-                // idle node may still publish what it had held back.
-                let mut moved = false;
-                for other in (0..nodes.len()).chain(0..nodes.len()) {
-                    steps += 1;
-                    let step = nodes[other].step();
-                    if step == Step::Done {
-                        nodes.remove(other);
-                        stalled.remove(other);
-                    }
-                    moved = step != Step::Idle;
-                    if moved {
-                        break;
-                    }
-                }
-                if !moved && !nodes.is_empty() {
-                    let waiting = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(", ");
-                    return Err(RunError::Deadlock { steps, waiting });
-                }
+            if self.stalled[at] > 0 {
+                self.stalled[at] -= 1;
+            } else if !self.step(at)? && !self.anyone()? && !self.nodes.is_empty() {
+                let waiting = self.nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(", ");
+                return Err(RunError::Deadlock { steps: self.steps, waiting });
             }
+        }
+        Ok(())
+    }
+
+    /// Is anyone able to go on? Asks each in turn; a node that can does so. Twice: an idle node
+    /// may still publish what it had held back.
+    fn anyone(&mut self) -> Result<bool, RunError> {
+        for at in (0..self.nodes.len()).chain(0..self.nodes.len()) {
+            if self.step(at)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if something moved. A node that is done goes.
+    fn step(&mut self, at: usize) -> Result<bool, RunError> {
+        self.steps += 1;
+        let node = &mut self.nodes[at];
+        match catch_unwind(AssertUnwindSafe(|| node.step())) {
+            Ok(Step::Worked) => Ok(true),
+            Ok(Step::Idle) => Ok(false),
+            Ok(Step::Done) => {
+                self.nodes.remove(at);
+                self.stalled.remove(at);
+                Ok(true)
+            }
+            Ok(Step::Failed(error)) => Err(RunError::Failed { node: node.name(), error }),
+            Err(panic) => Err(RunError::panicked(node.name(), panic.as_ref())),
         }
     }
-    drop(nodes);
-    books.close()
 }
 
 /// SplitMix64.

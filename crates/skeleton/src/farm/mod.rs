@@ -30,7 +30,7 @@ pub use shards::ShardMap;
 
 use crate::node::Node;
 use crate::seats::{self, Role, Seating};
-use crate::{Run, RunError};
+use crate::{Run, RunError, Wait};
 
 /// More workers than any machine has cores for.
 const MOST_WORKERS: usize = 1024;
@@ -66,7 +66,7 @@ pub fn run<A: Application>(
         .iter()
         .map(|roles| roles.iter().filter_map(|&role| nodes[index(role, options)].take()).collect())
         .collect();
-    seats::run(seats, &options.seating.pin)?;
+    seats::run(seats, &options.seating.pin, Wait::Park)?;
     drop(nodes);
     books.close()
 }
