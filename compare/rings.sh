@@ -8,5 +8,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. scripts/packages.sh
+scripts/setup.sh
+
+# The rivals in C and C++. Installs only what is missing; one that cannot be had is left out, by name.
+rivals=(libboost-dev libreaderwriterqueue-dev libdpdk-dev)
+need c++ g++
+need pkg-config pkg-config
+for package in "${rivals[@]}"; do
+    dpkg -s "$package" >/dev/null 2>&1 && continue
+    missing+=("$package")
+    wanted+=("$package")
+done
+if ! install_needed; then
+    for package in "${wanted[@]}"; do
+        wanted=("$package") missing=("$package")
+        install_needed || echo "rings: going on WITHOUT $package" >&2
+    done
+fi
+
 cargo build --release --locked --manifest-path compare/Cargo.toml -p rings >&2
 exec "${CARGO_TARGET_DIR:-compare/target}/release/rings" "$@"

@@ -21,9 +21,13 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// Of the rounds in which both were left alone, or of all if those are too few.
     pub fn of(ours: &Cell, theirs: &Cell) -> Self {
-        let rounds = ours.by_round().into_iter().zip(theirs.by_round());
-        let mut ratios: Vec<f64> = rounds.filter_map(|(a, b)| Some(a? / b?)).collect();
+        let pairs = || ours.trials().zip(theirs.trials());
+        let clean = |((_, a), (_, b)): &((f64, bool), (f64, bool))| *a && *b;
+        let enough = pairs().filter(clean).count() * 2 >= pairs().count();
+        let pairs = pairs().filter(|pair| !enough || clean(pair));
+        let mut ratios: Vec<f64> = pairs.map(|((a, _), (b, _))| a / b).collect();
         ratios.sort_by(f64::total_cmp);
         let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&ratios, share));
         Self { median, quartiles: [low, high] }

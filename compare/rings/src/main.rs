@@ -95,9 +95,13 @@ fn compare(options: &Options) -> Result<String, String> {
     let round_trip = machine::round_trip(plan.cpus)?;
     let noise =
         if clean * 2 < all { "**This machine was busy: the figures say little.**\n" } else { "" };
+    let missing = match candidates::MISSING {
+        [] => String::new(),
+        names => format!("**Left out, not installed: {}.**\n", names.join("; ")),
+    };
     Ok(format!(
         "## Rings side by side\n\n{before}After the rounds the same line took {round_trip:.0} ns there and back.\n\
-         {} rounds, seed {}; {} of {all} trials were disturbed and left out (`~`: too many were, so all count).\n{noise}\n\
+         {} rounds, seed {}; {} of {all} trials were disturbed and left out (`~`: too many were, so all count).\n{missing}{noise}\n\
          {}### Share of the streaming limit\n\n{}\n{}",
         plan.rounds,
         plan.seed,

@@ -67,15 +67,6 @@ impl Cell {
     pub fn median(&self) -> f64 {
         quantile(&self.sorted().0, 0.5)
     }
-
-    /// The rates round by round, of all trials if too few were undisturbed.
-    pub fn by_round(&self) -> Vec<Option<f64>> {
-        if self.sorted().1 {
-            self.rates.clone()
-        } else {
-            self.all.iter().copied().map(Some).collect()
-        }
-    }
 }
 
 /// The value below which a share of the sorted values lies, between neighbours in proportion.

@@ -7,10 +7,13 @@ use crate::{
 use ringtap_ring::Kind;
 use std::fmt;
 
+mod cpp;
 mod limit;
 mod literal;
 mod ours;
 mod rust;
+
+pub use cpp::MISSING;
 
 /// How a candidate is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +141,7 @@ pub fn all() -> Vec<Candidate> {
         candidate!("std sync_channel", Single, Rival, rust::sync_channel),
         candidate!("std sync_channel", Blocking, Rival, rust::sync_channel_blocking),
     ]);
+    all.extend(cpp::all());
     let limit = |name, prefetch| {
         let make = move |bytes, capacity, block| {
             assert_eq!(bytes, size_of::<Bytes64>(), "the limit is that of cache lines");
