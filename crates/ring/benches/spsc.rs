@@ -14,7 +14,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use ringtap_ring::{Consumer, Kind, Producer, ring};
+use ringtap_ring::{Consumer, Flavor, Kind, Producer, ring, spsc};
 use std::{array, hint::spin_loop, sync::Barrier, thread, time::Duration};
 
 const BURST: usize = 256;
@@ -27,17 +27,23 @@ enum Mode {
 }
 
 /// What runs: its name, the ring, its batch, how it is used, items a trial relative to others.
-const VARIANTS: [(&str, Kind, usize, Mode, u64); 10] = [
-    ("lock single", Kind::Lock, 1, Mode::Single, 1),
-    ("lock burst", Kind::Lock, 1, Mode::Burst, 4),
-    ("lamport single", Kind::Lamport, 1, Mode::Single, 2),
-    ("lamport burst", Kind::Lamport, 1, Mode::Burst, 2),
-    ("fastforward single", Kind::FastForward, 1, Mode::Single, 2),
-    ("mcring(1) single", Kind::McRing, 1, Mode::Single, 2),
-    ("mcring(50) single", Kind::McRing, 50, Mode::Single, 4),
-    ("mcring(1) burst", Kind::McRing, 1, Mode::Burst, 8),
-    ("mcring(50) burst", Kind::McRing, 50, Mode::Burst, 8),
-    ("mcring(50) fill", Kind::McRing, 50, Mode::Fill, 8),
+/// Without a kind: the ring of [`spsc`].
+const VARIANTS: [(&str, Option<Kind>, usize, Mode, u64); 15] = [
+    ("lock single", Some(Kind::Lock), 1, Mode::Single, 1),
+    ("lock burst", Some(Kind::Lock), 1, Mode::Burst, 4),
+    ("lamport single", Some(Kind::Lamport), 1, Mode::Single, 2),
+    ("lamport burst", Some(Kind::Lamport), 1, Mode::Burst, 2),
+    ("fastforward single", Some(Kind::FastForward), 1, Mode::Single, 2),
+    ("mcring(1) single", Some(Kind::McRing), 1, Mode::Single, 2),
+    ("mcring(50) single", Some(Kind::McRing), 50, Mode::Single, 4),
+    ("mcring(1) burst", Some(Kind::McRing), 1, Mode::Burst, 8),
+    ("mcring(50) burst", Some(Kind::McRing), 50, Mode::Burst, 8),
+    ("mcring(50) fill", Some(Kind::McRing), 50, Mode::Fill, 8),
+    ("vernier single", Some(Kind::Vernier), 1, Mode::Single, 8),
+    ("vernier burst", Some(Kind::Vernier), 1, Mode::Burst, 8),
+    ("vernier fill", Some(Kind::Vernier), 1, Mode::Fill, 8),
+    ("spsc() single", None, 1, Mode::Single, 8),
+    ("spsc() fill", None, 1, Mode::Fill, 8),
 ];
 
 #[derive(Clone, Copy)]
@@ -114,8 +120,12 @@ fn rates<T: Item>(capacity: usize, trials: usize, items: u64) -> Vec<Vec<f64>> {
     for _ in 0..trials {
         for (rates, &(_, kind, batch, mode, weight)) in rates.iter_mut().zip(&VARIANTS) {
             let items = items * weight;
-            let (producer, consumer) = ring::<T>(kind, capacity, batch).expect("it fits");
-            let time = trial(producer, consumer, mode, items);
+            let time = match kind {
+                Some(kind) => {
+                    trial(ring::<T>(kind, capacity, batch).expect("it fits"), mode, items)
+                }
+                None => trial(spsc::<T>(capacity).expect("it fits"), mode, items),
+            };
             rates.push(items as f64 / time.as_secs_f64() / 1e6);
         }
     }
@@ -124,7 +134,11 @@ fn rates<T: Item>(capacity: usize, trials: usize, items: u64) -> Vec<Vec<f64>> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn trial<T: Item>(producer: Producer<T>, consumer: Consumer<T>, mode: Mode, n: u64) -> Duration {
+fn trial<T: Item, F: Flavor<T>>(
+    (producer, consumer): (Producer<T, F>, Consumer<T, F>),
+    mode: Mode,
+    n: u64,
+) -> Duration {
     let start = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -144,7 +158,7 @@ fn trial<T: Item>(producer: Producer<T>, consumer: Consumer<T>, mode: Mode, n: u
     })
 }
 
-fn produce<T: Item>(mut producer: Producer<T>, mode: Mode, n: u64) {
+fn produce<T: Item, F: Flavor<T>>(mut producer: Producer<T, F>, mode: Mode, n: u64) {
     let mut values = [T::new(0); BURST];
     let mut next = 0;
     let mut idle = 0;
@@ -165,7 +179,7 @@ fn produce<T: Item>(mut producer: Producer<T>, mode: Mode, n: u64) {
     }
 }
 
-fn consume<T: Item>(mut consumer: Consumer<T>, mode: Mode, n: u64) {
+fn consume<T: Item, F: Flavor<T>>(mut consumer: Consumer<T, F>, mode: Mode, n: u64) {
     let mut next = 0;
     let mut idle = 0;
     let mut wrong = 0;

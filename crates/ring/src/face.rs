@@ -9,12 +9,49 @@
 //! every item that ever comes.
 
 use crate::{
-    flavors::{AnyConsumer, AnyProducer, Kind, RawConsumer, RawProducer, any_ring},
+    flavors::{Any, Flavor, Kind, RawConsumer, RawProducer, Shape, Vernier},
     slots::InvalidCapacity,
     sync::{Arc, AtomicBool, CacheLine, Edge, Ordering::Relaxed, observe, publish},
 };
 
-/// Makes a ring of `capacity` items and returns its two ends.
+/// Makes the fastest ring there is here, of `capacity` items, and returns its two ends.
+///
+/// It is [`Kind::Vernier`], without the choice at run time: so a caller's loop over
+/// [`push`](Producer::push) or [`pop`](Consumer::pop) compiles to a few instructions an item.
+///
+/// # Errors
+/// [`InvalidCapacity`] if the capacity is 0 or the slots do not fit in memory.
+///
+/// ```
+/// let (mut producer, mut consumer) = ringtap_ring::spsc(1000)?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || {
+///         for number in 0..10_000u64 {
+///             while producer.push(number).is_err() {
+///                 std::thread::yield_now();
+///             }
+///         }
+///     });
+///     let mut sum = 0;
+///     loop {
+///         let closed = consumer.is_closed();
+///         match consumer.pop() {
+///             Some(number) => sum += number,
+///             None if closed => break,
+///             None => std::thread::yield_now(),
+///         }
+///     }
+///     assert_eq!(sum, 10_000 * 9_999 / 2);
+/// });
+/// # Ok::<(), ringtap_ring::InvalidCapacity>(())
+/// ```
+pub fn spsc<T: Send>(
+    capacity: usize,
+) -> Result<(Producer<T, Vernier>, Consumer<T, Vernier>), InvalidCapacity> {
+    ends(Shape { kind: Kind::Vernier, capacity, batch: 1 })
+}
+
+/// Makes a ring of a kind chosen at run time, of `capacity` items, and returns its two ends.
 ///
 /// `batch` matters to [`Kind::McRing`] only: an index is published when so many items have come
 /// together. It is clamped to 1 ..= half of the capacity, rounded up. With that, at least one slot
@@ -40,7 +77,15 @@ pub fn ring<T: Send>(
     capacity: usize,
     batch: usize,
 ) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
-    let (producer, consumer) = any_ring(kind, capacity, batch.min(capacity.div_ceil(2)).max(1))?;
+    let batch = batch.min(capacity.div_ceil(2)).max(1);
+    ends(Shape { kind, capacity, batch })
+}
+
+fn ends<T: Send, F: Flavor<T>>(
+    shape: Shape,
+) -> Result<(Producer<T, F>, Consumer<T, F>), InvalidCapacity> {
+    let Shape { capacity, .. } = shape;
+    let (producer, consumer) = F::ring(shape)?;
     let ends = Arc::new(Ends::default());
     Ok((
         Producer { raw: producer, ends: Arc::clone(&ends), capacity, closed: false },
@@ -62,14 +107,14 @@ struct Ends {
 /// Items may stay invisible to the consumer until a batch is complete. They are published at the
 /// latest by [`flush`](Self::flush), by [`close`](Self::close) and `Drop`, and by any call that
 /// finds the ring full.
-pub struct Producer<T: Send> {
-    raw: AnyProducer<T>,
+pub struct Producer<T: Send, F: Flavor<T> = Any> {
+    raw: F::Producer,
     ends: Arc<Ends>,
     capacity: usize,
     closed: bool,
 }
 
-impl<T: Send> Producer<T> {
+impl<T: Send, F: Flavor<T>> Producer<T, F> {
     /// Appends an item; a full or closed ring gives it back.
     ///
     /// # Errors
@@ -132,7 +177,7 @@ impl<T: Send> Producer<T> {
     }
 }
 
-impl<T: Send> Drop for Producer<T> {
+impl<T: Send, F: Flavor<T>> Drop for Producer<T, F> {
     /// Closes the ring.
     fn drop(&mut self) {
         self.close();
@@ -143,19 +188,18 @@ impl<T: Send> Drop for Producer<T> {
 ///
 /// Emptied slots may stay invisible to the producer until a batch is complete. They are given back
 /// at the latest by [`flush`](Self::flush), by `Drop`, and by any call that finds the ring empty.
-pub struct Consumer<T: Send> {
-    raw: AnyConsumer<T>,
+pub struct Consumer<T: Send, F: Flavor<T> = Any> {
+    raw: F::Consumer,
     ends: Arc<Ends>,
     capacity: usize,
-    /// Items at the front that the last peek showed and that are still there.
+    /// Items that the last peek showed, less those released since.
     peeked: usize,
 }
 
-impl<T: Send> Consumer<T> {
+impl<T: Send, F: Flavor<T>> Consumer<T, F> {
     /// Takes the item at the front, if one is published.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        self.peeked = self.peeked.saturating_sub(1);
         self.raw.pop()
     }
 
@@ -169,11 +213,11 @@ impl<T: Send> Consumer<T> {
         items
     }
 
-    /// Drops the first `n` peeked items and gives their slots back. If an item panics when it is
-    /// dropped, none is dropped twice.
+    /// Drops the first `n` items, which a [`peek`](Self::peek) showed, and gives their slots back. If
+    /// an item panics when it is dropped, none is dropped twice.
     ///
     /// # Panics
-    /// If `n` is more than the last peek showed, less what was taken since.
+    /// If `n` is more than the last peek showed, less what was released since.
     #[inline]
     pub fn release(&mut self, n: usize) {
         assert!(n <= self.peeked, "release of {n} items, but {} were peeked", self.peeked);
@@ -204,7 +248,7 @@ impl<T: Send> Consumer<T> {
     }
 }
 
-impl<T: Send> Drop for Consumer<T> {
+impl<T: Send, F: Flavor<T>> Drop for Consumer<T, F> {
     /// Gives everything back and tells the producer. Items left in the ring are dropped when both
     /// ends are gone.
     fn drop(&mut self) {

@@ -24,8 +24,8 @@ pub mod model;
 mod slots;
 mod sync;
 
-pub use face::{Consumer, Producer, ring};
-pub use flavors::{Kind, UnknownKind};
+pub use face::{Consumer, Producer, ring, spsc};
+pub use flavors::{Any, Flavor, Kind, UnknownKind, Vernier};
 pub use slots::InvalidCapacity;
 #[cfg(loom)]
 #[doc(hidden)]

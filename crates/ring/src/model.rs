@@ -6,7 +6,9 @@
 //!
 //! Every byte string is a script, so that a property test and a fuzz target can both make them.
 //! One thread runs both ends, so the oracle is exact: it knows which items are visible and which
-//! slots are free at every step. Kinds other than MCRingBuffer behave as with a batch of 1.
+//! slots are free at every step. Kinds other than MCRingBuffer behave as with a batch of 1, but
+//! vernier: what it pushed one by one it may show at once or only after 64 polls, and of the slots
+//! it emptied it may hold back a part, so there the oracle knows the least and the most.
 
 use crate::{Consumer, Kind, Producer, ring};
 use std::{
@@ -137,10 +139,14 @@ struct Oracle {
     items: VecDeque<u64>,
     capacity: usize,
     batch: usize,
-    /// So many of the last items are not yet published.
+    /// So many of the last items are not yet published; at the most, for vernier.
     hidden_items: usize,
-    /// So many slots are empty but not yet given back.
+    /// So many slots are empty but not yet given back; at the most, for vernier.
     hidden_slots: usize,
+    /// Vernier: what is hidden may show at any time.
+    early: bool,
+    /// Polls in a row that found nothing.
+    empty_polls: u32,
     /// So many items at the front may be released.
     peeked: usize,
     next_number: u64,
@@ -148,21 +154,30 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn free(&self) -> usize {
-        if self.closed { 0 } else { self.capacity - self.items.len() - self.hidden_slots }
+    /// Slots that are free at least and at most.
+    fn free(&self) -> (usize, usize) {
+        let most = if self.closed { 0 } else { self.capacity - self.items.len() };
+        let least = if self.closed { 0 } else { most - self.hidden_slots };
+        (least, if self.early { most } else { least })
     }
 
-    fn visible(&self) -> usize {
-        self.items.len() - self.hidden_items
+    /// Items that are visible at least and at most.
+    fn visible(&self) -> (usize, usize) {
+        let least = self.items.len() - self.hidden_items;
+        (least, if self.early { self.items.len() } else { least })
     }
 
-    /// `n` of `wanted` items were pushed.
-    fn pushed(&mut self, n: usize, wanted: usize) {
-        assert_eq!(n, wanted.min(self.free()), "items accepted");
+    /// `n` of `wanted` items were pushed; a burst is published at its end.
+    fn pushed(&mut self, n: usize, wanted: usize, burst: bool) {
+        let (least, most) = self.free();
+        assert!((wanted.min(least)..=wanted.min(most)).contains(&n), "{n} items accepted");
         self.items.extend(self.next_number..self.next_number + n as u64);
         self.next_number += n as u64;
         self.hidden_items += n;
-        if self.hidden_items >= self.batch || (n < wanted && !self.closed) {
+        // What took an item was given back.
+        self.hidden_slots = self.hidden_slots.min(self.capacity - self.items.len());
+        let full = n < wanted && !self.closed;
+        if full || if self.early { burst && n > 0 } else { self.hidden_items >= self.batch } {
             self.hidden_items = 0;
         }
     }
@@ -170,9 +185,20 @@ impl Oracle {
     /// `n` items were taken.
     fn emptied(&mut self, n: usize) {
         self.items.drain(..n);
+        self.hidden_items = self.hidden_items.min(self.items.len());
         self.hidden_slots += n;
-        if self.hidden_slots >= self.batch {
+        if self.early {
+            self.hidden_slots = self.hidden_slots.min(self.capacity.div_ceil(8));
+        } else if self.hidden_slots >= self.batch {
             self.hidden_slots = 0;
+        }
+    }
+
+    /// A poll found something or not.
+    fn polled(&mut self, found: bool) {
+        self.empty_polls = if found { 0 } else { self.empty_polls + 1 };
+        if self.empty_polls >= 64 {
+            assert!(!self.early || self.items.is_empty(), "an item is still unseen");
         }
     }
 }
@@ -192,6 +218,8 @@ fn run<T: Item>(kind: Kind, mut script: Script<'_>) {
         batch: if kind == Kind::McRing { batch.min(capacity.div_ceil(2)).max(1) } else { 1 },
         hidden_items: 0,
         hidden_slots: 0,
+        early: kind == Kind::Vernier,
+        empty_polls: 0,
         peeked: 0,
         next_number: 0,
         closed: false,
@@ -249,16 +277,16 @@ fn produce<T: Item>(
     let first = oracle.next_number;
     match operation {
         0..=2 => match producer.push(T::new(first, ledger)) {
-            Ok(()) => oracle.pushed(1, 1),
+            Ok(()) => oracle.pushed(1, 1, false),
             Err(value) => {
                 assert_eq!(value.number(), first, "the refused item comes back");
-                oracle.pushed(0, 1);
+                oracle.pushed(0, 1, false);
             }
         },
         3 | 4 => {
             let wanted = argument % (oracle.capacity + 3);
             let n = T::push_burst(producer, first, wanted, ledger);
-            oracle.pushed(n, wanted);
+            oracle.pushed(n, wanted, true);
         }
         5 => {
             let wanted = argument % (oracle.capacity + 3);
@@ -269,11 +297,13 @@ fn produce<T: Item>(
                 T::new(first + i as u64, ledger)
             });
             assert_eq!(n, made, "all that was made went in");
-            oracle.pushed(n, wanted);
+            oracle.pushed(n, wanted, true);
         }
         6 => {
-            assert_eq!(producer.free(), oracle.free());
-            if oracle.free() == 0 {
+            let (least, most) = oracle.free();
+            let free = producer.free();
+            assert!((least..=most).contains(&free), "{free} slots free");
+            if free == 0 {
                 oracle.hidden_items = 0;
             }
         }
@@ -297,26 +327,37 @@ fn consume<T: Item>(
     match operation {
         8..=10 => {
             let popped = consumer.pop().map(|item| item.number());
-            if oracle.visible() == 0 {
-                assert_eq!(popped, None);
-                oracle.hidden_slots = 0;
-            } else {
-                assert_eq!(popped, oracle.items.front().copied());
-                oracle.emptied(1);
+            let (least, most) = oracle.visible();
+            match popped {
+                None => {
+                    assert_eq!(least, 0, "nothing was popped");
+                    oracle.hidden_slots = 0;
+                }
+                Some(_) => {
+                    assert!(most > 0, "something was popped");
+                    assert_eq!(popped, oracle.items.front().copied());
+                    oracle.emptied(1);
+                }
             }
+            oracle.polled(popped.is_some());
             oracle.peeked = oracle.peeked.saturating_sub(1);
         }
         11 | 12 => {
             let max = argument % (oracle.capacity + 3);
             let items = consumer.peek(max);
-            assert!(items.len() <= max.min(oracle.visible()));
-            assert_eq!(items.is_empty(), max.min(oracle.visible()) == 0);
+            let (least, most) = oracle.visible();
+            assert!(items.len() <= max.min(most));
+            assert!(!items.is_empty() || max.min(least) == 0);
             for (item, &number) in items.iter().zip(&oracle.items) {
                 assert_eq!(item.number(), number);
             }
             oracle.peeked = items.len();
-            if oracle.visible() == 0 {
+            let found = !items.is_empty();
+            if least == 0 && !found && (max > 0 || !oracle.early) {
                 oracle.hidden_slots = 0;
+            }
+            if max > 0 {
+                oracle.polled(found);
             }
         }
         13 | 14 => {

@@ -11,13 +11,13 @@
 //! Invariant: a full slot is the consumer's, an empty one the producer's. The full slots are those
 //! from the consumer's `read` up to the producer's `write`, and neither is ever shared.
 
-use super::{Flavor, RawConsumer, RawProducer};
+use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{InvalidCapacity, Slot, Wheel, allocate},
     sync::{Arc, AtomicBool, Edge, Ordering::Relaxed, observe, publish},
 };
 
-pub(crate) struct FastForward;
+pub struct FastForward;
 
 pub(crate) struct Flagged<T> {
     item: Slot<T>,
@@ -27,7 +27,7 @@ pub(crate) struct Flagged<T> {
 
 pub(crate) struct Shared<T>(Box<[Flagged<T>]>);
 
-pub(crate) struct Producer<T> {
+pub struct Producer<T> {
     shared: Arc<Shared<T>>,
     /// Next slot to be inserted to.
     write: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Producer<T> {
     seen_free: usize,
 }
 
-pub(crate) struct Consumer<T> {
+pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
     /// Next slot to be extracted from.
     read: usize,
@@ -45,7 +45,7 @@ impl<T: Send> Flavor<T> for FastForward {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
 
-    fn ring(capacity: usize, _batch: usize) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+    fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let slots =
             allocate(capacity, || Flagged { item: Slot::new(), full: AtomicBool::new(false) })?;
         let shared = Arc::new(Shared(slots));

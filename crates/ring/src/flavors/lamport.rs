@@ -12,13 +12,13 @@
 //! Invariant: the slots from `read` up to `write` hold items. Full and empty are told apart by
 //! indices that run to twice the capacity, so no slot stays unused as it does in figure 3.
 
-use super::{Flavor, RawConsumer, RawProducer};
+use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{Indexed, InvalidCapacity, Layout},
     sync::{Arc, AtomicUsize, Edge, Ordering::Relaxed, observe, publish},
 };
 
-pub(crate) struct Lamport;
+pub struct Lamport;
 
 /// The two shared control variables, side by side.
 #[derive(Default)]
@@ -40,15 +40,15 @@ impl Layout for Adjacent {
     }
 }
 
-pub(crate) struct Producer<T>(Arc<Indexed<T, Adjacent>>);
+pub struct Producer<T>(Arc<Indexed<T, Adjacent>>);
 
-pub(crate) struct Consumer<T>(Arc<Indexed<T, Adjacent>>);
+pub struct Consumer<T>(Arc<Indexed<T, Adjacent>>);
 
 impl<T: Send> Flavor<T> for Lamport {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
 
-    fn ring(capacity: usize, _batch: usize) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+    fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Indexed::new(capacity)?;
         Ok((Producer(Arc::clone(&shared)), Consumer(shared)))
     }

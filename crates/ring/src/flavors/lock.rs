@@ -11,13 +11,13 @@
 //! from `head` on, `len` of them, hold items; only the consumer makes them fewer, only the
 //! producer makes them more.
 
-use super::{Flavor, RawConsumer, RawProducer};
+use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{InvalidCapacity, Slots},
     sync::{Arc, AtomicUsize, Ordering::Relaxed, SpinGuard, SpinLock},
 };
 
-pub(crate) struct Lock;
+pub struct Lock;
 
 pub(crate) struct Shared<T> {
     lock: SpinLock,
@@ -28,15 +28,15 @@ pub(crate) struct Shared<T> {
     slots: Slots<T>,
 }
 
-pub(crate) struct Producer<T>(Arc<Shared<T>>);
+pub struct Producer<T>(Arc<Shared<T>>);
 
-pub(crate) struct Consumer<T>(Arc<Shared<T>>);
+pub struct Consumer<T>(Arc<Shared<T>>);
 
 impl<T: Send> Flavor<T> for Lock {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
 
-    fn ring(capacity: usize, _batch: usize) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+    fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Arc::new(Shared {
             lock: SpinLock::new(),
             head: AtomicUsize::new(0),

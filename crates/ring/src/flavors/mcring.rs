@@ -22,13 +22,13 @@
 //! are the consumer's and hold items, and those from nextWrite up to localRead + max are the
 //! producer's and vacant.
 
-use super::{Flavor, RawConsumer, RawProducer};
+use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{Indexed, InvalidCapacity, Layout, Wheel},
     sync::{Arc, AtomicUsize, CacheLine, Edge, observe, publish},
 };
 
-pub(crate) struct McRing;
+pub struct McRing;
 
 /// The shared control variables, each on cache lines of its own.
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Layout for Apart {
 
 /// The producer's local variables; aligned so that nothing else shares their lines.
 #[repr(align(128))]
-pub(crate) struct Producer<T> {
+pub struct Producer<T> {
     shared: Arc<Indexed<T, Apart>>,
     /// The last `read` seen.
     local_read: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Producer<T> {
 
 /// The consumer's local variables; aligned so that nothing else shares their lines.
 #[repr(align(128))]
-pub(crate) struct Consumer<T> {
+pub struct Consumer<T> {
     shared: Arc<Indexed<T, Apart>>,
     /// The last `write` seen.
     local_write: usize,
@@ -81,7 +81,9 @@ impl<T: Send> Flavor<T> for McRing {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
 
-    fn ring(capacity: usize, batch: usize) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+    fn ring(
+        Shape { capacity, batch, .. }: Shape,
+    ) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Indexed::new(capacity)?;
         let producer = Producer {
             shared: Arc::clone(&shared),

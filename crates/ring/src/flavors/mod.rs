@@ -10,22 +10,36 @@ mod fastforward;
 mod lamport;
 mod lock;
 mod mcring;
+mod vernier;
 
-/// Makes the two ends of one kind of ring.
-pub(crate) trait Flavor<T: Send> {
-    type Producer: RawProducer<T>;
-    type Consumer: RawConsumer<T>;
+pub use vernier::Vernier;
 
-    /// `capacity` in items; `batch` is at least 1 and at most half of the capacity, rounded up.
-    fn ring(
-        capacity: usize,
-        batch: usize,
-    ) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
+/// An algorithm: [`Any`], chosen at run time, or one that is known when compiling. Sealed.
+pub trait Flavor<T: Send> {
+    /// The end where items go in.
+    type Producer: RawProducer<T> + Send;
+    /// The end where items come out.
+    type Consumer: RawConsumer<T> + Send;
+
+    #[doc(hidden)]
+
+    fn ring(shape: Shape) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
+}
+
+/// What is asked for. A flavour heeds what concerns it.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Only [`Any`] has a choice.
+    pub(crate) kind: Kind,
+    /// In items.
+    pub(crate) capacity: usize,
+    /// At least 1 and at most half of the capacity, rounded up.
+    pub(crate) batch: usize,
 }
 
 /// The end where items go in. See [`crate::Producer`], which adds the orderly end: it calls
 /// `flush` before it is dropped, and nothing after it is closed.
-pub(crate) trait RawProducer<T> {
+pub trait RawProducer<T> {
     fn push(&mut self, value: T) -> Result<(), T>;
 
     fn push_burst(&mut self, values: &[T]) -> usize
@@ -49,7 +63,7 @@ pub(crate) trait RawProducer<T> {
 }
 
 /// The end where items come out. See [`crate::Consumer`], which calls `flush` before it is dropped.
-pub(crate) trait RawConsumer<T> {
+pub trait RawConsumer<T> {
     fn pop(&mut self) -> Option<T>;
 
     /// Published items at the front, in one piece; at least one, if there is any and `max` > 0.
@@ -80,9 +94,12 @@ impl fmt::Display for UnknownKind {
 
 impl Error for UnknownKind {}
 
+/// Any of the flavours, chosen at run time: a `match` on every call.
+pub struct Any;
+
 macro_rules! flavors {
     ($($(#[$meta:meta])* $variant:ident = $name:literal: $flavor:ty,)*) => {
-        /// Which ring: the four of the paper.
+        /// Which ring: the four of the paper, and ours.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind {
             $($(#[$meta])* $variant,)*
@@ -111,26 +128,26 @@ macro_rules! flavors {
             }
         }
 
-        pub(crate) enum AnyProducer<T: Send> {
+        pub enum AnyProducer<T: Send> {
             $($variant(<$flavor as Flavor<T>>::Producer),)*
         }
 
-        pub(crate) enum AnyConsumer<T: Send> {
+        pub enum AnyConsumer<T: Send> {
             $($variant(<$flavor as Flavor<T>>::Consumer),)*
         }
 
-        /// Makes a ring of the kind.
-        pub(crate) fn any_ring<T: Send>(
-            kind: Kind,
-            capacity: usize,
-            batch: usize,
-        ) -> Result<(AnyProducer<T>, AnyConsumer<T>), InvalidCapacity> {
-            Ok(match kind {
-                $(Kind::$variant => {
-                    let (producer, consumer) = <$flavor>::ring(capacity, batch)?;
-                    (AnyProducer::$variant(producer), AnyConsumer::$variant(consumer))
-                })*
-            })
+        impl<T: Send> Flavor<T> for Any {
+            type Producer = AnyProducer<T>;
+            type Consumer = AnyConsumer<T>;
+
+            fn ring(shape: Shape) -> Result<(AnyProducer<T>, AnyConsumer<T>), InvalidCapacity> {
+                Ok(match shape.kind {
+                    $(Kind::$variant => {
+                        let (producer, consumer) = <$flavor>::ring(shape)?;
+                        (AnyProducer::$variant(producer), AnyConsumer::$variant(consumer))
+                    })*
+                })
+            }
         }
 
         impl<T: Send> RawProducer<T> for AnyProducer<T> {
@@ -195,9 +212,11 @@ flavors! {
     /// FastForward (figure 4): a full/empty flag in each slot, no shared index.
     FastForward = "fastforward": fastforward::FastForward,
     /// MCRingBuffer (figure 5): cached copies of the indices, on cache lines of their own, and
-    /// published in batches. The fastest.
-    #[default]
+    /// published in batches.
     McRing = "mcring": mcring::McRing,
+    /// Ours: a fine index beside a coarse one, runs, lines fetched ahead. The fastest.
+    #[default]
+    Vernier = "vernier": Vernier,
 }
 
 impl fmt::Display for Kind {

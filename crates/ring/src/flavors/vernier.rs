@@ -1,0 +1,417 @@
+//! Vernier: a fine index that is always exact beside a coarse one that moves once a batch.
+//!
+//! ```text
+//!  written by the producer                 by the consumer
+//!  │ fine: each push │ coarse: a batch │   │ taken: a run │      a group of cache lines each
+//!
+//!  slots  │ . │ . │ a │ b │ c │ d │ e │ f │ g │ . │ . │
+//!            taken ▲   ▲ head  ▲ end   ▲      ▲ tail = fine
+//!                      └─ run ─┘       └ coarse
+//! ```
+//!
+//! MCRingBuffer's batches make it fast and leave a lone item invisible until somebody flushes.
+//! Here the producer stores its exact index as well, on a line that the consumer leaves alone while
+//! it finds items by the coarse one; a store to a line that nobody reads costs nothing. A consumer
+//! that finds the coarse index used up looks at the fine one after a number of empty polls, its
+//! *patience*: it doubles while such looks find items (both are busy, and looking often would make
+//! the lines travel), up to [`PATIENCE`], and halves while they find none (the ring is idle, and the
+//! next item shall be seen at once). So a lone item is seen after 64 polls at the latest, by itself.
+//!
+//! The other half is runs: each side works through `slot..end` of its own, and does everything that
+//! is not the item itself once a run. The producer asks for the lines 1 KiB ahead in advance, for
+//! writing, so it does not wait for each of them to leave the other core; that is 5 times the speed
+//! for items of a cache line. A side's own state is passed to the slow path by value, so that in a
+//! caller's loop it can live in registers.
+//!
+//! Invariant: taken ≤ head ≤ seen ≤ fine ≤ taken_seen + capacity, counted in items since the start.
+//! Slots from head up to fine hold items; the consumer's are those up to `seen`, of which a run is
+//! a piece. The other slots up to taken_seen + capacity are vacant and the producer's.
+
+use super::{Flavor, RawConsumer, RawProducer, Shape};
+use crate::{
+    slots::{InvalidCapacity, Slots},
+    sync::{Arc, AtomicUsize, CacheLine, Edge, Ordering::Relaxed, observe, publish},
+};
+
+/// Items after which the coarse index moves.
+const BATCH: usize = 256;
+/// Items of a consumer's run, at most, after which slots are given back.
+const RUN: usize = 1024;
+/// Octets of a producer's run of single pushes.
+const GROUP: usize = 512;
+/// Octets between the slot being filled and the one being fetched.
+const AHEAD: usize = 1024;
+/// Empty polls between two looks at the fine index, at most.
+const PATIENCE: u32 = 63;
+
+/// The flavour of [`crate::spsc`].
+pub struct Vernier;
+
+struct Shared<T> {
+    /// Items filled in so far; written by the producer with every single push, not by bursts.
+    fine: CacheLine<AtomicUsize>,
+    /// The same; written by the producer once a burst or batch of pushes. The larger one counts.
+    coarse: CacheLine<AtomicUsize>,
+    /// Items taken out and given back so far; written by the consumer.
+    taken: CacheLine<AtomicUsize>,
+    /// The slot that `taken` counts up to, when the consumer has gone.
+    taken_slot: AtomicUsize,
+    slots: Slots<T>,
+}
+
+/// Where a side stands. Counts are items since the start and may wrap.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Next slot; equal to `end` when the run is used up.
+    slot: usize,
+    /// End of the run, at most the capacity.
+    end: usize,
+    /// The count at slot 0 of this lap.
+    lap: usize,
+}
+
+impl Place {
+    const START: Self = Self { slot: 0, end: 0, lap: 0 };
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.lap.wrapping_add(self.slot)
+    }
+
+    /// Goes on by `n` slots of the same lap; a run that this oversteps ends there.
+    #[inline(always)]
+    fn advance(&mut self, n: usize) {
+        self.slot += n;
+        self.end = self.end.max(self.slot);
+    }
+
+    /// Starts the next lap where one ends.
+    #[inline(always)]
+    fn wrap(&mut self, capacity: usize) {
+        if self.slot == capacity {
+            *self = Self { slot: 0, end: 0, lap: self.lap.wrapping_add(capacity) };
+        }
+    }
+}
+
+/// The producer's state.
+#[derive(Clone, Copy)]
+struct Tail {
+    place: Place,
+    /// The last `taken` seen.
+    taken_seen: usize,
+    /// The last `coarse` published.
+    published: usize,
+}
+
+/// The consumer's state.
+#[derive(Clone, Copy)]
+struct Head {
+    place: Place,
+    /// So many items are known to have been filled in.
+    seen: usize,
+    /// Empty polls since the last look at the fine index.
+    empty: u32,
+    /// Empty polls before the next one.
+    patience: u32,
+}
+
+#[repr(align(128))]
+pub struct Producer<T> {
+    tail: Tail,
+    shared: Arc<Shared<T>>,
+}
+
+#[repr(align(128))]
+pub struct Consumer<T> {
+    head: Head,
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Send> Flavor<T> for Vernier {
+    type Producer = Producer<T>;
+    type Consumer = Consumer<T>;
+
+    fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+        let shared = Arc::new(Shared {
+            fine: CacheLine::default(),
+            coarse: CacheLine::default(),
+            taken: CacheLine::default(),
+            taken_slot: AtomicUsize::new(0),
+            slots: Slots::new(capacity)?,
+        });
+        let tail = Tail { place: Place::START, taken_seen: 0, published: 0 };
+        let head = Head { place: Place::START, seen: 0, empty: 0, patience: 0 };
+        Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
+    }
+}
+
+impl<T> Shared<T> {
+    #[inline(always)]
+    fn capacity(&self) -> usize {
+        self.slots.wheel().capacity
+    }
+
+    /// Slots known to be vacant; looks at `taken` if they are fewer than `wanted`.
+    #[inline(always)]
+    fn vacant(&self, tail: &mut Tail, wanted: usize) -> usize {
+        let held = |tail: &Tail| tail.place.count().wrapping_sub(tail.taken_seen);
+        if self.capacity() - held(tail) < wanted {
+            // Pairs with the publication in `give_back`.
+            tail.taken_seen = observe(Edge::Slots, &self.taken.0);
+        }
+        self.capacity() - held(tail)
+    }
+
+    /// Moves the fine index up to what was filled in.
+    #[inline(always)]
+    fn publish_fine(&self, tail: &Tail) {
+        // Pairs with the observation in `look`.
+        publish(Edge::Items, &self.fine.0, tail.place.count());
+    }
+
+    /// Moves the coarse index up to what was filled in.
+    #[inline(always)]
+    fn publish_coarse(&self, tail: &mut Tail) {
+        tail.published = tail.place.count();
+        // Pairs with the observation in `look`.
+        publish(Edge::Items, &self.coarse.0, tail.published);
+    }
+
+    /// The next run of a producer that pushes one by one; empty if the ring is full.
+    #[cold]
+    #[inline(never)]
+    fn producers_run(&self, mut tail: Tail) -> Tail {
+        let capacity = self.capacity();
+        tail.place.wrap(capacity);
+        // A quarter: so a producer that keeps up with its consumer seldom looks.
+        let vacant = self.vacant(&mut tail, capacity / 4 + 1);
+        let pending = tail.place.count().wrapping_sub(tail.published);
+        if pending >= BATCH.min(capacity.div_ceil(4)) || (vacant == 0 && pending > 0) {
+            self.publish_coarse(&mut tail);
+        }
+        let slot = tail.place.slot;
+        let size = size_of::<T>().max(1);
+        let run = vacant.min(capacity - slot).min((GROUP / size).max(1));
+        if run > 0 {
+            let ahead = slot + AHEAD / size;
+            let first = if ahead >= capacity { ahead % capacity } else { ahead };
+            self.slots.prefetch_for_write(first, run);
+        }
+        tail.place.end = slot + run;
+        tail
+    }
+
+    /// The next run of a consumer; empty if nothing is visible. Gives back what the last one held.
+    #[cold]
+    #[inline(never)]
+    fn consumers_run(&self, mut head: Head) -> Head {
+        let capacity = self.capacity();
+        head.place.wrap(capacity);
+        self.give_back(&head);
+        let known = |head: &Head| head.seen.wrapping_sub(head.place.count());
+        if known(&head) == 0 {
+            self.look(&mut head);
+        }
+        let most = RUN.min(capacity.div_ceil(8));
+        head.place.end = head.place.slot + known(&head).min(capacity - head.place.slot).min(most);
+        head
+    }
+
+    /// Looks for items behind the head, of which none is known.
+    fn look(&self, head: &mut Head) {
+        let newer = |head: &Head, index: usize| (index.wrapping_sub(head.seen) as isize) > 0;
+        // Pairs with the publication in `publish_coarse`.
+        let coarse = observe(Edge::Items, &self.coarse.0);
+        if newer(head, coarse) {
+            (head.seen, head.empty) = (coarse, 0);
+            return;
+        }
+        head.empty += 1;
+        if head.empty <= head.patience {
+            return;
+        }
+        head.empty = 0;
+        // Pairs with the publication in `publish_fine`.
+        let fine = observe(Edge::Items, &self.fine.0);
+        if newer(head, fine) {
+            head.seen = fine;
+            head.patience = (2 * head.patience + 1).min(PATIENCE);
+        } else {
+            head.patience /= 2;
+        }
+    }
+
+    #[inline(always)]
+    fn give_back(&self, head: &Head) {
+        // Pairs with the observation in `vacant`.
+        publish(Edge::Slots, &self.taken.0, head.place.count());
+    }
+}
+
+impl<T> Producer<T> {
+    /// The next slot, and how many of the `n` slots from there on lie before the wrap-around.
+    #[inline(always)]
+    fn piece(&mut self, n: usize) -> (usize, usize) {
+        let capacity = self.shared.capacity();
+        self.tail.place.wrap(capacity);
+        let slot = self.tail.place.slot;
+        (slot, n.min(capacity - slot))
+    }
+
+    /// Publishes what is pending: after a burst, and when told to.
+    #[inline(always)]
+    fn publish(&mut self) {
+        if self.tail.published != self.tail.place.count() {
+            self.shared.publish_coarse(&mut self.tail);
+        }
+    }
+}
+
+impl<T: Send> RawProducer<T> for Producer<T> {
+    #[inline]
+    fn push(&mut self, value: T) -> Result<(), T> {
+        if self.tail.place.slot == self.tail.place.end {
+            self.tail = self.shared.producers_run(self.tail);
+            if self.tail.place.slot == self.tail.place.end {
+                return Err(value);
+            }
+        }
+        // SAFETY: the slots of the run are vacant and the producer's.
+        unsafe { self.shared.slots.write(self.tail.place.slot, value) };
+        self.tail.place.slot += 1;
+        self.shared.publish_fine(&self.tail);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_burst(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let n = self.shared.vacant(&mut self.tail, values.len()).min(values.len());
+        let mut copied = 0;
+        while copied < n {
+            let (slot, piece) = self.piece(n - copied);
+            // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
+            unsafe { self.shared.slots.copy_in(slot, &values[copied..copied + piece]) };
+            self.tail.place.advance(piece);
+            copied += piece;
+        }
+        self.publish();
+        n
+    }
+
+    fn free(&mut self, wanted: usize) -> usize {
+        let free = self.shared.vacant(&mut self.tail, wanted);
+        if free == 0 {
+            self.flush();
+        }
+        free
+    }
+
+    #[inline]
+    fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
+        let n = self.shared.vacant(&mut self.tail, max).min(max);
+        let mut made = 0;
+        while made < n {
+            let (slot, piece) = self.piece(n - made);
+            // Counted when it goes, by a panic in `make` as well: those before are in the ring.
+            let mut filled = Filled { producer: self, n: 0 };
+            while filled.n < piece {
+                let value = make(made + filled.n);
+                // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
+                unsafe { filled.producer.shared.slots.write(slot + filled.n, value) };
+                filled.n += 1;
+            }
+            made += piece;
+        }
+        self.publish();
+        n
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.publish();
+    }
+}
+
+/// Counts the slots that were filled, however the filling ended.
+struct Filled<'a, T> {
+    producer: &'a mut Producer<T>,
+    n: usize,
+}
+
+impl<T> Drop for Filled<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.producer.tail.place.advance(self.n);
+    }
+}
+
+impl<T: Send> RawConsumer<T> for Consumer<T> {
+    #[inline]
+    fn pop(&mut self) -> Option<T> {
+        if self.head.place.slot == self.head.place.end {
+            self.head = self.shared.consumers_run(self.head);
+            if self.head.place.slot == self.head.place.end {
+                return None;
+            }
+        }
+        // SAFETY: the slots of the run hold items and are the consumer's.
+        let value = unsafe { self.shared.slots.take(self.head.place.slot) };
+        self.head.place.slot += 1;
+        Some(value)
+    }
+
+    #[inline]
+    fn peek(&mut self, max: usize) -> &[T] {
+        if self.head.place.slot == self.head.place.end {
+            self.head = self.shared.consumers_run(self.head);
+        }
+        let Place { slot, end, .. } = self.head.place;
+        // SAFETY: the slots of the run hold items and are the consumer's, which is borrowed as long
+        // as the slice.
+        unsafe { self.shared.slots.items(slot, (end - slot).min(max)) }
+    }
+
+    #[inline]
+    fn release(&mut self, n: usize) {
+        let Place { slot, end, .. } = self.head.place;
+        assert!(n <= end - slot, "release of {n} items, but {} were peeked", end - slot);
+        // Counted before they are dropped: an item that panics is out of the ring already. The
+        // slots are given back later, when nobody can touch them any more.
+        self.head.place.slot += n;
+        // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
+        unsafe { self.shared.slots.drop_items(slot, n) };
+        if self.head.place.slot == end {
+            self.shared.give_back(&self.head);
+        }
+    }
+
+    /// Besides, the next poll looks at the fine index.
+    #[inline]
+    fn flush(&mut self) {
+        self.head.empty = self.head.patience;
+        self.shared.give_back(&self.head);
+    }
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        // Relaxed: the drop of the last handle orders it before the drop of what they share.
+        self.shared.taken_slot.store(self.head.place.slot, Relaxed);
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let wheel = self.slots.wheel();
+        let filled = observe(Edge::Items, &self.coarse.0);
+        let taken = observe(Edge::Slots, &self.taken.0);
+        let slot = wheel.slot(self.taken_slot.load(Relaxed));
+        // SAFETY: both handles are gone and published where they stood, so these slots hold items
+        // and nobody else can reach them.
+        unsafe { self.slots.drop_between(slot, wheel.forward(slot, filled.wrapping_sub(taken))) }
+    }
+}
