@@ -43,7 +43,8 @@ impl<A: Application> RingOutbox<A> {
         }
     }
 
-    /// True when nothing is left over.
+    /// Makes room for what is to come, as far as the merger lets it, and shows the merger all that
+    /// is on its way. True when nothing is left over.
     fn clear(&mut self) -> bool {
         while let Some(report) = self.backlog.pop_front() {
             if let Err(report) = self.reports.push(report) {
@@ -51,6 +52,7 @@ impl<A: Application> RingOutbox<A> {
                 return false;
             }
         }
+        self.reports.flush();
         true
     }
 }
