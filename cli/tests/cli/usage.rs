@@ -40,7 +40,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--worker", "3"], "'--workers'"),
         (
             vec!["monitor", "-r", office, "--ring", "foo"],
-            "there are lock, lamport, fastforward, mcring",
+            "there are lock, lamport, fastforward, mcring,",
         ),
         (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference and farm"),
         (vec!["monitor", "-r", office, "--analyses", "flow"], "there are flows, scans, talkers"),
