@@ -9,4 +9,6 @@ need tcpdump tcpdump
 need nmap nmap
 need ip iproute2
 need python3 python3
+need spin spin
+need gcc gcc libc6-dev
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2

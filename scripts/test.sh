@@ -35,6 +35,8 @@ step workspace cargo test --workspace --all-features --locked --no-fail-fast -- 
 step benches-run-once cargo test --workspace --locked --bench '*'
 step loom loom
 step tsan crates/ring/tsan.sh
+step miri crates/ring/miri.sh
+step model crates/ring/models/check.sh
 
 scripts/summarise.sh "$logs" || failed=1
 exit "$failed"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs the threaded ring tests under ThreadSanitizer, with the stable compiler.
+# Runs the threaded tests of the rings and of the skeletons under ThreadSanitizer, with the stable compiler.
 #
 # First a program with a planted data race must be caught, so that a silent run means something.
 # Reports with the drop of an `Arc` in a stack are suppressed: it relies on a fence, which
 # ThreadSanitizer does not understand unless the standard library is built for it. So are those of
-# the test harness itself. Items dropped with the ring are covered by loom instead.
+# the test harness itself, and of a seat's thread handle, which is handed over by a `OnceLock` of
+# that library. Items dropped with the ring are covered by loom instead.
 # Says SKIPPED, and succeeds, where the compiler cannot instrument.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -15,24 +16,8 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat > "$work/race.rs" <<'RUST'
-use std::{cell::UnsafeCell, sync::atomic::{AtomicBool, Ordering::Relaxed}};
-struct Shared { slot: UnsafeCell<u64>, full: AtomicBool }
-unsafe impl Sync for Shared {}
-static SHARED: Shared = Shared { slot: UnsafeCell::new(0), full: AtomicBool::new(false) };
-fn main() {
-    let consumer = std::thread::spawn(|| {
-        while !SHARED.full.load(Relaxed) { std::thread::yield_now(); }
-        unsafe { *SHARED.slot.get() }
-    });
-    unsafe { *SHARED.slot.get() = 1 };
-    SHARED.full.store(true, Relaxed); // should be Release, and the load Acquire
-    println!("{}", consumer.join().unwrap());
-}
-RUST
-
 # shellcheck disable=SC2086
-if ! rustc --edition 2024 -O $flags --target "$target" -o "$work/race" "$work/race.rs" 2> "$work/log"; then
+if ! rustc --edition 2024 -O $flags --target "$target" -o "$work/race" tests/planted/race.rs 2> "$work/log"; then
     cat "$work/log" >&2
     echo "tsan: SKIPPED, this compiler cannot instrument: NOTHING WAS CHECKED" >&2
     exit 0
@@ -47,8 +32,10 @@ echo "tsan: the planted race was seen"
 cat > "$work/suppressions" <<'LIST'
 race:alloc::sync::Arc<*as core::ops::drop::Drop>::drop
 race:test::event::CompletedTest
+race:ringtap_skeleton::idle::Bell>::wake
 LIST
 export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppressions"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
-cargo test --target "$target" --test threads
-echo "tsan: no race in the rings"
+cargo test --locked --target "$target" --test threads
+cargo test --locked --target "$target" -p ringtap-skeleton --test farm -- who_shares a_panic
+echo "tsan: no race in the rings and skeletons"

@@ -378,8 +378,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Miri is slow.
+    const CASES: u32 = if cfg!(miri) { 2 } else { 600 };
+
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn every_kind_behaves_as_the_oracle(

@@ -1,6 +1,6 @@
 //! Seats: which threads there are, which nodes each of them steps, and on which core.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -113,18 +113,21 @@ pub fn run(
     let own = if seats.is_empty() { Vec::new() } else { seats.remove(0) };
     let core = |seat: usize| (!pin.is_empty()).then(|| pin[seat % pin.len()]);
     std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for (seat, nodes) in seats.into_iter().enumerate() {
             let name = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(" + ");
             let (shared, core, idle) = (&shared, core(seat + 1), idle());
             let start = std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
                 on_core(core, || shared.sit(seat + 1, nodes, idle));
             });
-            if let Err(error) = start {
-                shared.fail(RunError::Thread(error.to_string()));
-                return;
+            match start {
+                Ok(thread) => threads.push(thread),
+                Err(error) => return shared.fail(RunError::Thread(error.to_string())),
             }
         }
         on_core(core(0), || shared.sit(0, own, idle()));
+        // ThreadSanitizer sees that a thread has ended when it is joined, not when a scope ends.
+        threads.into_iter().for_each(|t| t.join().unwrap_or_else(|panic| resume_unwind(panic)));
     });
     let failure = shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
     failure.map_or(Ok(()), Err)

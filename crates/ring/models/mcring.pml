@@ -1,0 +1,212 @@
+/* MCRingBuffer as src/flavors/mcring.rs has it, for spin: theorems 1 and 2 of the paper (section II, figures 5 and 7)
+ * and what it assumes, that no item is stalled for ever. check.sh runs it.
+ *
+ *    producer ── localRead, nextWrite, wBatch        consumer ── localWrite, nextRead, rBatch
+ *        │ writes slots, publishes `write`               │ reads slots, publishes `read`
+ *        └────────────▶ slots, write, closed ────────────┘
+ *
+ * One step is one access of memory that the other side touches; what a process does with its own variables is part of
+ * the step before. Writing and reading a slot take two steps each, so that two at one slot at once are seen.
+ *
+ * Checked in every state that can be reached:
+ *   theorem 1   slots go VACANT → BEING_WRITTEN → ITEM → BEING_READ → VACANT and no other way, and the chain
+ *               localRead ≤ read ≤ nextRead ≤ localWrite ≤ write ≤ nextWrite ≤ localRead + max holds
+ *   theorem 2   the consumer reads the numbers in the order in which they were written, none lost, none twice;
+ *               whoever found the ring closed and then empty has had them all
+ *   no wedge    `ltl delivered`: one item, any one, is marked; it arrives, if both go on (weak fairness)
+ *
+ * There is no bound on how much is sent: indices and numbers run in circles, so the states are finite. Numbers modulo
+ * CAP + 1 are enough: the slots hold the last CAP numbers written, and up to the first mistake the one expected is
+ * among them; any two of CAP numbers in a row differ modulo CAP + 1.
+ *
+ * The memory is sequentially consistent, as in the paper. That release and acquire do as well is loom's part
+ * (tests/loom.rs).
+ *
+ *   CAP, BATCH      capacity and batch as asked for
+ *   UNCLAMPED       the batch is not clamped to half of the capacity, rounded up
+ *   KEEP            who finds the ring full or empty does not publish what it holds back
+ *   CONSTANT        the producer never flushes and never ends: the paper's constant arrivals
+ *   BUG             1: publishes before it writes   2: takes the ring for larger by a slot
+ *                   3: UNCLAMPED and KEEP           4: gives slots back before it reads them
+ */
+
+#ifndef BUG
+#define BUG 0
+#endif
+#if BUG == 3
+#define UNCLAMPED
+#define KEEP
+#endif
+#if !defined(UNCLAMPED) && BATCH > (CAP + 1) / 2
+#define LOT ((CAP + 1) / 2)
+#else
+#define LOT BATCH
+#endif
+#if BUG == 2
+#define ROOM (CAP + 1)
+#else
+#define ROOM CAP
+#endif
+
+#define SLOT(i)             ((i) >= CAP -> (i) - CAP : (i))
+#define FORWARD(i, n)       ((i) + (n) >= 2 * CAP -> (i) + (n) - 2 * CAP : (i) + (n))
+#define DISTANCE(from, to)  ((to) >= (from) -> (to) - (from) : (to) + 2 * CAP - (from))
+#define NEXT_NUMBER(n)      ((n) == CAP -> 0 : (n) + 1)
+/* Not where a mistake is planted: there the theorems themselves shall be seen to break. */
+#if BUG
+#define CHAIN
+#else
+#define CHAIN \
+	assert(DISTANCE(localRead, read) + DISTANCE(read, nextRead) + DISTANCE(nextRead, localWrite) \
+	       + DISTANCE(localWrite, write) + DISTANCE(write, nextWrite) <= CAP)
+#endif
+
+mtype = { VACANT, BEING_WRITTEN, ITEM, BEING_READ };
+
+/* Shared. */
+byte read, write;
+bit closed;
+mtype slot[CAP] = VACANT;
+byte item[CAP];
+
+/* The producer's and the consumer's own, global so that CHAIN sees them. */
+byte localRead, nextWrite, wBatch;
+byte localWrite, nextRead, rBatch;
+
+/* Which item is watched by `delivered`; nothing in the ring depends on it. */
+bit put, got;
+bit marked[CAP];
+ltl delivered { [] (put -> <> got) }
+
+inline publish_write() {
+	d_step { write = nextWrite; wBatch = 0; CHAIN }
+}
+
+inline publish_read() {
+	d_step { read = nextRead; rBatch = 0; CHAIN }
+}
+
+inline flush() {
+	if
+	:: wBatch > 0 -> publish_write()
+	:: else
+	fi
+}
+
+/* push_burst of `wanted` items; push is a burst of one. */
+inline push_burst() {
+	if
+	:: ROOM - DISTANCE(localRead, nextWrite) < wanted -> d_step { localRead = read; CHAIN }
+	:: else
+	fi;
+	d_step {
+		n = ROOM - DISTANCE(localRead, nextWrite);
+		n = (n < wanted -> n : wanted);
+		i = 0
+	};
+#if BUG == 1
+	write = FORWARD(nextWrite, n);
+#endif
+	do
+	:: i < n ->
+		d_step {
+			at = FORWARD(nextWrite, i);
+			at = SLOT(at);
+			assert(slot[at] == VACANT);
+			slot[at] = BEING_WRITTEN
+		};
+#ifdef LIVE
+		if
+		:: !put -> d_step { put = 1; marked[at] = 1; slot[at] = ITEM }
+		:: slot[at] = ITEM
+		fi;
+#else
+		d_step { item[at] = number; number = NEXT_NUMBER(number); slot[at] = ITEM };
+#endif
+		i++
+	:: else ->
+		d_step { nextWrite = FORWARD(nextWrite, n); wBatch = wBatch + n; at = 0; i = 0; CHAIN };
+		break
+	od;
+	if
+#ifndef KEEP
+	:: n < wanted -> flush()
+	:: n == wanted && wBatch >= LOT -> publish_write()
+#else
+	:: wBatch >= LOT -> publish_write()
+#endif
+	:: else
+	fi;
+	n = 0; wanted = 0
+}
+
+active proctype producer() {
+	byte wanted, n, i, at;
+	byte number;
+	do
+	:: true -> select(wanted : 1 .. CAP); push_burst()
+#ifndef CONSTANT
+	:: true -> flush()
+	:: true -> flush(); closed = 1; break
+#endif
+	od
+}
+
+/* peek and release of `n` items; pop is n = 1. */
+inline take() {
+	select(n : 1 .. DISTANCE(nextRead, localWrite));
+	i = 0;
+#if BUG == 4
+	read = FORWARD(nextRead, n);
+#endif
+	do
+	:: i < n ->
+		d_step {
+			at = FORWARD(nextRead, i);
+			at = SLOT(at);
+			assert(slot[at] == ITEM);
+			slot[at] = BEING_READ
+		};
+		d_step {
+#ifdef LIVE
+			got = got || marked[at];
+			marked[at] = 0;
+#else
+			assert(item[at] == expected);
+			expected = NEXT_NUMBER(expected);
+			item[at] = 0;
+#endif
+			assert(slot[at] == BEING_READ);
+			slot[at] = VACANT
+		};
+		i++
+	:: else ->
+		d_step { nextRead = FORWARD(nextRead, n); rBatch = rBatch + n; n = 0; at = 0; i = 0; CHAIN };
+		break
+	od;
+	if
+	:: rBatch >= LOT -> publish_read()
+	:: else
+	fi
+}
+
+active proctype consumer() {
+	byte n, i, at;
+	byte expected;
+	bit end;
+	do
+	:: end = closed;
+		if
+		:: nextRead == localWrite -> d_step { localWrite = write; CHAIN }
+		:: else
+		fi;
+		if
+		:: nextRead != localWrite -> take()
+		:: nextRead == localWrite && end -> assert(nextRead == nextWrite); break
+#ifndef KEEP
+		:: nextRead == localWrite && !end && rBatch > 0 -> publish_read()
+#endif
+		:: else
+		fi
+	od
+}
