@@ -55,14 +55,14 @@ pub struct Results<'a> {
     pub cells: &'a [Cell],
 }
 
-impl Results<'_> {
+impl<'a> Results<'a> {
     /// The fastest of those that a test chooses, at a size and capacity.
     pub fn best(
         &self,
         bytes: usize,
         capacity: usize,
         choose: impl Fn(&Candidate) -> bool,
-    ) -> Option<&Cell> {
+    ) -> Option<&'a Cell> {
         self.cells
             .iter()
             .filter(|cell| cell.bytes == bytes && cell.capacity == capacity)
@@ -71,13 +71,13 @@ impl Results<'_> {
     }
 
     /// The default kind, used in place.
-    pub fn ours(&self, bytes: usize, capacity: usize) -> Option<&Cell> {
+    pub fn ours(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {
         self.best(bytes, capacity, |c| {
             c.whose == Whose::Ours(Kind::default()) && c.mode == Mode::InPlace
         })
     }
 
-    pub fn limit(&self, bytes: usize, capacity: usize) -> Option<&Cell> {
+    pub fn limit(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {
         self.best(bytes, capacity, |c| c.whose == Whose::Machine)
     }
 

@@ -48,7 +48,7 @@ pub fn describe(cpus: [usize; 2]) -> Result<String, String> {
     let round_trip = round_trip(cpus)?;
     Ok(format!(
         "{model}, {megahertz} MHz, Linux {}, CPUs {a} and {b}; a cache line takes {round_trip:.0} ns \
-         from one to the other and back.\n",
+         from one to the other and back.",
         kernel.trim()
     ))
 }

@@ -1,7 +1,7 @@
 //! The rings of ringtap-ring beside their rivals, and beside what the machine can stream.
 //!
 //! ```text
-//! rings [--rounds N] [--quick] [--csv FILE] [--cpus A,B] [--seed N]
+//! rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]
 //! ```
 //!
 //! Same two CPUs, same items, same loops, same waiting for all (ends.rs); a process for each trial
@@ -12,25 +12,28 @@ mod candidates;
 mod claims;
 mod ends;
 mod item;
+mod latency;
 mod machine;
+mod plot;
 mod rounds;
 mod table;
 mod trial;
 
 use claims::Results;
-use rounds::Plan;
+use rounds::{Cell, Plan};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("trial") => numbers(&arguments[1..]).and_then(trial),
+        Some("latency") => numbers(&arguments[1..]).and_then(lone),
         Some("roundtrip") => numbers(&arguments[1..]).and_then(roundtrip),
         _ => Options::parse(&arguments).and_then(|options| compare(&options)),
     };
     match done {
         Ok(text) => {
-            println!("{text}");
+            println!("{}", text.trim_end());
             ExitCode::SUCCESS
         }
         Err(why) => {
@@ -43,11 +46,13 @@ fn main() -> ExitCode {
 struct Options {
     plan: Plan,
     csv: Option<String>,
+    plot: Option<String>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let (mut rounds, mut seed, mut csv, mut cpus, mut quick) = (None, 1, None, None, false);
+        let (mut rounds, mut seed, mut cpus, mut quick) = (None, 1, None, false);
+        let (mut csv, mut plot) = (None, None);
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -56,6 +61,7 @@ impl Options {
                 "--rounds" => rounds = Some(number(value()?)? as usize),
                 "--seed" => seed = number(value()?)?,
                 "--csv" => csv = Some(value()?.clone()),
+                "--plot" => plot = Some(value()?.clone()),
                 "--cpus" => cpus = Some(machine::two(value()?)?),
                 _ => return Err(format!("what is {argument}? {USAGE}")),
             }
@@ -69,47 +75,65 @@ impl Options {
             let capacities = vec![256, 2_048, 16_384, 65_536];
             Plan { sizes: item::SIZES.into(), capacities, rounds, milliseconds: 40.0, cpus, seed }
         };
-        Ok(Self { plan, csv })
+        Ok(Self { plan, csv, plot })
     }
 }
 
-const USAGE: &str = "rings [--rounds N] [--quick] [--csv FILE] [--cpus A,B] [--seed N]";
+const USAGE: &str =
+    "rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]";
 
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("not a number: \"{text}\""))
 }
 
-/// Measures, prints, judges.
+/// Measures, writes the files, and says what to print.
 fn compare(options: &Options) -> Result<String, String> {
-    let plan = &options.plan;
+    let Options { plan, csv, plot } = options;
     let candidates = candidates::all();
     let before = machine::describe(plan.cpus)?;
     let cells = rounds::measure(&candidates, plan)?;
+    let latencies = latency::measure(&candidates, plan)?;
     let results = Results { candidates: &candidates, cells: &cells };
-    if let Some(file) = &options.csv {
-        std::fs::write(file, table::csv(&results)).map_err(|why| format!("{file}: {why}"))?;
+    let write = |file: &Option<String>, text: &dyn Fn() -> String| match file {
+        Some(file) => std::fs::write(file, text()).map_err(|why| format!("{file}: {why}")),
+        None => Ok(()),
+    };
+    write(csv, &|| table::csv(&results, &latencies))?;
+    write(plot, &|| plot::svg(&results, &plan.sizes, &plan.capacities, &before))?;
+    let mut text = format!("## Rings side by side\n\n{before}\n");
+    text += &format!("After the rounds: {:.0} ns.\n", machine::round_trip(plan.cpus)?);
+    text += &noise(&cells, plan);
+    if !candidates::MISSING.is_empty() {
+        text += &format!("**Left out, not installed: {}.**\n", candidates::MISSING.join("; "));
     }
-    let trials = cells.iter().flat_map(|cell| cell.trials());
+    text += "\n";
+    text += &table::rates(&results, &plan.sizes, &plan.capacities);
+    text += "### Share of the streaming limit\n\n";
+    text += &table::shares(&results, &plan.sizes, &plan.capacities);
+    text += "\n### A lone item, 64 bytes × 2048\n\n\
+             Nanoseconds: half of the way there and back; one way, an item every 20 µs. CPU of a \
+             consumer that waits.\n\n";
+    text += &latency::table(&candidates, &latencies);
+    text += "\n";
+    text += &claims::judge(&results);
+    Ok(text)
+}
+
+/// How much the machine was left alone.
+fn noise(cells: &[Cell], plan: &Plan) -> String {
+    let trials = cells.iter().flat_map(Cell::trials);
     let (all, clean) =
         trials.fold((0, 0), |(all, clean), (_, ok)| (all + 1, clean + u32::from(ok)));
-    let round_trip = machine::round_trip(plan.cpus)?;
-    let noise =
-        if clean * 2 < all { "**This machine was busy: the figures say little.**\n" } else { "" };
-    let missing = match candidates::MISSING {
-        [] => String::new(),
-        names => format!("**Left out, not installed: {}.**\n", names.join("; ")),
-    };
-    Ok(format!(
-        "## Rings side by side\n\n{before}After the rounds the same line took {round_trip:.0} ns there and back.\n\
-         {} rounds, seed {}; {} of {all} trials were disturbed and left out (`~`: too many were, so all count).\n{missing}{noise}\n\
-         {}### Share of the streaming limit\n\n{}\n{}",
-        plan.rounds,
-        plan.seed,
-        all - clean,
-        table::rates(&results, &plan.sizes, &plan.capacities),
-        table::shares(&results, &plan.sizes, &plan.capacities),
-        claims::judge(&results).trim_end(),
-    ))
+    let Plan { rounds, seed, .. } = plan;
+    let disturbed = all - clean;
+    let mut text = format!(
+        "{rounds} rounds, seed {seed}; {disturbed} of {all} trials were disturbed and left out \
+         (`~`: too many were, so all count).\n"
+    );
+    if disturbed * 2 > all {
+        text += "**This machine was busy: the figures say little.**\n";
+    }
+    text
 }
 
 /// The arguments of a process that measures one thing.
@@ -126,6 +150,13 @@ fn trial(
     let candidate = candidates.get(candidate as usize).ok_or("no such candidate")?;
     let ends = candidate.ends(bytes as usize, capacity as usize, burst as usize);
     trial::run(ends, warm, items, [a, b].map(|cpu| cpu as usize)).map(|o| o.to_string())
+}
+
+/// Latency and idle CPU of one candidate, in this process.
+fn lone([candidate, a, b]: [u64; 3]) -> Result<String, String> {
+    let candidates = candidates::all();
+    let candidate = candidates.get(candidate as usize).ok_or("no such candidate")?;
+    latency::run(candidate, [a, b].map(|cpu| cpu as usize))
 }
 
 /// The same-line round trip, in this process.

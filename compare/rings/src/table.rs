@@ -3,6 +3,7 @@
 use crate::{
     candidates::{Candidate, Mode},
     claims::{Rate, Ratio, Results},
+    latency::{Latency, MEASURES},
     rounds::{Cell, quantile},
 };
 use std::fmt::Write;
@@ -58,7 +59,7 @@ pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String
             let cells: Vec<&Cell> = capacities.iter().filter_map(of).collect();
             if cells.len() == capacities.len() {
                 let speed = cells.iter().map(|cell| cell.median().ln()).sum();
-                let mut row = vec![name(candidate)];
+                let mut row = vec![candidate.heading()];
                 row.extend(cells.iter().map(|cell| figure(cell)));
                 rows.push((candidate.mode, speed, row));
             }
@@ -70,11 +71,6 @@ pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String
         text.push('\n');
     }
     text
-}
-
-/// Our candidates stand out.
-fn name(candidate: &Candidate) -> String {
-    if candidate.is_ours() { format!("**{}**", candidate.label()) } else { candidate.label() }
 }
 
 /// Median and quartiles; `~` where disturbed trials had to be counted.
@@ -107,16 +103,27 @@ pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> Strin
     markdown(&rows)
 }
 
-/// A line for each trial.
-pub fn csv(results: &Results) -> String {
-    let mut text = String::from("candidate,mode,bytes,capacity,burst,round,million_per_s,clean\n");
+/// A line for each trial, and for each figure of a lone item.
+pub fn csv(results: &Results, latencies: &[Latency]) -> String {
+    let mut text = String::from("measure,candidate,mode,bytes,capacity,burst,round,value,clean\n");
     for cell in results.cells {
         let Candidate { name, mode, .. } = &results.candidates[cell.candidate];
         let Cell { bytes, capacity, burst, .. } = cell;
-        for (round, (rate, clean)) in cell.trials().enumerate() {
-            let round = round + 1;
-            let _ =
-                writeln!(text, "{name},{mode},{bytes},{capacity},{burst},{round},{rate},{clean}");
+        for (i, (rate, clean)) in cell.trials().enumerate() {
+            let round = i + 1;
+            let _ = writeln!(
+                text,
+                "million_per_s,{name},{mode},{bytes},{capacity},{burst},{round},{rate},{clean}"
+            );
+        }
+    }
+    for latency in latencies {
+        let Candidate { name, mode, .. } = &results.candidates[latency.candidate];
+        for (i, figures) in latency.rounds.iter().enumerate() {
+            for (measure, value) in MEASURES.iter().zip(figures) {
+                let round = i + 1;
+                let _ = writeln!(text, "{measure},{name},{mode},64,2048,1,{round},{value},true");
+            }
         }
     }
     text

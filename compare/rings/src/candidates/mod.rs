@@ -88,6 +88,11 @@ impl Candidate {
         matches!(self.whose, Whose::Ours(_))
     }
 
+    /// The label as a table shows it: ours stand out.
+    pub fn heading(&self) -> String {
+        if self.is_ours() { format!("**{}**", self.label()) } else { self.label() }
+    }
+
     pub fn label(&self) -> String {
         format!("{} {}", self.name, self.mode)
     }
