@@ -8,7 +8,6 @@ use crate::{
     candidates::{Candidate, Mode, Whose},
     rounds::{Cell, quantile},
 };
-use ringtap_ring::Kind;
 use std::fmt;
 
 /// The capacity at which most claims are made.
@@ -70,11 +69,9 @@ impl<'a> Results<'a> {
             .max_by(|a, b| a.median().total_cmp(&b.median()))
     }
 
-    /// The default kind, used in place.
+    /// Our ring, used in place.
     pub fn ours(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {
-        self.best(bytes, capacity, |c| {
-            c.whose == Whose::Ours(Kind::default()) && c.mode == Mode::InPlace
-        })
+        self.best(bytes, capacity, |c| c.whose == Whose::Ours && c.mode == Mode::InPlace)
     }
 
     pub fn limit(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {

@@ -3,7 +3,7 @@
 //! ```text
 //! ping-pong   a ──item──▶ b ──item──▶ a     half of the way there and back; the next one at once
 //! one way     a ──item──▶ b                 an item every 20 µs; b has been waiting when it comes
-//! idle        b waits 300 ms for an item    CPU seconds a second
+//! idle        b waits 100 ms for an item    CPU seconds a second
 //! ```
 //!
 //! Times are of the CPUs' time-stamp counters. What they differ by is taken from the ping-pong: the
@@ -27,7 +27,7 @@ const SHAPE: [usize; 2] = [64, 2_048];
 const TRIPS: u64 = 20_000;
 const LONE: u64 = 5_000;
 const PERIOD: Duration = Duration::from_micros(20);
-const IDLE: Duration = Duration::from_millis(300);
+const IDLE: Duration = Duration::from_millis(100);
 
 /// What is measured, in the order in which a child prints it.
 pub const MEASURES: [&str; 5] = [

@@ -11,7 +11,6 @@ use crate::{
     claims::Results,
     rounds::{Cell, quantile},
 };
-use ringtap_ring::Kind;
 use std::fmt::Write;
 
 const PANEL: [f64; 2] = [250.0, 250.0];
@@ -85,8 +84,8 @@ fn lines<'a>(
         seen.push(key);
         // A name has its colour whether or not it is in this panel.
         let (color, width, dashed) = match *whose {
-            Whose::Ours(kind) if kind == Kind::default() => (OURS, 3.2, false),
-            Whose::Ours(_) => (*kinds.next().unwrap_or(&OURS), 1.4, false),
+            Whose::Ours => (OURS, 3.2, false),
+            Whose::OursByKind => (*kinds.next().unwrap_or(&OURS), 1.4, false),
             Whose::Rival => (*rivals.next().unwrap_or(&OURS), 1.6, false),
             Whose::Paper => ("#000000", 1.6, true),
             Whose::Machine => ("#999999", 1.4, true),
@@ -108,7 +107,8 @@ fn lines<'a>(
 
 /// One pair of axes and its lines.
 fn panel(svg: &mut String, [left, top]: [f64; 2], capacities: &[usize], lines: &[Line]) {
-    let all = || lines.iter().flat_map(|line| &line.cells).flat_map(|cell| cell.sorted().0);
+    let shares = |cell: &&Cell| [0.25, 0.5, 0.75].map(|share| quantile(&cell.sorted().0, share));
+    let all = || lines.iter().flat_map(|line| line.cells.iter().flat_map(shares));
     let low = all().fold(f64::INFINITY, f64::min).max(0.01).log10() - 0.05;
     let high = all().fold(0.0, f64::max).max(0.02).log10() + 0.05;
     let y = |rate: f64| top + PANEL[1] * (high - rate.max(0.01).log10()) / (high - low);
@@ -138,8 +138,7 @@ fn panel(svg: &mut String, [left, top]: [f64; 2], capacities: &[usize], lines: &
     for line in lines {
         let (mut path, mut bars) = (String::new(), String::new());
         for (column, cell) in line.cells.iter().enumerate() {
-            let rates = cell.sorted().0;
-            let [low, median, high] = [0.25, 0.5, 0.75].map(|share| y(quantile(&rates, share)));
+            let [low, median, high] = shares(cell).map(y);
             let x = x(column);
             let _ = write!(path, "{}{x:.1} {median:.1}", if column == 0 { 'M' } else { 'L' });
             let _ = write!(bars, "M{x:.1} {low:.1}V{high:.1}");

@@ -206,3 +206,64 @@ impl Random {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{candidates, ends::pair, trial};
+
+    #[test]
+    fn every_candidate_delivers_every_item_in_order() {
+        let cpus = crate::machine::first_two().unwrap();
+        for candidate in candidates::all() {
+            let sizes: &[usize] =
+                if candidate.whose == Whose::Machine { &[64] } else { &crate::item::SIZES };
+            for &bytes in sizes {
+                for burst in candidate.bursts(256) {
+                    let ends = candidate.ends(bytes, 256, burst);
+                    let outcome = trial::run(ends, UNIT, UNIT, cpus).unwrap();
+                    assert!(!outcome.wrong, "{} of {bytes} bytes", candidate.label());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_swaps_two_items_is_found_out() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let ends = pair(
+            1,
+            move |next, _| usize::from(sender.send(if next == 77 { 78 } else { next }).is_ok()),
+            move |next, _, wrong| {
+                let item: u64 = receiver.recv().unwrap();
+                *wrong |= item ^ next;
+                1
+            },
+        );
+        let cpus = crate::machine::first_two().unwrap();
+        assert!(trial::run(ends, 50, 100, cpus).unwrap().wrong);
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        let sorted = [1.0, 2.0, 4.0];
+        let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&sorted, share));
+        assert_eq!(quantiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn disturbed_trials_count_only_where_too_few_are_left() {
+        let cell = |rates: &[Option<f64>]| Cell {
+            candidate: 0,
+            bytes: 8,
+            capacity: 256,
+            burst: 1,
+            items: UNIT,
+            rates: rates.to_vec(),
+            all: vec![3.0, 1.0, 9.0],
+        };
+        assert_eq!(cell(&[Some(3.0), Some(1.0), None]).sorted(), (vec![1.0, 3.0], true));
+        assert_eq!(cell(&[Some(3.0), None, None]).sorted(), (vec![1.0, 3.0, 9.0], false));
+    }
+}

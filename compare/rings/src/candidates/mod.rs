@@ -4,7 +4,7 @@ use crate::{
     ends::Pair,
     item::{Bytes64, with_item},
 };
-use ringtap_ring::Kind;
+use ringtap_ring::{Kind, ring, spsc};
 use std::fmt;
 
 mod cpp;
@@ -14,6 +14,11 @@ mod ours;
 mod rust;
 
 pub use cpp::MISSING;
+
+/// The paper's batch, for those of our kinds that have one.
+const BATCH: usize = 50;
+
+const SMALL: &str = "a ring of 64 megabytes at most";
 
 /// How a candidate is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +50,10 @@ impl fmt::Display for Mode {
 /// Whose a candidate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    Ours(Kind),
+    /// `ringtap_ring::spsc`: what a user gets who does not choose.
+    Ours,
+    /// `ringtap_ring::ring` of some kind.
+    OursByKind,
     Rival,
     /// The paper's pseudo-code, as printed.
     Paper,
@@ -85,7 +93,7 @@ impl Candidate {
     }
 
     pub fn is_ours(&self) -> bool {
-        matches!(self.whose, Whose::Ours(_))
+        matches!(self.whose, Whose::Ours | Whose::OursByKind)
     }
 
     /// The label as a table shows it: ours stand out.
@@ -109,23 +117,20 @@ macro_rules! candidate {
 /// All candidates: ours, the paper's, the rivals, the limit.
 pub fn all() -> Vec<Candidate> {
     let mut all = Vec::new();
+    macro_rules! ours {
+        ($name:expr, $whose:ident, $ends:expr, [$($mode:ident = $make:ident),*]) => {$(
+            let make = move |bytes, capacity, burst| {
+                with_item!(bytes, T => ours::$make::<T, _>($ends(capacity).expect(SMALL), burst))
+            };
+            all.push(Candidate::new($name, Mode::$mode, Whose::$whose, Box::new(make)));
+        )*};
+        ($name:expr, $whose:ident, $ends:expr) => {
+            ours!($name, $whose, $ends, [Single = single, Copy = copy, InPlace = in_place])
+        };
+    }
+    ours!("spsc", Ours, spsc);
     for kind in Kind::ALL {
-        macro_rules! ours {
-            ($mode:ident, $module:ident::$make:ident) => {{
-                let make = move |bytes, capacity, burst| {
-                    with_item!(bytes, T => $module::$make::<T>(kind, capacity, burst))
-                };
-                all.push(Candidate::new(
-                    kind.name(),
-                    Mode::$mode,
-                    Whose::Ours(kind),
-                    Box::new(make),
-                ));
-            }};
-        }
-        ours!(Single, ours::single);
-        ours!(Copy, ours::copy);
-        ours!(InPlace, ours::in_place);
+        ours!(kind.name(), OursByKind, |capacity| ring(kind, capacity, BATCH));
     }
     use Whose::Rival;
     all.extend([

@@ -4,15 +4,18 @@ use crate::{
     ends::{Pair, Put, pair},
     item::Item,
 };
-use ringtap_ring::{Consumer, Kind, Producer, ring};
+use ringtap_ring::{Consumer, Flavor, Producer};
 
-/// The paper's batch.
-const BATCH: usize = 50;
-
-pub fn single<T: Item>(kind: Kind, capacity: usize, burst: usize) -> Pair {
-    let (producer, mut consumer) = make::<T>(kind, capacity);
+/// One item a call.
+pub fn single<T, F>((producer, mut consumer): Ends<T, F>, burst: usize) -> Pair
+where
+    T: Item,
+    F: Flavor<T> + 'static,
+    Producer<T, F>: Send,
+    Consumer<T, F>: Send,
+{
     let put =
-        |producer: &mut Producer<T>, next, _| usize::from(producer.push(T::new(next)).is_ok());
+        |producer: &mut Producer<T, F>, next, _| usize::from(producer.push(T::new(next)).is_ok());
     pair(burst, Ours { producer, put }, move |next, _, wrong| match consumer.pop() {
         Some(item) => {
             *wrong |= item.differs(next);
@@ -23,10 +26,15 @@ pub fn single<T: Item>(kind: Kind, capacity: usize, burst: usize) -> Pair {
 }
 
 /// `push_burst` of ready items; peek and release.
-pub fn copy<T: Item>(kind: Kind, capacity: usize, burst: usize) -> Pair {
-    let (producer, consumer) = make::<T>(kind, capacity);
+pub fn copy<T, F>((producer, consumer): Ends<T, F>, burst: usize) -> Pair
+where
+    T: Item,
+    F: Flavor<T> + 'static,
+    Producer<T, F>: Send,
+    Consumer<T, F>: Send,
+{
     let mut values = vec![T::new(0); burst];
-    let put = move |producer: &mut Producer<T>, next: u64, wanted: usize| {
+    let put = move |producer: &mut Producer<T, F>, next: u64, wanted: usize| {
         for (value, number) in values[..wanted].iter_mut().zip(next..) {
             *value = T::new(number);
         }
@@ -36,19 +44,27 @@ pub fn copy<T: Item>(kind: Kind, capacity: usize, burst: usize) -> Pair {
 }
 
 /// Items made in their slots; peek and release.
-pub fn in_place<T: Item>(kind: Kind, capacity: usize, burst: usize) -> Pair {
-    let (producer, consumer) = make::<T>(kind, capacity);
-    let put = |producer: &mut Producer<T>, next: u64, wanted| {
+pub fn in_place<T, F>((producer, consumer): Ends<T, F>, burst: usize) -> Pair
+where
+    T: Item,
+    F: Flavor<T> + 'static,
+    Producer<T, F>: Send,
+    Consumer<T, F>: Send,
+{
+    let put = |producer: &mut Producer<T, F>, next: u64, wanted| {
         producer.fill(wanted, |i| T::new(next + i as u64))
     };
     pair(burst, Ours { producer, put }, peek(consumer))
 }
 
-fn make<T: Item>(kind: Kind, capacity: usize) -> (Producer<T>, Consumer<T>) {
-    ring(kind, capacity, BATCH).expect("a few megabytes at most")
-}
+type Ends<T, F> = (Producer<T, F>, Consumer<T, F>);
 
-fn peek<T: Item>(mut consumer: Consumer<T>) -> impl FnMut(u64, usize, &mut u64) -> usize + Send {
+fn peek<T, F>(mut consumer: Consumer<T, F>) -> impl FnMut(u64, usize, &mut u64) -> usize + Send
+where
+    T: Item,
+    F: Flavor<T>,
+    Consumer<T, F>: Send,
+{
     move |next, wanted, wrong| {
         let items = consumer.peek(wanted);
         for (item, number) in items.iter().zip(next..) {
@@ -61,15 +77,17 @@ fn peek<T: Item>(mut consumer: Consumer<T>) -> impl FnMut(u64, usize, &mut u64) 
 }
 
 /// A producer that is flushed when there is nothing more to send for now.
-struct Ours<T: Send, F> {
-    producer: Producer<T>,
-    put: F,
+struct Ours<T: Send, F: Flavor<T>, P> {
+    producer: Producer<T, F>,
+    put: P,
 }
 
-impl<T, F> Put for Ours<T, F>
+impl<T, F, P> Put for Ours<T, F, P>
 where
     T: Item,
-    F: FnMut(&mut Producer<T>, u64, usize) -> usize + Send + 'static,
+    F: Flavor<T> + 'static,
+    P: FnMut(&mut Producer<T, F>, u64, usize) -> usize + Send + 'static,
+    Producer<T, F>: Send,
 {
     #[inline(always)]
     fn put(&mut self, next: u64, wanted: usize) -> usize {
