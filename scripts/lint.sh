@@ -20,6 +20,8 @@ step cargo fmt --all --check
 step cargo fmt --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
 step cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+# The ring without the standard library.
+step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 

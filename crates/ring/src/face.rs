@@ -8,11 +8,19 @@
 //! Invariant: `closed` is set after everything was published, so a consumer that saw it set sees
 //! every item that ever comes.
 
+#[cfg(feature = "std")]
+use crate::park::Bell;
 use crate::{
     flavors::{Any, Flavor, Kind, RawConsumer, RawProducer, Shape, Vernier},
     slots::InvalidCapacity,
     sync::{Arc, AtomicBool, CacheLine, Edge, Ordering::Relaxed, observe, publish},
 };
+
+#[cfg(feature = "std")]
+use core::time::Duration;
+
+/// The two ends of a ring.
+pub type Ring<T, F = Any> = (Producer<T, F>, Consumer<T, F>);
 
 /// Makes the fastest ring there is here, of `capacity` items, and returns its two ends.
 ///
@@ -45,9 +53,7 @@ use crate::{
 /// });
 /// # Ok::<(), ringtap_ring::InvalidCapacity>(())
 /// ```
-pub fn spsc<T: Send>(
-    capacity: usize,
-) -> Result<(Producer<T, Vernier>, Consumer<T, Vernier>), InvalidCapacity> {
+pub fn spsc<T: Send>(capacity: usize) -> Result<Ring<T, Vernier>, InvalidCapacity> {
     ends(Shape { kind: Kind::Vernier, capacity, batch: 1 })
 }
 
@@ -76,14 +82,12 @@ pub fn ring<T: Send>(
     kind: Kind,
     capacity: usize,
     batch: usize,
-) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+) -> Result<Ring<T>, InvalidCapacity> {
     let batch = batch.min(capacity.div_ceil(2)).max(1);
     ends(Shape { kind, capacity, batch })
 }
 
-fn ends<T: Send, F: Flavor<T>>(
-    shape: Shape,
-) -> Result<(Producer<T, F>, Consumer<T, F>), InvalidCapacity> {
+fn ends<T: Send, F: Flavor<T>>(shape: Shape) -> Result<Ring<T, F>, InvalidCapacity> {
     let Shape { capacity, .. } = shape;
     let (producer, consumer) = F::ring(shape)?;
     let ends = Arc::new(Ends::default());
@@ -100,6 +104,12 @@ struct Ends {
     closed: CacheLine<AtomicBool>,
     /// Written by the consumer, once.
     abandoned: CacheLine<AtomicBool>,
+    /// Where the consumer sleeps.
+    #[cfg(feature = "std")]
+    items: Bell,
+    /// Where the producer sleeps.
+    #[cfg(feature = "std")]
+    slots: Bell,
 }
 
 /// The end where items go in.
@@ -160,6 +170,8 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
             self.raw.flush();
             // Pairs with the observation in `Consumer::is_closed`.
             publish(Edge::Close, &self.ends.closed.0, true);
+            #[cfg(feature = "std")]
+            self.ends.items.wake();
         }
     }
 
@@ -168,6 +180,24 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
     pub fn is_abandoned(&self) -> bool {
         // Relaxed: nothing is handed over by it.
         self.ends.abandoned.0.load(Relaxed)
+    }
+
+    /// Publishes everything and wakes the consumer, if it [parks](Consumer::park). Costs a fence: call
+    /// it when there is nothing more to push for now, not after each item.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub fn wake(&mut self) {
+        self.raw.flush();
+        self.ends.items.wake();
+    }
+
+    /// Publishes everything and sleeps until the consumer [wakes](Consumer::wake) it or is gone, for
+    /// `timeout` at the most; not at all if there is a free slot.
+    #[cfg(feature = "std")]
+    pub fn park(&mut self, timeout: Duration) {
+        let Self { raw, ends, .. } = self;
+        raw.flush();
+        ends.slots.sleep(timeout, || ends.abandoned.0.load(Relaxed) || raw.free(1) > 0);
     }
 
     /// How many items the ring holds at most.
@@ -241,6 +271,44 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
         observe(Edge::Close, &self.ends.closed.0)
     }
 
+    /// Gives back all slots and wakes the producer, if it [parks](Producer::park). Costs a fence.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub fn wake(&mut self) {
+        self.raw.flush();
+        self.ends.slots.wake();
+    }
+
+    /// Gives back all slots and sleeps until the producer [wakes](Producer::wake) it or closes the
+    /// ring, for `timeout` at the most; not at all if there is an item or the ring is closed.
+    ///
+    /// ```
+    /// # use std::{thread, time::Duration};
+    /// let (mut producer, mut consumer) = ringtap_ring::spsc(16)?;
+    /// let item = thread::scope(|scope| {
+    ///     let thread = scope.spawn(move || {
+    ///         loop {
+    ///             match consumer.pop() {
+    ///                 Some(item) => break item,
+    ///                 None => consumer.park(Duration::from_secs(60)),
+    ///             }
+    ///         }
+    ///     });
+    ///     producer.push(7).expect("room");
+    ///     producer.wake();
+    ///     thread.join().expect("no panic")
+    /// });
+    /// assert_eq!(item, 7);
+    /// # Ok::<(), ringtap_ring::InvalidCapacity>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn park(&mut self, timeout: Duration) {
+        let Self { raw, ends, .. } = self;
+        raw.flush();
+        ends.items
+            .sleep(timeout, || observe(Edge::Close, &ends.closed.0) || !raw.peek(1).is_empty());
+    }
+
     /// How many items the ring holds at most.
     #[inline]
     pub fn capacity(&self) -> usize {
@@ -255,5 +323,7 @@ impl<T: Send, F: Flavor<T>> Drop for Consumer<T, F> {
         self.raw.flush();
         // Relaxed: nothing is handed over by it.
         self.ends.abandoned.0.store(true, Relaxed);
+        #[cfg(feature = "std")]
+        self.ends.slots.wake();
     }
 }

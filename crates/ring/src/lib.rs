@@ -17,14 +17,21 @@
 //! with the ring). No call blocks, but for the spin lock of [`Kind::Lock`]. Nothing is allocated
 //! after [`ring`] has returned. The crate knows nothing of packets.
 
+#![cfg_attr(not(any(feature = "std", feature = "model", test, loom)), no_std)]
+
+extern crate alloc;
+
+pub mod arbiter;
 mod face;
 mod flavors;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
+#[cfg(feature = "std")]
+mod park;
 mod slots;
 mod sync;
 
-pub use face::{Consumer, Producer, ring, spsc};
+pub use face::{Consumer, Producer, Ring, ring, spsc};
 pub use flavors::{Any, Flavor, Kind, UnknownKind, Vernier};
 pub use slots::InvalidCapacity;
 #[cfg(loom)]

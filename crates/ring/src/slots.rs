@@ -12,7 +12,8 @@
 //! beside it, and every access is an access of the tracker, so loom sees data races on items.
 
 use crate::sync::{Arc, AtomicUsize, Edge, observe};
-use std::{cell::UnsafeCell, error::Error, fmt, mem::MaybeUninit, ptr, slice};
+use alloc::{boxed::Box, vec::Vec};
+use core::{cell::UnsafeCell, error::Error, fmt, mem::MaybeUninit, ptr, slice};
 
 /// A ring cannot have this capacity: it is zero, or its slots do not fit in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +195,7 @@ impl<T> Slots<T> {
             // the target feature, which no baseline has, it asks for a copy to read. Processors without
             // the instruction take it for a no-op.
             unsafe {
-                std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
+                core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
             }
             line = line.wrapping_byte_add(64);
         }

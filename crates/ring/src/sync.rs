@@ -8,16 +8,33 @@
 //! Under loom a test may weaken one edge to relaxed ([`weaken`]): loom must then report a race, which
 //! proves that the edge is needed and that the checker sees it.
 
+#[cfg(not(loom))]
+pub(crate) use alloc::sync::Arc;
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
-#[cfg(not(loom))]
-pub(crate) use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+
+// For parking.
+#[cfg(loom)]
+pub(crate) use loom::{
+    sync::{Mutex, atomic::fence},
+    thread::{Thread, current as current_thread},
 };
+#[cfg(all(not(loom), feature = "std"))]
+pub(crate) use std::{
+    sync::{Mutex, atomic::fence},
+    thread::{Thread, current as current_thread, park_timeout as park},
+};
+
+/// Loom has no clock: who is not woken sleeps for ever, and loom reports it.
+#[cfg(loom)]
+pub(crate) fn park(_: core::time::Duration) {
+    loom::thread::park();
+}
 
 /// The pairs of release and acquire by which one thread hands something to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +148,12 @@ impl Drop for SpinGuard<'_> {
 }
 
 #[cfg(not(loom))]
-fn pause(rounds: u32) {
-    if rounds.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+fn pause(_rounds: u32) {
+    #[cfg(feature = "std")]
+    if _rounds.is_multiple_of(64) {
+        return std::thread::yield_now();
+    }
+    core::hint::spin_loop();
 }
 
 #[cfg(loom)]

@@ -11,13 +11,23 @@
 
 use loom::sync::atomic::Ordering;
 use loom::thread;
-use ringtap_ring::{Consumer, Edge, Kind, Producer, ring, weaken};
+use ringtap_ring::{
+    Consumer, Edge, Kind, Producer,
+    arbiter::{Step, mpmc},
+    ring, weaken,
+};
+use std::time::Duration;
 
 /// Explores all interleavings with up to three forced switches, which is where bugs of two threads
 /// show, and which ends for spinning threads.
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
+    check_bounded(3, scenario);
+}
+
+/// With fewer switches, for more threads.
+fn check_bounded(switches: usize, scenario: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(switches);
     model.max_branches = 5_000;
     model.check(scenario);
 }
@@ -232,6 +242,99 @@ fn either_end_may_go_first() {
             drop(consumer);
             thread.join().expect("producer");
             assert_eq!(loom::sync::Arc::strong_count(&item), 1);
+        });
+    }
+}
+
+/// A consumer that sleeps whenever it finds nothing, and a producer that sleeps whenever it finds no
+/// room, always wake each other: loom's park has no time limit, so a lost wake-up is a deadlock.
+#[test]
+fn no_wake_up_is_lost() {
+    for kind in Kind::ALL {
+        check(move || {
+            let (mut producer, mut consumer) = ring(kind, 1, 1).expect("small");
+            let thread = thread::spawn(move || {
+                for number in 0..2 {
+                    while producer.push(number).is_err() {
+                        producer.park(Duration::MAX);
+                    }
+                    producer.wake();
+                }
+            });
+            for number in 0..2 {
+                loop {
+                    match consumer.pop() {
+                        Some(popped) => break assert_eq!(popped, number),
+                        None => consumer.park(Duration::MAX),
+                    }
+                }
+                consumer.wake();
+            }
+            // The end wakes, too.
+            while !consumer.is_closed() {
+                consumer.park(Duration::MAX);
+            }
+            // Not joined: a wake-up that comes late would find this thread in loom's join, which
+            // takes it for a fault.
+            drop(thread);
+        });
+    }
+}
+
+/// Two producers, and the arbiter with the consumer behind it.
+#[test]
+fn many_to_one() {
+    for kind in Kind::ALL {
+        check_bounded(2, move || {
+            let (producers, mut arbiter, mut consumers) = mpmc(kind, 2, 1, 1, 1).expect("small");
+            let threads: Vec<_> = producers
+                .into_iter()
+                .zip([10, 20])
+                .map(|(mut producer, item)| {
+                    thread::spawn(move || push_all(&mut producer, item..item + 1))
+                })
+                .collect();
+            let mut sum = 0;
+            loop {
+                let step = arbiter.step();
+                while let Some(item) = consumers[0].pop() {
+                    sum += item;
+                }
+                match step {
+                    Step::Done => break,
+                    Step::Idle => thread::yield_now(),
+                    Step::Moved(_) => {}
+                }
+            }
+            assert_eq!(sum, 30);
+            threads.into_iter().for_each(|thread| thread.join().expect("producer"));
+        });
+    }
+}
+
+/// The producer with the arbiter behind it, and two consumers that poll twice each; what they did not
+/// find then is there in the end.
+#[test]
+fn one_to_many() {
+    for kind in Kind::ALL {
+        check_bounded(2, move || {
+            let (mut producers, mut arbiter, consumers) = mpmc(kind, 1, 2, 2, 1).expect("small");
+            let threads = consumers.into_iter().map(|mut consumer| {
+                thread::spawn(move || {
+                    let early = [consumer.pop(), consumer.pop()];
+                    (early.into_iter().flatten().sum::<usize>(), consumer)
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            assert_eq!(producers[0].push_burst(&[1, 2]), 2);
+            producers.clear();
+            while arbiter.step() != Step::Done {}
+            let sums = threads.into_iter().map(|thread| {
+                let (early, mut consumer) = thread.join().expect("consumer");
+                assert!(consumer.is_closed());
+                early + std::iter::from_fn(|| consumer.pop()).sum::<usize>()
+            });
+            assert_eq!(sums.sum::<usize>(), 3);
         });
     }
 }

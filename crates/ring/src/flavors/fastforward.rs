@@ -11,6 +11,8 @@
 //! Invariant: a full slot is the consumer's, an empty one the producer's. The full slots are those
 //! from the consumer's `read` up to the producer's `write`, and neither is ever shared.
 
+use alloc::boxed::Box;
+
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{InvalidCapacity, Slot, Wheel, allocate},
@@ -126,7 +128,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
             return &[];
         }
         // SAFETY: a full slot is the consumer's, which is borrowed as long as the slice.
-        std::slice::from_ref(unsafe { slot.item.get() })
+        core::slice::from_ref(unsafe { slot.item.get() })
     }
 
     fn release(&mut self, n: usize) {

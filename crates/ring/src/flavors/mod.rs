@@ -4,7 +4,9 @@
 //! drop and threaded tests and the bench run over [`Kind::ALL`], so it is tested at once.
 
 use crate::slots::InvalidCapacity;
-use std::{error::Error, fmt, str::FromStr};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::{error::Error, fmt, str::FromStr};
 
 mod fastforward;
 mod lamport;
@@ -22,7 +24,6 @@ pub trait Flavor<T: Send> {
     type Consumer: RawConsumer<T> + Send;
 
     #[doc(hidden)]
-
     fn ring(shape: Shape) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
 }
 

@@ -1,0 +1,66 @@
+//! Sleeping until the other end moves, for rings that are quiet most of the time.
+//!
+//! ```text
+//! sleeper                          waker
+//! asleep = true                    publishes an index
+//! fence                            fence
+//! looks at the index once more     looks at `asleep`
+//! nothing: sleeps                  true: unparks
+//! ```
+//!
+//! The two fences are a pair: whichever comes second in their order sees what the other side wrote
+//! before its own, so either the sleeper finds what came, or the waker finds the sleeper. Pushes and
+//! pops know nothing of it: a busy ring pays for parking only where [`Producer::wake`] is called.
+//!
+//! [`Producer::wake`]: crate::Producer::wake
+
+use crate::sync::{AtomicBool, CacheLine, Mutex, Ordering, Thread, current_thread, fence, park};
+use core::time::Duration;
+
+/// Where one end waits for the other.
+pub(crate) struct Bell {
+    /// Set by the sleeper, cleared by it and by whoever wakes it.
+    asleep: CacheLine<AtomicBool>,
+    sleeper: Mutex<Option<Thread>>,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self { asleep: CacheLine(AtomicBool::new(false)), sleeper: Mutex::new(None) }
+    }
+}
+
+impl Bell {
+    /// Sleeps until [`Self::wake`], for `timeout` at the most, unless `ready` says after the
+    /// announcement that there is something to do.
+    pub(crate) fn sleep(&self, timeout: Duration, ready: impl FnOnce() -> bool) {
+        *self.sleeper.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(current_thread());
+        // Relaxed, as is the load in `wake`: the fences order them.
+        self.asleep.0.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `wake`.
+        fence(Ordering::SeqCst);
+        if !ready() {
+            park(timeout);
+        }
+        self.asleep.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Wakes whoever sleeps, after something was published.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        // Pairs with the fence in `sleep`.
+        fence(Ordering::SeqCst);
+        if self.asleep.0.load(Ordering::Relaxed) {
+            self.unpark();
+        }
+    }
+
+    #[cold]
+    fn unpark(&self) {
+        self.asleep.0.store(false, Ordering::Relaxed);
+        let sleeper = self.sleeper.lock().unwrap_or_else(|poison| poison.into_inner()).clone();
+        if let Some(thread) = sleeper {
+            thread.unpark();
+        }
+    }
+}
