@@ -9,7 +9,7 @@
 //! Source: FastFlow's SPMC, MPSC and MPMC queues (Danelutto, Deri, De Sensi, "Network Monitoring on
 //! Multi cores with Algorithmic Skeletons"): each thread has a ring of its own, and one more thread,
 //! the arbiter, moves items between them. No atomic read-modify-write anywhere (unless the rings are
-//! of [`Kind::Lock`](crate::Kind::Lock)), and producers never meet on a cache line.
+//! of [`Kind::Lock`]), and producers never meet on a cache line.
 //!
 //! It pays where each end is busy enough to deserve a ring and a core can be given to the arbiter, or
 //! where one of the ends steps it by the way (a lone consumer can step its own MPSC arbiter). With
