@@ -20,7 +20,8 @@ const TOP: f64 = 92.0;
 const LEGEND: f64 = 200.0;
 
 const OURS: &str = "#0b5fff";
-const OTHER_KINDS: [&str; 5] = ["#6fa8ff", "#93b7f0", "#b3cbee", "#c9d8ee", "#d9e3f2"];
+/// Slowest first.
+const OTHER_KINDS: [&str; 5] = ["#d3deee", "#bcd0ee", "#a3c1f0", "#86b1f4", "#6fa8ff"];
 const RIVALS: [&str; 10] = [
     "#d1495b", "#edae49", "#2e9e6b", "#7d4fb3", "#8c6d46", "#e377c2", "#17a2b8", "#9aa53a",
     "#f2784b", "#555b66",

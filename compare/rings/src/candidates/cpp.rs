@@ -1,23 +1,20 @@
 //! Rivals written in C and C++ (shim/), as many as were installed when this was built.
 
-#[cfg(any(boost, moodycamel, dpdk))]
 mod shim;
 
 use super::Candidate;
 
 /// Those that build.rs found.
-pub fn all() -> Vec<Candidate> {
-    [
+pub fn all() -> impl Iterator<Item = Candidate> {
+    const TABLES: &[shim::Table] = &[
         #[cfg(boost)]
-        shim::table(shim::rivals_boost),
+        shim::rivals_boost,
         #[cfg(moodycamel)]
-        shim::table(shim::rivals_moodycamel),
+        shim::rivals_moodycamel,
         #[cfg(dpdk)]
-        shim::table(shim::rivals_dpdk),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        shim::rivals_dpdk,
+    ];
+    TABLES.iter().flat_map(|&table| shim::candidates(table))
 }
 
 /// Those that it did not find.

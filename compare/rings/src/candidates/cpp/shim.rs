@@ -23,7 +23,7 @@ pub struct Entry {
     destroy: unsafe extern "C" fn(rival: *mut c_void),
 }
 
-type Table = unsafe extern "C" fn(count: *mut usize) -> *const Entry;
+pub type Table = unsafe extern "C" fn(count: *mut usize) -> *const Entry;
 
 unsafe extern "C" {
     #[cfg(boost)]
@@ -35,7 +35,7 @@ unsafe extern "C" {
 }
 
 /// The candidates of a table: one for each name and mode, of all sizes.
-pub fn table(table: Table) -> Vec<Candidate> {
+pub fn candidates(table: Table) -> Vec<Candidate> {
     let mut count = 0;
     // SAFETY: the function returns a constant array and writes its length.
     let entries: &'static [Entry] = unsafe { slice::from_raw_parts(table(&mut count), count) };
@@ -72,7 +72,7 @@ struct Rival {
 }
 
 // SAFETY: one thread may call `send` while another calls `receive`. Each is reachable only through
-// the one end that `table` made for it, and needs that end mutably.
+// the one end that `candidates` made for it, and needs that end mutably.
 unsafe impl Send for Rival {}
 // SAFETY: as above.
 unsafe impl Sync for Rival {}
