@@ -23,6 +23,7 @@ mod node;
 pub mod reference;
 pub mod seats;
 pub mod simulate;
+pub mod stream;
 
 pub use error::RunError;
 pub use farm::{FarmOptions, ShardMap};

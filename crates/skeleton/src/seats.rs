@@ -90,6 +90,24 @@ pub fn on_core<T>(core: Option<usize>, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Shares out nodes of these weights, in the order items pass them, over at most `cores` seats:
+/// the seat of each. With as many cores as nodes each has its own; with fewer, neighbours sit
+/// together, and each seat has about the same weight.
+pub(crate) fn share(weights: &[u32], cores: usize) -> Vec<usize> {
+    if weights.len() <= cores {
+        return (0..weights.len()).collect();
+    }
+    let total: u64 = weights.iter().map(|&w| u64::from(w)).sum();
+    let mut before = 0;
+    let mut seat = |&weight: &u32| {
+        // Where the node's middle lies.
+        let middle = 2 * before + u64::from(weight);
+        before += u64::from(weight);
+        (middle * cores.max(1) as u64 / (2 * total).max(1)) as usize
+    };
+    weights.iter().map(&mut seat).collect()
+}
+
 /// Steps all nodes until each is done: a thread for each seat, but seat 0 is the calling thread,
 /// which works too. Seat *s* is pinned to core `pin[s % pin.len()]`, if any is given.
 ///
@@ -233,6 +251,26 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_share_a_seat_and_no_seat_is_without_a_core() {
+        // Source, emitter, two workers, collector, sink.
+        let farm = [1, 1, 4, 4, 1, 1];
+        assert_eq!(share(&farm, 1), [0, 0, 0, 0, 0, 0]);
+        assert_eq!(share(&farm, 2), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(share(&farm, 3), [0, 0, 1, 2, 2, 2]);
+        assert_eq!(share(&farm, 4), [0, 0, 1, 2, 3, 3]);
+        assert_eq!(share(&farm, 6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(share(&[1, 1, 4, 4, 4, 1], 2), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(share(&[], 2), [0; 0]);
+        assert_eq!(share(&[4], 0), [0]);
+        for nodes in 1..20 {
+            for cores in 1..12 {
+                let seats = share(&vec![4; nodes], cores);
+                assert!(seats.is_sorted() && seats.iter().all(|&seat| seat < cores));
+            }
+        }
+    }
 
     #[test]
     fn every_role_has_exactly_one_seat() {

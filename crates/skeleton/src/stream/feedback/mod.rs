@@ -1,0 +1,181 @@
+//! A farm with feedback: divide and conquer.
+//!
+//! ```text
+//!                 ┌── inbox ─▶ worker 0 ── offers ────┐
+//!  problems ─▶ emitter         own stack, frames      │
+//! solutions ◀─    ▲ └─ inbox ─▶ worker 1 ── solutions ─┤
+//!                 └────────────── feedback ───────────┘
+//! ```
+//!
+//! *Work first.* A worker keeps a stack of tasks of its own. It takes the newest, divides it, and
+//! goes on with the first part without asking anybody; a part that is solved there costs no
+//! allocation and touches no ring. The *oldest* tasks, which are the largest, it offers on a
+//! short ring, as long as that has room. The emitter moves offers to workers that have nothing
+//! left, and looks for a new problem only when nothing is offered.
+//!
+//! *Combining.* Who divides a task keeps a frame for it, which waits for the solutions of its
+//! parts. Each task knows the address of its frame (owner, frame, part); a part that was solved
+//! elsewhere sends its solution there, through the emitter.
+//!
+//! *No deadlock, although the graph has cycles.* Of a worker's step nothing waits for room: it
+//! always empties its inbox, into its stack and frames, which are its own memory. What finds no
+//! room in the feedback rings stays with it, and it goes on. So every inbox has room again, so
+//! the emitter gets rid of what it holds, so every feedback ring has room again. The emitter gives a task to a
+//! worker only if it has next to none, so a stack grows by the worker's own divisions only, and
+//! memory is bounded by the depth of the problems, times their width, for each worker.
+//! `tests/stream_simulation.rs` searches for a counter-example, and finds one in an emitter that waits.
+//!
+//! *The end.* The emitter counts the problems that are not solved yet; it alone writes that count.
+//! When there is none and no problem follows, it closes the inboxes.
+
+mod emitter;
+mod frames;
+mod worker;
+
+use std::sync::Arc;
+
+use self::emitter::{Emitter, Lane};
+use self::frames::Address;
+use self::worker::{Load, Worker};
+use super::ends::{Inlet, Outlet};
+use super::network::{HEAVY, LIGHT};
+use super::{Options, Run, Stream};
+use crate::RunError;
+
+/// More workers than any machine has cores for.
+const MOST_WORKERS: usize = 1024;
+
+/// Offers of one worker that wait for someone who has nothing to do. Few, because a worker that
+/// runs dry gets its own back; more than one, because the emitter may be slow to come by.
+const OFFERS: usize = 2;
+
+/// What dividing a problem gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Divided<S, I> {
+    /// It was small enough to be solved at once.
+    Solved(S),
+    /// Problems whose solutions are to be combined. An array costs no allocation.
+    Split(I),
+}
+
+/// A problem to be solved, and where its solution goes.
+struct Task<P> {
+    problem: P,
+    to: Address,
+}
+
+/// The solution of a part of someone's frame, or of a whole problem.
+struct Solution<S> {
+    to: Address,
+    solution: S,
+}
+
+/// What the emitter brings to a worker.
+enum Parcel<P, S> {
+    Task(Task<P>),
+    Solution(Solution<S>),
+}
+
+/// Solves one problem by divide and conquer, on the calling thread and others.
+///
+/// `divide` solves a problem or splits it; `combine` makes the solution of a problem from those
+/// of its parts, in their order. Solve at once what is not worth moving to another core: some
+/// ten microseconds of work.
+///
+/// # Errors
+/// As [`Network::run`](super::Network::run).
+///
+/// ```
+/// use ringtap_skeleton::stream::{Divided, Options, divide_and_conquer};
+///
+/// fn fib(n: u64) -> u64 {
+///     if n < 2 { n } else { fib(n - 1) + fib(n - 2) }
+/// }
+/// let divide = |n| if n < 15 { Divided::Solved(fib(n)) } else { Divided::Split([n - 1, n - 2]) };
+/// let run = divide_and_conquer(25, 2, divide, |parts| parts.sum(), &Options::default())?;
+/// assert_eq!(run.result, 75_025);
+/// # Ok::<(), ringtap_skeleton::RunError>(())
+/// ```
+pub fn divide_and_conquer<'a, P, S, I>(
+    problem: P,
+    workers: usize,
+    divide: impl Fn(P) -> Divided<S, I> + Send + Sync + 'a,
+    combine: impl Fn(&mut dyn Iterator<Item = S>) -> S + Send + Sync + 'a,
+    options: &Options<'a>,
+) -> Result<Run<S>, RunError>
+where
+    P: Send + 'a,
+    S: Send + 'a,
+    I: IntoIterator<Item = P>,
+{
+    Stream::from_iter([problem])
+        .divide_and_conquer(workers, divide, combine)
+        .fold(None, |_, solution| Some(solution))
+        .flatten()
+        .run(options)
+}
+
+impl<'a, P: Send + 'a> Stream<'a, P> {
+    /// A farm with feedback: solves each problem by divide and conquer. One solution for each, in
+    /// any order. See [`divide_and_conquer`] for what the functions do; problems may be borrowed.
+    ///
+    /// ```
+    /// use ringtap_skeleton::stream::{Divided, Options, Stream};
+    ///
+    /// let mut lists = vec![vec![3, 1, 2], vec![9, 8, 7, 6, 5, 4]];
+    /// Stream::from_iter(lists.iter_mut().map(|list| &mut list[..]))
+    ///     .divide_and_conquer(
+    ///         2,
+    ///         |list: &mut [i32]| {
+    ///             if list.len() < 3 {
+    ///                 list.sort();
+    ///                 return Divided::Solved(());
+    ///             }
+    ///             let middle = list.len() / 2;
+    ///             list.select_nth_unstable(middle);
+    ///             let (left, right) = list.split_at_mut(middle);
+    ///             Divided::Split([left, right])
+    ///         },
+    ///         |_parts| (),
+    ///     )
+    ///     .for_each(|()| ())
+    ///     .run(&Options::default())?;
+    /// assert!(lists.iter().all(|list| list.is_sorted()));
+    /// # Ok::<(), ringtap_skeleton::RunError>(())
+    /// ```
+    pub fn divide_and_conquer<S, I>(
+        self,
+        workers: usize,
+        divide: impl Fn(P) -> Divided<S, I> + Send + Sync + 'a,
+        combine: impl Fn(&mut dyn Iterator<Item = S>) -> S + Send + Sync + 'a,
+    ) -> Stream<'a, S>
+    where
+        S: Send + 'a,
+        I: IntoIterator<Item = P>,
+    {
+        Stream::new(move |builder| {
+            let problems = (self.build)(builder)?;
+            if workers == 0 || workers > MOST_WORKERS {
+                return Err(RunError::Workers { workers, most: MOST_WORKERS });
+            }
+            let label = builder.label("divide and conquer");
+            let functions = Arc::new((divide, combine));
+            let mut lanes = Vec::new();
+            let place = builder.place();
+            for number in 0..workers {
+                let (to_worker, inbox) = builder.ring()?;
+                let (tell, hear) = builder.ring()?;
+                let (offer, offers) = builder.ring_of(OFFERS)?;
+                let load = Arc::new(Load::default());
+                lanes.push(Lane::new(to_worker, hear, offers, Arc::clone(&load)));
+                let functions = Arc::clone(&functions);
+                let worker = Worker::new(number as u32, functions, inbox, offer, tell, load);
+                builder.add(format!("{label} worker {number}"), HEAVY, worker);
+            }
+            let (output, solutions) = builder.ring()?;
+            let emitter = Emitter::new(Inlet(problems), lanes, Outlet::new(output));
+            builder.add_at(place, format!("{label} emitter"), LIGHT, emitter);
+            Ok(solutions)
+        })
+    }
+}

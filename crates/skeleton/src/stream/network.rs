@@ -1,0 +1,284 @@
+//! A finished network: what a stream becomes when it has an end. Runs it, or simulates it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ringtap_ring::{Consumer, Kind, Producer, ring};
+
+use super::counts::{Counts, NodeStats};
+use super::pace::{Pace, now};
+use crate::node::{Node, Step};
+use crate::seats;
+use crate::{RunError, Wait, free_cores, simulate};
+
+/// How a network runs.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The flavour of all rings.
+    pub ring: Kind,
+    /// Items a ring holds, at least 1.
+    pub capacity: usize,
+    /// Items after which a ring's index is published; only some flavours use it. All that a step
+    /// has sent is published when the step ends, so this matters within a step, and above all
+    /// when a source waits between two items: 1 lets nothing wait with it.
+    pub batch: usize,
+    /// Threads at most, the calling one included. Nodes that are more than that share.
+    pub cores: usize,
+    /// The core of each thread (taken in turn if there are fewer); empty: left to the kernel.
+    pub pin: Vec<usize>,
+    /// What a thread does when it has nothing to do.
+    pub wait: Wait,
+    /// Ends the sources as soon as it is true; what is under way is still handled.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl Default for Options<'_> {
+    /// The default ring of 1,024 items and a batch of 50, on all cores that the process may use.
+    fn default() -> Self {
+        Self {
+            ring: Kind::default(),
+            capacity: 1024,
+            batch: 50,
+            cores: free_cores(),
+            pin: Vec::new(),
+            wait: Wait::default(),
+            stop: None,
+        }
+    }
+}
+
+/// A stream with an end: sources, stages, farms and sinks, ready to run.
+#[must_use = "nothing happens before it is run"]
+pub struct Network<'a, R> {
+    pub(super) build: Build<'a, Collect<'a, R>>,
+}
+
+/// Adds nodes to a network, and returns what follows from them.
+pub(super) type Build<'a, X> = Box<dyn FnOnce(&mut Builder<'a>) -> Result<X, RunError> + 'a>;
+
+/// Fetches the result from where the sinks left it.
+pub(super) type Collect<'a, R> = Box<dyn FnOnce() -> Option<R> + 'a>;
+
+/// What a run leaves behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run<R> {
+    /// What the sink made of the stream.
+    pub result: R,
+    /// What each node did, sources first.
+    pub nodes: Vec<NodeStats>,
+    /// How long the run took; zero in a simulation.
+    pub elapsed: Duration,
+}
+
+impl<'a, R: 'a> Network<'a, R> {
+    /// Changes the result.
+    pub fn map<S>(self, change: impl FnOnce(R) -> S + 'a) -> Network<'a, S> {
+        let build = move |builder: &mut Builder<'a>| {
+            let collect = (self.build)(builder)?;
+            Ok(Box::new(move || collect().map(change)) as Collect<'a, S>)
+        };
+        Network { build: Box::new(build) }
+    }
+
+    /// Runs to the end, in the calling thread and as many others as [`Options::cores`] allows.
+    ///
+    /// # Errors
+    /// The first error or panic of a node, with the node's name; options that cannot be met; a
+    /// thread that cannot be started.
+    pub fn run(self, options: &Options<'a>) -> Result<Run<R>, RunError> {
+        let mut builder = Builder::new(options, Pace::by_the_clock());
+        let collect = (self.build)(&mut builder)?;
+        let weights: Vec<_> = builder.nodes.iter().map(|n| n.weight).collect();
+        let mut seats: Vec<Vec<Box<dyn Node + 'a>>> = Vec::new();
+        let mut books = Vec::new();
+        for (planned, seat) in builder.nodes.into_iter().zip(seats::share(&weights, options.cores))
+        {
+            seats.resize_with(seats.len().max(seat + 1), Vec::new);
+            seats[seat].push(planned.node);
+            books.push((planned.name, planned.counts));
+        }
+        let start = now();
+        seats::run(seats, &options.pin, options.wait)?;
+        finish(collect, books, now() - start)
+    }
+
+    /// Steps the same nodes in the calling thread, in an order drawn from `seed`. What a
+    /// simulation finds, lost items, broken order, deadlocks, is true of a run, and the same seed
+    /// finds it again. A source that answers `Pending` for long looks like a deadlock.
+    ///
+    /// # Errors
+    /// As [`Network::run`], and [`RunError::Deadlock`].
+    pub fn simulate(self, options: &Options<'a>, seed: u64) -> Result<Run<R>, RunError> {
+        let mut builder = Builder::new(options, Pace::by_number(1 + (seed % 4) as usize));
+        let collect = (self.build)(&mut builder)?;
+        let (nodes, books) =
+            builder.nodes.into_iter().map(|n| (n.node, (n.name, n.counts))).unzip();
+        simulate::nodes(nodes, seed)?;
+        finish(collect, books, Duration::ZERO)
+    }
+}
+
+impl<'a, R: 'a> Network<'a, Option<R>> {
+    /// For sinks whose state is there whenever the run went well.
+    pub(super) fn flatten(self) -> Network<'a, R> {
+        let build = move |builder: &mut Builder<'a>| {
+            let collect = (self.build)(builder)?;
+            Ok(Box::new(move || collect().flatten()) as Collect<'a, R>)
+        };
+        Network { build: Box::new(build) }
+    }
+}
+
+fn finish<R>(
+    collect: Collect<'_, R>,
+    books: Vec<(String, Arc<Counts>)>,
+    elapsed: Duration,
+) -> Result<Run<R>, RunError> {
+    let nodes = books.into_iter().map(|(name, counts)| counts.stats(name, elapsed)).collect();
+    // Every sink leaves a result before it is done, and a run without error ends when all are.
+    let result = collect().ok_or_else(|| RunError::Panicked {
+        node: "sink".into(),
+        message: "ended without a result".into(),
+    })?;
+    Ok(Run { result, nodes, elapsed })
+}
+
+/// A node's work in one step; [`Counted`] makes a node of it.
+pub(super) trait Work: Send {
+    /// Whether it counts items: what it has taken, it has dealt with when the step ends.
+    const COUNTS_ITEMS: bool = true;
+
+    /// As [`Node::step`]: handles items while `pace` says so.
+    fn work(&mut self, pace: &mut Pace, counts: &Counts) -> Step;
+}
+
+/// How much of a core a node is likely to need, when nodes share one: code of the user's in a
+/// stage or worker, against what only moves items.
+pub(super) const HEAVY: u32 = 4;
+pub(super) const LIGHT: u32 = 1;
+
+/// Where nodes are put together.
+pub(super) struct Builder<'a> {
+    pub(super) options: Options<'a>,
+    pace: Pace,
+    nodes: Vec<Planned<'a>>,
+    /// Of nodes within a farm's worker: "farm 2 worker 0: ".
+    scope: String,
+    /// Skeletons named in this scope.
+    named: usize,
+}
+
+struct Planned<'a> {
+    node: Box<dyn Node + 'a>,
+    name: String,
+    weight: u32,
+    counts: Arc<Counts>,
+    counts_items: bool,
+}
+
+impl<'a> Builder<'a> {
+    fn new(options: &Options<'a>, pace: Pace) -> Self {
+        let options = options.clone();
+        Self { options, pace, nodes: Vec::new(), scope: String::new(), named: 0 }
+    }
+
+    /// A name for the next skeleton of its kind: "map 2".
+    pub(super) fn label(&mut self, kind: &str) -> String {
+        self.named += 1;
+        format!("{}{kind} {}", self.scope, self.named)
+    }
+
+    /// Calls `build` for nodes within `scope`.
+    pub(super) fn within<X>(
+        &mut self,
+        scope: String,
+        build: impl FnOnce(&mut Self) -> Result<X, RunError>,
+    ) -> Result<X, RunError> {
+        let outer = (std::mem::replace(&mut self.scope, scope), std::mem::take(&mut self.named));
+        let built = build(self);
+        (self.scope, self.named) = outer;
+        built
+    }
+
+    /// The number of nodes so far: where the next one goes.
+    pub(super) fn place(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn add(&mut self, name: String, weight: u32, work: impl Work + 'a) {
+        self.add_at(self.nodes.len(), name, weight, work);
+    }
+
+    /// As `add`, but before the nodes that are at `place` and behind it.
+    pub(super) fn add_at<W: Work + 'a>(
+        &mut self,
+        place: usize,
+        name: String,
+        weight: u32,
+        work: W,
+    ) {
+        let counts = Arc::new(Counts::default());
+        let node = Box::new(Counted {
+            work,
+            name: name.clone(),
+            counts: Arc::clone(&counts),
+            pace: self.pace.clone(),
+        });
+        let counts_items = W::COUNTS_ITEMS;
+        self.nodes.insert(place, Planned { node, name, weight, counts, counts_items });
+    }
+
+    /// What the node at `place` counts, if it counts items.
+    pub(super) fn counts(&self, place: usize) -> Option<&Arc<Counts>> {
+        self.nodes.get(place).filter(|n| n.counts_items).map(|n| &n.counts)
+    }
+
+    pub(super) fn ring<T: Send>(&self) -> Result<(Producer<T>, Consumer<T>), RunError> {
+        self.ring_of(self.options.capacity)
+    }
+
+    pub(super) fn ring_of<T: Send>(
+        &self,
+        capacity: usize,
+    ) -> Result<(Producer<T>, Consumer<T>), RunError> {
+        ring(self.options.ring, capacity, self.options.batch)
+            .map_err(|error| RunError::Ring(error.to_string()))
+    }
+}
+
+/// A node that paces and counts its work.
+struct Counted<W> {
+    work: W,
+    name: String,
+    counts: Arc<Counts>,
+    pace: Pace,
+}
+
+impl<W: Work> Node for Counted<W> {
+    fn step(&mut self) -> Step {
+        self.pace.begin();
+        let step = self.work.work(&mut self.pace, &self.counts);
+        self.counts.steps.add(1);
+        match step {
+            Step::Idle => self.counts.idle_steps.add(1),
+            _ => self.counts.busy_ns.add(self.pace.elapsed().as_nanos() as u64),
+        }
+        step
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// Any node, counted.
+pub(super) struct Foreign<N>(pub(super) N);
+
+impl<N: Node> Work for Foreign<N> {
+    const COUNTS_ITEMS: bool = false;
+
+    fn work(&mut self, _: &mut Pace, _: &Counts) -> Step {
+        self.0.step()
+    }
+}

@@ -1,0 +1,103 @@
+//! How long a step goes on: the only clock of the streams. It shares out time and measures it, and
+//! reaches no result.
+//!
+//! A step begins with one item. While it has used less than [`SHARE`], it goes on with as many
+//! items again as it has done: 1, 1, 2, 4, … up to [`BURST`]. So a step with items of a few
+//! nanoseconds looks at the clock once in dozens of them, a step with items of a millisecond
+//! handles a single one, and nobody has to say which it is. Other nodes on the seat, an emitter
+//! above all, wait for a step no longer than that.
+
+use std::time::{Duration, Instant};
+
+use crate::BURST;
+
+/// A step takes nothing new after this time: long beside the cost of a step, short beside what
+/// the rings hold.
+const SHARE: Duration = Duration::from_micros(25);
+
+/// The items of one step.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// None: no clock, as in a simulation.
+    start: Option<Instant>,
+    most: usize,
+    done: usize,
+    /// Look at the clock when so many are done.
+    check: usize,
+}
+
+impl Pace {
+    pub(super) fn by_the_clock() -> Self {
+        Self { start: Some(now()), most: BURST, done: 0, check: 0 }
+    }
+
+    /// `most` items a step, however long they take.
+    pub(super) fn by_number(most: usize) -> Self {
+        Self { start: None, most, done: 0, check: 0 }
+    }
+
+    /// A step begins.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        (self.done, self.check) = (0, 1);
+        if let Some(start) = &mut self.start {
+            *start = now();
+        }
+    }
+
+    /// Whether the step may handle one more item; counts it.
+    #[inline]
+    pub(super) fn more(&mut self) -> bool {
+        if self.done == self.check {
+            if self.done >= self.most || self.elapsed() >= SHARE {
+                return false;
+            }
+            self.check = (self.done * 2).min(self.most);
+        }
+        self.done += 1;
+        true
+    }
+
+    /// As [`Pace::more`], for tasks so unlike each other that the clock is read before each.
+    #[inline]
+    pub(super) fn one_more(&mut self) -> bool {
+        let more = self.more();
+        self.check = self.done;
+        more
+    }
+
+    /// Since the step began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.map_or(Duration::ZERO, |start| now() - start)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "shares out time and measures it, nothing else")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_ends_after_its_burst_or_its_share() {
+        let mut pace = Pace::by_number(5);
+        for _ in 0..2 {
+            pace.begin();
+            assert_eq!((0..100).take_while(|_| pace.more()).count(), 5);
+        }
+        let mut pace = Pace::by_the_clock();
+        pace.begin();
+        assert!((0..1_000).take_while(|_| pace.more()).count() <= BURST);
+        pace.begin();
+        let slow = |pace: &mut Pace| {
+            std::thread::sleep(SHARE);
+            pace.more()
+        };
+        assert!(pace.more() && !slow(&mut pace), "one item used up the share");
+        pace.begin();
+        assert!(pace.one_more() && !slow(&mut pace));
+    }
+}
