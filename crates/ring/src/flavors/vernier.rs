@@ -110,6 +110,8 @@ struct Head {
     place: Place,
     /// So many items are known to have been filled in.
     seen: usize,
+    /// The last `taken` published.
+    given: usize,
     /// Empty polls since the last look at the fine index.
     empty: u32,
     /// Empty polls before the next one.
@@ -141,7 +143,7 @@ impl<T: Send> Flavor<T> for Vernier {
             slots: Slots::new(capacity)?,
         });
         let tail = Tail { place: Place::START, taken_seen: 0, published: 0 };
-        let head = Head { place: Place::START, seen: 0, empty: 0, patience: 0 };
+        let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, patience: 0 };
         Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
     }
 }
@@ -208,12 +210,12 @@ impl<T> Shared<T> {
     fn consumers_run(&self, mut head: Head) -> Head {
         let capacity = self.capacity();
         head.place.wrap(capacity);
-        self.give_back(&head);
+        self.give_back(&mut head);
         let known = |head: &Head| head.seen.wrapping_sub(head.place.count());
         if known(&head) == 0 {
             self.look(&mut head);
         }
-        let most = RUN.min(capacity.div_ceil(8));
+        let most = RUN.min(capacity.div_ceil(4));
         head.place.end = head.place.slot + known(&head).min(capacity - head.place.slot).min(most);
         head
     }
@@ -242,10 +244,15 @@ impl<T> Shared<T> {
         }
     }
 
+    /// Publishes what was emptied. Nothing new is not published: the producer reads that line.
     #[inline(always)]
-    fn give_back(&self, head: &Head) {
-        // Pairs with the observation in `vacant`.
-        publish(Edge::Slots, &self.taken.0, head.place.count());
+    fn give_back(&self, head: &mut Head) {
+        let count = head.place.count();
+        if head.given != count {
+            head.given = count;
+            // Pairs with the observation in `vacant`.
+            publish(Edge::Slots, &self.taken.0, count);
+        }
     }
 }
 
@@ -385,7 +392,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
         unsafe { self.shared.slots.drop_items(slot, n) };
         if self.head.place.slot == end {
-            self.shared.give_back(&self.head);
+            self.shared.give_back(&mut self.head);
         }
     }
 
@@ -393,7 +400,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn flush(&mut self) {
         self.head.empty = self.head.patience;
-        self.shared.give_back(&self.head);
+        self.shared.give_back(&mut self.head);
     }
 }
 
