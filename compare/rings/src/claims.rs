@@ -6,47 +6,12 @@
 
 use crate::{
     candidates::{Candidate, Mode, Whose},
-    rounds::{Cell, quantile},
+    rounds::Cell,
 };
-use std::fmt;
+use beside::Rate;
 
 /// The capacity at which most claims are made.
 const CAPACITY: usize = 2_048;
-
-/// One candidate's rate over another's.
-pub struct Ratio {
-    pub median: f64,
-    quartiles: [f64; 2],
-}
-
-impl Ratio {
-    /// Of the rounds in which both were left alone, or of all if those are too few.
-    pub fn of(ours: &Cell, theirs: &Cell) -> Self {
-        let pairs = || ours.trials().zip(theirs.trials());
-        let clean = |((_, a), (_, b)): &((f64, bool), (f64, bool))| *a && *b;
-        let enough = pairs().filter(clean).count() * 2 >= pairs().count();
-        let pairs = pairs().filter(|pair| !enough || clean(pair));
-        let mut ratios: Vec<f64> = pairs.map(|((a, _), (b, _))| a / b).collect();
-        ratios.sort_by(f64::total_cmp);
-        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&ratios, share));
-        Self { median, quartiles: [low, high] }
-    }
-
-    fn verdict(&self, goal: f64) -> &'static str {
-        match goal {
-            goal if self.median >= goal => "holds",
-            goal if self.quartiles[1] >= goal => "within the spread",
-            _ => "does not hold",
-        }
-    }
-}
-
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [low, high] = self.quartiles;
-        write!(f, "{:.2} ({low:.2}–{high:.2})", self.median)
-    }
-}
 
 /// The cells of a run, to choose from.
 pub struct Results<'a> {
@@ -85,7 +50,7 @@ impl<'a> Results<'a> {
         let [a, b] = [ours, theirs].map(|cell| {
             format!("{} {}", self.candidates[cell.candidate].label(), Rate(cell.median()))
         });
-        let ratio = Ratio::of(ours, theirs);
+        let ratio = ours.over(theirs);
         let verdict = ratio.verdict(goal);
         format!("{claim}: {a} / {b} = {ratio}, goal ≥ {goal}: {verdict}\n")
     }
@@ -134,14 +99,4 @@ pub fn judge(results: &Results) -> String {
         }
     }
     lines
-}
-
-/// A rate with as many digits as mean something.
-pub struct Rate(pub f64);
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = if self.0 < 9.95 { 2 } else { usize::from(self.0 < 99.5) };
-        f.pad(&format!("{:.digits$}", self.0))
-    }
 }

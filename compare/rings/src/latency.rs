@@ -11,12 +11,11 @@
 
 use crate::{
     candidates::{Candidate, Mode, Whose},
-    claims::Rate,
     ends::wait_if,
-    rounds::{Plan, Random, child, quantile},
-    table::markdown,
+    rounds::Plan,
     trial::{Meeting, on_two_cpus, stolen, timed},
 };
+use beside::{Random, Rate, child, markdown, quantile};
 use std::{
     thread,
     time::{Duration, Instant},

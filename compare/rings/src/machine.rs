@@ -1,24 +1,20 @@
 //! The machine: which CPUs, what they are called, how far apart they are.
 
-use crate::{ends::wait_if, rounds::child, trial};
-use rustix::thread::{CpuSet, sched_getaffinity};
-use std::{
-    fs,
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU64,
-            Ordering::{Acquire, Release},
-        },
+use crate::{ends::wait_if, trial};
+use beside::child;
+use rustix::thread::CpuSet;
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Release},
     },
 };
 
 /// The first two CPUs that this process may use.
 pub fn first_two() -> Result<[usize; 2], String> {
-    let allowed = sched_getaffinity(None).map_err(|why| format!("allowed CPUs: {why}"))?;
-    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-    match (cpus.next(), cpus.next()) {
-        (Some(a), Some(b)) => Ok([a, b]),
+    match beside::allowed_cpus()?.as_slice() {
+        &[a, b, ..] => Ok([a, b]),
         _ => Err("two CPUs are needed: a producer and a consumer on one say nothing".to_owned()),
     }
 }
@@ -33,23 +29,12 @@ pub fn two(text: &str) -> Result<[usize; 2], String> {
     }
 }
 
-/// CPU model, kernel and the distance of the two CPUs, in words.
+/// The machine and the distance of the two CPUs, in words.
 pub fn describe(cpus: [usize; 2]) -> Result<String, String> {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name: &str| {
-        let line = info.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let unknown = || "unknown".to_owned();
-    let model = field("model name").unwrap_or_else(unknown);
-    let megahertz = field("cpu MHz").unwrap_or_else(unknown);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_else(|_| unknown());
-    let [a, b] = cpus;
-    let round_trip = round_trip(cpus)?;
+    let (machine, [a, b], round_trip) = (beside::describe(), cpus, round_trip(cpus)?);
     Ok(format!(
-        "{model}, {megahertz} MHz, Linux {}, CPUs {a} and {b}; a cache line takes {round_trip:.0} ns \
-         from one to the other and back.",
-        kernel.trim()
+        "{machine}, CPUs {a} and {b}; a cache line takes {round_trip:.0} ns from one to the other \
+         and back."
     ))
 }
 

@@ -19,6 +19,7 @@ mod rounds;
 mod table;
 mod trial;
 
+use beside::{number, numbers};
 use claims::Results;
 use rounds::{Cell, Plan};
 use std::process::ExitCode;
@@ -82,10 +83,6 @@ impl Options {
 const USAGE: &str =
     "rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]";
 
-fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("not a number: \"{text}\""))
-}
-
 /// Measures, writes the files, and says what to print.
 fn compare(options: &Options) -> Result<String, String> {
     let Options { plan, csv, plot } = options;
@@ -134,12 +131,6 @@ fn noise(cells: &[Cell], plan: &Plan) -> String {
         text += "**This machine was busy: the figures say little.**\n";
     }
     text
-}
-
-/// The arguments of a process that measures one thing.
-fn numbers<const N: usize>(arguments: &[String]) -> Result<[u64; N], String> {
-    let numbers = arguments.iter().map(|n| number(n)).collect::<Result<Vec<u64>, String>>()?;
-    numbers.try_into().map_err(|_| format!("{N} numbers are needed"))
 }
 
 /// One trial, in this process.

@@ -9,8 +9,9 @@
 use crate::{
     candidates::{Candidate, Mode, Whose},
     claims::Results,
-    rounds::{Cell, quantile},
+    rounds::Cell,
 };
+use beside::quantile;
 use std::fmt::Write;
 
 const PANEL: [f64; 2] = [250.0, 250.0];

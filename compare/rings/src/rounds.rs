@@ -10,7 +10,7 @@ use crate::{
     candidates::{Candidate, Mode, Whose},
     trial::Outcome,
 };
-use std::process::Command;
+use beside::{Random, Ratio, child, quantile};
 
 /// Counts of items are multiples of this: the paper's batch of 50 divides them.
 const UNIT: u64 = 12_800;
@@ -64,18 +64,18 @@ impl Cell {
         self.all.iter().zip(&self.rates).map(|(&rate, clean)| (rate, clean.is_some()))
     }
 
+    /// Its rate over another's, round by round: of the rounds in which both were left alone, or of
+    /// all if those are too few.
+    pub fn over(&self, other: &Self) -> Ratio {
+        let pairs = || self.trials().zip(other.trials());
+        let clean = |((_, a), (_, b)): &((f64, bool), (f64, bool))| *a && *b;
+        let enough = pairs().filter(clean).count() * 2 >= pairs().count();
+        Ratio::of(pairs().filter(|pair| !enough || clean(pair)).map(|((a, _), (b, _))| a / b))
+    }
+
     pub fn median(&self) -> f64 {
         quantile(&self.sorted().0, 0.5)
     }
-}
-
-/// The value below which a share of the sorted values lies, between neighbours in proportion.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let place = share * last as f64;
-    let below = sorted[place as usize];
-    let above = sorted[(place as usize + 1).min(last)];
-    below + (above - below) * place.fract()
 }
 
 /// Measures everything. Stops at the first item that is lost, or not what it should be.
@@ -173,40 +173,6 @@ fn trial(candidates: &[Candidate], cell: &Cell, cpus: [usize; 2]) -> Result<Outc
     }
 }
 
-/// What this program says when called with these arguments.
-pub fn child(what: &str, arguments: &[u64]) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
-    let output = Command::new(program)
-        .arg(what)
-        .args(arguments.iter().map(u64::to_string))
-        .output()
-        .map_err(|why| format!("starting a trial: {why}"))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{}: {}", output.status, why.trim()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Splitmix64.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn shuffle<T>(&mut self, values: &mut [T]) {
-        for i in (1..values.len()).rev() {
-            values.swap(i, (self.next() % (i as u64 + 1)) as usize);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,14 +208,6 @@ mod tests {
         );
         let cpus = crate::machine::first_two().unwrap();
         assert!(trial::run(ends, 50, 100, cpus).unwrap().wrong);
-    }
-
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        let sorted = [1.0, 2.0, 4.0];
-        let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&sorted, share));
-        assert_eq!(quantiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
-        assert!(quantile(&[], 0.5).is_nan());
     }
 
     #[test]

@@ -1,44 +1,13 @@
-//! Tables in Markdown, aligned so that they read as text, and every single trial as CSV.
+//! The tables of the report, and every single trial as CSV.
 
 use crate::{
     candidates::{Candidate, Mode},
-    claims::{Rate, Ratio, Results},
+    claims::Results,
     latency::{Latency, MEASURES},
-    rounds::{Cell, quantile},
+    rounds::Cell,
 };
+use beside::{Rate, markdown, quantile};
 use std::fmt::Write;
-
-/// An aligned Markdown table; the first column is text, the others are numbers.
-pub fn markdown(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let widths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for (i, row) in rows.iter().enumerate() {
-        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            let _ = match column {
-                0 => write!(text, "| {cell:width$} "),
-                _ => write!(text, "| {cell:>width$} "),
-            };
-        }
-        text.push_str("|\n");
-        if i == 0 {
-            for (column, &width) in widths.iter().enumerate() {
-                let _ = write!(
-                    text,
-                    "|{}{}",
-                    "-".repeat(width + 1),
-                    if column == 0 { '-' } else { ':' }
-                );
-            }
-            text.push_str("|\n");
-        }
-    }
-    text
-}
 
 /// A table for each item size: candidates by capacity, the fastest of each mode first.
 pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String {
@@ -96,7 +65,7 @@ pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> Strin
                 Rate(gigabytes(limit) * 1e3 / 64.0).to_string(),
                 format!("{prefetch} {}", limit.burst),
                 format!("{:.1}", gigabytes(ours)),
-                format!("{:.0} %", Ratio::of(ours, limit).median * 100.0),
+                format!("{:.0} %", ours.over(limit).median * 100.0),
             ]);
         }
     }

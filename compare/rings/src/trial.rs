@@ -10,10 +10,8 @@
 //! threads had less CPU time than wall time or if the hypervisor took one of the two CPUs away.
 
 use crate::ends::{Pair, wait_if};
-use rustix::{
-    thread::{CpuSet, sched_setaffinity},
-    time::{ClockId, clock_gettime},
-};
+use beside::thread_cpu;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     fmt, fs,
     str::FromStr,
@@ -160,12 +158,6 @@ pub fn timed(work: impl FnOnce() -> u64) -> Timing {
     let (cpu, wall) = (thread_cpu(), Instant::now());
     let wrong = work();
     Timing { wall: wall.elapsed().as_secs_f64(), cpu: thread_cpu() - cpu, wrong }
-}
-
-/// CPU seconds of the calling thread so far.
-fn thread_cpu() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Ticks that the hypervisor has taken from two CPUs so far.

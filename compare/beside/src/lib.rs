@@ -1,0 +1,13 @@
+//! What the comparisons have in common: statistics of interleaved rounds, tables, processes.
+
+#![forbid(unsafe_code)]
+
+mod machine;
+mod process;
+mod stats;
+mod table;
+
+pub use machine::{allowed_cpus, describe};
+pub use process::{child, number, numbers, process_cpu, thread_cpu};
+pub use stats::{Random, Rate, Ratio, quantile};
+pub use table::markdown;
