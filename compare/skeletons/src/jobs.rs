@@ -1,0 +1,227 @@
+//! The jobs, each done by the plain program, by rayon and by ringtap's skeletons.
+//!
+//! | job | rayon | ringtap |
+//! |---|---|---|
+//! | matrix product | `par_chunks_mut` | farm without collector, blocks of rows on demand |
+//! | quicksort | `join` after each split | divide and conquer |
+//! | fib | `join` | divide and conquer |
+//!
+//! Same kernels, same cut-offs. Data are made before and checked after the clock runs.
+
+use crate::kernels::{fibonacci, fingerprint, matrix, multiply, partition, values};
+use beside::{Random, process_cpu};
+use rayon::prelude::*;
+use ringtap_skeleton::stream::{Divided, Options, Policy, Stream, divide_and_conquer};
+use std::time::Instant;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    Matrix,
+    Quicksort,
+    Fibonacci,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Sequential,
+    Rayon,
+    Ringtap,
+    /// The best ready-made thing that rayon has for the job.
+    RayonOwn,
+}
+
+pub const JOBS: [Job; 3] = [Job::Matrix, Job::Quicksort, Job::Fibonacci];
+pub const WAYS: [Way; 4] = [Way::Sequential, Way::Rayon, Way::Ringtap, Way::RayonOwn];
+
+/// Rows of a matrix that are a task.
+const ROWS: usize = 32;
+/// Values that are sorted at once.
+const SORTED_AT_ONCE: usize = 100_000;
+/// Below it, a Fibonacci number is worked out at once.
+const FIB_AT_ONCE: u64 = 25;
+
+impl Job {
+    pub fn name(self, size: u64) -> String {
+        match self {
+            Self::Matrix => format!("matrix product {size}²"),
+            Self::Quicksort => format!("quicksort of {size}"),
+            Self::Fibonacci => format!("fib({size}), at once below {FIB_AT_ONCE}"),
+        }
+    }
+
+    pub fn size(self, quick: bool) -> u64 {
+        match (self, quick) {
+            (Self::Matrix, false) => 1024,
+            (Self::Matrix, true) => 512,
+            (Self::Quicksort, false) => 50_000_000,
+            (Self::Quicksort, true) => 5_000_000,
+            (Self::Fibonacci, false) => 42,
+            (Self::Fibonacci, true) => 38,
+        }
+    }
+
+    /// What it is called in a table, if there is such a thing.
+    pub fn way(self, way: Way) -> Option<&'static str> {
+        match (self, way) {
+            (Self::Matrix, Way::Sequential) => Some("one thread"),
+            (Self::Quicksort, Way::Sequential) => Some("one thread, sort_unstable"),
+            (Self::Fibonacci, Way::Sequential) => Some("one thread"),
+            (Self::Matrix, Way::Rayon) => Some("rayon par_chunks_mut"),
+            (_, Way::Rayon) => Some("rayon join"),
+            (Self::Matrix, Way::Ringtap) => Some("ringtap farm"),
+            (_, Way::Ringtap) => Some("ringtap divide_and_conquer"),
+            (Self::Quicksort, Way::RayonOwn) => Some("rayon par_sort_unstable"),
+            (_, Way::RayonOwn) => None,
+        }
+    }
+
+    /// Does it; the wall and CPU seconds it took.
+    pub fn run(self, way: Way, size: u64, threads: usize) -> Result<[f64; 2], String> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|why| format!("rayon: {why}"))?;
+        // So that rayon's threads are there and awake; ringtap starts its own within the time.
+        pool.install(|| rayon::join(|| (), || ()));
+        match self {
+            Self::Matrix => matrix_product(way, size as usize, threads, &pool),
+            Self::Quicksort => quicksort(way, size as usize, threads, &pool),
+            Self::Fibonacci => fib(way, size, threads, &pool),
+        }
+    }
+}
+
+fn timed(work: impl FnOnce() -> Result<(), String>) -> Result<[f64; 2], String> {
+    let (cpu, wall) = (process_cpu(), Instant::now());
+    work()?;
+    Ok([wall.elapsed().as_secs_f64(), process_cpu() - cpu])
+}
+
+fn options(threads: usize) -> Options<'static> {
+    Options { cores: threads, ..Options::default() }
+}
+
+fn matrix_product(
+    way: Way,
+    n: usize,
+    threads: usize,
+    pool: &rayon::ThreadPool,
+) -> Result<[f64; 2], String> {
+    let (left, right) = (matrix(n, 1), matrix(n, 2));
+    let mut product = vec![0.0; n * n];
+    let block = ROWS * n;
+    let task = |(rows, left): (&mut [f64], &[f64])| multiply(rows, left, &right, n);
+    let time = timed(|| {
+        match way {
+            Way::Sequential => {
+                product.chunks_mut(block).zip(left.chunks(block)).for_each(task);
+            }
+            Way::Rayon | Way::RayonOwn => pool.install(|| {
+                product.par_chunks_mut(block).zip(left.par_chunks(block)).for_each(task);
+            }),
+            Way::Ringtap => {
+                Stream::from_iter(product.chunks_mut(block).zip(left.chunks(block)))
+                    .farm_for_each(threads, Policy::OnDemand, |_| &task)
+                    .run(&options(threads))
+                    .map_err(|why| why.to_string())?;
+            }
+        }
+        Ok(())
+    })?;
+    let mut random = Random(3);
+    for _ in 0..100 {
+        let place = random.number() as usize % (n * n);
+        let (row, column) = (place / n, place % n);
+        let sum: f64 = (0..n).map(|k| left[row * n + k] * right[k * n + column]).sum();
+        if (sum - product[place]).abs() > 1e-9 * sum {
+            return Err(format!("row {row}, column {column}: {} is not {sum}", product[place]));
+        }
+    }
+    Ok(time)
+}
+
+fn quicksort(
+    way: Way,
+    count: usize,
+    threads: usize,
+    pool: &rayon::ThreadPool,
+) -> Result<[f64; 2], String> {
+    fn joined(values: &mut [u32]) {
+        if values.len() <= SORTED_AT_ONCE {
+            values.sort_unstable();
+        } else {
+            let (left, right) = partition(values);
+            rayon::join(|| joined(left), || joined(right));
+        }
+    }
+    fn divide(values: &mut [u32]) -> Divided<(), [&mut [u32]; 2]> {
+        if values.len() <= SORTED_AT_ONCE {
+            values.sort_unstable();
+            Divided::Solved(())
+        } else {
+            let (left, right) = partition(values);
+            Divided::Split([left, right])
+        }
+    }
+    let mut values = values(count);
+    let before = fingerprint(&values);
+    let time = timed(|| {
+        match way {
+            Way::Sequential => values.sort_unstable(),
+            Way::Rayon => pool.install(|| joined(&mut values)),
+            Way::RayonOwn => pool.install(|| values.par_sort_unstable()),
+            Way::Ringtap => {
+                divide_and_conquer(&mut values[..], threads, divide, |_| (), &options(threads))
+                    .map_err(|why| why.to_string())?;
+            }
+        }
+        Ok(())
+    })?;
+    if !values.is_sorted() || fingerprint(&values) != before {
+        return Err("not sorted, or not the same values".to_owned());
+    }
+    Ok(time)
+}
+
+fn fib(way: Way, n: u64, threads: usize, pool: &rayon::ThreadPool) -> Result<[f64; 2], String> {
+    fn joined(n: u64) -> u64 {
+        if n < FIB_AT_ONCE {
+            return fibonacci(n);
+        }
+        let (a, b) = rayon::join(|| joined(n - 1), || joined(n - 2));
+        a + b
+    }
+    let divide = |n| match n {
+        ..FIB_AT_ONCE => Divided::Solved(fibonacci(n)),
+        _ => Divided::Split([n - 1, n - 2]),
+    };
+    let mut result = 0;
+    let time = timed(|| {
+        result = match way {
+            Way::Sequential => fibonacci(n),
+            Way::Rayon | Way::RayonOwn => pool.install(|| joined(n)),
+            Way::Ringtap => {
+                divide_and_conquer(n, threads, divide, |parts| parts.sum(), &options(threads))
+                    .map_err(|why| why.to_string())?
+                    .result
+            }
+        };
+        Ok(())
+    })?;
+    let (truth, _) = (0..n).fold((0u64, 1u64), |(a, b), _| (b, a + b));
+    if result == truth { Ok(time) } else { Err(format!("fib({n}) is {truth}, not {result}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_does_every_job() {
+        let sizes = [96, 300_000, 28];
+        for (job, size) in JOBS.into_iter().zip(sizes) {
+            for way in WAYS.into_iter().filter(|&way| job.way(way).is_some()) {
+                let [wall, _] = job.run(way, size, 2).unwrap();
+                assert!(wall > 0.0, "{job:?} {way:?}");
+            }
+        }
+    }
+}
