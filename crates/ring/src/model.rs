@@ -188,7 +188,7 @@ impl Oracle {
         self.hidden_items = self.hidden_items.min(self.items.len());
         self.hidden_slots += n;
         if self.early {
-            self.hidden_slots = self.hidden_slots.min(self.capacity.div_ceil(4));
+            self.hidden_slots = self.hidden_slots.min(self.capacity.div_ceil(2));
         } else if self.hidden_slots >= self.batch {
             self.hidden_slots = 0;
         }

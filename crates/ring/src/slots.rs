@@ -134,6 +134,31 @@ impl<T> Slots<T> {
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), self.at(first), values.len()) }
     }
 
+    /// Fills the `n` slots from `first` on with what `make(0)`, `make(1)`, … return, and adds each to
+    /// `filled`, so that the sum is right even if `make` panics.
+    ///
+    /// # Safety
+    /// `first + n` ≤ capacity; the slots are vacant and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(
+        &self,
+        first: usize,
+        n: usize,
+        filled: &mut usize,
+        mut make: impl FnMut(usize) -> T,
+    ) {
+        // SAFETY: in bounds, as promised. Found once: an item that is written could be anywhere, for
+        // all the compiler knows, also where this pointer is kept.
+        let slots = unsafe { self.at(first) };
+        for i in 0..n {
+            let value = make(i);
+            self.track_write(first + i, 1);
+            // SAFETY: in bounds and nobody else's, as promised.
+            unsafe { slots.add(i).write(value) };
+            *filled += 1;
+        }
+    }
+
     /// Empties a slot.
     ///
     /// # Safety

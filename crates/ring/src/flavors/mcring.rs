@@ -190,13 +190,10 @@ impl<T: Send> RawProducer<T> for Producer<T> {
             let straight = wheel.straight(self.next_write, n - made);
             // Counted when it goes, by a panic in `make` as well: those before are in the ring.
             let mut filled = Filled { producer: self, n: 0 };
-            while filled.n < straight {
-                let value = make(made + filled.n);
-                // SAFETY: the n slots from nextWrite on are vacant; these are before the
-                // wrap-around.
-                unsafe { filled.producer.shared.slots.write(first + filled.n, value) };
-                filled.n += 1;
-            }
+            let slots = &filled.producer.shared.slots;
+            // SAFETY: the n slots from nextWrite on are vacant; these are before the wrap-around.
+            unsafe { slots.fill(first, straight, &mut filled.n, |i| make(made + i)) };
+            drop(filled);
             made += straight;
         }
         if n < max {

@@ -215,7 +215,7 @@ impl<T> Shared<T> {
         if known(&head) == 0 {
             self.look(&mut head);
         }
-        let most = RUN.min(capacity.div_ceil(4));
+        let most = RUN.min(capacity.div_ceil(2));
         head.place.end = head.place.slot + known(&head).min(capacity - head.place.slot).min(most);
         head
     }
@@ -325,12 +325,10 @@ impl<T: Send> RawProducer<T> for Producer<T> {
             let (slot, piece) = self.piece(n - made);
             // Counted when it goes, by a panic in `make` as well: those before are in the ring.
             let mut filled = Filled { producer: self, n: 0 };
-            while filled.n < piece {
-                let value = make(made + filled.n);
-                // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
-                unsafe { filled.producer.shared.slots.write(slot + filled.n, value) };
-                filled.n += 1;
-            }
+            let slots = &filled.producer.shared.slots;
+            // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
+            unsafe { slots.fill(slot, piece, &mut filled.n, |i| make(made + i)) };
+            drop(filled);
             made += piece;
         }
         self.publish();
@@ -391,7 +389,8 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         self.head.place.slot += n;
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
         unsafe { self.shared.slots.drop_items(slot, n) };
-        if self.head.place.slot == end {
+        let held = self.head.place.count().wrapping_sub(self.head.given);
+        if self.head.place.slot == end || held >= BATCH.min(self.shared.capacity() / 8) {
             self.shared.give_back(&mut self.head);
         }
     }
