@@ -14,6 +14,7 @@ mod ends;
 mod item;
 mod latency;
 mod machine;
+mod many;
 mod plot;
 mod rounds;
 mod table;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("trial") => numbers(&arguments[1..]).and_then(trial),
         Some("latency") => numbers(&arguments[1..]).and_then(lone),
+        Some("many") => numbers(&arguments[1..]).and_then(many::run),
         Some("roundtrip") => numbers(&arguments[1..]).and_then(roundtrip),
         _ => Options::parse(&arguments).and_then(|options| compare(&options)),
     };
@@ -90,12 +92,13 @@ fn compare(options: &Options) -> Result<String, String> {
     let before = machine::describe(plan.cpus)?;
     let cells = rounds::measure(&candidates, plan)?;
     let latencies = latency::measure(&candidates, plan)?;
+    let many = many::measure(plan)?;
     let results = Results { candidates: &candidates, cells: &cells };
     let write = |file: &Option<String>, text: &dyn Fn() -> String| match file {
         Some(file) => std::fs::write(file, text()).map_err(|why| format!("{file}: {why}")),
         None => Ok(()),
     };
-    write(csv, &|| table::csv(&results, &latencies))?;
+    write(csv, &|| table::csv(&results, &latencies, &many))?;
     write(plot, &|| plot::svg(&results, &plan.sizes, &plan.capacities, &before))?;
     let mut text = format!("## Rings side by side\n\n{before}\n");
     text += &format!("After the rounds: {:.0} ns.\n", machine::round_trip(plan.cpus)?);
@@ -111,6 +114,9 @@ fn compare(options: &Options) -> Result<String, String> {
              Nanoseconds: half of the way there and back; one way, an item every 20 µs. CPU of a \
              consumer that waits.\n\n";
     text += &latency::table(&candidates, &latencies);
+    text += "\n### Many to many, 8 bytes × 2048\n\n\
+             Million items a second, one item a call, all threads on all CPUs.\n\n";
+    text += &many::table(&many);
     text += "\n";
     text += &claims::judge(&results);
     Ok(text)

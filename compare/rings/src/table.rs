@@ -4,6 +4,7 @@ use crate::{
     candidates::{Candidate, Mode},
     claims::Results,
     latency::{Latency, MEASURES},
+    many::{self, Many},
     rounds::Cell,
 };
 use beside::{Rate, markdown, quantile};
@@ -73,7 +74,7 @@ pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> Strin
 }
 
 /// A line for each trial, and for each figure of a lone item.
-pub fn csv(results: &Results, latencies: &[Latency]) -> String {
+pub fn csv(results: &Results, latencies: &[Latency], many: &[Many]) -> String {
     let mut text = String::from("measure,candidate,mode,bytes,capacity,burst,round,value,clean\n");
     for cell in results.cells {
         let Candidate { name, mode, .. } = &results.candidates[cell.candidate];
@@ -95,5 +96,6 @@ pub fn csv(results: &Results, latencies: &[Latency]) -> String {
             }
         }
     }
+    many::csv(many, &mut text);
     text
 }

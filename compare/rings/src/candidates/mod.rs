@@ -129,6 +129,7 @@ pub fn all() -> Vec<Candidate> {
         };
     }
     ours!("spsc", Ours, spsc);
+    ours!("spsc", Ours, spsc, [Blocking = parking]);
     for kind in Kind::ALL {
         ours!(kind.name(), OursByKind, |capacity| ring(kind, capacity, BATCH));
     }

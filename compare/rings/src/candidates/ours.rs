@@ -5,6 +5,7 @@ use crate::{
     item::Item,
 };
 use ringtap_ring::{Consumer, Flavor, Producer};
+use std::time::Duration;
 
 /// One item a call.
 pub fn single<T, F>((producer, mut consumer): Ends<T, F>, burst: usize) -> Pair
@@ -55,6 +56,31 @@ where
         producer.fill(wanted, |i| T::new(next + i as u64))
     };
     pair(burst, Ours { producer, put }, peek(consumer))
+}
+
+/// One item a call; a consumer that finds none sleeps until it is woken.
+pub fn parking<T, F>((producer, mut consumer): Ends<T, F>, burst: usize) -> Pair
+where
+    T: Item,
+    F: Flavor<T> + 'static,
+    Producer<T, F>: Send,
+    Consumer<T, F>: Send,
+{
+    let put = |producer: &mut Producer<T, F>, next, _| {
+        let put = producer.push(T::new(next)).is_ok();
+        producer.wake();
+        usize::from(put)
+    };
+    pair(burst, Ours { producer, put }, move |next, _, wrong| match consumer.pop() {
+        Some(item) => {
+            *wrong |= item.differs(next);
+            1
+        }
+        None => {
+            consumer.park(Duration::from_secs(1));
+            0
+        }
+    })
 }
 
 type Ends<T, F> = (Producer<T, F>, Consumer<T, F>);

@@ -1,0 +1,273 @@
+//! One race: all threads start together, and everything that comes is checked.
+
+use super::CAPACITY;
+use ringtap_ring::{
+    Kind,
+    arbiter::{self, Step},
+};
+use std::{
+    hint::spin_loop,
+    sync::{
+        Arc, Barrier,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Release},
+        },
+    },
+    thread,
+    time::Instant,
+};
+
+/// The bit where the producer's number begins in an item.
+const MAKER: u32 = 48;
+
+/// What a consumer's look at the queue found.
+pub enum Polled {
+    Item(u64),
+    Nothing,
+    Over,
+}
+
+/// What a producer's thread does with the queue. It is dropped when it has sent all.
+trait Put: Send {
+    fn put(&mut self, item: u64) -> bool;
+}
+
+impl<F: FnMut(u64) -> bool + Send> Put for F {
+    fn put(&mut self, item: u64) -> bool {
+        self(item)
+    }
+}
+
+pub struct Race {
+    pub producers: usize,
+    pub consumers: usize,
+    /// Of each producer.
+    pub items: u64,
+}
+
+impl Race {
+    /// Runs all threads, checks what came, and says how many seconds it took.
+    fn run<P: Put, C: FnMut() -> Polled + Send>(
+        &self,
+        producers: Vec<P>,
+        consumers: Vec<C>,
+        helper: Option<Box<dyn FnOnce() + Send + '_>>,
+    ) -> Result<f64, String> {
+        let start = Barrier::new(producers.len() + consumers.len() + 1);
+        let (came, seconds) = thread::scope(|scope| {
+            if let Some(helper) = helper {
+                scope.spawn(helper);
+            }
+            for (maker, producer) in producers.into_iter().enumerate() {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    self.produce(maker as u64, producer);
+                });
+            }
+            let spawn = |consumer| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    self.consume(consumer)
+                })
+            };
+            let consumers: Vec<_> = consumers.into_iter().map(spawn).collect();
+            start.wait();
+            let began = Instant::now();
+            let join = |consumer: thread::ScopedJoinHandle<_>| consumer.join().expect("no panic");
+            let came: Result<Vec<(u64, u64)>, String> = consumers.into_iter().map(join).collect();
+            (came, began.elapsed().as_secs_f64())
+        });
+        let (count, sum) = came?.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        let makers = self.producers as u64;
+        let due = (makers * self.items, makers * (self.items * (self.items - 1) / 2));
+        if (count, sum) == due { Ok(seconds) } else { Err("items lost or doubled".to_owned()) }
+    }
+
+    fn produce(&self, maker: u64, mut producer: impl Put) {
+        let mut idle = 0;
+        let mut number = 0;
+        while number < self.items {
+            let put = producer.put(maker << MAKER | number);
+            number += u64::from(put);
+            wait_if(!put, &mut idle);
+        }
+    }
+
+    /// How many items came, and the sum of their numbers.
+    fn consume(&self, mut poll: impl FnMut() -> Polled) -> Result<(u64, u64), String> {
+        let mut next = vec![0; self.producers];
+        let (mut count, mut sum, mut idle) = (0, 0, 0);
+        loop {
+            match poll() {
+                Polled::Item(item) => {
+                    let (maker, number) = ((item >> MAKER) as usize, item & ((1 << MAKER) - 1));
+                    if number < next[maker] {
+                        return Err("items out of order".to_owned());
+                    }
+                    next[maker] = number + 1;
+                    (count, sum, idle) = (count + 1, sum + number, 0);
+                }
+                Polled::Nothing => wait_if(true, &mut idle),
+                Polled::Over => return Ok((count, sum)),
+            }
+        }
+    }
+
+    pub fn arbiter(&self) -> Result<f64, String> {
+        let (producers, arbiter, consumers) = self.rings()?;
+        self.run(
+            producers.into_iter().map(put).collect(),
+            consumers.into_iter().map(poll).collect(),
+            Some(Box::new(|| arbiter.run())),
+        )
+    }
+
+    /// A lone consumer looks at its own ring, and moves items there when it has none.
+    pub fn stepped_by_consumer(&self) -> Result<f64, String> {
+        let (producers, mut arbiter, consumers) = self.rings()?;
+        let mut consumers = consumers.into_iter();
+        let mut consumer = consumers.next().ok_or("a consumer")?;
+        let mut over = false;
+        let poll = move || {
+            loop {
+                match consumer.pop() {
+                    Some(item) => return Polled::Item(item),
+                    None if over => return Polled::Over,
+                    None => match arbiter.step() {
+                        Step::Moved(_) => {}
+                        Step::Idle => return Polled::Nothing,
+                        Step::Done => over = true,
+                    },
+                }
+            }
+        };
+        self.run(producers.into_iter().map(put).collect(), vec![poll], None)
+    }
+
+    /// A lone producer moves its items on after every 64, when its ring is full, and at its end.
+    pub fn stepped_by_producer(&self) -> Result<f64, String> {
+        struct Stepping {
+            producer: Producer,
+            arbiter: Option<arbiter::Arbiter<u64>>,
+            pushed: usize,
+        }
+
+        impl Put for Stepping {
+            fn put(&mut self, item: u64) -> bool {
+                let put = self.producer.push(item).is_ok();
+                self.pushed += usize::from(put);
+                if !put || self.pushed.is_multiple_of(arbiter::TURN) {
+                    self.producer.flush();
+                    let _ = self.arbiter.as_mut().map(arbiter::Arbiter::step);
+                }
+                put
+            }
+        }
+
+        impl Drop for Stepping {
+            fn drop(&mut self) {
+                self.producer.close();
+                if let Some(arbiter) = self.arbiter.take() {
+                    arbiter.run();
+                }
+            }
+        }
+
+        let (producers, arbiter, consumers) = self.rings()?;
+        let producer = producers.into_iter().next().ok_or("a producer")?;
+        let stepping = Stepping { producer, arbiter: Some(arbiter), pushed: 0 };
+        self.run(vec![stepping], consumers.into_iter().map(poll).collect(), None)
+    }
+
+    fn rings(&self) -> Result<arbiter::Queue<u64>, String> {
+        let Self { producers, consumers, .. } = *self;
+        arbiter::mpmc(Kind::default(), producers, consumers, CAPACITY, 1)
+            .map_err(|why| why.to_string())
+    }
+
+    /// It has no end of its own: a flag says that all producers are through.
+    pub fn array_queue(&self) -> Result<f64, String> {
+        let queue = crossbeam_queue::ArrayQueue::new(CAPACITY);
+        // Each producer holds one; who drops the last one sets the flag.
+        struct Through<'a>(&'a AtomicBool);
+        impl Drop for Through<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Release);
+            }
+        }
+        let over = AtomicBool::new(false);
+        let through = Arc::new(Through(&over));
+        let put = |_| {
+            let (queue, through) = (&queue, Arc::clone(&through));
+            move |item| {
+                let _held = &through;
+                queue.push(item).is_ok()
+            }
+        };
+        let poll = |_| {
+            || {
+                let over = over.load(Acquire);
+                match queue.pop() {
+                    Some(item) => Polled::Item(item),
+                    None if over => Polled::Over,
+                    None => Polled::Nothing,
+                }
+            }
+        };
+        let producers = (0..self.producers).map(put).collect();
+        drop(through);
+        self.run(producers, (0..self.consumers).map(poll).collect(), None)
+    }
+
+    pub fn channel<S: Clone + Send, R: Clone + Send>(
+        &self,
+        sender: S,
+        receiver: R,
+        send: impl Fn(&S, u64) -> bool + Send + Sync,
+        receive: impl Fn(&R) -> Polled + Send + Sync,
+    ) -> Result<f64, String> {
+        let (send, receive) = (&send, &receive);
+        let put = |sender: S| move |item| send(&sender, item);
+        let poll = |receiver: R| move || receive(&receiver);
+        let senders = vec![sender; self.producers];
+        let receivers = vec![receiver; self.consumers];
+        self.run(
+            senders.into_iter().map(put).collect(),
+            receivers.into_iter().map(poll).collect(),
+            None,
+        )
+    }
+}
+
+fn put(mut producer: Producer) -> impl Put {
+    move |item| producer.push(item).is_ok()
+}
+
+fn poll(mut consumer: Consumer) -> impl FnMut() -> Polled + Send {
+    move || {
+        let closed = consumer.is_closed();
+        match consumer.pop() {
+            Some(item) => Polled::Item(item),
+            None if closed => Polled::Over,
+            None => Polled::Nothing,
+        }
+    }
+}
+
+type Producer = ringtap_ring::Producer<u64>;
+type Consumer = ringtap_ring::Consumer<u64>;
+
+/// Waits briefly: there may be more threads than CPUs.
+fn wait_if(nothing: bool, idle: &mut u32) {
+    if !nothing {
+        *idle = 0;
+    } else if *idle < 64 {
+        *idle += 1;
+        spin_loop();
+    } else {
+        thread::yield_now();
+    }
+}
