@@ -54,33 +54,42 @@ impl Race {
         consumers: Vec<C>,
         helper: Option<Box<dyn FnOnce() + Send + '_>>,
     ) -> Result<f64, String> {
-        let start = Barrier::new(producers.len() + consumers.len() + 1);
-        let (came, seconds) = thread::scope(|scope| {
+        let start = Barrier::new(producers.len() + consumers.len());
+        let (came, times) = thread::scope(|scope| {
             if let Some(helper) = helper {
                 scope.spawn(helper);
             }
-            for (maker, producer) in producers.into_iter().enumerate() {
-                let start = &start;
+            let start = &start;
+            let produce = |(maker, producer)| {
                 scope.spawn(move || {
                     start.wait();
+                    let began = Instant::now();
                     self.produce(maker as u64, producer);
-                });
-            }
-            let spawn = |consumer| {
-                let start = &start;
-                scope.spawn(move || {
-                    start.wait();
-                    self.consume(consumer)
+                    began
                 })
             };
-            let consumers: Vec<_> = consumers.into_iter().map(spawn).collect();
-            start.wait();
-            let began = Instant::now();
-            let join = |consumer: thread::ScopedJoinHandle<_>| consumer.join().expect("no panic");
-            let came: Result<Vec<(u64, u64)>, String> = consumers.into_iter().map(join).collect();
-            (came, began.elapsed().as_secs_f64())
+            let consume = |consumer| {
+                scope.spawn(move || {
+                    start.wait();
+                    let began = Instant::now();
+                    (self.consume(consumer), began, Instant::now())
+                })
+            };
+            let producers: Vec<_> = producers.into_iter().enumerate().map(produce).collect();
+            let consumers: Vec<_> = consumers.into_iter().map(consume).collect();
+            // The first to begin and the last to end: no thread need be on a CPU at once.
+            let mut times: Vec<Instant> = producers.into_iter().map(join).collect();
+            let mut came = Ok((0, 0));
+            for (one, began, ended) in consumers.into_iter().map(join) {
+                times.extend([began, ended]);
+                came =
+                    came.and_then(|all: (u64, u64)| one.map(|one| (all.0 + one.0, all.1 + one.1)));
+            }
+            (came, times)
         });
-        let (count, sum) = came?.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        let (first, last) = (times.iter().min(), times.iter().max());
+        let seconds = first.zip(last).map_or(0.0, |(first, last)| (*last - *first).as_secs_f64());
+        let (count, sum) = came?;
         let makers = self.producers as u64;
         let due = (makers * self.items, makers * (self.items * (self.items - 1) / 2));
         if (count, sum) == due { Ok(seconds) } else { Err("items lost or doubled".to_owned()) }
@@ -259,6 +268,10 @@ fn poll(mut consumer: Consumer) -> impl FnMut() -> Polled + Send {
 
 type Producer = ringtap_ring::Producer<u64>;
 type Consumer = ringtap_ring::Consumer<u64>;
+
+fn join<T>(thread: thread::ScopedJoinHandle<T>) -> T {
+    thread.join().expect("no panic")
+}
 
 /// Waits briefly: there may be more threads than CPUs.
 fn wait_if(nothing: bool, idle: &mut u32) {
