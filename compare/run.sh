@@ -13,7 +13,7 @@ ringtap=${CARGO_TARGET_DIR:-target}/release/ringtap
 meter=${CARGO_TARGET_DIR:-compare/target}/release/meter
 
 cargo build --release --locked >&2
-cargo build --release --locked --manifest-path compare/Cargo.toml >&2
+cargo build --release --locked --manifest-path compare/Cargo.toml -p meter >&2
 
 files=0
 skip=0
