@@ -211,17 +211,39 @@ impl<T> Slots<T> {
     /// wrap-around, so that they are this core's when they are written. A hint: it changes nothing.
     #[inline(always)]
     pub(crate) fn prefetch_for_write(&self, first: usize, n: usize) {
-        let end = self.cells.len().min(first + n);
-        // SAFETY: `end` ≤ capacity, and `first` is not used if it lies behind `end`.
-        let (mut line, end) = unsafe { (self.at(first.min(end)), self.at(end)) };
-        while line < end {
+        self.each_line(first, n, |_line| {
             #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
             // SAFETY: a prefetch reads and writes nothing and cannot fault. Not the intrinsic: without
             // the target feature, which no baseline has, it asks for a copy to read. Processors without
             // the instruction take it for a no-op.
             unsafe {
-                core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
+                core::arch::asm!("prefetchw [{}]", in(reg) _line, options(nostack, preserves_flags));
             }
+        });
+    }
+
+    /// Asks for the cache lines of `n` slots from `first` on, all at once, so that reading one after
+    /// the other does not wait for each. A hint: it changes nothing.
+    #[inline(always)]
+    pub(crate) fn prefetch_for_read(&self, first: usize, n: usize) {
+        self.each_line(first, n, |_line| {
+            #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
+            // SAFETY: a prefetch reads nothing that shows and cannot fault.
+            unsafe {
+                core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+                    _line.cast(),
+                );
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn each_line(&self, first: usize, n: usize, hint: impl Fn(*const T)) {
+        let end = self.cells.len().min(first + n);
+        // SAFETY: `end` ≤ capacity, and `first` is not used if it lies behind `end`.
+        let (mut line, end) = unsafe { (self.at(first.min(end)), self.at(end)) };
+        while line < end {
+            hint(line);
             line = line.wrapping_byte_add(64);
         }
     }

@@ -35,8 +35,8 @@ use crate::{
 
 /// Items after which the coarse index moves.
 const BATCH: usize = 256;
-/// Items of a consumer's run, at most, after which slots are given back.
-const RUN: usize = 1024;
+/// Octets of a consumer's run, at most: they are fetched at its beginning, and given back at its end.
+const RUN: usize = 16 << 10;
 /// Octets of a producer's run of single pushes.
 const GROUP: usize = 512;
 /// Octets between the slot being filled and the one being fetched.
@@ -215,8 +215,14 @@ impl<T> Shared<T> {
         if known(&head) == 0 {
             self.look(&mut head);
         }
-        let most = RUN.min(capacity.div_ceil(2));
-        head.place.end = head.place.slot + known(&head).min(capacity - head.place.slot).min(most);
+        let size = size_of::<T>().max(1);
+        let most = (RUN / size).clamp(1, capacity.div_ceil(2));
+        let run = known(&head).min(capacity - head.place.slot).min(most);
+        // Smaller items come in time by themselves: many of them share a line.
+        if size >= 64 {
+            self.slots.prefetch_for_read(head.place.slot, run);
+        }
+        head.place.end = head.place.slot + run;
         head
     }
 
