@@ -24,6 +24,8 @@ use std::{
 /// Bytes an item and items a ring.
 const SHAPE: [usize; 2] = [64, 2_048];
 const TRIPS: u64 = 20_000;
+/// Where both sides may sleep at each trip.
+const SLEEPY_TRIPS: u64 = 2_000;
 const LONE: u64 = 5_000;
 const PERIOD: Duration = Duration::from_micros(20);
 const IDLE: Duration = Duration::from_millis(100);
@@ -41,6 +43,8 @@ pub const MEASURES: [&str; 5] = [
 pub struct Latency {
     pub candidate: usize,
     pub rounds: Vec<[f64; MEASURES.len()]>,
+    /// Why a round of it has no figures.
+    failure: Option<String>,
 }
 
 impl Latency {
@@ -56,8 +60,9 @@ pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Latency>, St
     let chosen = candidates.iter().enumerate().filter(|(_, c)| {
         matches!(c.mode, Mode::Single | Mode::Blocking) && c.whose != Whose::Paper
     });
-    let mut all: Vec<Latency> =
-        chosen.map(|(candidate, _)| Latency { candidate, rounds: Vec::new() }).collect();
+    let mut all: Vec<Latency> = chosen
+        .map(|(candidate, _)| Latency { candidate, rounds: Vec::new(), failure: None })
+        .collect();
     let mut random = Random(plan.seed);
     let mut order: Vec<usize> = (0..all.len()).collect();
     for _ in 0..plan.rounds.div_ceil(2) {
@@ -65,16 +70,24 @@ pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Latency>, St
         for &index in &order {
             let latency = &mut all[index];
             let [a, b] = plan.cpus.map(|cpu| cpu as u64);
-            let label = candidates[latency.candidate].label();
-            let line = child("latency", &[latency.candidate as u64, a, b])
-                .map_err(|why| format!("{label}: {why}"))?;
-            let figures: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let figures = figures.try_into().map_err(|_| format!("{label}: \"{line}\""))?;
-            latency.rounds.push(figures);
+            match child("latency", &[latency.candidate as u64, a, b])
+                .and_then(|line| figures(&line))
+            {
+                Ok(figures) => latency.rounds.push(figures),
+                Err(why) => {
+                    eprintln!("rings: {}: {why}", candidates[latency.candidate].label());
+                    latency.failure = Some(why);
+                }
+            }
         }
     }
     eprintln!("rings: latency of lone items");
     Ok(all)
+}
+
+fn figures(line: &str) -> Result<[f64; MEASURES.len()], String> {
+    let figures: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    figures.try_into().map_err(|_| format!("not the figures of a lone item: \"{line}\""))
 }
 
 /// A row for each candidate, the quickest first.
@@ -90,7 +103,14 @@ pub fn table(candidates: &[Candidate], latencies: &[Latency]) -> String {
         row.push(Rate(latency.median(4)).to_string());
         rows.push(row);
     }
-    markdown(&rows)
+    let mut text = markdown(&rows);
+    for latency in latencies {
+        if let Some(why) = &latency.failure {
+            let label = candidates[latency.candidate].label();
+            text += &format!("\n**{label} failed in some round: {why}**\n");
+        }
+    }
+    text
 }
 
 /// Measures one candidate, in this process.
@@ -116,6 +136,7 @@ pub fn run(candidate: &Candidate, cpus: [usize; 2]) -> Result<String, String> {
 fn ping_pong(candidate: &Candidate, cpus: [usize; 2]) -> Result<(Vec<f64>, f64), String> {
     let [bytes, capacity] = SHAPE;
     let (mut send_there, mut receive_there) = candidate.ends(bytes, capacity, 1);
+    let trips = if candidate.mode == Mode::Blocking { SLEEPY_TRIPS } else { TRIPS };
     let (mut send_back, mut receive_back) = candidate.ends(bytes, capacity, 1);
     let [first, second] = on_two_cpus(
         cpus,
@@ -126,7 +147,7 @@ fn ping_pong(candidate: &Candidate, cpus: [usize; 2]) -> Result<(Vec<f64>, f64),
                 let wrong = receive_back.receive(trip, trip + 1);
                 (start, ticks(), wrong)
             };
-            (0..TRIPS).map(trip).collect::<Vec<_>>()
+            (0..trips).map(trip).collect::<Vec<_>>()
         },
         move || {
             let trip = |trip| {
@@ -135,7 +156,7 @@ fn ping_pong(candidate: &Candidate, cpus: [usize; 2]) -> Result<(Vec<f64>, f64),
                 send_back.send(trip, trip + 1);
                 (here, here, wrong)
             };
-            (0..TRIPS).map(trip).collect::<Vec<_>>()
+            (0..trips).map(trip).collect::<Vec<_>>()
         },
     )?;
     if first.iter().chain(&second).any(|trip| trip.2 != 0) {

@@ -102,7 +102,7 @@ fn compare(options: &Options) -> Result<String, String> {
     write(plot, &|| plot::svg(&results, &plan.sizes, &plan.capacities, &before))?;
     let mut text = format!("## Rings side by side\n\n{before}\n");
     text += &format!("After the rounds: {:.0} ns.\n", machine::round_trip(plan.cpus)?);
-    text += &noise(&cells, plan);
+    let busy = noise(&cells, plan, &mut text);
     if !candidates::MISSING.is_empty() {
         text += &format!("**Left out, not installed: {}.**\n", candidates::MISSING.join("; "));
     }
@@ -119,24 +119,28 @@ fn compare(options: &Options) -> Result<String, String> {
     text += &many::table(&many);
     text += "\n";
     text += &claims::judge(&results);
+    if busy {
+        text += "\n**This machine was busy: the verdicts say little.**\n";
+    }
     Ok(text)
 }
 
-/// How much the machine was left alone.
-fn noise(cells: &[Cell], plan: &Plan) -> String {
+/// Says how much the machine was left alone; whether that was too little.
+fn noise(cells: &[Cell], plan: &Plan, text: &mut String) -> bool {
     let trials = cells.iter().flat_map(Cell::trials);
     let (all, clean) =
         trials.fold((0, 0), |(all, clean), (_, ok)| (all + 1, clean + u32::from(ok)));
     let Plan { rounds, seed, .. } = plan;
     let disturbed = all - clean;
-    let mut text = format!(
+    *text += &format!(
         "{rounds} rounds, seed {seed}; {disturbed} of {all} trials were disturbed and left out \
          (`~`: too many were, so all count).\n"
     );
-    if disturbed * 2 > all {
-        text += "**This machine was busy: the figures say little.**\n";
+    let busy = disturbed * 2 > all;
+    if busy {
+        *text += "**This machine was busy: the figures say little.**\n";
     }
-    text
+    busy
 }
 
 /// One trial, in this process.
