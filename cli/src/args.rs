@@ -92,8 +92,13 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Analyses")]
     pub(crate) memory: Option<u64>,
 
-    /// Arrangement of threads: reference or farm [default: from the free cores]
-    #[arg(long, value_name = "NAME", overrides_with = "sequential", help_heading = "Arrangement")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = skeletons(),
+        overrides_with = "sequential",
+        help_heading = "Arrangement"
+    )]
     pub(crate) skeleton: Option<Skeleton>,
     /// One thread, in the order of the packets: the same as --skeleton reference
     #[arg(long, overrides_with = "skeleton", help_heading = "Arrangement")]
@@ -144,6 +149,11 @@ pub(crate) struct MonitorArgs {
     /// Exit with 3 if anything was dropped, or ignored for lack of resources
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
+}
+
+fn skeletons() -> String {
+    let names = Skeleton::ALL.map(Skeleton::name).join(", ");
+    format!("Arrangement of threads: {names} [default: from the free cores]")
 }
 
 #[derive(Args)]

@@ -37,5 +37,5 @@ LIST
 export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppressions"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
 cargo test --locked --target "$target" --test threads
-cargo test --locked --target "$target" -p ringtap-skeleton --test farm -- who_shares a_panic
+cargo test --locked --target "$target" -p ringtap-skeleton --test skeletons -- who_shares a_panic
 echo "tsan: no race in the rings and skeletons"

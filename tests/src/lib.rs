@@ -75,17 +75,28 @@ pub fn reference(request: Request) -> Plan {
     Plan::new(request, &Machine::this()).expect("a valid request")
 }
 
-/// The plan of a farm.
-pub fn farm(request: Request, workers: usize, ring: Ring, capacity: usize, batch: usize) -> Plan {
+/// A plan whose arrangement is chosen to the last detail: capacity and batch are `size`.
+pub fn parallel(
+    request: Request,
+    skeleton: Skeleton,
+    workers: usize,
+    ring: Ring,
+    size: (usize, usize),
+) -> Plan {
     let request = Request {
-        skeleton: Some(Skeleton::Farm),
+        skeleton: Some(skeleton),
         workers: Some(workers),
         ring: Some(ring),
-        ring_capacity: Some(capacity),
-        ring_batch: Some(batch),
+        ring_capacity: Some(size.0),
+        ring_batch: Some(size.1),
         ..request
     };
     Plan::new(request, &Machine::this()).expect("a valid request")
+}
+
+/// The skeletons that are held to the reference.
+pub fn skeletons() -> impl Iterator<Item = Skeleton> + Clone {
+    Skeleton::ALL.into_iter().filter(|&skeleton| skeleton != Skeleton::Reference)
 }
 
 /// Runs a plan; no packet may be unaccounted for.

@@ -2,9 +2,8 @@
 
 use ringtap_memory::{Allocator, allocations};
 use ringtap_plan::{Outputs, PacketFeed, Plan, Ring, Watch};
-use ringtap_skeleton::{farm, reference};
 use ringtap_stage::{Fed, Feed};
-use ringtap_tests::{Capture, generate, profile, request};
+use ringtap_tests::{Capture, generate, parallel, profile, request, skeletons};
 use ringtap_wire::PacketRecord;
 
 #[global_allocator]
@@ -39,11 +38,7 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let (mut at_half, mut at_end) = (None, None);
     let inner = PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
     let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
-    if plan.skeleton == ringtap_plan::Skeleton::Reference {
-        reference::run(&app, gauge).unwrap();
-    } else {
-        farm::run(&app, gauge, &plan.farm()).unwrap();
-    }
+    ringtap_skeleton::run(plan.skeleton, &app, gauge, &plan.options()).unwrap();
     at_end.unwrap() - at_half.unwrap()
 }
 
@@ -54,8 +49,10 @@ fn nothing_is_allocated_after_warm_up() {
     let capture = Capture::Bytes(bytes);
     assert!(allocations() > 0, "the counting allocator is in place");
     assert_eq!(second_half(&ringtap_tests::reference(request()), &capture, packets), 0);
-    for ring in Ring::ALL {
-        let plan = ringtap_tests::farm(request(), 2, ring, 1024, 50);
-        assert_eq!(second_half(&plan, &capture, packets), 0, "{ring}");
+    for skeleton in skeletons() {
+        for ring in Ring::ALL {
+            let plan = parallel(request(), skeleton, 2, ring, (1024, 50));
+            assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {ring}");
+        }
     }
 }

@@ -11,26 +11,39 @@ const WORKERS: [usize; 4] = [1, 2, 3, 7];
 /// Capacity and batch: from the tiniest to the default.
 const SIZES: [(usize, usize); 4] = [(1, 1), (3, 50), (64, 8), (4096, 50)];
 
-fn agrees_everywhere(name: &str, capture: &Capture, request: &Request, sizes: &[(usize, usize)]) {
+/// Every skeleton, ring and number of workers, each with one of the sizes, in turn: which one,
+/// `turn` says besides. Returns how many runs agreed.
+fn agrees_everywhere(
+    name: &str,
+    capture: &Capture,
+    request: &Request,
+    sizes: &[(usize, usize)],
+    turn: usize,
+) -> usize {
     let expected = run(&reference(request.clone()), capture);
-    for ring in Ring::ALL {
-        for workers in WORKERS {
-            for &(capacity, batch) in sizes {
-                let plan = farm(request.clone(), workers, ring, capacity, batch);
+    let mut runs = 1;
+    for (s, skeleton) in skeletons().enumerate() {
+        for (r, ring) in Ring::ALL.into_iter().enumerate() {
+            for (w, workers) in WORKERS.into_iter().enumerate() {
+                let size = sizes[(turn + s + r + w) % sizes.len()];
+                let plan = parallel(request.clone(), skeleton, workers, ring, size);
                 let outcome = run(&plan, capture);
                 assert_eq!(
                     digest(&outcome),
                     digest(&expected),
-                    "{name}: {ring} × {workers}, capacity {capacity}, batch {batch}:\n{:#?}\n{:#?}",
+                    "{name}: {skeleton}, {ring} × {workers}, capacity and batch {size:?}:\n\
+                     {:#?}\n{:#?}",
                     outcome.report,
                     expected.report,
                 );
+                runs += 1;
             }
         }
     }
     // And as the plan would choose it itself.
     let auto = Plan::new(request.clone(), &ringtap_plan::Machine::this()).unwrap();
     assert_eq!(digest(&run(&auto, capture)), digest(&expected), "{name}: {auto:?}");
+    runs
 }
 
 #[test]
@@ -43,17 +56,17 @@ fn real_captures() {
     assert!(files.len() >= 60);
     for (number, path) in files.iter().enumerate() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // All sizes over all files would take minutes: each file gets two of them in turn.
-        let sizes = [SIZES[number % 4], SIZES[(number + 1) % 4]];
-        agrees_everywhere(&name, &Capture::File(path.clone()), &request(), &sizes);
-        println!("{name}: same digest under {} arrangements", 4 * 4 * 2 + 1);
+        // All sizes over all files would take minutes.
+        let capture = Capture::File(path.clone());
+        let runs = agrees_everywhere(&name, &capture, &request(), &SIZES, number);
+        println!("{name}: same digest under {runs} arrangements");
     }
 }
 
 #[test]
 fn the_bundled_capture_in_intervals() {
     let request = Request { interval_ns: Some(1_000_000_000), ..request() };
-    agrees_everywhere("office", &Capture::File(office()), &request, &SIZES[2..]);
+    agrees_everywhere("office", &Capture::File(office()), &request, &SIZES[2..], 0);
 }
 
 #[test]
@@ -61,9 +74,9 @@ fn generated_traffic_with_scans() {
     // Through rings of one and three slots every packet waits for its predecessor: a little
     // traffic for the tiny ones, more for the others.
     for (packets, sizes) in [(5_000, &SIZES[..2]), (60_000, &SIZES[2..])] {
-        for (name, flows) in [("mix", 4_000), ("scans", 1_000)] {
+        for (turn, (name, flows)) in [("mix", 4_000), ("scans", 1_000)].into_iter().enumerate() {
             let (bytes, _) = generate(&profile(name, packets, flows), 11);
-            agrees_everywhere(name, &Capture::Bytes(bytes), &request(), sizes);
+            agrees_everywhere(name, &Capture::Bytes(bytes), &request(), sizes, turn);
         }
     }
 }
@@ -76,7 +89,7 @@ fn a_long_run_with_many_marks_and_short_timeouts() {
     let mut request = request();
     request.timeouts.idle_ns = 3_000_000_000;
     request.timeouts.active_ns = 20_000_000_000;
-    agrees_everywhere("w2", &Capture::Bytes(bytes), &request, &SIZES[2..]);
+    agrees_everywhere("w2", &Capture::Bytes(bytes), &request, &SIZES[2..], 0);
 }
 
 #[test]
@@ -87,8 +100,10 @@ fn another_seed_changes_nothing_but_the_tables() {
     for seed in [0, 1, u64::MAX] {
         let request = Request { seed, ..request() };
         assert_eq!(digest(&run(&reference(request.clone()), &capture)), digest(&expected));
-        let plan = farm(request, 3, Ring::default(), 64, 8);
-        assert_eq!(digest(&run(&plan, &capture)), digest(&expected));
+        for skeleton in skeletons() {
+            let plan = parallel(request.clone(), skeleton, 3, Ring::default(), (64, 8));
+            assert_eq!(digest(&run(&plan, &capture)), digest(&expected));
+        }
     }
 }
 
@@ -150,8 +165,8 @@ fn a_worker_that_drops_one_packet_is_found_out() {
     let (bytes, _) = generate(&profile("mix", 40_000, 3_000), 3);
     let capture = Capture::Bytes(bytes);
     let expected = run(&reference(request()), &capture);
-    let plan = farm(request(), 3, Ring::default(), 4096, 50);
-    for lost in [0, 17, 5_000] {
+    for (skeleton, lost) in skeletons().flat_map(|s| [0, 17, 5_000].map(|lost| (s, lost))) {
+        let plan = parallel(request(), skeleton, 3, Ring::default(), (4096, 50));
         let app = Leaky(ringtap_plan::app(&plan, Outputs::default()), lost);
         let outcome = ringtap_plan::run_app(&plan, &app, capture.open(), &Watch::new()).unwrap();
         assert_ne!(digest(&outcome), digest(&expected));

@@ -1,4 +1,4 @@
-//! Generated traffic, whose truth is known: reference and farm cannot be wrong together.
+//! Generated traffic, whose truth is known: the skeletons cannot be wrong together.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,10 @@ fn every_profile_is_reported_as_it_was_made() {
             let (bytes, truth) = generate(&profile(name, packets, 4_000), seed);
             let capture = Capture::Bytes(bytes);
             check(name, &run(&reference(request()), &capture), &truth);
-            check(name, &run(&farm(request(), 3, Ring::default(), 4096, 50), &capture), &truth);
+            for skeleton in skeletons() {
+                let plan = parallel(request(), skeleton, 3, Ring::default(), (4096, 50));
+                check(name, &run(&plan, &capture), &truth);
+            }
         }
     }
 }

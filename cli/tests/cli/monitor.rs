@@ -19,6 +19,10 @@ fn every_arrangement_has_the_same_digest() {
             assert_eq!(digest(&flags), expected, "{flags:?}");
         }
     }
+    for workers in ["1", "3"] {
+        let flags = ["--skeleton", "pipeline", "-w", workers];
+        assert_eq!(digest(&flags), expected, "{flags:?}");
+    }
     assert_ne!(digest(&["--idle-timeout", "1s"]), expected);
 }
 

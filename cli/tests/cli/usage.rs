@@ -42,7 +42,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
             vec!["monitor", "-r", office, "--ring", "foo"],
             "there are lock, lamport, fastforward, mcring,",
         ),
-        (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference and farm"),
+        (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference, farm, pipeline"),
         (vec!["monitor", "-r", office, "--analyses", "flow"], "there are flows, scans, talkers"),
         (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
         (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 512"),
@@ -71,6 +71,7 @@ fn the_last_of_two_flags_wins() {
         (["--sequential", "--skeleton", "farm"], "farm"),
         (["--skeleton", "farm", "--sequential"], "reference"),
         (["--skeleton", "reference", "--skeleton=farm"], "farm"),
+        (["--sequential", "--skeleton", "pipeline"], "pipeline"),
     ] {
         let mut command = ringtap();
         command.args(["monitor", "--dry-run", "-r"]).arg(&office).args(flags);

@@ -18,7 +18,7 @@ mod watch;
 pub use feed::PacketFeed;
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
-pub use request::{Plan, PlanError, Request, Skeleton};
+pub use request::{Plan, PlanError, Request};
 pub use run::{app, run, run_app};
 pub use watch::Watch;
 
@@ -26,4 +26,4 @@ pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_flow::{FlowRecord, Timeouts};
 pub use ringtap_monitor::{Alert, Analyses, Outputs, Report, report};
 pub use ringtap_ring::Kind as Ring;
-pub use ringtap_skeleton::{Role, RunError};
+pub use ringtap_skeleton::{Role, RunError, Skeleton};

@@ -1,12 +1,11 @@
 //! From what was asked and what there is to a plan.
 
 use std::fmt;
-use std::str::FromStr;
 
 use ringtap_flow::{FlowTable, Timeouts};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
-use ringtap_skeleton::{FarmOptions, HIGHEST_CORE, Role, Seating, ShardMap};
+use ringtap_skeleton::{HIGHEST_CORE, Role, RunOptions, Seating, ShardMap, Skeleton};
 use ringtap_wire::HashKey;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -68,45 +67,9 @@ pub struct Request {
     pub seed: u64,
 }
 
-/// An arrangement of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Skeleton {
-    /// One thread.
-    Reference,
-    /// Dispatcher, workers, merger.
-    Farm,
-}
-
-impl Skeleton {
-    /// All there are.
-    pub const ALL: [Self; 2] = [Self::Reference, Self::Farm];
-}
-
-impl fmt::Display for Skeleton {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reference => "reference",
-            Self::Farm => "farm",
-        })
-    }
-}
-
-impl FromStr for Skeleton {
-    type Err = PlanError;
-
-    fn from_str(name: &str) -> Result<Self, PlanError> {
-        let found = Self::ALL.into_iter().find(|s| s.to_string() == name);
-        found.ok_or_else(|| PlanError::UnknownSkeleton(name.into()))
-    }
-}
-
 /// Why a request cannot become a plan.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// No such skeleton.
-    #[error("no skeleton is called {0:?}; there are reference and farm")]
-    UnknownSkeleton(String),
     /// A number out of its range.
     #[error("{what} must be from {least} to {most}, not {given}")]
     OutOfRange {
@@ -120,7 +83,7 @@ pub enum PlanError {
         given: u64,
     },
     /// Workers were asked of a skeleton that has none to choose.
-    #[error("the reference runs on one thread; leave out the workers or take --skeleton farm")]
+    #[error("the reference runs on one thread; leave out the workers or take another --skeleton")]
     WorkersOfReference,
 }
 
@@ -135,6 +98,7 @@ pub struct Plan {
     #[serde(serialize_with = "analyses")]
     pub analyses: Analyses,
     /// The arrangement.
+    #[serde(serialize_with = "display")]
     pub skeleton: Skeleton,
     /// Workers.
     pub workers: usize,
@@ -229,10 +193,8 @@ impl Plan {
                 let seats = vec![vec![Role::Dispatcher, Role::Worker(0), Role::Merger]];
                 (vec![1000], Seating { seats, pin: Vec::new() })
             }
-            (Skeleton::Farm, Some(workers)) => {
-                (vec![1000; workers], Seating::apart(workers, cores))
-            }
-            (Skeleton::Farm, None) => balanced(cores, dispatch_share(analyses)),
+            (_, Some(workers)) => (vec![1000; workers], Seating::apart(workers, cores)),
+            (_, None) => balanced(cores, dispatch_share(analyses)),
         };
         seating.pin = request.cores.clone().unwrap_or_default();
         for &core in request.cores.iter().flatten() {
@@ -286,9 +248,9 @@ impl Plan {
         HashKey::from_seed(self.seed)
     }
 
-    /// How the farm of this plan is built.
-    pub fn farm(&self) -> FarmOptions {
-        FarmOptions {
+    /// How the run of this plan is built.
+    pub fn options(&self) -> RunOptions {
+        RunOptions {
             shards: ShardMap::weighted(&self.shares),
             ring: self.ring,
             capacity: self.ring_capacity,

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ringtap_capture::Files;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
-use ringtap_skeleton::{Run, RunError, farm, on_core, reference};
+use ringtap_skeleton::{Run, RunError};
 use ringtap_stage::Application;
 use ringtap_wire::PacketRecord;
 
 use crate::feed::FeedCounts;
-use crate::{Outcome, PacketFeed, Performance, Plan, Skeleton, Watch};
+use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 
 /// The application of a plan, for tests that run it under a skeleton of their own.
 pub fn app(plan: &Plan, outputs: Outputs) -> Monitor {
@@ -46,13 +46,7 @@ where
 {
     let before = Usage::now();
     let mut feed = PacketFeed::new(files, plan.hash_key(), plan.timeouts.tick_ns(), watch);
-    let run = match plan.skeleton {
-        Skeleton::Reference => {
-            let core = plan.seating.pin.first().copied();
-            on_core(core, || reference::run(app, &mut feed))?
-        }
-        Skeleton::Farm => farm::run(app, &mut feed, &plan.farm())?,
-    };
+    let run = ringtap_skeleton::run(plan.skeleton, app, &mut feed, &plan.options())?;
     let counts = feed.counts().clone();
     let damaged = feed.files().damaged();
     let notices = feed.files().take_notices();

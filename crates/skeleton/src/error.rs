@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::error::Error as StdError;
 
+use ringtap_ring::InvalidCapacity;
 use thiserror::Error;
 
 /// What went wrong.
@@ -25,7 +26,7 @@ pub enum RunError {
         error: Box<dyn StdError + Send + Sync>,
     },
     /// The options cannot be met.
-    #[error("a farm needs from 1 to {most} workers, not {workers}")]
+    #[error("from 1 to {most} workers are possible, not {workers}")]
     Workers {
         /// As asked.
         workers: usize,
@@ -46,6 +47,12 @@ pub enum RunError {
         /// The nodes that were not done.
         waiting: String,
     },
+}
+
+impl From<InvalidCapacity> for RunError {
+    fn from(error: InvalidCapacity) -> Self {
+        Self::Ring(error.to_string())
+    }
 }
 
 impl RunError {

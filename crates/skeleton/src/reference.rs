@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
 
-use crate::{BURST, Run, RunError};
+use crate::books::Books;
+use crate::node::{Node, Step};
+use crate::{BURST, Run, RunError, RunOptions};
 
 /// Runs `app` over everything `feed` has, in the calling thread.
 pub fn run<A: Application>(
@@ -43,6 +45,39 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
         }
     }
     Run { report: merger.finish(), dispatched: handled, handled: vec![handled] }
+}
+
+/// The whole run is one node, and its only step.
+struct Whole<'a, A: Application, F> {
+    app: &'a A,
+    feed: Option<F>,
+    books: &'a Books<A::Report>,
+}
+
+impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Whole<'_, A, F> {
+    fn step(&mut self) -> Step {
+        if let Some(feed) = self.feed.take() {
+            let run = step_through(self.app, feed);
+            self.books.dispatched.add(run.dispatched);
+            self.books.handled[0].add(run.dispatched);
+            self.books.report(run.report);
+        }
+        Step::Done
+    }
+
+    fn name(&self) -> String {
+        "reference".into()
+    }
+}
+
+/// All in one node, whatever the options.
+pub(crate) fn nodes<'a, A: Application>(
+    app: &'a A,
+    feed: impl Feed<Item = A::Item> + Send + 'a,
+    _: &RunOptions,
+    books: &'a Books<A::Report>,
+) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
+    Ok(vec![Box::new(Whole { app, feed: Some(feed), books })])
 }
 
 /// Messages go straight to the merger.

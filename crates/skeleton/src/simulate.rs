@@ -9,19 +9,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringtap_stage::{Application, Feed};
 
-use crate::farm::{self, Books};
+use crate::books::Books;
 use crate::node::{Node, Step};
-use crate::{FarmOptions, Run, RunError};
+use crate::skeleton::{self, Skeleton};
+use crate::{Run, RunError, RunOptions};
 
-/// Runs `app` over everything `feed` has, as [`farm::run`] would, in the order `seed` says.
+/// Runs `app` over everything `feed` has, as [`run`](crate::run) would, in the order `seed` says.
 pub fn run<A: Application>(
+    skeleton: Skeleton,
     app: &A,
     feed: impl Feed<Item = A::Item> + Send,
-    options: &FarmOptions,
+    options: &RunOptions,
     seed: u64,
 ) -> Result<Run<A::Report>, RunError> {
-    let books = Books::new(options);
-    nodes(farm::nodes(app, feed, options, &books)?, seed)?;
+    let books = Books::new(options.shards.workers());
+    nodes(skeleton::nodes(skeleton, app, feed, options, &books)?, seed)?;
     books.close()
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use ringtap_plan::{FlowRecord, Outputs, Plan, Report, Ring, Watch};
-use ringtap_tests::{Capture, farm, reference};
+use ringtap_tests::{Capture, parallel, reference, skeletons};
 
 use world::{World, world};
 
@@ -32,8 +32,10 @@ fn agrees(world: &World) {
     let expected = naive::answer(&plan, &capture);
     same(&monitored(&plan, &capture), &expected);
     // Late packets, marks and shards meet nowhere else under such pressure.
-    let plan = farm(world.request.clone(), 3, Ring::default(), 64, 8);
-    same(&monitored(&plan, &capture), &expected);
+    for skeleton in skeletons() {
+        let plan = parallel(world.request.clone(), skeleton, 3, Ring::default(), (64, 8));
+        same(&monitored(&plan, &capture), &expected);
+    }
 }
 
 /// Part by part, so that a difference can be read.

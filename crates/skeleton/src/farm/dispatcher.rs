@@ -3,10 +3,9 @@
 use ringtap_metrics::Counter;
 use ringtap_stage::{Application, Fed, Feed, Mark};
 
-use super::ShardMap;
 use super::lane::LaneTx;
-use crate::BURST;
 use crate::node::{Node, Step};
+use crate::{BURST, ShardMap};
 
 pub(super) struct Dispatcher<'a, A: Application, F> {
     app: &'a A,
@@ -33,7 +32,8 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         Self { app, feed, shards, lanes, burst, at: 0, mark: None, dispatched }
     }
 
-    /// Hands over as much of the burst as finds room.
+    /// Hands over as much of the burst as finds room, and shows it to the workers: the next call of
+    /// the feed may wait for a quiet source.
     fn hand_over(&mut self) -> usize {
         let rest = &self.burst[self.at..];
         let done = if let [only] = self.lanes.as_mut_slice() {
@@ -43,6 +43,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
             let push = |item: &&A::Item| lanes[shards.owner(app.shard_key(item))].push(**item);
             rest.iter().take_while(push).count()
         };
+        self.flush();
         self.at += done;
         self.dispatched.add(done as u64);
         done
@@ -55,7 +56,6 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
                 self.mark = Some((mark, lane));
                 return false;
             }
-            self.lanes[lane].flush();
         }
         self.mark = None;
         true
@@ -72,8 +72,6 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
             // Something of an earlier burst found no room: it comes first.
             let done = self.hand_over();
             if self.at < self.burst.len() {
-                // While one worker is behind, the others shall have all that is theirs.
-                self.flush();
                 return if done > 0 { Step::Worked } else { Step::Idle };
             }
         }
@@ -85,10 +83,7 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
                     self.hand_over();
                     return Step::Worked;
                 }
-                Fed::Idle => {
-                    self.flush();
-                    return Step::Idle;
-                }
+                Fed::Idle => return Step::Idle,
                 Fed::Mark(mark) => self.mark = Some((mark, 0)),
             }
         }

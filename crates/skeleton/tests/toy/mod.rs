@@ -2,9 +2,11 @@
 //! item, a mark at the wrong place, a message after the partial it belongs before.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringtap_ring::Kind;
-use ringtap_skeleton::{FarmOptions, Seating, ShardMap};
+use ringtap_skeleton::{RunOptions, Seating, ShardMap, Skeleton};
 use ringtap_stage::*;
 
 /// Key and running number.
@@ -18,6 +20,8 @@ pub(crate) struct Toy {
     pub(crate) lose: Option<u64>,
     /// Messages a worker sends at a mark, a few per call.
     pub(crate) chatter: u64,
+    /// Items handled so far by all workers.
+    pub(crate) handled: Arc<AtomicU64>,
 }
 
 /// Per key a chain over all its items and marks in order, and sums of all messages.
@@ -38,6 +42,7 @@ pub(crate) struct ToyWorker {
     panic_at: Option<u64>,
     lose: Option<u64>,
     chatter: u64,
+    handled: Arc<AtomicU64>,
 }
 
 pub(crate) struct Partial {
@@ -78,6 +83,7 @@ impl Application for Toy {
             panic_at: self.panic_at,
             lose: self.lose,
             chatter: self.chatter,
+            handled: Arc::clone(&self.handled),
         }
     }
     fn merger(&self) -> ToyMerger {
@@ -92,6 +98,7 @@ impl Worker for ToyWorker {
 
     fn on_burst(&mut self, burst: &[Item], outbox: &mut impl Outbox<(usize, u64)>) {
         let own = self;
+        own.handled.fetch_add(burst.len() as u64, Relaxed);
         for &(key, number) in burst {
             assert!(own.panic_at != Some(number), "told to panic at {number}");
             if own.lose == Some(number) {
@@ -191,8 +198,8 @@ impl Feed for List {
     }
 }
 
-pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize) -> FarmOptions {
-    FarmOptions {
+pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize) -> RunOptions {
+    RunOptions {
         shards: ShardMap::even(workers),
         ring,
         capacity,
@@ -200,4 +207,9 @@ pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize)
         report_capacity: capacity,
         seating: Seating::apart(workers, ringtap_skeleton::free_cores()),
     }
+}
+
+/// The whole product.
+pub(crate) fn every_skeleton_and_ring() -> impl Iterator<Item = (Skeleton, Kind)> {
+    Skeleton::ALL.into_iter().flat_map(|skeleton| Kind::ALL.map(|ring| (skeleton, ring)))
 }

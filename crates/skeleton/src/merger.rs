@@ -1,31 +1,30 @@
-//! The merger's seat: takes state reports from the workers' rings in turn. The paper's
+//! The merger's node: takes state reports from the workers' rings in turn. The paper's
 //! MainAnalyzer.
-
-use std::sync::Mutex;
 
 use ringtap_ring::Consumer;
 use ringtap_stage::{Application, Mark, Merger, Shard};
 
-use super::worker::Report;
+use crate::books::Books;
 use crate::node::{Node, Step};
+use crate::reports::Report;
 
 /// Reports taken from one ring before the next has its turn.
 const TURN: usize = 64;
 
-pub(super) struct MergerNode<'a, A: Application> {
+pub(crate) struct MergerNode<'a, A: Application> {
     merger: Option<A::Merger>,
     reports: Vec<Consumer<Report<A>>>,
     running: usize,
-    report: &'a Mutex<Option<A::Report>>,
+    books: &'a Books<A::Report>,
 }
 
 impl<'a, A: Application> MergerNode<'a, A> {
-    pub(super) fn new(
+    pub(crate) fn new(
         app: &A,
         reports: Vec<Consumer<Report<A>>>,
-        report: &'a Mutex<Option<A::Report>>,
+        books: &'a Books<A::Report>,
     ) -> Self {
-        Self { merger: Some(app.merger()), running: reports.len(), reports, report }
+        Self { merger: Some(app.merger()), running: reports.len(), reports, books }
     }
 }
 
@@ -51,8 +50,7 @@ impl<A: Application> Node for MergerNode<'_, A> {
             return if taken > 0 { Step::Worked } else { Step::Idle };
         }
         if let Some(merger) = self.merger.take() {
-            *self.report.lock().unwrap_or_else(|poison| poison.into_inner()) =
-                Some(merger.finish());
+            self.books.report(merger.finish());
         }
         Step::Done
     }

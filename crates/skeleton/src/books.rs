@@ -1,0 +1,52 @@
+//! What a run leaves behind, and where its nodes write it down.
+
+use std::sync::Mutex;
+
+use ringtap_metrics::Counter;
+
+use crate::RunError;
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Run<R> {
+    /// The answer.
+    pub report: R,
+    /// Items that left the dispatcher.
+    pub dispatched: u64,
+    /// Items that each worker handled.
+    pub handled: Vec<u64>,
+}
+
+/// Open as long as nodes run; each entry has one writer.
+pub(crate) struct Books<R> {
+    pub(crate) dispatched: Counter,
+    pub(crate) handled: Vec<Counter>,
+    report: Mutex<Option<R>>,
+}
+
+impl<R> Books<R> {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            dispatched: Counter::new(),
+            handled: (0..workers).map(|_| Counter::new()).collect(),
+            report: Mutex::new(None),
+        }
+    }
+
+    /// The answer has been found.
+    pub(crate) fn report(&self, report: R) {
+        *self.report.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(report);
+    }
+
+    pub(crate) fn close(self) -> Result<Run<R>, RunError> {
+        let report = self.report.into_inner().unwrap_or_else(|poison| poison.into_inner());
+        Ok(Run {
+            report: report.ok_or_else(|| RunError::Panicked {
+                node: "merger".into(),
+                message: "ended without a report".into(),
+            })?,
+            dispatched: self.dispatched.get(),
+            handled: self.handled.iter().map(Counter::get).collect(),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! The owner of a shard: a worker with its outbox. What a worker node does is the same in every
+//! skeleton; only where its items come from is not. The paper's SubAnalyzer.
+//!
+//! ```text
+//! items, marks ─▶ owner 0 ─ reports ─┐
+//! items, marks ─▶ owner 1 ─ reports ─┼─▶ merger ─▶ report
+//! items, marks ─▶ owner 2 ─ reports ─┘
+//! ```
+//!
+//! Invariant: an owner that is [`busy`](Owner::busy) takes nothing, so a mark that the worker has
+//! not finished with is never overtaken. The merger waits for nobody, so no owner is busy for ever.
+
+use ringtap_metrics::Counter;
+use ringtap_ring::{Producer, ring};
+use ringtap_stage::{Application, Mark, Shard, Worker};
+
+use crate::books::Books;
+use crate::merger::MergerNode;
+use crate::node::Step;
+use crate::reports::{Report, RingOutbox};
+use crate::{RunError, RunOptions};
+
+/// See the module.
+pub(crate) struct Owner<'a, A: Application> {
+    worker: A::Worker,
+    shard: Shard,
+    outbox: RingOutbox<A>,
+    /// A mark that the worker has not finished with.
+    mark: Option<Mark>,
+    ended: bool,
+    handled: &'a Counter,
+}
+
+/// The owners of all shards, and the merger that hears them.
+pub(crate) fn owners<'a, A: Application>(
+    app: &'a A,
+    options: &RunOptions,
+    books: &'a Books<A::Report>,
+) -> Result<(Vec<Owner<'a, A>>, MergerNode<'a, A>), RunError> {
+    let count = options.shards.workers();
+    let (mut owners, mut heard) = (Vec::new(), Vec::new());
+    for (index, handled) in books.handled.iter().enumerate() {
+        let (tell, hear) = ring(options.ring, options.report_capacity, 1)?;
+        owners.push(Owner::new(app, Shard { index, count }, tell, handled));
+        heard.push(hear);
+    }
+    Ok((owners, MergerNode::new(app, heard, books)))
+}
+
+impl<'a, A: Application> Owner<'a, A> {
+    fn new(app: &A, shard: Shard, reports: Producer<Report<A>>, handled: &'a Counter) -> Self {
+        let (worker, outbox) = (app.worker(shard), RingOutbox::new(reports));
+        Self { worker, shard, outbox, mark: None, ended: false, handled }
+    }
+
+    /// Goes on with what was begun. `None`: it may be given more; otherwise what the step achieved.
+    pub(crate) fn busy(&mut self) -> Option<Step> {
+        if !self.outbox.clear() {
+            return Some(Step::Idle);
+        }
+        if self.ended {
+            return Some(Step::Done);
+        }
+        self.mark(self.mark?);
+        Some(Step::Worked)
+    }
+
+    /// Handles items. Only if it is not busy.
+    pub(crate) fn items(&mut self, items: &[A::Item]) {
+        if !items.is_empty() {
+            self.worker.on_burst(items, &mut self.outbox);
+            self.handled.add(items.len() as u64);
+        }
+    }
+
+    /// Handles a mark, or a part of it. Only if it is not busy.
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        match self.worker.on_mark(&mark, &mut self.outbox) {
+            None => self.mark = Some(mark),
+            Some(partial) => {
+                self.outbox.post(Report::Partial(mark, partial));
+                self.mark = None;
+                self.ended = matches!(mark, Mark::End { .. });
+            }
+        }
+    }
+
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("worker {}", self.shard.index)
+    }
+}

@@ -1,0 +1,133 @@
+//! The pipeline: reader → worker 0 → … → worker n−1, and the messages back to the reader. ffProbe's
+//! (Danelutto, Deri, De Sensi, *Network Monitoring on Multi cores with Algorithmic Skeletons*).
+//!
+//! ```text
+//!        ┌────────────────── empty messages ──────────────────┐
+//!        ▼                                                     │
+//! feed ─▶ reader ─▶ worker 0 ─▶ worker 1 ─▶ … ─▶ worker n−1 ───┘
+//!                      │           │                  │
+//!                      └─ reports ─┴────── ⋯ ─────────┴──▶ merger ─▶ report
+//!
+//! message  │ part 0 │ part 1 │ … │ part n−1 │ mark │      a part: the items of one worker, in order
+//! ```
+//!
+//! The reader sorts a burst into the parts of a message, by the shards as in the farm. A message
+//! passes through all workers: each takes out its own part, leaves an empty one, and passes the
+//! message on *before* it works, so that no worker waits for the work of another. The mark stands
+//! behind all items of its message. What circulates is made once; later nothing is allocated.
+//!
+//! No deadlock, although the graph has a cycle. Every ring of the cycle has room for *all* messages
+//! there are, and a node gives back the slot of a message before it passes the message on. So there
+//! are never more messages in a ring than slots free for them, and passing on never finds a ring
+//! full: nobody in the cycle waits for room. A worker waits only for the merger, which waits for
+//! nobody, and for a message; the reader only for a message. And messages do not get stuck:
+//! whoever holds one passes it on in the same step.
+
+mod reader;
+mod worker;
+
+use ringtap_ring::{Consumer, Producer, ring};
+use ringtap_stage::{Application, Feed, Mark};
+
+use crate::books::Books;
+use crate::node::Node;
+use crate::owner::owners;
+use crate::{BURST, RunError, RunOptions};
+
+/// Parts of all messages together: bounds the memory when there are many workers.
+const MOST_PARTS: usize = 1 << 14;
+
+/// Items for every worker, and what follows them.
+struct Message<I> {
+    /// One for each worker.
+    parts: Box<[Vec<I>]>,
+    mark: Option<Mark>,
+}
+
+impl<I> Message<I> {
+    fn new(workers: usize, items: usize) -> Self {
+        Self { parts: (0..workers).map(|_| Vec::with_capacity(items)).collect(), mark: None }
+    }
+}
+
+/// The end of a ring where messages come out.
+struct Inbox<I: Send>(Consumer<Message<I>>);
+
+impl<I: Send> Inbox<I> {
+    fn take(&mut self) -> Option<Message<I>> {
+        let message = self.0.pop();
+        // The slot goes back before the message goes on: see the head of the file.
+        self.0.flush();
+        message
+    }
+}
+
+/// The end where messages go in.
+struct Outlet<I: Send>(Producer<Message<I>>);
+
+impl<I: Send> Outlet<I> {
+    fn pass_on(&mut self, message: Message<I>) {
+        assert!(self.0.push(message).is_ok(), "a ring with room for all messages was full");
+        self.0.flush();
+    }
+}
+
+/// How many messages there are, and how many items each can hold: enough messages that every node
+/// can have one, if the capacity allows. None at all if the capacity is 0.
+fn split(capacity: usize, workers: usize) -> (usize, usize) {
+    let items = (capacity / (workers + 2)).clamp(1, BURST);
+    ((capacity / items).min((MOST_PARTS / workers).max(1)), items)
+}
+
+/// Reader, workers in order, merger.
+pub(crate) fn nodes<'a, A: Application>(
+    app: &'a A,
+    feed: impl Feed<Item = A::Item> + Send + 'a,
+    options: &RunOptions,
+    books: &'a Books<A::Report>,
+) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
+    let count = options.shards.workers();
+    let (messages, items) = split(options.capacity, count);
+    let (owners, merger) = owners(app, options, books)?;
+    let (outlet, mut inbox) = ring(options.ring, messages, 1)?;
+    let mut workers: Vec<Box<dyn Node + 'a>> = Vec::new();
+    for owner in owners {
+        let (tx, rx) = ring(options.ring, messages, 1)?;
+        let (inbox, outlet) = (Inbox(std::mem::replace(&mut inbox, rx)), Outlet(tx));
+        workers.push(Box::new(worker::WorkerNode::new(owner, inbox, outlet, items)));
+    }
+    let spare = (0..messages).map(|_| Message::new(count, items)).collect();
+    let reader = reader::Reader {
+        app,
+        feed,
+        shards: options.shards.clone(),
+        burst: Vec::with_capacity(items),
+        spare,
+        returned: Inbox(inbox),
+        outlet: Outlet(outlet),
+        dispatched: &books.dispatched,
+    };
+    let mut nodes: Vec<Box<dyn Node + 'a>> = vec![Box::new(reader)];
+    nodes.append(&mut workers);
+    nodes.push(Box::new(merger));
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_hold_what_the_capacity_says_and_everybody_can_have_one() {
+        for workers in [1, 2, 3, 7, 60, 1024] {
+            for capacity in [1, 2, 3, 64, 4096, 1 << 24] {
+                let (messages, items) = split(capacity, workers);
+                assert!(messages >= 1 && (1..=BURST).contains(&items));
+                assert!(messages * items <= capacity && messages * workers <= MOST_PARTS);
+                if capacity >= workers + 2 && workers <= 60 {
+                    assert!(messages >= workers + 2, "{messages} for {workers}, {capacity}");
+                }
+            }
+        }
+    }
+}

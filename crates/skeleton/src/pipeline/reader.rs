@@ -1,0 +1,62 @@
+//! The reader: fills messages from the feed. The paper's RDR.
+
+use ringtap_metrics::Counter;
+use ringtap_stage::{Application, Fed, Feed, Mark};
+
+use super::{Inbox, Message, Outlet};
+use crate::ShardMap;
+use crate::node::{Node, Step};
+
+pub(super) struct Reader<'a, A: Application, F> {
+    pub(super) app: &'a A,
+    pub(super) feed: F,
+    pub(super) shards: ShardMap,
+    /// Read from the feed and not yet sorted; empty between steps.
+    pub(super) burst: Vec<A::Item>,
+    /// Messages that have not been sent, or not since they came back.
+    pub(super) spare: Vec<Message<A::Item>>,
+    pub(super) returned: Inbox<A::Item>,
+    pub(super) outlet: Outlet<A::Item>,
+    pub(super) dispatched: &'a Counter,
+}
+
+impl<A: Application, F: Feed<Item = A::Item>> Reader<'_, A, F> {
+    /// Fills a message with what comes next.
+    fn read(&mut self, message: &mut Message<A::Item>) -> Fed {
+        if let [only] = &mut *message.parts {
+            let fed = self.feed.next(only);
+            self.dispatched.add(only.len() as u64);
+            return fed;
+        }
+        let fed = self.feed.next(&mut self.burst);
+        for item in &self.burst {
+            message.parts[self.shards.owner(self.app.shard_key(item))].push(*item);
+        }
+        self.dispatched.add(self.burst.len() as u64);
+        self.burst.clear();
+        fed
+    }
+}
+
+impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Reader<'_, A, F> {
+    fn step(&mut self) -> Step {
+        let Some(mut message) = self.spare.pop().or_else(|| self.returned.take()) else {
+            return Step::Idle;
+        };
+        match self.read(&mut message) {
+            Fed::Items => message.mark = None,
+            Fed::Mark(mark) => message.mark = Some(mark),
+            Fed::Idle => {
+                self.spare.push(message);
+                return Step::Idle;
+            }
+        }
+        let ended = matches!(message.mark, Some(Mark::End { .. }));
+        self.outlet.pass_on(message);
+        if ended { Step::Done } else { Step::Worked }
+    }
+
+    fn name(&self) -> String {
+        "reader".into()
+    }
+}

@@ -1,0 +1,61 @@
+//! Reports: what travels from a worker to the merger, by a ring of its own, in the order sent.
+//!
+//! ```text
+//! worker ─▶ backlog ─▶ ring ─▶ merger        the backlog is empty but for what found the ring full
+//! ```
+//!
+//! Invariant: nothing is lost and nothing overtakes; a worker that leaves a backlog gets no further
+//! items, so the backlog holds what one call of the worker may send.
+
+use std::collections::VecDeque;
+
+use ringtap_ring::Producer;
+use ringtap_stage::{Application, Mark, Outbox};
+
+use crate::BURST;
+
+/// What travels from a worker to the merger.
+pub(crate) enum Report<A: Application> {
+    Message(A::Message),
+    Partial(Mark, A::Partial),
+}
+
+/// The worker's end.
+pub(crate) struct RingOutbox<A: Application> {
+    reports: Producer<Report<A>>,
+    /// What found no room; sent before anything else.
+    backlog: VecDeque<Report<A>>,
+}
+
+impl<A: Application> RingOutbox<A> {
+    pub(crate) fn new(reports: Producer<Report<A>>) -> Self {
+        Self { reports, backlog: VecDeque::with_capacity(8 * BURST) }
+    }
+
+    pub(crate) fn post(&mut self, report: Report<A>) {
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(report);
+        } else if let Err(report) = self.reports.push(report) {
+            self.backlog.push_back(report);
+        }
+    }
+
+    /// Makes room for what is to come, as far as the merger lets it, and shows the merger all that
+    /// is on its way. True when nothing is left over.
+    pub(crate) fn clear(&mut self) -> bool {
+        while let Some(report) = self.backlog.pop_front() {
+            if let Err(report) = self.reports.push(report) {
+                self.backlog.push_front(report);
+                return false;
+            }
+        }
+        self.reports.flush();
+        true
+    }
+}
+
+impl<A: Application> Outbox<A::Message> for RingOutbox<A> {
+    fn send(&mut self, message: A::Message) {
+        self.post(Report::Message(message));
+    }
+}

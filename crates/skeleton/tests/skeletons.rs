@@ -1,0 +1,157 @@
+//! Every skeleton gives the reference's answer on real threads, and ends when a node panics.
+
+mod toy;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use ringtap_ring::Kind;
+use ringtap_skeleton::{Role, RunError, RunOptions, Seating, Skeleton, reference, run};
+use ringtap_stage::{Fed, Feed};
+use toy::{Item, List, Toy, every_skeleton_and_ring, options};
+
+#[test]
+fn every_ring_and_number_of_workers_gives_the_references_answer() {
+    let app = Toy { chatter: 20, ..Toy::default() };
+    // Through one slot every item waits for its predecessor: few items for the tiny rings.
+    for (items, sizes) in [(1_500, [(1, 1), (2, 50)]), (20_000, [(64, 8), (2_048, 50)])] {
+        let list = || List::new(items, 500, 300, 100);
+        let expected = reference::run(&app, list()).unwrap();
+        assert_eq!(expected.handled, [items]);
+        for (skeleton, ring) in every_skeleton_and_ring() {
+            for workers in [1, 2, 3, 7] {
+                for (capacity, batch) in sizes {
+                    let case = format!("{skeleton}, {ring} × {workers}, {capacity}, {batch}");
+                    let options = options(workers, ring, capacity, batch);
+                    let run = run(skeleton, &app, list(), &options);
+                    let run = run.unwrap_or_else(|e| panic!("{case}: {e}"));
+                    assert_eq!(run.report, expected.report, "{case}");
+                    assert_eq!(run.dispatched, items);
+                    assert_eq!(run.handled.iter().sum::<u64>(), items);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn who_shares_a_seat_changes_nothing() {
+    let app = Toy::default();
+    let list = || List::new(5_000, 50, 1_000, 100);
+    let expected = reference::run(&app, list()).unwrap().report;
+    let left_out = Seating { seats: vec![vec![Role::Merger], vec![Role::Worker(1)]], pin: vec![] };
+    let nobody = Seating { seats: vec![], pin: vec![] };
+    for (skeleton, ring) in every_skeleton_and_ring() {
+        let seatings =
+            (1..7).flat_map(|cores| [Seating::apart(4, cores), Seating::beside(4, cores)]);
+        for seating in seatings.chain([left_out.clone(), nobody.clone()]) {
+            let mut options = options(4, ring, 64, 8);
+            options.seating = seating;
+            assert_eq!(run(skeleton, &app, list(), &options).unwrap().report, expected);
+        }
+    }
+}
+
+#[test]
+fn a_lost_item_is_seen() {
+    let list = || List::new(5_000, 50, 1_000, 100);
+    let expected = reference::run(&Toy::default(), list()).unwrap().report;
+    let broken = Toy { lose: Some(4_321), ..Toy::default() };
+    for skeleton in Skeleton::ALL {
+        let run = run(skeleton, &broken, list(), &options(2, Kind::default(), 64, 8)).unwrap();
+        assert_ne!(run.report, expected);
+    }
+}
+
+#[test]
+fn a_panic_in_a_worker_ends_the_run_with_an_error() {
+    for (skeleton, ring) in every_skeleton_and_ring() {
+        let app = Toy { panic_at: Some(7_777), ..Toy::default() };
+        let list = List::new(1_000_000, 50, 5_000, 256);
+        match run(skeleton, &app, list, &options(3, ring, 16, 4)) {
+            Err(RunError::Panicked { node, message }) => {
+                assert!(node.starts_with("worker") || node == "reference", "{node}");
+                assert_eq!(message, "told to panic at 7777");
+            }
+            other => panic!("{skeleton}, {ring}: {:?}", other.map(|r| r.handled)),
+        }
+    }
+}
+
+/// A source that has nothing more to say until all it said has been handled.
+struct Dialogue {
+    list: List,
+    said: u64,
+    handled: Arc<AtomicU64>,
+}
+
+impl Feed for Dialogue {
+    type Item = Item;
+
+    fn next(&mut self, burst: &mut Vec<Item>) -> Fed {
+        let mut patience = 20_000;
+        while self.handled.load(Relaxed) < self.said {
+            patience -= 1;
+            assert!(patience > 0, "{} items, {:?} handled", self.said, self.handled);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let fed = self.list.next(burst);
+        self.said += burst.len() as u64;
+        fed
+    }
+}
+
+#[test]
+fn what_was_read_is_handled_while_the_source_keeps_waiting() {
+    for (skeleton, ring) in every_skeleton_and_ring() {
+        for chunk in [1, 40, 256] {
+            let app = Toy::default();
+            let list = List::new(2 * chunk as u64 + 2, 50, 1_000, chunk);
+            let feed = Dialogue { list, said: 0, handled: Arc::clone(&app.handled) };
+            let mut options = options(3, ring, 4_096, 50);
+            // The source shall keep nobody else waiting.
+            let others = vec![Role::Worker(0), Role::Worker(1), Role::Worker(2), Role::Merger];
+            options.seating.seats = vec![vec![Role::Dispatcher], others];
+            run(skeleton, &app, feed, &options)
+                .unwrap_or_else(|e| panic!("{skeleton}, {ring}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn a_core_that_is_not_there_does_not_stop_the_run() {
+    let app = Toy::default();
+    let mut options = options(2, Kind::default(), 16, 4);
+    options.seating.pin = vec![0, 1023, 70_000];
+    for skeleton in Skeleton::ALL {
+        let run = run(skeleton, &app, List::new(1_000, 50, 500, 256), &options).unwrap();
+        assert_eq!(run.handled.iter().sum::<u64>(), 1_000);
+    }
+}
+
+#[test]
+fn absurd_options_are_refused() {
+    let app = Toy::default();
+    for skeleton in Skeleton::ALL {
+        for workers in [0, 5_000] {
+            let options = options(workers, Kind::Lock, 8, 1);
+            let run = run(skeleton, &app, List::new(10, 1, 10, 1), &options);
+            assert!(matches!(run, Err(RunError::Workers { .. })));
+        }
+        for (capacity, report_capacity) in [(0, 1), (1, 0)] {
+            let options = RunOptions { report_capacity, ..options(2, Kind::Lock, capacity, 1) };
+            let run = run(skeleton, &app, List::new(10, 1, 10, 1), &options);
+            // The reference has no rings.
+            let refused = matches!(run, Err(RunError::Ring(_)));
+            assert_eq!(refused, skeleton != Skeleton::Reference, "{skeleton}");
+        }
+    }
+    assert_eq!(
+        "fram".parse::<Skeleton>().unwrap_err().to_string(),
+        "no skeleton is called \"fram\"; there are reference, farm, pipeline"
+    );
+    for skeleton in Skeleton::ALL {
+        assert_eq!(skeleton.to_string().parse(), Ok(skeleton));
+    }
+}
