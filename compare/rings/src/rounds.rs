@@ -128,8 +128,8 @@ fn calibrate(
         let items = units(2 * capacity as u64);
         let mut cell =
             Cell { candidate, bytes, capacity, burst, items, rates: Vec::new(), all: Vec::new() };
-        // Once to learn the rate, and twice for 8 milliseconds.
-        for try_ in 0..3 {
+        // Once to learn the rate, and five times for 8 milliseconds.
+        for try_ in 0..6 {
             let outcome = trial(candidates, &cell, cpus)?;
             let rate = cell.items as f64 / outcome.seconds;
             if try_ == 0 {

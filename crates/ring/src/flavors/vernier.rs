@@ -13,7 +13,7 @@
 //! Here the producer stores its exact index as well, on a line that the consumer leaves alone while
 //! it finds items by the coarse one; a store to a line that nobody reads costs nothing. A consumer
 //! that finds the coarse index used up looks at the fine one after a number of empty polls, its
-//! *patience*: it doubles while such looks find items (both are busy, and looking often would make
+//! *patience*: it doubles while such looks find several (both are busy, and looking often would make
 //! the lines travel), up to [`PATIENCE`], and halves while they find none (the ring is idle, and the
 //! next item shall be seen at once). So a lone item is seen after 64 polls at the latest, by itself.
 //!
@@ -243,8 +243,11 @@ impl<T> Shared<T> {
         // Pairs with the publication in `publish_fine`.
         let fine = observe(Edge::Items, &self.fine.0);
         if newer(head, fine) {
+            // One item is no stream: who answers each by another shall not be kept waiting.
+            if fine.wrapping_sub(head.seen) > 1 {
+                head.patience = (2 * head.patience + 1).min(PATIENCE);
+            }
             head.seen = fine;
-            head.patience = (2 * head.patience + 1).min(PATIENCE);
         } else {
             head.patience /= 2;
         }
