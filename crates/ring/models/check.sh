@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Checks mcring.pml, a model of MCRingBuffer, in every reachable state: theorems 1 and 2 of the paper and that no item
-# is stalled for ever, for several capacities and batches. Then each of the two guards against a wedge alone, and
-# planted mistakes, which must be found. Says SKIPPED, and succeeds, where spin or gcc is missing.
+# Checks mcring.pml and vernier.pml, models of two rings, in every reachable state: theorems 1 and 2 of the paper and
+# that no item is stalled for ever, for several capacities and batches. Of MCRingBuffer also each of the two guards
+# against a wedge alone. Mistakes are planted and must be found. Says SKIPPED, and succeeds, where spin or gcc is missing.
 set -uo pipefail
 cd "$(dirname "$0")"
 
 for tool in spin gcc; do
     PATH=$PATH:/usr/sbin:/sbin command -v "$tool" >/dev/null && continue
-    echo "SKIPPED: no $tool here (Debian package $tool): the model of MCRingBuffer was not checked"
+    echo "SKIPPED: no $tool here (Debian package $tool): the models of the rings were not checked"
     exit 0
 done
 
-model=$PWD/mcring.pml
+models=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# explore safety|liveness -DNAME…: runs the model; leaves what spin says in $work/log.
+# explore MODEL safety|liveness -DNAME…: runs the model; leaves what spin says in $work/log.
 explore() {
-    local property=$1
-    shift
+    local model=$models/$1.pml property=$2
+    shift 2
     local verifier=(-DSAFETY -DNOCLAIM) options=()
     [ "$property" = safety ] || { verifier=(-DNFAIR=3) options=(-a -f); set -- "$@" -DLIVE; }
     ( cd "$work" && rm -f pan* ./*.trail &&
@@ -51,29 +51,50 @@ verdict() {
 for size in "1 1" "2 1" "3 1" "3 2" "4 2" "5 50"; do
     read -r capacity batch <<<"$size"
     sizes=(-DCAP="$capacity" -DBATCH="$batch")
-    explore safety "${sizes[@]}"
-    verdict "theorems_1_and_2::capacity_${capacity}_batch_$batch" holds
+    explore mcring safety "${sizes[@]}"
+    verdict "mcring::theorems_1_and_2::capacity_${capacity}_batch_$batch" holds
     [ "$capacity" -lt 5 ] || continue
-    explore liveness "${sizes[@]}"
-    verdict "no_wedge::capacity_${capacity}_batch_$batch" holds
+    explore mcring liveness "${sizes[@]}"
+    verdict "mcring::no_wedge::capacity_${capacity}_batch_$batch" holds
 done
 
 # Nobody flushes and arrivals are constant, as in the paper: either guard alone is enough.
 for capacity in 1 2 3 4; do
-    explore liveness -DCAP=$capacity -DBATCH=50 -DCONSTANT -DKEEP
-    verdict "no_wedge_by_the_clamp_alone::capacity_$capacity" holds
-    explore liveness -DCAP=$capacity -DBATCH=9 -DCONSTANT -DUNCLAMPED
-    verdict "no_wedge_by_publishing_when_full_or_empty_alone::capacity_$capacity" holds
+    explore mcring liveness -DCAP=$capacity -DBATCH=50 -DCONSTANT -DKEEP
+    verdict "mcring::no_wedge_by_the_clamp_alone::capacity_$capacity" holds
+    explore mcring liveness -DCAP=$capacity -DBATCH=9 -DCONSTANT -DUNCLAMPED
+    verdict "mcring::no_wedge_by_publishing_when_full_or_empty_alone::capacity_$capacity" holds
 done
 
-explore safety -DCAP=3 -DBATCH=2 -DBUG=1
-verdict "planted::publishes_before_it_writes" found 'assertion violated .*'
-explore safety -DCAP=3 -DBATCH=2 -DBUG=2
-verdict "planted::full_check_off_by_one" found 'assertion violated .*'
-explore liveness -DCAP=3 -DBATCH=9 -DBUG=3
-verdict "planted::neither_guard" found 'acceptance cycle'
-explore safety -DCAP=3 -DBATCH=2 -DBUG=4
-verdict "planted::gives_back_before_it_reads" found 'assertion violated .*'
+explore mcring safety -DCAP=3 -DBATCH=2 -DBUG=1
+verdict "mcring::planted::publishes_before_it_writes" found 'assertion violated .*'
+explore mcring safety -DCAP=3 -DBATCH=2 -DBUG=2
+verdict "mcring::planted::full_check_off_by_one" found 'assertion violated .*'
+explore mcring liveness -DCAP=3 -DBATCH=9 -DBUG=3
+verdict "mcring::planted::neither_guard" found 'acceptance cycle'
+explore mcring safety -DCAP=3 -DBATCH=2 -DBUG=4
+verdict "mcring::planted::gives_back_before_it_reads" found 'assertion violated .*'
+
+# Capacity, and the most empty polls between two looks at the fine index.
+for size in "1 1" "2 1" "2 3" "3 1"; do
+    read -r capacity patience <<<"$size"
+    sizes=(-DCAP="$capacity" -DPATIENCE="$patience")
+    explore vernier safety "${sizes[@]}"
+    verdict "vernier::theorems_1_and_2::capacity_${capacity}_patience_$patience" holds
+    [ "$capacity" -lt 3 ] || continue
+    explore vernier liveness "${sizes[@]}"
+    verdict "vernier::no_wedge_and_no_flush::capacity_${capacity}_patience_$patience" holds
+done
+
+planted() {
+    explore vernier "$2" -DCAP=2 -DPATIENCE=1 -DBUG="$1"
+    verdict "vernier::planted::$3" found "$4"
+}
+planted 1 safety publishes_before_it_writes 'assertion violated .*'
+planted 2 safety full_check_off_by_one 'assertion violated .*'
+planted 3 liveness never_looks_at_the_fine_index 'acceptance cycle'
+planted 4 safety gives_back_before_it_reads 'assertion violated .*'
+planted 5 safety bursts_leave_the_fine_index_behind 'assertion violated .*'
 
 [ "$failed" = 0 ] && result=ok || result=FAILED
 printf '\ntest result: %s. %d passed; %d failed; 0 ignored\n' "$result" "$passed" "$failed"

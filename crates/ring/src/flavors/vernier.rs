@@ -48,7 +48,7 @@ const PATIENCE: u32 = 63;
 pub struct Vernier;
 
 struct Shared<T> {
-    /// Items filled in so far; written by the producer with every single push, not by bursts.
+    /// Items filled in so far; written by the producer with every single push, seldom by bursts.
     fine: CacheLine<AtomicUsize>,
     /// The same; written by the producer once a burst or batch of pushes. The larger one counts.
     coarse: CacheLine<AtomicUsize>,
@@ -175,7 +175,13 @@ impl<T> Shared<T> {
     /// Moves the coarse index up to what was filled in.
     #[inline(always)]
     fn publish_coarse(&self, tail: &mut Tail) {
-        tail.published = tail.place.count();
+        let count = tail.place.count();
+        // Bursts leave the fine index behind. By half of all counts, which takes 2³¹ items where
+        // words have 32 bits, it would look newer than all there is: so it follows once a quarter.
+        if (count ^ tail.published) >> (usize::BITS - 2) != 0 {
+            self.publish_fine(tail);
+        }
+        tail.published = count;
         // Pairs with the observation in `look`.
         publish(Edge::Items, &self.coarse.0, tail.published);
     }
