@@ -17,8 +17,13 @@
 //! sleeper's is, the mover sees `asleep` and unparks it; an unpark before the park makes the park
 //! return at once. That is all the ordering there is: the flags themselves are relaxed.
 //!
-//! A park ends by itself after [`BELT`] at the latest. Wake-ups do not need it; a source that is
-//! polled does, for nobody rings when it has something again.
+//! How long a seat spins and yields is its *patience*. It doubles when that was worth while, that is
+//! when something came before the seat parked or soon after, and halves when it was not. So between
+//! two busy nodes nobody sleeps, and behind a slow source nobody spins.
+//!
+//! A park ends by itself in the end. Wake-ups do not need that; a seat with a node that looks at
+//! the world outside ([`Node::polls`](crate::Node::polls)) does, for nobody rings there: it is up
+//! again after a millisecond at the latest.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
@@ -27,10 +32,14 @@ use std::time::Duration;
 
 const SPINS: u32 = 64;
 const YIELDS: u32 = 200;
-/// The first park after something moved; each next one is twice as long, up to [`BELT`].
+/// Rounds of either before a park, at least.
+const LEAST_PATIENCE: u32 = 4;
+/// The first park after something moved; each next one is twice as long.
 const NAP: Duration = Duration::from_micros(50);
-/// The longest park.
-const BELT: Duration = Duration::from_millis(1);
+/// The longest park of a seat whose nodes poll.
+const POLL: Duration = Duration::from_millis(1);
+/// The longest park of others.
+const BELT: Duration = Duration::from_millis(100);
 
 /// How a seat waits when it has nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,35 +63,60 @@ pub(crate) enum Pause {
 pub(crate) struct Idle {
     wait: Wait,
     spins: u32,
+    /// Rounds of spinning and yielding before a park.
+    patience: u32,
+    /// Rounds since something moved.
     rounds: u32,
     nap: Duration,
 }
 
 impl Idle {
     pub(crate) fn new(wait: Wait, seats: usize, cores: usize) -> Self {
-        Self { wait, spins: if seats <= cores { SPINS } else { 0 }, rounds: 0, nap: NAP }
+        let spins = if seats <= cores { SPINS } else { 0 };
+        Self { wait, spins, patience: spins + YIELDS, rounds: 0, nap: NAP }
     }
 
     /// Something moved: start over.
     pub(crate) fn reset(&mut self) {
+        if (1..=self.patience).contains(&self.rounds) {
+            self.more_patience();
+        }
         self.rounds = 0;
         self.nap = NAP;
     }
 
     /// How to wait this time. A seat that was woken for nothing sleeps on at once.
-    pub(crate) fn next(&mut self) -> Pause {
+    pub(crate) fn next(&mut self, polls: bool) -> Pause {
         let round = self.rounds;
         self.rounds = round.saturating_add(1);
         match self.wait {
             Wait::Spin => Pause::Spin,
-            _ if round < self.spins => Pause::Spin,
-            Wait::Park if round >= self.spins + YIELDS => {
+            Wait::Park if round >= self.patience => {
                 let nap = self.nap;
-                self.nap = (nap * 2).min(BELT);
+                self.nap = (nap * 2).min(if polls { POLL } else { BELT });
                 Pause::Park(nap)
             }
+            _ if round < self.spins => Pause::Spin,
             _ => Pause::Yield,
         }
+    }
+
+    /// A park is over: because somebody rang, or by itself.
+    pub(crate) fn awake(&mut self, rung: bool) {
+        // Only the first park tells how much longer it would have taken: little, or who knows.
+        if self.rounds == self.patience + 1 {
+            if rung {
+                self.more_patience();
+            } else {
+                self.patience = (self.patience / 2).max(LEAST_PATIENCE);
+            }
+            // Parked once: not the first any more.
+            self.rounds = u32::MAX;
+        }
+    }
+
+    fn more_patience(&mut self) {
+        self.patience = (self.patience * 2).min(self.spins + YIELDS);
     }
 }
 
@@ -143,9 +177,9 @@ impl Bell {
         fence(SeqCst);
     }
 
-    /// Awake again, whoever did it.
-    pub(crate) fn get_up(&self, seat: usize) {
-        self.take_back(&self.places[seat]);
+    /// Awake again: whether somebody rang.
+    pub(crate) fn get_up(&self, seat: usize) -> bool {
+        !self.take_back(&self.places[seat])
     }
 
     /// Each announcement is taken back once, by the sleeper or by who wakes it.
@@ -162,28 +196,54 @@ impl Bell {
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_way_of_waiting_goes_as_far_as_it_says() {
-        let furthest = |wait, seats| {
-            let mut idle = Idle::new(wait, seats, 2);
-            let mut counts = [0; 3];
-            let mut longest = Duration::ZERO;
-            for _ in 0..500 {
-                match idle.next() {
-                    Pause::Spin => counts[0] += 1,
-                    Pause::Yield => counts[1] += 1,
-                    Pause::Park(nap) => {
-                        counts[2] += 1;
-                        longest = longest.max(nap);
-                    }
+    /// Spins, yields, parks and the longest park of 500 rounds in which nothing moves.
+    fn rounds(idle: &mut Idle, polls: bool) -> ([u32; 3], Duration) {
+        let mut counts = [0; 3];
+        let mut longest = Duration::ZERO;
+        for _ in 0..500 {
+            match idle.next(polls) {
+                Pause::Spin => counts[0] += 1,
+                Pause::Yield => counts[1] += 1,
+                Pause::Park(nap) => {
+                    counts[2] += 1;
+                    longest = longest.max(nap);
+                    idle.awake(false);
                 }
             }
-            (counts, longest)
-        };
-        assert_eq!(furthest(Wait::Spin, 2), ([500, 0, 0], Duration::ZERO));
-        assert_eq!(furthest(Wait::Yield, 2), ([64, 436, 0], Duration::ZERO));
-        assert_eq!(furthest(Wait::Park, 2), ([64, 200, 236], BELT));
-        assert_eq!(furthest(Wait::Park, 3), ([0, 200, 300], BELT), "more seats than cores");
+        }
+        (counts, longest)
+    }
+
+    #[test]
+    fn each_way_of_waiting_goes_as_far_as_it_says() {
+        let furthest = |wait, seats, polls| rounds(&mut Idle::new(wait, seats, 2), polls);
+        assert_eq!(furthest(Wait::Spin, 2, true), ([500, 0, 0], Duration::ZERO));
+        assert_eq!(furthest(Wait::Yield, 2, true), ([64, 436, 0], Duration::ZERO));
+        assert_eq!(furthest(Wait::Park, 2, true), ([64, 200, 236], POLL));
+        assert_eq!(furthest(Wait::Park, 2, false), ([64, 200, 236], BELT));
+        assert_eq!(furthest(Wait::Park, 3, true), ([0, 200, 300], POLL), "more seats than cores");
+    }
+
+    #[test]
+    fn patience_goes_where_it_was_in_vain_and_comes_back() {
+        let mut idle = Idle::new(Wait::Park, 2, 2);
+        for _ in 0..10 {
+            rounds(&mut idle, false);
+            idle.reset();
+        }
+        assert_eq!(rounds(&mut idle, false).0, [LEAST_PATIENCE, 0, 500 - LEAST_PATIENCE]);
+        idle.reset();
+        for _ in 0..10 {
+            // Something comes at once.
+            assert!(matches!(idle.next(false), Pause::Spin));
+            idle.reset();
+        }
+        assert_eq!(rounds(&mut idle, false).0, [64, 200, 236]);
+        idle.reset();
+        let halved = idle.patience;
+        while !matches!(idle.next(false), Pause::Park(_)) {}
+        idle.awake(true);
+        assert_eq!(idle.patience, 2 * halved, "rung soon after the first park");
     }
 
     /// Two threads hand a number to and fro, each asleep while it is the other's turn, with a

@@ -1,21 +1,48 @@
-//! Who runs where: the same [`Application`](ringtap_stage::Application) under different
-//! arrangements of threads.
+//! Structured parallelism for streams: pipelines, farms, divide and conquer, on bounded
+//! single-producer/single-consumer rings. Say which skeleton; threads, rings, waiting and an orderly
+//! end come with it.
 //!
-//! - [`Skeleton::Reference`]: one thread, no ring; it defines the right answer.
-//! - [`Skeleton::Farm`]: Dispatcher → N workers → merger, the paper's Dispatcher → SubAnalyzers →
-//!   MainAnalyzer (Lee, Bu, Chandranmenon, section III).
-//! - [`Skeleton::Pipeline`]: reader → worker 0 → … → worker N−1, ffProbe's (Danelutto, Deri, De
-//!   Sensi).
-//! - [`simulate`]: the nodes of any of them, stepped by a seeded dice roll on a single thread:
-//!   finds lost items, broken order and deadlocks without waiting for luck.
+//! ```
+//! use ringtap_skeleton::stream::{Options, Policy, Stream};
 //!
-//! The nodes of a skeleton never block: each is a state machine with one step ([`Node`]). A
-//! *seat* is a thread that steps the nodes sitting on it. With as many cores as nodes each has
-//! its own seat; with fewer they share seats, so no thread ever waits for a core that another
-//! thread of ours is spinning on.
+//! let text = "the skeleton is general the code is yours";
+//! let run = Stream::from_iter(text.split(' '))                        // a source, borrowed
+//!     .map(str::len)                                                  // a stage of a pipeline
+//!     .farm(2, Policy::OnDemand, |_worker| |letters| letters * 2)     // emitter, workers, collector
+//!     .fold(0, |sum, n| sum + n)                                      // a sink
+//!     .run(&Options::default())?;                                     // run and wait
+//! assert_eq!(run.result, 68);
+//! # Ok::<(), ringtap_skeleton::RunError>(())
+//! ```
 //!
-//! Invariants: no packets, applications, files or clocks here. Every run ends: when all nodes
-//! are done, or with an error as soon as one panics.
+//! Two families share one foundation:
+//!
+//! - [`stream`]: any items through any graph of stages, farms and feedback.
+//! - [`run`]: an [`Application`](ringtap_stage::Application), a sharded analysis whose answer must
+//!   not depend on threads, under one of a list of [`Skeleton`]s: the reference (one thread, no
+//!   ring; it defines the right answer), the farm (the paper's Dispatcher → SubAnalyzers →
+//!   MainAnalyzer; Lee, Bu, Chandranmenon, section III), and the pipeline (reader → worker 0 → … →
+//!   worker N−1, ffProbe's; Danelutto, Deri, De Sensi).
+//!
+//! ```text
+//! nodes      state machines with one non-blocking step                        node::Node
+//! rings      join them, bounded                                               ringtap-ring
+//! seats      threads that step the nodes sitting on them; the caller is one   seats::run
+//!  or dice   one thread steps them all in a seeded order                      simulate::nodes
+//! ```
+//!
+//! With as many cores as nodes each node has a seat of its own; with fewer they share seats, so no
+//! thread ever waits for a core that another thread of ours is spinning on. A seat without work
+//! spins a little, then yields, then sleeps until a neighbour wakes it ([`Wait`]).
+//!
+//! [`simulate`] finds lost items, broken order and deadlocks without waiting for luck, in the same
+//! nodes that threads would step, and the same seed finds them again.
+//!
+//! Take rayon instead for loops over data that is all there, and channels for a handful of threads
+//! that talk now and then; docs/SKELETONS.md says more on the choice.
+//!
+//! Invariants: no packets, applications or files here, and no clock that reaches a result. Every
+//! run ends: when all nodes are done, or with the first error or panic of one.
 #![forbid(unsafe_code)]
 
 mod books;

@@ -58,4 +58,8 @@ impl<A: Application> Node for MergerNode<'_, A> {
     fn name(&self) -> String {
         "merger".into()
     }
+
+    fn polls(&self) -> bool {
+        false
+    }
 }

@@ -30,7 +30,8 @@ pub enum Step {
 /// - a step that answers [`Step::Idle`] changed nothing that another node can see, except that it
 ///   may publish what earlier steps had held back (a ring's incomplete batch); a second idle step
 ///   in a row publishes nothing;
-/// - once its neighbours have moved, a node finds that out by being stepped, and in no other way.
+/// - once its neighbours have moved, a node finds that out by being stepped, and in no other way;
+/// - a node that waits for anything but its neighbours says so ([`Node::polls`]).
 ///
 /// ```
 /// use ringtap_skeleton::{Node, Step, Wait, seats, simulate};
@@ -58,4 +59,10 @@ pub trait Node: Send {
 
     /// For messages: "worker 3".
     fn name(&self) -> String;
+
+    /// Whether an idle node may have something to do although no other node has moved: because it
+    /// looks at a clock, a socket, a flag. It is then stepped every millisecond, even if all sleep.
+    fn polls(&self) -> bool {
+        true
+    }
 }

@@ -55,8 +55,8 @@ impl<'a, A: Application> Owner<'a, A> {
 
     /// Goes on with what was begun. `None`: it may be given more; otherwise what the step achieved.
     pub(crate) fn busy(&mut self) -> Option<Step> {
-        if !self.outbox.clear() {
-            return Some(Step::Idle);
+        if let Err(step) = self.outbox.clear() {
+            return Some(step);
         }
         if self.ended {
             return Some(Step::Done);

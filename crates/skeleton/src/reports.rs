@@ -13,6 +13,7 @@ use ringtap_ring::Producer;
 use ringtap_stage::{Application, Mark, Outbox};
 
 use crate::BURST;
+use crate::node::Step;
 
 /// What travels from a worker to the merger.
 pub(crate) enum Report<A: Application> {
@@ -41,16 +42,18 @@ impl<A: Application> RingOutbox<A> {
     }
 
     /// Makes room for what is to come, as far as the merger lets it, and shows the merger all that
-    /// is on its way. True when nothing is left over.
-    pub(crate) fn clear(&mut self) -> bool {
+    /// is on its way. An error if something is left over: what the step achieved.
+    pub(crate) fn clear(&mut self) -> Result<(), Step> {
+        let before = self.backlog.len();
         while let Some(report) = self.backlog.pop_front() {
             if let Err(report) = self.reports.push(report) {
                 self.backlog.push_front(report);
-                return false;
+                let moved = self.backlog.len() < before;
+                return Err(if moved { Step::Worked } else { Step::Idle });
             }
         }
         self.reports.flush();
-        true
+        Ok(())
     }
 }
 

@@ -176,20 +176,27 @@ impl Shared {
                 // The idle steps may have published what earlier ones had held back.
                 self.moved();
             }
-            match (idle.next(), &self.bell) {
+            let polls = nodes.iter().any(|node| node.polls());
+            match (idle.next(polls), &self.bell) {
                 (Pause::Spin, _) => (0..16).for_each(|_| std::hint::spin_loop()),
                 (Pause::Park(nap), Some(bell)) => {
                     bell.lie_down(seat);
                     if self.round(&mut nodes) {
                         idle.reset();
                         untold = true;
-                    } else if !self.stop.load(Ordering::Relaxed) {
-                        std::thread::park_timeout(nap);
+                        bell.get_up(seat);
+                    } else {
+                        if !self.stop.load(Ordering::Relaxed) {
+                            std::thread::park_timeout(nap);
+                        }
+                        idle.awake(bell.get_up(seat));
                     }
-                    bell.get_up(seat);
                 }
                 // A single seat that waits, waits for the world.
-                (Pause::Park(nap), None) => std::thread::park_timeout(nap),
+                (Pause::Park(nap), None) => {
+                    std::thread::park_timeout(nap);
+                    idle.awake(false);
+                }
                 (Pause::Yield, _) => std::thread::yield_now(),
             }
         }

@@ -32,4 +32,8 @@ impl<A: Application> Node for WorkerNode<'_, A> {
     fn name(&self) -> String {
         self.owner.name()
     }
+
+    fn polls(&self) -> bool {
+        false
+    }
 }

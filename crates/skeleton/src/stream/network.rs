@@ -149,6 +149,11 @@ pub(super) trait Work: Send {
     /// Whether it counts items: what it has taken, it has dealt with when the step ends.
     const COUNTS_ITEMS: bool = true;
 
+    /// As [`Node::polls`].
+    fn polls(&self) -> bool {
+        false
+    }
+
     /// As [`Node::step`]: handles items while `pace` says so.
     fn work(&mut self, pace: &mut Pace, counts: &Counts) -> Step;
 }
@@ -270,6 +275,10 @@ impl<W: Work> Node for Counted<W> {
     fn name(&self) -> String {
         self.name.clone()
     }
+
+    fn polls(&self) -> bool {
+        self.work.polls()
+    }
 }
 
 /// Any node, counted.
@@ -277,6 +286,10 @@ pub(super) struct Foreign<N>(pub(super) N);
 
 impl<N: Node> Work for Foreign<N> {
     const COUNTS_ITEMS: bool = false;
+
+    fn polls(&self) -> bool {
+        self.0.polls()
+    }
 
     fn work(&mut self, _: &mut Pace, _: &Counts) -> Step {
         self.0.step()

@@ -19,6 +19,10 @@ pub(super) struct SourceNode<'a, T: Send, F> {
 }
 
 impl<T: Send, F: FnMut() -> Poll<Option<T>> + Send> Work for SourceNode<'_, T, F> {
+    fn polls(&self) -> bool {
+        true
+    }
+
     fn work(&mut self, pace: &mut Pace, counts: &Counts) -> Step {
         if self.outlet.is_abandoned() {
             return Step::Done;
