@@ -71,6 +71,12 @@ impl fmt::Display for UnknownSkeleton {
 
 impl Error for UnknownSkeleton {}
 
+/// Refuses what no machine has cores for, and none at all.
+pub(crate) fn check_workers(workers: usize) -> Result<(), RunError> {
+    let most = MOST_WORKERS;
+    if (1..=most).contains(&workers) { Ok(()) } else { Err(RunError::Workers { workers, most }) }
+}
+
 macro_rules! skeletons {
     ($($(#[$meta:meta])* $variant:ident = $name:literal: $module:ident,)*) => {
         /// An arrangement of threads.
@@ -110,10 +116,7 @@ macro_rules! skeletons {
             options: &RunOptions,
             books: &'a Books<A::Report>,
         ) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
-            let workers = options.shards.workers();
-            if !(1..=MOST_WORKERS).contains(&workers) {
-                return Err(RunError::Workers { workers, most: MOST_WORKERS });
-            }
+            check_workers(options.shards.workers())?;
             match skeleton {
                 $(Skeleton::$variant => $module::nodes(app, feed, options, books),)*
             }

@@ -247,8 +247,7 @@ impl<'a> Builder<'a> {
         &self,
         capacity: usize,
     ) -> Result<(Producer<T>, Consumer<T>), RunError> {
-        ring(self.options.ring, capacity, self.options.batch)
-            .map_err(|error| RunError::Ring(error.to_string()))
+        Ok(ring(self.options.ring, capacity, self.options.batch)?)
     }
 }
 

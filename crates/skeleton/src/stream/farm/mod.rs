@@ -33,9 +33,7 @@ use super::sink::{SinkNode, Slot, take};
 use super::stage::{Flow, Verdict};
 use super::{Network, Stream};
 use crate::RunError;
-
-/// More workers than any machine has cores for.
-const MOST_WORKERS: usize = 1024;
+use crate::skeleton::check_workers;
 
 impl<'a, T: Send + 'a> Stream<'a, T> {
     /// A farm: `workers` copies of a function, one result for each item, in any order. `make` is
@@ -154,9 +152,10 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         mut make: impl FnMut(usize, Stream<'a, T>) -> Stream<'a, U> + 'a,
     ) -> Stream<'a, U> {
         Stream::new(move |builder| {
+            check_workers(workers)?;
             let items = (self.build)(builder)?;
             let label = builder.label("farm");
-            let order = builder.options.capacity.saturating_mul(workers.clamp(1, MOST_WORKERS));
+            let order = builder.options.capacity.saturating_mul(workers);
             let (numbers, order) =
                 if ordered { Some(builder.ring_of(order)?) } else { None }.unzip();
             let mut results = Vec::new();
@@ -183,6 +182,7 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         mut make: impl FnMut(usize) -> F + 'a,
     ) -> Network<'a, Vec<A>> {
         let build = move |builder: &mut Builder<'a>| {
+            check_workers(workers)?;
             let items = (self.build)(builder)?;
             let label = builder.label("farm");
             let mut slots = Vec::new();
@@ -211,9 +211,6 @@ fn emit<'a, T: Send + 'a>(
     order: Option<ringtap_ring::Producer<u32>>,
     mut worker: impl FnMut(&mut Builder<'a>, usize, Consumer<T>) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
-    if workers == 0 || workers > MOST_WORKERS {
-        return Err(RunError::Workers { workers, most: MOST_WORKERS });
-    }
     let place = builder.place();
     let mut emitter = Emitter::new(Inlet(items), policy, order);
     for number in 0..workers {

@@ -41,9 +41,7 @@ use super::ends::{Inlet, Outlet};
 use super::network::{HEAVY, LIGHT};
 use super::{Options, Run, Stream};
 use crate::RunError;
-
-/// More workers than any machine has cores for.
-const MOST_WORKERS: usize = 1024;
+use crate::skeleton::check_workers;
 
 /// Offers of one worker that wait for someone who has nothing to do. Few, because a worker that
 /// runs dry gets its own back; more than one, because the emitter may be slow to come by.
@@ -155,9 +153,7 @@ impl<'a, P: Send + 'a> Stream<'a, P> {
     {
         Stream::new(move |builder| {
             let problems = (self.build)(builder)?;
-            if workers == 0 || workers > MOST_WORKERS {
-                return Err(RunError::Workers { workers, most: MOST_WORKERS });
-            }
+            check_workers(workers)?;
             let label = builder.label("divide and conquer");
             let functions = Arc::new((divide, combine));
             let mut lanes = Vec::new();
