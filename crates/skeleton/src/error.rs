@@ -47,6 +47,13 @@ pub enum RunError {
         /// The nodes that were not done.
         waiting: String,
     },
+    /// A node could go on, but slept: what it waited for came without a step that said so. Only a
+    /// simulation can tell.
+    #[error("{name} could go on, but nobody had said that anything moved")]
+    Overslept {
+        /// The node that slept; to blame is one of its neighbours.
+        name: String,
+    },
 }
 
 impl From<InvalidCapacity> for RunError {

@@ -4,6 +4,10 @@
 //! turn the dice pick a node, some nodes are made to stall for long stretches, and rings of two
 //! or three slots make every full and empty case common. When no node can go on although some
 //! are not done, that is a deadlock and is reported as one. The same seed gives the same order.
+//!
+//! Nodes also sleep as seats do: one that was idle twice in a row is not stepped before another has
+//! moved something. If all sleep and one could go on, a node has broken its contract
+//! ([`Node`](crate::Node)): on threads a seat would have slept on. That is reported, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -32,40 +36,65 @@ pub fn run<A: Application>(
 /// # Errors
 /// [`RunError::Deadlock`] when none can go on; otherwise as [`seats::run`](crate::seats::run).
 pub fn nodes(nodes: Vec<Box<dyn Node + '_>>, seed: u64) -> Result<(), RunError> {
-    let stalled = vec![0; nodes.len()];
-    Simulation { nodes, stalled, steps: 0 }.run(Dice(seed))
+    let seats = nodes
+        .into_iter()
+        .map(|node| Seat { node, stalled_until: 0, idle: 0, untold: false })
+        .collect();
+    Simulation { seats, steps: 0 }.run(Dice(seed))
+}
+
+struct Seat<'a> {
+    node: Box<dyn Node + 'a>,
+    /// The node sits out until so many steps were taken.
+    stalled_until: u64,
+    /// Idle steps in a row since a node moved something.
+    idle: u32,
+    /// The node's last step moved something; it may have held back a part of that.
+    untold: bool,
 }
 
 struct Simulation<'a> {
-    nodes: Vec<Box<dyn Node + 'a>>,
-    /// How many turns each node still sits out.
-    stalled: Vec<u64>,
+    seats: Vec<Seat<'a>>,
     steps: u64,
 }
 
 impl Simulation<'_> {
     fn run(mut self, mut dice: Dice) -> Result<(), RunError> {
-        while !self.nodes.is_empty() {
-            let at = dice.below(self.nodes.len() as u64) as usize;
+        while !self.seats.is_empty() {
+            let count = self.seats.len();
+            let first = dice.below(count as u64) as usize;
             if dice.below(64) == 0 {
-                self.stalled[at] = dice.below(500);
+                self.seats[first].stalled_until = self.steps + dice.below(500);
             }
-            if self.stalled[at] > 0 {
-                self.stalled[at] -= 1;
-            } else if !self.step(at)? && !self.anyone()? && !self.nodes.is_empty() {
-                let waiting = self.nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(", ");
-                return Err(RunError::Deadlock { steps: self.steps, waiting });
+            let steps = self.steps;
+            let ready =
+                |at: &usize| self.seats[*at].awake() && self.seats[*at].stalled_until <= steps;
+            let mut turns = (0..count).map(|n| (first + n) % count);
+            if let Some(at) = turns.find(ready) {
+                self.step(at)?;
+            } else if self.seats.iter().any(Seat::awake) {
+                // Nobody else has anything to do: they have stalled long enough.
+                self.seats.iter_mut().for_each(|seat| seat.stalled_until = 0);
+            } else if !self.wake_someone()? {
+                let waiting: Vec<_> = self.seats.iter().map(|seat| seat.node.name()).collect();
+                let waiting = waiting.join(", ");
+                return Err(RunError::Deadlock { steps, waiting });
             }
         }
         Ok(())
     }
 
-    /// Is anyone able to go on? Asks each in turn; a node that can does so. Twice: an idle node
-    /// may still publish what it had held back.
-    fn anyone(&mut self) -> Result<bool, RunError> {
-        for at in (0..self.nodes.len()).chain(0..self.nodes.len()) {
-            if self.step(at)? {
-                return Ok(true);
+    /// All sleep. Those that do not get up by themselves must have nothing to do; then those get up
+    /// that do. True if something moved.
+    fn wake_someone(&mut self) -> Result<bool, RunError> {
+        for polls in [false, true] {
+            for at in 0..self.seats.len() {
+                if self.seats[at].node.polls() == polls {
+                    let name = self.seats[at].node.name();
+                    if self.step(at)? {
+                        return if polls { Ok(true) } else { Err(RunError::Overslept { name }) };
+                    }
+                }
             }
         }
         Ok(false)
@@ -74,18 +103,37 @@ impl Simulation<'_> {
     /// True if something moved. A node that is done goes.
     fn step(&mut self, at: usize) -> Result<bool, RunError> {
         self.steps += 1;
-        let node = &mut self.nodes[at];
+        let seat = &mut self.seats[at];
+        let node = &mut seat.node;
         match catch_unwind(AssertUnwindSafe(|| node.step())) {
-            Ok(Step::Worked) => Ok(true),
-            Ok(Step::Idle) => Ok(false),
+            Ok(Step::Worked) => {
+                seat.untold = true;
+                self.seats.iter_mut().for_each(|seat| seat.idle = 0);
+                Ok(true)
+            }
+            Ok(Step::Idle) => {
+                seat.idle += 1;
+                if std::mem::take(&mut seat.untold) {
+                    // It may have published that now.
+                    let others = self.seats.iter_mut().enumerate().filter(|(n, _)| *n != at);
+                    others.for_each(|(_, seat)| seat.idle = seat.idle.min(1));
+                }
+                Ok(false)
+            }
             Ok(Step::Done) => {
-                self.nodes.remove(at);
-                self.stalled.remove(at);
+                self.seats.remove(at);
+                self.seats.iter_mut().for_each(|seat| seat.idle = 0);
                 Ok(true)
             }
             Ok(Step::Failed(error)) => Err(RunError::Failed { node: node.name(), error }),
             Err(panic) => Err(RunError::panicked(node.name(), panic.as_ref())),
         }
+    }
+}
+
+impl Seat<'_> {
+    fn awake(&self) -> bool {
+        self.idle < 2
     }
 }
 

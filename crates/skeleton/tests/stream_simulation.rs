@@ -67,6 +67,38 @@ fn a_lost_item_is_found() {
     assert!((0..100).any(|seed| lost(seed).result.len() < 24), "a hundred orders hide it");
 }
 
+/// A node that moves an item and says that it did nothing.
+struct Liar(Consumer<u64>, Producer<u64>, Option<u64>);
+
+impl Node for Liar {
+    fn step(&mut self) -> Step {
+        let closed = self.0.is_closed();
+        let held = self.2.take().or_else(|| self.0.pop());
+        let Some(item) = held else { return if closed { Step::Done } else { Step::Idle } };
+        self.2 = self.1.push(item).err();
+        self.1.flush();
+        self.0.flush();
+        Step::Idle
+    }
+    fn name(&self) -> String {
+        "liar".into()
+    }
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_node_that_does_not_say_what_it_moved_is_found() {
+    let lied_to = |seed| {
+        let nodes = Stream::from_iter(0..24).add_node(|from, to| Liar(from, to, None)).collect();
+        nodes.simulate(&options(Kind::default(), 2, 1), seed).err()
+    };
+    let found = (0..100).filter_map(lied_to).collect::<Vec<_>>();
+    assert!(!found.is_empty(), "a hundred orders hide it");
+    assert!(found.iter().all(|error| matches!(error, RunError::Overslept { .. })), "{found:?}");
+}
+
 /// A farm with feedback as it should not be: each worker makes two items of an item and waits
 /// until they have room, the emitter takes nothing back before all it has found room.
 #[expect(clippy::large_enum_variant, reason = "there are three of them")]
