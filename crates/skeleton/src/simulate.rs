@@ -7,7 +7,7 @@
 //!
 //! Nodes also sleep as seats do: one that was idle twice in a row is not stepped before another has
 //! moved something. If all sleep and one could go on, a node has broken its contract
-//! ([`Node`](crate::Node)): on threads a seat would have slept on. That is reported, too.
+//! ([`Node`]): on threads a seat would have slept on. That is reported, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
