@@ -8,15 +8,33 @@
 //!                      └ peek ┘   └ push, push_burst, fill
 //! ```
 //!
-//! Source: P. Lee, T. Bu, G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core
-//! Synchronization Mechanism for Line-Rate Network Traffic Monitoring", section II. Its four rings
-//! are the four [`Kind`]s; which one runs is chosen when the ring is made, and every call costs one
-//! predictable `match`. docs/RINGS.md tells when to flush and who pairs with whom.
+//! [`spsc`] makes the fastest of them, known when compiling; [`ring`] makes any [`Kind`], chosen at run
+//! time: every call then costs one predictable `match`. Four of the kinds are those of P. Lee, T. Bu,
+//! G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate
+//! Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the default. [`arbiter`]
+//! joins rings to queues from many to many. docs/RINGS.md tells how they work, how fast they are and
+//! when to take something else.
+//!
+//! ```
+//! let (mut producer, mut consumer) = ringtap_ring::spsc(4096)?;
+//! // A burst, made in its slots, and read there.
+//! assert_eq!(producer.fill(3, |i| i * i), 3);
+//! let items = consumer.peek(256);
+//! assert_eq!(items, [0, 1, 4]);
+//! let n = items.len();
+//! consumer.release(n);
+//! // One by one.
+//! assert_eq!(producer.push(9), Ok(()));
+//! assert_eq!(consumer.pop(), Some(9));
+//! # Ok::<(), ringtap_ring::InvalidCapacity>(())
+//! ```
+//!
+//! Features: `std` (on) for parking; without it the crate is `no_std` with `alloc`. `model` is for
+//! tests: scripts of operations against an oracle.
 //!
 //! Invariants: items leave in the order they came, each exactly once (taken, released or dropped
-//! with the ring). No call blocks, but for the spin lock of [`Kind::Lock`]. Nothing is allocated
-//! after [`ring`] has returned. The crate knows nothing of packets.
-
+//! with the ring). No call blocks, but for `park` and the spin lock of [`Kind::Lock`]. Nothing is
+//! allocated after the ring is made. The crate knows nothing of packets.
 #![cfg_attr(not(any(feature = "std", feature = "model", test, loom)), no_std)]
 
 extern crate alloc;
