@@ -38,4 +38,5 @@ export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppr
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
 cargo test --locked --target "$target" --test threads
 cargo test --locked --target "$target" -p ringtap-skeleton --test skeletons -- who_shares a_panic
+cargo test --locked --target "$target" -p ringtap-skeleton --test stream_ends
 echo "tsan: no race in the rings and skeletons"
