@@ -17,7 +17,7 @@ step() {
 }
 
 step cargo fmt --all --check
-step cargo fmt --check --manifest-path compare/Cargo.toml
+step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
 step cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The ring without the standard library.
