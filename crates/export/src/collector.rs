@@ -1,0 +1,222 @@
+//! Where records shall go, as a URL says it.
+//!
+//! | URL | is |
+//! |---|---|
+//! | `ipfix://HOST:PORT` | IPFIX over UDP; without a port 4739 |
+//! | `ipfix+tcp://HOST:PORT` | IPFIX over TCP; without a port 4739 |
+//! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
+//! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
+//! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ringtap_flow::FlowRecord;
+
+use crate::Tally;
+use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
+
+/// Where IPFIX collectors listen unless told otherwise (RFC 7011, section 10.1).
+const IPFIX_PORT: u16 = 4739;
+
+/// A collector: protocol and place.
+///
+/// ```
+/// use ringtap_export::{Collector, Protocol, Transport};
+///
+/// let collector: Collector = "netflow9://[::1]:2055".parse()?;
+/// assert_eq!(collector.protocol(), Protocol::NetFlow9);
+/// assert_eq!(collector.transport(), &Transport::Udp { host: "::1".into(), port: 2055 });
+/// assert_eq!(collector.to_string(), "netflow9://[::1]:2055");
+/// # Ok::<(), ringtap_export::UnknownCollector>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collector {
+    url: String,
+    protocol: Protocol,
+    transport: Transport,
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// RFC 7011, biflows by RFC 5103.
+    Ipfix,
+    /// RFC 3954.
+    NetFlow9,
+    /// Cisco's.
+    NetFlow5,
+}
+
+/// How it gets there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams.
+    Udp {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A connection.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A file.
+    File(PathBuf),
+}
+
+/// No collector is called so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownCollector {
+    /// No scheme, or none of ours.
+    #[error(
+        "no collector is called {0:?}; there are ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, ipfix-file:PATH, \
+         netflow9://HOST:PORT and netflow5://HOST:PORT"
+    )]
+    Scheme(String),
+    /// TLS is not built in.
+    #[error("TLS is not spoken here: send to ipfix+tcp:// through a tunnel, stunnel say")]
+    Tls,
+    /// What follows the scheme is no place.
+    #[error(
+        "{0:?} names no HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
+    )]
+    Place(String),
+    /// A file without a name.
+    #[error("ipfix-file:PATH names a file, as in ipfix-file:flows.ipfix; - is stdout")]
+    NoPath,
+}
+
+impl Collector {
+    /// What is spoken.
+    pub const fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// How it gets there.
+    pub const fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Whether messages go to standard output.
+    pub fn is_stdout(&self) -> bool {
+        matches!(&self.transport, Transport::File(path) if path.as_os_str() == "-")
+    }
+}
+
+impl Protocol {
+    /// What a flow record counts for when it is spoken of in this protocol.
+    pub fn tally(self, record: &FlowRecord) -> Tally {
+        match self {
+            Self::Ipfix => as_biflow(record),
+            Self::NetFlow9 => as_uniflows(record),
+            Self::NetFlow5 => as_small_uniflows(record),
+        }
+    }
+}
+
+impl FromStr for Collector {
+    type Err = UnknownCollector;
+
+    fn from_str(url: &str) -> Result<Self, UnknownCollector> {
+        let (protocol, transport) = if let Some(path) = url.strip_prefix("ipfix-file:") {
+            if path.is_empty() {
+                return Err(UnknownCollector::NoPath);
+            }
+            (Protocol::Ipfix, Transport::File(path.into()))
+        } else {
+            let unknown = || UnknownCollector::Scheme(url.to_owned());
+            let (scheme, place) = url.split_once("://").ok_or_else(unknown)?;
+            let wrong = || UnknownCollector::Place(url.to_owned());
+            let place = |default| host_and_port(place, default).ok_or_else(wrong);
+            match scheme {
+                "ipfix" => place(Some(IPFIX_PORT))
+                    .map(|(host, port)| (Protocol::Ipfix, Transport::Udp { host, port }))?,
+                "ipfix+tcp" => place(Some(IPFIX_PORT))
+                    .map(|(host, port)| (Protocol::Ipfix, Transport::Tcp { host, port }))?,
+                "netflow9" => place(None)
+                    .map(|(host, port)| (Protocol::NetFlow9, Transport::Udp { host, port }))?,
+                "netflow5" => place(None)
+                    .map(|(host, port)| (Protocol::NetFlow5, Transport::Udp { host, port }))?,
+                "ipfix+tls" => return Err(UnknownCollector::Tls),
+                _ => return Err(unknown()),
+            }
+        };
+        Ok(Self { url: url.to_owned(), protocol, transport })
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.url)
+    }
+}
+
+fn host_and_port(place: &str, default: Option<u16>) -> Option<(String, u16)> {
+    let place = place.strip_suffix('/').unwrap_or(place);
+    let (host, rest) = if let Some(bracketed) = place.strip_prefix('[') {
+        bracketed.split_once(']')?
+    } else {
+        let at = place.find(':').unwrap_or(place.len());
+        place.split_at(at)
+    };
+    let port = match rest.strip_prefix(':') {
+        Some(port) => port.parse().ok().filter(|&port| port > 0)?,
+        None if rest.is_empty() => default?,
+        None => return None,
+    };
+    let ok = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']);
+    ok.then(|| (host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_say_protocol_and_place() {
+        let udp = |host: &str, port| Transport::Udp { host: host.into(), port };
+        for (url, protocol, transport) in [
+            ("ipfix://10.0.0.1:9995", Protocol::Ipfix, udp("10.0.0.1", 9995)),
+            ("ipfix://collector.example", Protocol::Ipfix, udp("collector.example", 4739)),
+            ("ipfix://[2001:db8::1]", Protocol::Ipfix, udp("2001:db8::1", 4739)),
+            ("netflow9://h:2055/", Protocol::NetFlow9, udp("h", 2055)),
+            ("netflow5://[::1]:2055", Protocol::NetFlow5, udp("::1", 2055)),
+            ("ipfix+tcp://h:1", Protocol::Ipfix, Transport::Tcp { host: "h".into(), port: 1 }),
+            ("ipfix-file:a:b", Protocol::Ipfix, Transport::File("a:b".into())),
+        ] {
+            let collector: Collector = url.parse().unwrap();
+            assert_eq!((collector.protocol(), collector.transport()), (protocol, &transport));
+            assert_eq!(collector.to_string(), url);
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_told_with_the_way_out() {
+        for (url, words) in [
+            ("", "ipfix://HOST:PORT"),
+            ("127.0.0.1:2055", "netflow9://HOST:PORT"),
+            ("http://h:1", "ipfix+tcp"),
+            ("netflow7://h:1", "netflow5"),
+            ("ipfix+tls://h:1", "stunnel"),
+            ("netflow9://h", "HOST:PORT"),
+            ("netflow9://:2055", "HOST:PORT"),
+            ("ipfix://h:0", "HOST:PORT"),
+            ("ipfix://h:65536", "HOST:PORT"),
+            ("ipfix://h:port", "HOST:PORT"),
+            ("ipfix://::1:4739", "HOST:PORT"),
+            ("ipfix://[::1", "HOST:PORT"),
+            ("ipfix://[::1]4739", "HOST:PORT"),
+            ("ipfix://h:1/path", "HOST:PORT"),
+            ("ipfix-file:", "flows.ipfix"),
+        ] {
+            let error = url.parse::<Collector>().unwrap_err().to_string();
+            assert!(error.contains(words), "{url}: {error}");
+        }
+    }
+}

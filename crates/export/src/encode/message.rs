@@ -1,0 +1,98 @@
+//! The message under way: a header's room, then sets of records.
+//!
+//! ```text
+//! │ header │ id length │ record │ record │ (padding) │ id length │ record │
+//!          └────────── a set ────────────────────────┴──── the open set ────
+//! ```
+//!
+//! IPFIX and NetFlow v9 share this layout; they differ in the header and in padding.
+
+use crate::Tally;
+
+/// Octets of a set's own header.
+const SET_HEADER: usize = 4;
+
+/// See the module.
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+    header: usize,
+    limit: usize,
+    /// Sets end at multiples of this many octets.
+    align: usize,
+    open: Option<Set>,
+    /// Records of any kind in it.
+    pub(crate) records: u16,
+    /// Flows in it.
+    pub(crate) flows: Tally,
+}
+
+#[derive(Clone, Copy)]
+struct Set {
+    id: u16,
+    begin: usize,
+}
+
+impl Message {
+    pub(crate) fn new(header: usize, limit: usize, align: usize) -> Self {
+        let limit = limit.clamp(super::LEAST_LIMIT, usize::from(u16::MAX));
+        let mut message = Self {
+            bytes: Vec::with_capacity(limit),
+            header,
+            limit,
+            align,
+            open: None,
+            records: 0,
+            flows: Tally::default(),
+        };
+        message.clear();
+        message
+    }
+
+    /// Another message of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.header, self.limit, self.align)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Whether records of `len` octets in all fit into a set `id`.
+    pub(crate) fn fits(&self, id: u16, len: usize) -> bool {
+        let own = if self.open.is_some_and(|set| set.id == id) { 0 } else { SET_HEADER };
+        // Two sets may have to be padded: the one that is open now, and this one.
+        let padding = 2 * (self.align - 1);
+        self.bytes.len() + own + len + padding <= self.limit
+    }
+
+    /// The place for a record in a set `id`, which must fit.
+    pub(crate) fn record(&mut self, id: u16) -> &mut Vec<u8> {
+        if self.open.is_none_or(|set| set.id != id) {
+            self.close();
+            self.open = Some(Set { id, begin: self.bytes.len() });
+            self.bytes.extend_from_slice(&id.to_be_bytes());
+            self.bytes.extend_from_slice(&[0; 2]);
+        }
+        self.records += 1;
+        &mut self.bytes
+    }
+
+    /// Ends the open set, if there is one, and shows everything, the header to be filled in.
+    pub(crate) fn close(&mut self) -> &mut [u8] {
+        if let Some(Set { begin, .. }) = self.open.take() {
+            let end = self.bytes.len().next_multiple_of(self.align);
+            self.bytes.resize(end, 0);
+            let length = (end - begin) as u16;
+            self.bytes[begin + 2..begin + SET_HEADER].copy_from_slice(&length.to_be_bytes());
+        }
+        &mut self.bytes
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(self.header, 0);
+        self.open = None;
+        self.records = 0;
+        self.flows = Tally::default();
+    }
+}

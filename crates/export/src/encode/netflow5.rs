@@ -1,0 +1,154 @@
+//! NetFlow v5, as Cisco's routers send it: IPv4 only, fixed records, 32-bit counters.
+//!
+//! ```text
+//!  0               2               4               6               8
+//! ├ version = 5 ───┼ count ≤ 30 ───┼ sysUptime, milliseconds ──────┤
+//! ├ seconds since 1970 ────────────┼ nanoseconds = 0 ──────────────┤
+//! ├ flow sequence ─────────────────┼ engine ───────┼ sampling = 0 ─┤   24 octets, then records of 48
+//! ```
+//!
+//! Flows have one direction here, so an answered flow becomes two records. A direction with more packets or octets than
+//! 32 bits hold becomes as many records as it takes, if they fit in one message. As is custom, the destination port of ICMP is type
+//! and code of the first packet; the answers have 0.
+
+use ringtap_flow::{FlowRecord, IpVersion};
+
+use super::fields;
+use super::uptime::Uptime;
+use super::{Encoder, Progress, Refusal, Sealed, milliseconds, tally, ways};
+use crate::{Reason, Tally};
+
+const HEADER: usize = 24;
+const RECORD: usize = 48;
+const RECORDS_MAX: usize = 30;
+
+/// See the module.
+pub struct NetFlow5 {
+    engine: u16,
+    sequence: u32,
+    uptime: Uptime,
+    bytes: Vec<u8>,
+    records_max: usize,
+    flows: Tally,
+}
+
+impl NetFlow5 {
+    /// An encoder for the engine type and number in `engine`, whose messages have at most `limit` octets.
+    pub fn new(engine: u16, limit: usize) -> Self {
+        let limit = limit.max(super::LEAST_LIMIT);
+        let records_max = ((limit - HEADER) / RECORD).min(RECORDS_MAX);
+        let mut bytes = Vec::with_capacity(limit);
+        bytes.resize(HEADER, 0);
+        let (uptime, flows) = (Uptime::default(), Tally::default());
+        Self { engine, sequence: 0, uptime, bytes, records_max, flows }
+    }
+
+    fn records(&self) -> usize {
+        (self.bytes.len() - HEADER) / RECORD
+    }
+}
+
+impl Encoder for NetFlow5 {
+    #[inline]
+    fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
+        if record.key.version != IpVersion::V4 {
+            return Err(Refusal::Unfit(Reason::Ipv6));
+        }
+        let all = as_small_uniflows(record);
+        if all.records > self.records_max as u64 {
+            return Err(Refusal::Unfit(Reason::CounterRange));
+        }
+        if self.records() + all.records as usize > self.records_max {
+            return Err(Refusal::Full);
+        }
+        let (start, end) = (milliseconds(record.first_ns), milliseconds(record.last_ns));
+        let times = self.uptime.place(start, end, self.records() == 0)?;
+        for way in ways(record) {
+            let parts = parts(record, way);
+            for part in 0..parts {
+                put(record, way, times, [part, parts], &mut self.bytes);
+            }
+        }
+        self.flows += all;
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Option<Sealed<'_>> {
+        let count = self.records() as u16;
+        if count == 0 {
+            return None;
+        }
+        let (uptime, seconds) = self.uptime.header();
+        let bytes = &mut self.bytes;
+        bytes[0..2].copy_from_slice(&5u16.to_be_bytes());
+        bytes[2..4].copy_from_slice(&count.to_be_bytes());
+        bytes[4..8].copy_from_slice(&uptime.to_be_bytes());
+        bytes[8..12].copy_from_slice(&seconds.to_be_bytes());
+        bytes[16..20].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[20..22].copy_from_slice(&self.engine.to_be_bytes());
+        Some(Sealed { bytes, flows: self.flows })
+    }
+
+    fn done(&mut self) {
+        // The sequence counter of all flows seen: records, those of this message not yet included.
+        self.sequence = self.sequence.wrapping_add(self.records() as u32);
+        self.bytes.truncate(HEADER);
+        self.flows = Tally::default();
+    }
+
+    fn announcement(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn statistics(&mut self, _progress: &Progress) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn restart(&mut self) {
+        self.sequence = 0;
+    }
+}
+
+/// Records that a direction takes.
+fn parts(record: &FlowRecord, way: usize) -> u64 {
+    let most = record.packets[way].max(record.octets[way]);
+    most.div_ceil(u64::from(u32::MAX)).max(1)
+}
+
+/// The records that NetFlow v5 makes of a flow record.
+pub(crate) fn as_small_uniflows(record: &FlowRecord) -> Tally {
+    tally(record, ways(record).map(|way| parts(record, way)).sum())
+}
+
+/// One record: the share of part `part` of `parts` in the direction `way`.
+fn put(
+    record: &FlowRecord,
+    way: usize,
+    (first, last): (u32, u32),
+    [part, parts]: [u64; 2],
+    out: &mut Vec<u8>,
+) {
+    let key = if way == 0 { record.key } else { record.key.reversed() };
+    let to = match (fields::is_icmp(record), way) {
+        (true, 0) => record.icmp_type_code,
+        _ => key.dst_port,
+    };
+    // The first ones share what the division leaves.
+    let share = |all: u64| {
+        let one_more = u64::from(part < all % parts);
+        // At most 2³² - 1: that is how `parts` was found.
+        (all / parts + one_more) as u32
+    };
+    let mut bytes = [0; RECORD];
+    bytes[0..4].copy_from_slice(&key.src[..4]);
+    bytes[4..8].copy_from_slice(&key.dst[..4]);
+    bytes[16..20].copy_from_slice(&share(record.packets[way]).to_be_bytes());
+    bytes[20..24].copy_from_slice(&share(record.octets[way]).to_be_bytes());
+    bytes[24..28].copy_from_slice(&first.to_be_bytes());
+    bytes[28..32].copy_from_slice(&last.to_be_bytes());
+    bytes[32..34].copy_from_slice(&key.src_port.to_be_bytes());
+    bytes[34..36].copy_from_slice(&to.to_be_bytes());
+    bytes[37] = record.tcp_flags[way];
+    bytes[38] = key.protocol;
+    out.extend_from_slice(&bytes);
+}

@@ -1,0 +1,96 @@
+//! Where records go in: a ring to each exporting thread, and patience with those that are full.
+//!
+//! A collector that cannot keep up holds the source back, so that a capture file loses nothing; but not for ever. Each
+//! collector has ten seconds of patience. Waiting uses it up, and each record taken gives a millisecond of it back. So
+//! a collector that takes a thousand records a second is waited for as long as it likes, and one that takes none costs
+//! the run ten seconds; what then finds no room is counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_flow::FlowRecord;
+use ringtap_ring::{Producer, Vernier};
+
+use crate::exporter::Shared;
+use crate::link::now;
+use crate::{Protocol, Reason, Tally};
+
+/// Records a ring holds: at 96 to 112 bytes each, less than 2 MiB.
+pub(crate) const ROOM: usize = 16_384;
+
+/// How long all waits for a collector may take together.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a record taken gives back of it.
+const REGAIN: Duration = Duration::from_millis(1);
+
+/// Records after which a sleeping thread is woken.
+const WAKE_EVERY: u64 = 1024;
+
+/// Takes records for all collectors. When it is dropped, no more will come.
+pub struct Feed {
+    pub(crate) lanes: Vec<Lane>,
+}
+
+impl Feed {
+    /// Takes a record. May wait while a collector has no room, as the [module](self) says.
+    #[inline]
+    pub fn take(&mut self, record: &FlowRecord) {
+        self.lanes.iter_mut().for_each(|lane| lane.take(record));
+    }
+}
+
+/// The way to one collector.
+pub(crate) struct Lane {
+    records: Producer<FlowRecord, Vernier>,
+    protocol: Protocol,
+    shared: Arc<Shared>,
+    offered: Tally,
+    patience: Duration,
+    pushed: u64,
+}
+
+impl Lane {
+    pub(crate) fn new(
+        records: Producer<FlowRecord, Vernier>,
+        protocol: Protocol,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let offered = Tally::default();
+        Self { records, protocol, shared, offered, patience: PATIENCE, pushed: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self, record: &FlowRecord) {
+        self.offered += self.protocol.tally(record);
+        if self.records.push(*record).is_err() {
+            return self.wait(record);
+        }
+        self.patience = (self.patience + REGAIN).min(PATIENCE);
+        self.pushed += 1;
+        if self.pushed.is_multiple_of(WAKE_EVERY) {
+            self.records.wake();
+        }
+    }
+
+    #[cold]
+    fn wait(&mut self, record: &FlowRecord) {
+        self.records.wake();
+        while !self.patience.is_zero() && !self.records.is_abandoned() {
+            let before = now();
+            self.records.park(self.patience.min(Duration::from_millis(50)));
+            let pushed = self.records.push(*record).is_ok();
+            self.patience = self.patience.saturating_sub(before.elapsed());
+            if pushed {
+                return;
+            }
+        }
+        self.shared.books().summary.lose(Reason::NoRoom, self.protocol.tally(record));
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.shared.books().offered = self.offered;
+    }
+}

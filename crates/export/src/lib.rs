@@ -1,0 +1,46 @@
+//! Flow records on their way to collectors: NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011, biflows by
+//! RFC 5103), over UDP, TCP and into IPFIX files (RFC 5655).
+//!
+//! ```text
+//!            Feed ──ring──▶ exporting thread: encoder ─▶ message ─▶ link ─▶ collector 0
+//!  records ─▶  └────ring──▶ exporting thread: encoder ─▶ message ─▶ link ─▶ collector 1
+//! ```
+//!
+//! The path: a [`Collector`] is what a URL says. [`start`] gives each one a thread and a ring, and returns the
+//! [`Feed`] where records go in and the [`Exports`] that ends it all and tells, in a [`Summary`] for each collector,
+//! what was sent and what was not, with the reason.
+//!
+//! Invariants: [`encode`] is pure: bytes out, no clock, no socket; its time is packet time. Every record offered is
+//! either sent or counted under one [`Reason`]. Memory is bounded by the rings. No wait is longer than a collector's
+//! patience ([`Feed`]) or, at the end, [`LINGER`].
+#![forbid(unsafe_code)]
+
+mod collector;
+pub mod encode;
+mod exporter;
+mod feed;
+mod link;
+mod refresh;
+mod summary;
+
+pub use collector::{Collector, Protocol, Transport, UnknownCollector};
+pub use exporter::{Exports, LINGER, StartError, start};
+pub use feed::Feed;
+pub use link::Store;
+pub use refresh::Refresh;
+pub use summary::{Reason, Sent, Summary, Tally};
+
+/// What holds for all collectors of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Observation domain (IPFIX), source identifier (NetFlow v9); its low 16 bits are the engine (NetFlow v5).
+    pub observation_domain: u32,
+    /// When templates are sent again over UDP.
+    pub refresh: Refresh,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { observation_domain: 0, refresh: Refresh::DEFAULT }
+    }
+}

@@ -1,0 +1,137 @@
+//! What became of the records: sent, or not, and why.
+
+use std::collections::BTreeMap;
+use std::ops::{AddAssign, SubAssign};
+
+use serde::Serialize;
+
+/// Why a record was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The collector's machine said that nobody listens there (UDP).
+    Refused,
+    /// The collector was down or slow for so long that the ring was full and patience used up.
+    NoRoom,
+    /// Still waiting when the time at the end was over.
+    TooLate,
+    /// The system would not take the message, or the file could not be written.
+    Failed,
+    /// NetFlow v5 knows IPv4 only.
+    Ipv6,
+    /// NetFlow v5 and v9 have 32 bits of milliseconds for a flow's time, 49 days, and the header 32 bits of seconds.
+    TimeSpan,
+    /// NetFlow v5 has 32-bit counters, and even a message full of records would not hold this flow.
+    CounterRange,
+}
+
+impl Reason {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::NoRoom => "no_room",
+            Self::TooLate => "too_late",
+            Self::Failed => "failed",
+            Self::Ipv6 => "ipv6",
+            Self::TimeSpan => "time_span",
+            Self::CounterRange => "counter_range",
+        }
+    }
+}
+
+/// Records, and the packets and octets they stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Data records of flows, as the collector counts them: IPFIX has one for a biflow, NetFlow one for each
+    /// direction that had packets.
+    pub records: u64,
+    /// Packets of these flows, both directions.
+    pub packets: u64,
+    /// Layer 3 octets of these flows, both directions.
+    pub octets: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.packets += other.packets;
+        self.octets = self.octets.wrapping_add(other.octets);
+    }
+}
+
+impl SubAssign for Tally {
+    fn sub_assign(&mut self, other: Self) {
+        self.records = self.records.saturating_sub(other.records);
+        self.packets = self.packets.saturating_sub(other.packets);
+        self.octets = self.octets.wrapping_sub(other.octets);
+    }
+}
+
+/// What left for the collector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sent {
+    /// Flows.
+    #[serde(flatten)]
+    pub flows: Tally,
+    /// Messages, those with templates alone included.
+    pub messages: u64,
+    /// Octets of these messages, their headers included, those of UDP, TCP and IP not.
+    pub message_octets: u64,
+}
+
+impl AddAssign for Sent {
+    fn add_assign(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.messages += other.messages;
+        self.message_octets += other.message_octets;
+    }
+}
+
+impl SubAssign for Sent {
+    fn sub_assign(&mut self, other: Self) {
+        self.flows -= other.flows;
+        self.messages -= other.messages;
+        self.message_octets -= other.message_octets;
+    }
+}
+
+/// The books of one collector: records offered = sent + Σ not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Its URL.
+    pub collector: String,
+    /// What it was sent. Over UDP nobody knows what arrived; over TCP, what the system took counts.
+    pub sent: Sent,
+    /// What it was not sent, by [`Reason::name`].
+    pub not_sent: BTreeMap<&'static str, Tally>,
+    /// Why nothing at all got through, or why the file is not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl Summary {
+    /// Records not sent, whatever the reason.
+    pub fn lost(&self) -> u64 {
+        self.not_sent.values().map(|tally| tally.records).sum()
+    }
+
+    pub(crate) fn lose(&mut self, reason: Reason, flows: Tally) {
+        if flows.records > 0 {
+            *self.not_sent.entry(reason.name()).or_default() += flows;
+        }
+    }
+
+    /// All that is accounted for.
+    pub(crate) fn accounted(&self) -> Tally {
+        let mut all = self.sent.flows;
+        self.not_sent.values().for_each(|&tally| all += tally);
+        all
+    }
+
+    /// Of what was not sent, all of it: for the statistics that go to the collector.
+    pub(crate) fn not_sent(&self) -> Tally {
+        let mut all = Tally::default();
+        self.not_sent.values().for_each(|&tally| all += tally);
+        all
+    }
+}
