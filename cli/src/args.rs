@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use ringtap_export::{Collector, Refresh};
 use ringtap_plan::{Analyses, Ring, Skeleton};
 
 use crate::outputs::Destination;
@@ -52,7 +53,7 @@ pub(crate) enum Command {
 
 const FLAGS_MONITOR: &str = "\
 Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (thousands). Sizes: 512M, 4G (1024s).
-Exit codes: 0 success; 1 something could not be read or written; 2 usage;
+Exit codes: 0 success; 1 something could not be read, written or exported; 2 usage;
 3 losses with --fail-on-drop; 130 interrupted twice.
 Signals: INT, TERM stop reading and report; USR1 prints statistics; HUP begins new record files.";
 
@@ -140,6 +141,22 @@ pub(crate) struct MonitorArgs {
     /// Write flow records, json or csv; - is stdout, and the report then goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<Destination>,
+    /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, ipfix-file:PATH,
+    /// netflow9://HOST:PORT or netflow5://HOST:PORT
+    #[arg(long, value_name = "URL", help_heading = "Output")]
+    pub(crate) export: Vec<Collector>,
+    /// Observation domain of what is exported (NetFlow v9: source; v5: engine)
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
+    pub(crate) observation_domain: u32,
+    /// Templates are sent again after so much time or so many messages, over UDP
+    #[arg(
+        long,
+        value_name = "TIME[,MESSAGES]",
+        default_value = "600s,4096",
+        value_parser = units::refresh,
+        help_heading = "Output"
+    )]
+    pub(crate) template_refresh: Refresh,
     /// Progress on stderr, a line this often [default: a bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,

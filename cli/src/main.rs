@@ -8,6 +8,7 @@ mod args;
 mod config;
 mod console;
 mod doctor;
+mod exports;
 mod generate;
 mod monitor;
 mod names;
@@ -20,6 +21,7 @@ mod table;
 mod text;
 mod units;
 mod usage;
+mod whole;
 
 use std::process::ExitCode;
 

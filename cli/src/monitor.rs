@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use ringtap_export::{Collector, Feed, Settings};
 use ringtap_plan::{
-    Files, Machine, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
+    Files, Machine, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
 };
 
 use crate::args::{Form, MonitorArgs};
 use crate::console::{self, Console, complain};
+use crate::exports::{self, Exporting};
 use crate::outputs::{Destination, Records};
 use crate::usage::Usage;
 use crate::{signals, source, text};
@@ -36,14 +38,25 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
 
+    let clash = |one: &&_| args.write.iter().any(|to| exports::writes_to(one, to.path()));
+    if let Some(one) = args.export.iter().find(clash) {
+        return Err(Usage::of(format!("--write and --export {one} go to the same place")));
+    }
     let records = Arc::new(Records::open(&args.write)?);
+    let settings =
+        Settings { observation_domain: args.observation_domain, refresh: args.template_refresh };
+    let (exporting, feed) = Exporting::start(&args.export, &settings)?;
     let files = source::files(&args.read, &WATCH);
     let every = args.stats.map(Duration::from_nanos);
     let console = Console::new(&WATCH, files.position().bytes_total, every, args.quiet);
     let console = Arc::new(console);
-    signals::attended(&WATCH, &console, &records, || {
-        let outcome = observe(&plan, files, &console, &records)?;
+    signals::attended(&WATCH, &console, &records, &exporting, || {
+        let mut outcome = observe(&plan, files, &console, &records, feed)?;
         let written = records.finish();
+        outcome.export = exporting.finish();
+        for (kind, what) in exports::complaints(&outcome.export) {
+            complain(kind, &what);
+        }
         print(args, &outcome)?;
         written?;
         Ok(verdict(args, &outcome))
@@ -57,12 +70,10 @@ fn observe(
     files: Files,
     console: &Arc<Console>,
     records: &Arc<Records>,
+    feed: Option<Feed>,
 ) -> anyhow::Result<Outcome> {
     let outputs = Outputs {
-        record: (!records.is_empty()).then(|| {
-            let records = Arc::clone(records);
-            Box::new(move |record: &_| records.write(record)) as _
-        }),
+        record: listener(records, feed),
         alert: Some({
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
@@ -79,13 +90,29 @@ fn observe(
     Ok(outcome)
 }
 
+/// Who hears of flow records: files, collectors, both or nobody.
+fn listener(records: &Arc<Records>, feed: Option<Feed>) -> Option<OnRecord> {
+    let records = (!records.is_empty()).then(|| Arc::clone(records));
+    match (records, feed) {
+        (None, None) => None,
+        (None, Some(mut feed)) => Some(Box::new(move |record| feed.take(record))),
+        (Some(records), None) => Some(Box::new(move |record| records.write(record))),
+        (Some(records), Some(mut feed)) => Some(Box::new(move |record| {
+            records.write(record);
+            feed.take(record);
+        })),
+    }
+}
+
 /// The report to stdout, or to stderr where records have taken stdout.
 fn print(args: &MonitorArgs, outcome: &Outcome) -> anyhow::Result<()> {
     let report = match args.report {
         Form::Text => text::report(outcome),
         Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     };
-    if args.write.iter().any(Destination::is_stdout) {
+    let stdout_is_taken = args.write.iter().any(Destination::is_stdout)
+        || args.export.iter().any(Collector::is_stdout);
+    if stdout_is_taken {
         // Nobody is left to hear of a failure.
         let _ = anstream::stderr().write_all(report.as_bytes());
         return Ok(());
@@ -95,6 +122,9 @@ fn print(args: &MonitorArgs, outcome: &Outcome) -> anyhow::Result<()> {
 
 fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     if outcome.notices.iter().any(|notice| notice.severity == Severity::Error) {
+        return ExitCode::FAILURE;
+    }
+    if outcome.export.iter().any(|one| one.failure.is_some()) {
         return ExitCode::FAILURE;
     }
     let losses = outcome.losses();

@@ -1,15 +1,12 @@
 //! Flow records on their way to files and stdout.
-//!
-//! A file is written under another name and gets its own when it is whole, so that nobody reads
-//! half of one. Pipes and devices are written as they are.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::usage::Usage;
+use crate::whole::Whole;
 use anyhow::Context;
 use ringtap_flow::{Format, RecordWriter};
 use ringtap_plan::FlowRecord;
@@ -22,6 +19,10 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
@@ -80,7 +81,7 @@ impl Records {
 
     /// Finishes the files; what went wrong, now or before.
     pub(crate) fn finish(&self) -> anyhow::Result<()> {
-        self.each(Output::finish);
+        self.each(|output| output.finish().map(drop));
         self.state().failure.take().map_or(Ok(()), Err)
     }
 
@@ -113,17 +114,14 @@ impl Records {
 struct Output {
     to: Destination,
     writer: Box<dyn RecordWriter>,
-    /// Where a regular file lies until it is whole.
-    part: Option<PathBuf>,
-    /// Files finished under this name.
-    finished: usize,
+    file: Whole,
 }
 
 impl Output {
     fn open(to: Destination) -> anyhow::Result<Self> {
-        let opened = begin(&to).with_context(|| format!("writing {}", to.path.display()));
-        let (writer, part) = opened?;
-        Ok(Self { to, writer, part, finished: 0 })
+        let mut file = Whole::new(to.path.clone());
+        let out = file.begin().with_context(|| format!("writing {}", to.path.display()))?;
+        Ok(Self { writer: to.format.writer(out), to, file })
     }
 
     fn doing(&self) -> String {
@@ -131,62 +129,15 @@ impl Output {
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        self.finish()?;
-        if self.finished > 0 {
-            (self.writer, self.part) = begin(&self.to)?;
+        if self.finish()? {
+            self.writer = self.to.format.writer(self.file.begin()?);
         }
         Ok(())
     }
 
     /// Writes what was held back and gives the file its name.
-    fn finish(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<bool> {
         self.writer.finish()?;
-        if let Some(part) = &self.part {
-            std::fs::rename(part, self.name())?;
-            self.part = None;
-            self.finished += 1;
-        }
-        Ok(())
+        self.file.finish()
     }
-
-    /// The first file replaces one of an earlier run; later ones replace nothing.
-    fn name(&self) -> PathBuf {
-        let mut name = self.to.path.clone();
-        let mut number = 1;
-        while self.finished > 0 && name.exists() {
-            name = self.to.path.clone();
-            name.as_mut_os_string().push(format!(".{number}"));
-            number += 1;
-        }
-        name
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(part) = &self.part {
-            // It is not whole and never will be; if it stays, it stays under its own name.
-            let _ = std::fs::remove_file(part);
-        }
-    }
-}
-
-fn begin(to: &Destination) -> io::Result<(Box<dyn RecordWriter>, Option<PathBuf>)> {
-    let (out, part): (Box<dyn Write + Send>, _) = if to.is_stdout() {
-        (Box::new(io::stdout()), None)
-    } else if std::fs::metadata(&to.path).is_ok_and(|data| !data.is_file()) {
-        (Box::new(File::options().write(true).open(&to.path)?), None)
-    } else {
-        let part = part(&to.path);
-        (Box::new(File::create(&part)?), Some(part))
-    };
-    Ok((to.format.writer(out), part))
-}
-
-/// `flows.json` is `.flows.json.PID.part` beside it until it is whole.
-fn part(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
 }

@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::console::{Console, complain};
+use crate::exports::Exporting;
 use crate::outputs::Records;
 
 /// How often it looks; nobody waits longer for the second interrupt.
@@ -29,10 +30,11 @@ pub(crate) fn attended<T>(
     watch: &Watch,
     console: &Console,
     records: &Records,
+    exporting: &Exporting,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
-    if !records.is_empty() {
+    if !records.is_empty() || exporting.has_files() {
         signals.add_signal(SIGHUP)?;
     }
     let done = AtomicBool::new(false);
@@ -42,8 +44,11 @@ pub(crate) fn attended<T>(
             for signal in signals.pending() {
                 match signal {
                     SIGUSR1 => console.statistics(),
-                    SIGHUP => records.reopen(),
-                    _ if watch.stopped() => exit_at_once(records),
+                    SIGHUP => {
+                        records.reopen();
+                        exporting.renew();
+                    }
+                    _ if watch.stopped() => exit_at_once(records, exporting),
                     _ => watch.stop(),
                 }
             }
@@ -73,8 +78,9 @@ impl Drop for Dismiss<'_> {
     }
 }
 
-fn exit_at_once(records: &Records) -> ! {
+fn exit_at_once(records: &Records, exporting: &Exporting) -> ! {
     records.abandon();
+    exporting.abandon();
     complain("error", "interrupted twice: no report");
     std::process::exit(INTERRUPTED)
 }

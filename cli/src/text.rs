@@ -7,7 +7,7 @@ use ringtap_plan::report::{
     Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Time,
     VerticalScan, Volume,
 };
-use ringtap_plan::{Outcome, Plan, Role};
+use ringtap_plan::{Exported, Outcome, Plan, Role};
 
 use crate::names;
 use crate::numbers::{bytes, count, rate};
@@ -58,6 +58,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
     if let Some(talkers) = &report.talkers {
         page.rankings(&talkers.by_octets, talkers.error_bound);
     }
+    page.export(&outcome.export);
     page.run(outcome);
     page.0
 }
@@ -256,6 +257,27 @@ impl Page {
             self.heading(title);
             self.table(&table);
         }
+    }
+
+    fn export(&mut self, exported: &[Exported]) {
+        if exported.is_empty() {
+            return;
+        }
+        self.heading("Export");
+        let mut table = Table::new(&[Left, Right, Right, Left]);
+        for one in exported {
+            let lost = match one.lost() {
+                0 => String::new(),
+                lost => format!("{} records not sent", count(lost)),
+            };
+            table.row([
+                one.collector.clone(),
+                format!("{} records", count(one.sent.flows.records)),
+                format!("{} messages", count(one.sent.messages)),
+                lost,
+            ]);
+        }
+        self.table(&table);
     }
 
     fn run(&mut self, outcome: &Outcome) {

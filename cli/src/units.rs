@@ -6,6 +6,10 @@
 //! | count | `4096`, `100k`, `1.5M` | k M G: powers of 1000 |
 //! | size | `512M`, `4G`, `64KiB` | k M G, also with B or iB: powers of 1024 |
 
+use std::time::Duration;
+
+use ringtap_export::Refresh;
+
 const SECOND: f64 = 1e9;
 
 /// Nanoseconds.
@@ -49,6 +53,19 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let error = || format!("{text:?} is no size; write 65536, 512M or 4G");
     let bare = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
     scaled(bare, 1_024.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
+}
+
+/// When templates are sent again: `600s`, or with a number of messages, `600s,4096`.
+pub(crate) fn refresh(text: &str) -> Result<Refresh, String> {
+    let (time, messages) = match text.split_once(',') {
+        Some((time, messages)) => (time, count(messages)?),
+        None => (text, Refresh::DEFAULT.messages),
+    };
+    let every = Duration::from_nanos(duration_ns(time)?);
+    if every.is_zero() || messages == 0 {
+        return Err(format!("{text:?} would repeat templates without end; write 600s,4096"));
+    }
+    Ok(Refresh { every, messages })
 }
 
 /// Core numbers, in order.

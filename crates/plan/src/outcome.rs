@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringtap_capture::Notice;
+use ringtap_export::Summary;
 use ringtap_metrics::{Ledger, Stage};
 use ringtap_monitor::{Report, report};
 use serde::Serialize;
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub ledger: Ledger,
     /// How fast.
     pub performance: Performance,
+    /// What became of the records that were exported, by collector; outside the digest.
+    pub export: Vec<Summary>,
     /// What the source had to say.
     pub notices: Vec<Notice>,
     /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
@@ -99,6 +102,8 @@ struct Document<'a> {
     canonical: Canonical<'a>,
     ledger: Books<'a>,
     performance: Performance,
+    #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
+    export: &'a [Summary],
     notices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a String>,
@@ -148,6 +153,7 @@ impl Outcome {
             report,
             ledger,
             performance,
+            export: Vec::new(),
             notices,
             digest: None,
         };
@@ -203,6 +209,7 @@ impl Outcome {
             ),
             ("conversation counts estimated", u64::from(estimated)),
             ("packets beyond the intervals listed", report.packets_in_further_intervals),
+            ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
         ];
         all.into_iter().filter(|&(_, count)| count > 0).collect()
     }
@@ -216,6 +223,7 @@ impl Outcome {
             canonical: self.canonical(),
             ledger: Books { residual: self.ledger.residual(), stages },
             performance: self.performance,
+            export: &self.export,
             notices: self.notices.iter().map(ToString::to_string).collect(),
             digest: self.digest.as_ref(),
         })

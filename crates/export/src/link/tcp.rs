@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{Delivery, Link, Opened, Trouble, Until};
+use super::{Delivery, Link, Opened, Trouble, Until, now};
 use crate::Reason;
 
 /// A slice of waiting, after which is asked whether to go on.
@@ -16,12 +16,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct TcpLink {
     addresses: Vec<SocketAddr>,
     stream: Option<TcpStream>,
+    /// Before the next attempt, and since when there is a connection.
+    pause: Duration,
+    since: Option<Instant>,
     trouble: Option<io::Error>,
 }
 
 impl TcpLink {
     pub(crate) const fn new(addresses: Vec<SocketAddr>) -> Self {
-        Self { addresses, stream: None, trouble: None }
+        Self { addresses, stream: None, pause: Duration::ZERO, since: None, trouble: None }
     }
 
     fn connect(&mut self, until: &mut Until) -> Option<TcpStream> {
@@ -63,14 +66,18 @@ impl Link for TcpLink {
         if self.stream.is_some() {
             return Opened::Still;
         }
-        let mut pause = PAUSE_MIN;
+        // One that closes each connection at once is no better than one that is down.
+        if self.since.take().is_some_and(|since| since.elapsed() > PAUSE_MAX) {
+            self.pause = Duration::ZERO;
+        }
         while !until.over() {
+            until.sleep(self.pause);
+            self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
             self.stream = self.connect(until);
             if self.stream.is_some() {
+                self.since = Some(now());
                 return Opened::Anew;
             }
-            until.sleep(pause);
-            pause = (pause * 2).min(PAUSE_MAX);
         }
         Opened::Never(Reason::TooLate)
     }

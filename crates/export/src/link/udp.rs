@@ -12,6 +12,9 @@ use crate::Reason;
 const BURST: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Refusals of earlier messages may be several.
+const ATTEMPTS: u32 = 4;
+
 /// How long the answer to the last message is waited for.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -65,26 +68,23 @@ impl Link for UdpLink {
             self.since_pause = 0;
             std::thread::sleep(PAUSE);
         }
-        match self.socket.send(message) {
-            Ok(_) => return Ok(Delivery::Taken),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                self.trouble = Some(error);
-                self.turn();
-            }
-            Err(error) => {
-                self.trouble = Some(error);
-                return Err(Trouble::Lost(Reason::Failed));
-            }
-        }
-        // The error was about an earlier message; this one was not yet sent.
-        match self.socket.send(message) {
-            Ok(_) => Ok(Delivery::EarlierRefused),
-            Err(error) => {
-                let refused = error.kind() == ErrorKind::ConnectionRefused;
-                self.trouble = Some(error);
-                Err(Trouble::Lost(if refused { Reason::Refused } else { Reason::Failed }))
+        let mut delivery = Delivery::Taken;
+        for _ in 0..ATTEMPTS {
+            match self.socket.send(message) {
+                Ok(_) => return Ok(delivery),
+                // About an earlier message; this one was not yet sent.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    delivery = Delivery::EarlierRefused;
+                    self.trouble = Some(error);
+                    self.turn();
+                }
+                Err(error) => {
+                    self.trouble = Some(error);
+                    return Err(Trouble::Lost(Reason::Failed));
+                }
             }
         }
+        Err(Trouble::Lost(Reason::Refused))
     }
 
     fn close(&mut self, until: &mut Until) -> Delivery {
