@@ -211,7 +211,7 @@ impl Exporter {
             // Relaxed: it carries no data.
             if self.shared.renew.load(Ordering::Relaxed) {
                 self.shared.renew.store(false, Ordering::Relaxed);
-                self.deliver();
+                self.conclude();
                 self.link.renew();
             }
             let closed = records.is_closed();
@@ -356,14 +356,18 @@ impl Exporter {
         Progress { sent: summary.sent, not_sent: summary.not_sent() }
     }
 
-    fn finish(mut self) {
+    /// Sends what is left, and last of all what was not sent. A collector hears of a run without flows, too.
+    fn conclude(&mut self) {
         self.deliver();
-        // A collector hears of every run, even of one without flows, and last of what it did not get.
         if self.prepare().is_ok() {
             let last = self.encoder.statistics(&self.progress());
             // If this one does not arrive, the report has the same numbers.
             let _ = last.iter().try_for_each(|message| self.send_alone(message));
         }
+    }
+
+    fn finish(mut self) {
+        self.conclude();
         if self.link.close(&mut self.until) == Delivery::EarlierRefused {
             self.refused();
         }

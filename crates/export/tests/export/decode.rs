@@ -1,0 +1,288 @@
+//! Another decoder, netflow_parser, reads what we write: every field of every record, every length, every sequence
+//! number.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Encoded, any_record, encode};
+use netflow_parser::variable_versions::field_value::FieldValue;
+use netflow_parser::variable_versions::{ipfix, v9};
+use netflow_parser::{NetflowPacket, NetflowParser};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use ringtap_export::encode::{Ipfix, LEAST_LIMIT, NetFlow5, NetFlow9, Refusal, UDP_LIMIT};
+use ringtap_export::{Reason, Tally};
+use ringtap_flow::{FlowRecord, IpVersion};
+
+/// A decoded record: the octets of each field by its name.
+type Decoded = BTreeMap<String, Vec<u8>>;
+
+fn octets(value: &FieldValue) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.write_be_bytes(&mut out).unwrap();
+    out
+}
+
+fn packets(parser: &mut NetflowParser, message: &[u8]) -> Vec<NetflowPacket> {
+    let result = parser.parse_bytes(message);
+    assert!(result.error.is_none(), "{:?}", result.error);
+    assert_eq!(result.packets.len(), 1);
+    result.packets
+}
+
+/// The flows in IPFIX messages; checks lengths and sequence numbers on the way.
+fn read_ipfix(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
+    let mut parser = NetflowParser::default();
+    let (mut flows, mut sequence) = (Vec::new(), 0);
+    for message in &encoded.messages {
+        assert!(message.len() <= limit);
+        let NetflowPacket::IPFix(packet) = packets(&mut parser, message).remove(0) else {
+            panic!("not IPFIX")
+        };
+        assert_eq!(usize::from(packet.header.length), message.len());
+        assert_eq!(packet.header.sequence_number, sequence, "data records before this message");
+        assert_eq!(packet.header.observation_domain_id, 77);
+        for set in packet.flowsets {
+            use ipfix::FlowSetBody as Body;
+            let named = |fields: Vec<(_, FieldValue)>| {
+                fields.iter().map(|(name, value)| (format!("{name:?}"), octets(value))).collect()
+            };
+            match set.body {
+                Body::Data(data) => {
+                    sequence += data.fields.len() as u32;
+                    flows.extend(data.fields.into_iter().map(named));
+                }
+                Body::OptionsData(data) => sequence += data.fields.len() as u32,
+                Body::Template(_) | Body::Templates(_) => {}
+                Body::OptionsTemplate(_) | Body::OptionsTemplates(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    flows
+}
+
+/// The flows in NetFlow v9 messages with start and end in milliseconds since 1970, as collectors compute them.
+fn read_v9(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
+    let mut parser = NetflowParser::default();
+    let mut flows = Vec::new();
+    for (sequence, message) in encoded.messages.iter().enumerate() {
+        assert!(message.len() <= limit && message.len() % 4 == 0);
+        let NetflowPacket::V9(packet) = packets(&mut parser, message).remove(0) else {
+            panic!("not v9")
+        };
+        assert_eq!(packet.header.sequence_number as usize, sequence, "messages before this one");
+        assert_eq!(packet.header.source_id, 77);
+        let boot = u64::from(packet.header.unix_secs) * 1000 - u64::from(packet.header.sys_up_time);
+        let mut count = 0;
+        for set in packet.flowsets {
+            use v9::FlowSetBody as Body;
+            match set.body {
+                Body::Template(templates) => count += templates.templates.len(),
+                Body::OptionsTemplate(templates) => count += templates.templates.len(),
+                Body::OptionsData(data) => count += data.fields.len(),
+                Body::Data(data) => {
+                    count += data.fields.len();
+                    flows.extend(data.fields.iter().map(|fields| {
+                        let mut flow: Decoded = fields
+                            .iter()
+                            .map(|(name, value)| (format!("{name:?}"), octets(value)))
+                            .collect();
+                        for name in ["FirstSwitched", "LastSwitched"] {
+                            let since = flow.get_mut(name).unwrap();
+                            let ms = u32::from_be_bytes(since[..].try_into().unwrap());
+                            assert!(ms <= packet.header.sys_up_time);
+                            *since = (boot + u64::from(ms)).to_be_bytes().to_vec();
+                        }
+                        flow
+                    }));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(usize::from(packet.header.count), count, "records of all kinds");
+    }
+    flows
+}
+
+fn is_icmp(record: &FlowRecord) -> bool {
+    record.key.protocol == if record.key.version == IpVersion::V4 { 1 } else { 58 }
+}
+
+fn address(record: &FlowRecord, octets: &[u8; 16]) -> Vec<u8> {
+    octets[..if record.key.version == IpVersion::V4 { 4 } else { 16 }].to_vec()
+}
+
+/// What an IPFIX collector shall see of a record.
+fn as_ipfix(record: &FlowRecord) -> Decoded {
+    let key = &record.key;
+    let v6 = key.version == IpVersion::V6;
+    let mut fields = Decoded::new();
+    let mut put = |name: &str, octets: Vec<u8>| {
+        assert!(fields.insert(name.into(), octets).is_none());
+    };
+    let names = if v6 {
+        ["IANA(SourceIpv6address)", "IANA(DestinationIpv6address)"]
+    } else {
+        ["IANA(SourceIpv4address)", "IANA(DestinationIpv4address)"]
+    };
+    put(names[0], address(record, &key.src));
+    put(names[1], address(record, &key.dst));
+    put("IANA(ProtocolIdentifier)", vec![key.protocol]);
+    put("IANA(FlowEndReason)", vec![record.end_reason as u8]);
+    put("IANA(VlanId)", record.vlan.to_be_bytes().into());
+    put("IANA(PacketDeltaCount)", record.packets[0].to_be_bytes().into());
+    put("IANA(OctetDeltaCount)", record.octets[0].to_be_bytes().into());
+    put("IANA(FlowStartMilliseconds)", (record.first_ns / 1_000_000).to_be_bytes().into());
+    put("IANA(FlowEndMilliseconds)", (record.last_ns / 1_000_000).to_be_bytes().into());
+    let answered = record.packets[1] > 0;
+    if is_icmp(record) {
+        let name = if v6 { "IANA(IcmpTypeCodeIpv6)" } else { "IANA(IcmpTypeCodeIpv4)" };
+        put(name, record.icmp_type_code.to_be_bytes().into());
+    } else {
+        put("IANA(SourceTransportPort)", key.src_port.to_be_bytes().into());
+        put("IANA(DestinationTransportPort)", key.dst_port.to_be_bytes().into());
+        put("IANA(TcpControlBits)", vec![record.tcp_flags[0]]);
+        if answered {
+            put(&reverse("TcpControlBits"), vec![record.tcp_flags[1]]);
+        }
+    }
+    if answered {
+        put(&reverse("PacketDeltaCount"), record.packets[1].to_be_bytes().into());
+        put(&reverse("OctetDeltaCount"), record.octets[1].to_be_bytes().into());
+        put("IANA(BiflowDirection)", vec![1]);
+    }
+    fields
+}
+
+fn reverse(name: &str) -> String {
+    format!("ReverseInformationElement(Reverse{name})")
+}
+
+/// What a NetFlow v9 collector shall see of one direction of a record.
+fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
+    let key = if way == 0 { record.key } else { record.key.reversed() };
+    let mut fields = Decoded::new();
+    let mut put = |name: &str, octets: Vec<u8>| {
+        assert!(fields.insert(name.into(), octets).is_none());
+    };
+    let names = if key.version == IpVersion::V6 {
+        ["Ipv6SrcAddr", "Ipv6DstAddr"]
+    } else {
+        ["Ipv4SrcAddr", "Ipv4DstAddr"]
+    };
+    put(names[0], address(record, &key.src));
+    put(names[1], address(record, &key.dst));
+    put("Protocol", vec![key.protocol]);
+    put("SrcVlan", record.vlan.to_be_bytes().into());
+    put("InPkts", record.packets[way].to_be_bytes().into());
+    put("InBytes", record.octets[way].to_be_bytes().into());
+    put("FirstSwitched", (record.first_ns / 1_000_000).to_be_bytes().into());
+    put("LastSwitched", (record.last_ns / 1_000_000).to_be_bytes().into());
+    put("FlowEndReason", vec![record.end_reason as u8]);
+    if is_icmp(record) && way == 0 {
+        put("IcmpType", record.icmp_type_code.to_be_bytes().into());
+    } else {
+        put("L4SrcPort", key.src_port.to_be_bytes().into());
+        put("L4DstPort", key.dst_port.to_be_bytes().into());
+        put("TcpFlags", vec![record.tcp_flags[way]]);
+    }
+    fields
+}
+
+fn ways(record: &FlowRecord) -> Vec<usize> {
+    [0, 1].into_iter().filter(|&way| record.packets[way] > 0).collect()
+}
+
+fn sum(records: &[FlowRecord], of: impl Fn(&FlowRecord) -> u64) -> Tally {
+    let mut sum = Tally::default();
+    for record in records {
+        let [packets, octets] = [record.packets, record.octets].map(|[a, b]| a + b);
+        sum += Tally { records: of(record), packets, octets };
+    }
+    sum
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn ipfix_says_every_record(records in vec(any_record(), 0..200), limit in LEAST_LIMIT..20_000) {
+        let encoded = encode(&mut Ipfix::new(77, 1, limit), &records);
+        let expected: Vec<_> = records.iter().map(as_ipfix).collect();
+        prop_assert_eq!(read_ipfix(&encoded, limit), expected);
+        prop_assert_eq!(encoded.flows, sum(&records, |_| 1));
+        prop_assert!(encoded.refused.is_empty());
+    }
+
+    #[test]
+    fn netflow9_says_every_direction(
+        records in vec(any_record(), 0..200),
+        limit in LEAST_LIMIT..20_000,
+    ) {
+        let encoded = encode(&mut NetFlow9::new(77, limit), &records);
+        let expected: Vec<_> = records
+            .iter()
+            .flat_map(|record| ways(record).into_iter().map(|way| as_v9(record, way)))
+            .collect();
+        prop_assert_eq!(read_v9(&encoded, limit), expected);
+        prop_assert_eq!(encoded.flows, sum(&records, |record| ways(record).len() as u64));
+        prop_assert!(encoded.refused.is_empty());
+    }
+
+    #[test]
+    fn netflow5_says_every_direction_of_ipv4(records in vec(any_record(), 0..200)) {
+        let encoded = encode(&mut NetFlow5::new(0x0102, UDP_LIMIT), &records);
+        let (v4, v6): (Vec<_>, Vec<_>) =
+            records.iter().copied().partition(|record| record.key.version == IpVersion::V4);
+        let unfit: Vec<_> = v6.into_iter().map(|one| (one, Refusal::Unfit(Reason::Ipv6))).collect();
+        prop_assert_eq!(&encoded.refused, &unfit);
+
+        // Both directions of all flows, each summed up again from its records.
+        let mut sequence = 0;
+        let mut read = Vec::new();
+        for message in &encoded.messages {
+            prop_assert!(message.len() <= UDP_LIMIT);
+            let mut packets = packets(&mut NetflowParser::default(), message);
+            let NetflowPacket::V5(packet) = packets.remove(0) else { panic!("not v5") };
+            let header = &packet.header;
+            prop_assert_eq!(header.flow_sequence, sequence, "records before this message");
+            prop_assert_eq!((header.engine_type, header.engine_id), (1, 2));
+            prop_assert_eq!(usize::from(header.count), packet.flowsets.len());
+            sequence += u32::from(header.count);
+            let boot = u64::from(header.unix_secs) * 1000 - u64::from(header.sys_up_time);
+            for flow in &packet.flowsets {
+                let key = (flow.src_addr, flow.dst_addr, flow.src_port, flow.dst_port);
+                let rest = (flow.protocol_number, flow.tcp_flags);
+                let times = (boot + u64::from(flow.first), boot + u64::from(flow.last));
+                read.push(((key, rest, times), u64::from(flow.d_pkts), u64::from(flow.d_octets)));
+            }
+        }
+        let mut read = read.into_iter();
+        for record in &v4 {
+            for way in ways(record) {
+                let key = if way == 0 { record.key } else { record.key.reversed() };
+                let [src, dst] = [key.src, key.dst].map(|ip| [ip[0], ip[1], ip[2], ip[3]].into());
+                let to = if is_icmp(record) && way == 0 {
+                    record.icmp_type_code
+                } else {
+                    key.dst_port
+                };
+                let same = (
+                    (src, dst, key.src_port, to),
+                    (key.protocol, record.tcp_flags[way]),
+                    (record.first_ns / 1_000_000, record.last_ns / 1_000_000),
+                );
+                let (mut packets, mut octets) = (0, 0);
+                while packets < record.packets[way] || octets < record.octets[way] {
+                    let (which, more, bytes) = read.next().unwrap();
+                    prop_assert_eq!(which, same);
+                    packets += more;
+                    octets += bytes;
+                }
+                prop_assert_eq!((packets, octets), (record.packets[way], record.octets[way]));
+            }
+        }
+        prop_assert!(read.next().is_none());
+        prop_assert_eq!(encoded.flows.records, u64::from(sequence));
+    }
+}
