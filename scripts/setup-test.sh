@@ -10,5 +10,8 @@ need nmap nmap
 need ip iproute2
 need python3 python3
 need spin spin
+need nfcapd nfdump
+need nfdump nfdump
+need nfacctd pmacct
 need gcc gcc libc6-dev
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2

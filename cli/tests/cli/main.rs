@@ -5,6 +5,7 @@
 
 mod common;
 mod doctor;
+mod export;
 mod generate;
 mod inputs;
 mod monitor;

@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::common::office;
 
 /// A monitor that has read the bundled capture, all but its end, and waits for more.
-struct Waiting {
+pub(crate) struct Waiting {
     child: Child,
     errors: BufReader<std::process::ChildStderr>,
 }
 
 impl Waiting {
-    fn new(folder: &Path, flags: &[&str]) -> Self {
+    pub(crate) fn new(folder: &Path, flags: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
             .args(["monitor", "-r", "-", "--stats", "20ms", "--report", "json"])
             .args(flags)
@@ -35,12 +35,12 @@ impl Waiting {
         Self { child, errors }
     }
 
-    fn send(&self, signal: Signal) {
+    pub(crate) fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// The exit code, stdout, and what else came on stderr.
-    fn end(mut self) -> (Option<i32>, String, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut errors) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         self.errors.read_to_string(&mut errors).unwrap();
@@ -127,6 +127,7 @@ fn the_second_interrupt_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     // Nobody reads the records, which fill the pipe: the first interrupt cannot be done with.
     let flags = ["--write", "json:-", "--write", "csv:flows.csv", "--sequential"];
+    let flags = [&flags[..], &["--export", "ipfix-file:flows.ipfix"]].concat();
     let mut monitor = Waiting::new(folder.path(), &flags);
     monitor.send(Signal::INT);
     let mut first = [0; 1];
@@ -134,4 +135,6 @@ fn the_second_interrupt_ends_it_at_once() {
     monitor.send(Signal::INT);
     assert_eq!(monitor.child.wait().unwrap().code(), Some(130));
     assert!(!folder.path().join("flows.csv").exists());
+    let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("ipfix")));
 }

@@ -41,6 +41,8 @@ fn record(number: u64) -> FlowRecord {
     }
 }
 
+type Make = fn() -> Box<dyn Encoder>;
+
 /// Octets of all messages.
 fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> u64 {
     let mut octets = 0;
@@ -63,7 +65,7 @@ fn main() {
     let measuring = std::env::args().any(|arg| arg == "--bench");
     let (count, rounds) = if measuring { (1_000_000, 10) } else { (10_000, 1) };
     let records: Vec<_> = (0..count).map(record).collect();
-    let encoders: [(&str, fn() -> Box<dyn Encoder>); 4] = [
+    let encoders: [(&str, Make); 4] = [
         ("ipfix, udp", || Box::new(Ipfix::new(0, 1, UDP_LIMIT))),
         ("ipfix, file", || Box::new(Ipfix::new(0, 1, STREAM_LIMIT))),
         ("netflow9", || Box::new(NetFlow9::new(0, UDP_LIMIT))),

@@ -1,0 +1,415 @@
+//! Export to real collectors: nfcapd, nfacctd and tshark, on loopback, each on a free port. What they count must be
+//! what the report says.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{office, ringtap, said};
+use crate::signals::Waiting;
+
+/// The bundled capture, and some that may lie beside the project.
+fn captures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    let names = [
+        "o001-example.pcap",
+        "o003-1kxun.pcap",
+        "o004-gnutella.pcap",
+        "o006-sanitized4k.pcap",
+        "o009-fragtest.pcap",
+        "o010-vlan.pcap",
+        "o035-ipv6-hbh-routing0.pcap",
+        "o041-synscan.pcap",
+        "o048-icmpv4-ping.pcap",
+        "o049-sctp-www.pcap",
+        "o050-combined.pcap",
+    ];
+    let mut all = vec![office()];
+    if folder.join("MANIFEST.tsv").exists() {
+        all.extend(names.map(|name| folder.join(name)));
+    } else {
+        eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+    }
+    all
+}
+
+/// Whether the tool is here; says so if not.
+fn have(tool: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
+    folders.push("/usr/sbin".into());
+    let found = folders.iter().any(|folder| folder.join(tool).is_file());
+    if !found {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    found
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Waits for something for ten seconds.
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if is() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited in vain: {what}");
+}
+
+/// Whether a UDP socket of this machine is bound to the port.
+fn is_bound(port: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/udp").unwrap();
+    table.lines().any(|line| line.contains(&format!(":{port:04X} 00000000:0000")))
+}
+
+/// A collector that is told to end, or, if the test fails, killed.
+struct Collector(Child);
+
+impl Collector {
+    fn start(command: &mut Command, port: u16) -> Self {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut collector = Self(child.spawn().unwrap());
+        wait_until("the collector listens", || {
+            assert!(collector.0.try_wait().unwrap().is_none(), "the collector ended: {command:?}");
+            is_bound(port)
+        });
+        collector
+    }
+
+    fn end(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
+        wait_until("the collector ends", || self.0.try_wait().unwrap().is_some());
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Flows, packets, octets.
+type Totals = [u64; 3];
+
+fn totals(tally: &Value) -> Totals {
+    ["records", "packets", "octets"].map(|name| tally[name].as_u64().unwrap())
+}
+
+/// The report of a run that exports one capture to `urls`.
+fn export(capture: &Path, urls: &[String]) -> Value {
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--report", "json", "-r"]).arg(capture);
+    command.args(urls.iter().flat_map(|url| ["--export", url]));
+    let (report, errors, code) = said(&mut command);
+    assert_eq!(code, 0, "{}: {errors}", capture.display());
+    serde_json::from_str(&report).unwrap()
+}
+
+/// Sent and not sent make what the report says of the flows.
+fn check_books(report: &Value, export: &Value) {
+    let mut all = totals(&export["sent"]);
+    for (_, tally) in export["not_sent"].as_object().unwrap() {
+        let more = totals(tally);
+        (0..3).for_each(|at| all[at] += more[at]);
+    }
+    let packets = &report["packets"];
+    assert_eq!(all[1], packets["ipv4"].as_u64().unwrap() + packets["ipv6"].as_u64().unwrap());
+    assert_eq!(all[2], report["octets"]["ip"].as_u64().unwrap());
+    if export["collector"].as_str().unwrap().starts_with("ipfix") {
+        assert_eq!(all[0], report["flows"]["records"].as_u64().unwrap());
+    }
+}
+
+/// What nfdump counts in the files that nfcapd wrote, and how often a sequence number was not the expected one.
+fn nfdump(folder: &Path) -> (Totals, u64) {
+    let output = Command::new("nfdump").arg("-I").arg("-R").arg(folder).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let number = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
+    };
+    (["Flows:", "Packets:", "Bytes:"].map(number), number("Sequence failures:"))
+}
+
+#[test]
+fn nfcapd_counts_what_the_report_says() {
+    if !have("nfcapd") || !have("nfdump") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for capture in captures() {
+        // All three at once: several collectors of one run.
+        let schemes = ["ipfix", "netflow9", "netflow5"];
+        let collectors = schemes.map(|scheme| {
+            let name = capture.file_stem().unwrap().to_string_lossy().into_owned();
+            let flows = folder.path().join(format!("{scheme}-{name}"));
+            fs::create_dir(&flows).unwrap();
+            let port = free_port();
+            let mut command = Command::new("nfcapd");
+            // A buffer for all of it: what a busy machine cannot read in time is not to be lost.
+            command.args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string(), "-w"]);
+            (
+                Collector::start(command.arg(&flows), port),
+                format!("{scheme}://127.0.0.1:{port}"),
+                flows,
+            )
+        });
+        let urls = collectors.each_ref().map(|(_, url, _)| url.clone());
+        let report = export(&capture, &urls);
+        for ((collector, url, flows), at) in collectors.into_iter().zip(0..) {
+            // The last datagram is in its buffer before the report is; give it time to read.
+            std::thread::sleep(Duration::from_millis(200));
+            collector.end();
+            let sent = &report["export"][at];
+            assert_eq!(sent["collector"], url);
+            check_books(&report, sent);
+            let expected = totals(&sent["sent"]);
+            let (counted, gaps) = nfdump(&flows);
+            println!("{url} {}: {counted:?}", capture.display());
+            assert_eq!((counted, gaps), (expected, 0), "{}: {sent}", capture.display());
+        }
+    }
+}
+
+#[test]
+fn nfacctd_counts_both_directions_of_netflow9() {
+    if !have("nfacctd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (port, out) = (free_port(), folder.path().join("flows.csv"));
+    let configuration = folder.path().join("nfacctd.conf");
+    let text = format!(
+        "daemonize: false\nplugins: print\naggregate: src_host, dst_host, src_port, dst_port, proto\n\
+         print_output: csv\nprint_output_file: {}\nprint_output_file_append: true\nprint_refresh_time: 1\n\
+         plugin_buffer_size: 1024000\nplugin_pipe_size: 10240000\n\
+         nfacctd_pipe_size: 8000000\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nnfacctd_time_new: true\n",
+        out.display()
+    );
+    fs::write(&configuration, text).unwrap();
+    let mut command = Command::new("/usr/sbin/nfacctd");
+    let collector = Collector::start(command.arg("-f").arg(&configuration), port);
+    let report = export(&office(), &[format!("netflow9://127.0.0.1:{port}")]);
+    let sum = || {
+        let text = fs::read_to_string(&out).unwrap_or_default();
+        let mut sum = [0; 2];
+        for line in text.lines().filter(|line| !line.starts_with("SRC_IP")) {
+            let cells: Vec<_> = line.split(',').collect();
+            if let [.., packets, octets] = &cells[..] {
+                sum[0] += packets.parse::<u64>().unwrap_or(0);
+                sum[1] += octets.parse::<u64>().unwrap_or(0);
+            }
+        }
+        sum
+    };
+    let [_, packets, octets] = totals(&report["export"][0]["sent"]);
+    // It reads its buffer, is told to end, and writes what it still holds.
+    std::thread::sleep(Duration::from_millis(500));
+    collector.end();
+    wait_until("nfacctd has counted everything", || sum() == [packets, octets]);
+}
+
+/// What tshark says of the messages in a file of any kind.
+fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=;"]);
+    let output = command.args(fields.iter().flat_map(|field| ["-e", field])).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.split(';').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn tshark_understands_every_field_of_an_ipfix_file() {
+    if !have("tshark") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for capture in captures() {
+        let file = folder.path().join("flows.ipfix");
+        let report = export(&capture, &[format!("ipfix-file:{}", file.display())]);
+        check_books(&report, &report["export"][0]);
+        let fields = ["_ws.malformed", "_ws.expert", "cflow.no_template_found", "cflow.octets"];
+        let fields = [&fields[..], &["cflow.packets", "cflow.sequence"]].concat();
+        let rows = tshark(&file, &fields);
+        assert_eq!(rows.len() as u64, report["export"][0]["sent"]["messages"].as_u64().unwrap());
+        let sum = |at: usize| -> u64 {
+            let numbers = rows.iter().flat_map(|row| row[at].split(','));
+            numbers.filter(|n| !n.is_empty()).map(|n| n.parse::<u64>().unwrap()).sum()
+        };
+        for row in &rows {
+            assert_eq!(row[..3], ["", "", ""], "{}", capture.display());
+        }
+        // The reverse elements have the same names.
+        let [_, packets, octets] = totals(&report["export"][0]["sent"]);
+        assert_eq!((sum(4), sum(3)), (packets, octets), "{}", capture.display());
+
+        let verbose = Command::new("tshark").arg("-V").arg("-r").arg(&file).output().unwrap();
+        let text = String::from_utf8_lossy(&verbose.stdout);
+        for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
+            assert!(!text.contains(word), "{word}: {}", capture.display());
+        }
+        for template in (256..264).chain(320..323) {
+            assert!(text.contains(&format!("Template Id: {template}")), "{template}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = || fs::read_dir(folder.path()).unwrap().count();
+    let mut command = ringtap();
+    command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
+    let (out, errors, code) = said(command.args(["--export", "ipfix-file:flows.ipfix"]));
+    assert!(code == 0 && errors.is_empty() && out.contains("1,921 records"), "{out}{errors}");
+    let octets = fs::read(folder.path().join("flows.ipfix")).unwrap();
+    assert_eq!((names(), &octets[..2]), (1, &[0, 10][..]));
+
+    let (out, errors, code) = said(
+        ringtap()
+            .args(["monitor", "-q", "--export", "ipfix-file:no/such/folder", "-r"])
+            .arg(office()),
+    );
+    assert_eq!((out.as_str(), code), ("", 1), "before the run: {errors}");
+    assert!(errors.contains("ipfix-file:no/such/folder: No such file"), "{errors}");
+
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: a full device needs /dev/full");
+        return;
+    }
+    let (out, errors, code) = said(
+        ringtap().args(["monitor", "-q", "--export", "ipfix-file:/dev/full", "-r"]).arg(office()),
+    );
+    assert_eq!(code, 1, "{errors}");
+    assert!(
+        errors.contains("No space left") && errors.contains("1,921 records not sent"),
+        "{errors}"
+    );
+    assert!(out.contains("Flows"), "the report comes all the same: {out}");
+}
+
+#[test]
+fn messages_on_stdout_send_the_report_to_stderr_and_a_reader_may_leave() {
+    let run = |messages: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+        command.args(["monitor", "-q", "--sequential", "--export", "ipfix-file:-", "-r"]);
+        let command = command.arg(office()).env("NO_COLOR", "1").stdout(messages);
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let output = run(Stdio::piped()).wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..2]), (Some(0), &[0, 10][..]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Flows"));
+
+    let mut child = run(Stdio::piped());
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
+    assert!(errors.contains("not sent") && errors.contains("Flows"), "{errors}");
+}
+
+#[test]
+fn a_collector_that_is_down_is_told_and_exits_with_1() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for scheme in ["ipfix", "ipfix+tcp", "netflow5"] {
+        let url = format!("{scheme}://127.0.0.1:{port}");
+        let (out, errors, code) =
+            said(ringtap().args(["monitor", "-q", "--export", &url, "-r"]).arg(office()));
+        assert_eq!(code, 1, "{errors}");
+        assert!(errors.contains(&format!("exporting to {url}: Connection refused")), "{errors}");
+        assert!(errors.contains("records not sent"), "{errors}");
+        assert!(out.contains("Export") && out.contains("Flows"), "{out}");
+    }
+}
+
+#[test]
+fn what_is_not_exported_is_a_loss() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("netflow5://{}", socket.local_addr().unwrap());
+    let flags = ["monitor", "-q", "--fail-on-drop", "--export", &url, "-r"];
+    let (_, errors, code) = said(ringtap().args(flags).arg(office()));
+    assert!(code == 3 && errors.contains("flow records not exported: 148"), "{errors}");
+    assert!(errors.contains("NetFlow v5 knows no IPv6"), "{errors}");
+}
+
+#[test]
+fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let url = format!("netflow9://{}", socket.local_addr().unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(["monitor", "--stats", "20ms", "--report", "json", "--idle-timeout", "1s"])
+        .args([
+            "--observation-domain",
+            "4711",
+            "--template-refresh",
+            "1h,2",
+            "--export",
+            &url,
+            "-r",
+            "-",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes = fs::read(office()).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, &bytes).unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(" 8,192 packets") {
+        line.clear();
+        assert!(errors.read_line(&mut line).unwrap() > 0);
+    }
+    // Idle flows leave though nothing more comes and the last message is not full.
+    let mut datagram = [0; 2000];
+    let mut seen = Vec::new();
+    let octets = socket.recv(&mut datagram).unwrap();
+    seen.push(datagram[..octets].to_vec());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    while let Ok(octets) = socket.recv(&mut datagram) {
+        seen.push(datagram[..octets].to_vec());
+    }
+    let mut report = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    check_books(&report, &report["export"][0]);
+    assert!(seen.iter().all(|message| message[16..20] == 4711u32.to_be_bytes()));
+    // Set 0 at the head of a message: templates, again after every second message.
+    let templates = seen.iter().filter(|message| message[20..22] == [0, 0]).count();
+    assert!(templates > 20, "{templates} of {}", seen.len());
+}
+
+#[test]
+fn a_hangup_begins_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = Waiting::new(folder.path(), &["--export", "ipfix-file:flows.ipfix"]);
+    let (first, second) = (folder.path().join("flows.ipfix"), folder.path().join("flows.ipfix.1"));
+    monitor.send(Signal::HUP);
+    wait_until("the first file is whole", || first.exists());
+    monitor.send(Signal::INT);
+    let (code, report, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    check_books(&report, &report["export"][0]);
+    let octets = [first, second].map(|file| fs::read(file).unwrap());
+    assert!(octets.iter().all(|octets| octets[..2] == [0, 10]), "templates in each");
+    let all = octets.iter().map(Vec::len).sum::<usize>() as u64;
+    assert_eq!(report["export"][0]["sent"]["message_octets"], all);
+}
