@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Flows, port scans, talkers and volumes of captured traffic
-    Monitor(MonitorArgs),
+    Monitor(Box<MonitorArgs>),
     /// Deterministic traffic whose truth is known, to a capture file
     Generate(GenerateArgs),
     /// What this machine offers (cores, memory, interfaces), and advice

@@ -1,9 +1,4 @@
 //! Where records go in: a ring to each exporting thread, and patience with those that are full.
-//!
-//! A collector that cannot keep up holds the source back, so that a capture file loses nothing; but not for ever. Each
-//! collector has ten seconds of patience. Waiting uses it up, and each record taken gives a millisecond of it back. So
-//! a collector that takes a thousand records a second is waited for as long as it likes, and one that takes none costs
-//! the run ten seconds; what then finds no room is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +23,17 @@ const REGAIN: Duration = Duration::from_millis(1);
 const WAKE_EVERY: u64 = 1024;
 
 /// Takes records for all collectors. When it is dropped, no more will come.
+///
+/// A collector that cannot keep up holds the source back, so that a capture file loses nothing; but not for ever. Each
+/// collector has ten seconds of patience. Waiting uses it up, and each record taken gives a millisecond of it back. So
+/// one that takes a thousand records a second is waited for as long as it likes, and one that takes none costs the run
+/// ten seconds; what then finds no room is counted.
 pub struct Feed {
     pub(crate) lanes: Vec<Lane>,
 }
 
 impl Feed {
-    /// Takes a record. May wait while a collector has no room, as the [module](self) says.
+    /// Takes a record. May wait while a collector has no room, as said of [`Feed`].
     #[inline]
     pub fn take(&mut self, record: &FlowRecord) {
         self.lanes.iter_mut().for_each(|lane| lane.take(record));
