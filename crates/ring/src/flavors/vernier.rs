@@ -211,24 +211,30 @@ impl<T> Shared<T> {
     }
 
     /// The next run of a consumer; empty if nothing is visible. Gives back what the last one held.
-    #[cold]
-    #[inline(never)]
-    fn consumers_run(&self, mut head: Head) -> Head {
+    #[inline]
+    fn consumers_run(&self, head: &mut Head) {
         let capacity = self.capacity();
         head.place.wrap(capacity);
-        self.give_back(&mut head);
+        self.give_back(head);
         let known = |head: &Head| head.seen.wrapping_sub(head.place.count());
-        if known(&head) == 0 {
-            self.look(&mut head);
+        if known(head) == 0 {
+            self.look(head);
         }
         let size = size_of::<T>().max(1);
         let most = (RUN / size).clamp(1, capacity.div_ceil(2));
-        let run = known(&head).min(capacity - head.place.slot).min(most);
+        let run = known(head).min(capacity - head.place.slot).min(most);
         // Smaller items come in time by themselves: many of them share a line.
         if size >= 64 {
             self.slots.prefetch_for_read(head.place.slot, run);
         }
         head.place.end = head.place.slot + run;
+    }
+
+    /// The same for a consumer that takes items one by one.
+    #[cold]
+    #[inline(never)]
+    fn consumers_next_run(&self, mut head: Head) -> Head {
+        self.consumers_run(&mut head);
         head
     }
 
@@ -373,7 +379,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn pop(&mut self) -> Option<T> {
         if self.head.place.slot == self.head.place.end {
-            self.head = self.shared.consumers_run(self.head);
+            self.head = self.shared.consumers_next_run(self.head);
             if self.head.place.slot == self.head.place.end {
                 return None;
             }
@@ -387,7 +393,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn peek(&mut self, max: usize) -> &[T] {
         if self.head.place.slot == self.head.place.end {
-            self.head = self.shared.consumers_run(self.head);
+            self.shared.consumers_run(&mut self.head);
         }
         let Place { slot, end, .. } = self.head.place;
         // SAFETY: the slots of the run hold items and are the consumer's, which is borrowed as long
