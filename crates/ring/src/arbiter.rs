@@ -105,7 +105,7 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
         let mut over = Vec::new();
         if !self.outputs.is_empty() {
             let (count, first) = (self.inputs.len(), self.first);
-            for input in (0..count).map(|step| (first + step) % count) {
+            for input in (0..count).map(|step| (first % count + step) % count) {
                 // Before the look: if it is closed now and holds nothing then, nothing will come.
                 let closed = self.inputs[input].is_closed();
                 match self.turn_of(input) {
@@ -115,7 +115,7 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
                 }
             }
             // Whoever comes first has room more often.
-            self.first += 1;
+            self.first = self.first.wrapping_add(1);
         }
         if moved > 0 {
             self.inputs.iter_mut().for_each(Consumer::flush);

@@ -1,11 +1,11 @@
-//! Vernier: a fine index that is always exact beside a coarse one that moves once a batch.
+//! Vernier: a fine index that moves with every push beside a coarse one that moves once a batch.
 //!
 //! ```text
 //!  written by the producer                 by the consumer
 //!  │ fine: each push │ coarse: a batch │   │ taken: a run │      a group of cache lines each
 //!
 //!  slots  │ . │ . │ a │ b │ c │ d │ e │ f │ g │ . │ . │
-//!            taken ▲   ▲ head  ▲ end   ▲      ▲ tail = fine
+//!            taken ▲   ▲ head  ▲ end   ▲      ▲ tail
 //!                      └─ run ─┘       └ coarse
 //! ```
 //!
@@ -23,9 +23,10 @@
 //! for items of a cache line. A side's own state is passed to the slow path by value, so that in a
 //! caller's loop it can live in registers.
 //!
-//! Invariant: taken ≤ head ≤ seen ≤ fine ≤ taken_seen + capacity, counted in items since the start.
-//! Slots from head up to fine hold items; the consumer's are those up to `seen`, of which a run is
-//! a piece. The other slots up to taken_seen + capacity are vacant and the producer's.
+//! Invariant: taken ≤ head ≤ seen ≤ tail ≤ taken_seen + capacity, counted in items since the start.
+//! Slots from head up to tail hold items; the consumer's are those up to `seen`, of which a run is
+//! a piece. The other slots up to taken_seen + capacity are vacant and the producer's. Either index
+//! may lag behind the other: single pushes leave the coarse one behind, bursts the fine one.
 
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
