@@ -4,7 +4,7 @@ use ringtap_memory::{Allocator, allocations};
 use ringtap_plan::{Outputs, PacketFeed, Plan, Ring, Watch};
 use ringtap_stage::{Fed, Feed};
 use ringtap_tests::{Capture, generate, parallel, profile, request, skeletons};
-use ringtap_wire::PacketRecord;
+use ringtap_wire::{Decoder, PacketRecord};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -33,10 +33,12 @@ impl Feed for Gauge<'_> {
 
 /// Allocations in the second half of a run over traffic whose flows have all been seen.
 fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
-    let app = ringtap_plan::app(plan, Outputs::default());
+    let paths = std::sync::Arc::default();
+    let app = ringtap_plan::app(plan, &paths, Outputs::default());
     let watch = Watch::new();
     let (mut at_half, mut at_end) = (None, None);
-    let inner = PacketFeed::new(capture.open(), plan.hash_key(), plan.timeouts.tick_ns(), &watch);
+    let decoder = Decoder::new(plan.hash_key(), std::sync::Arc::clone(&paths));
+    let inner = PacketFeed::new(capture.open(), decoder, plan.timeouts.tick_ns(), &watch);
     let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
     ringtap_skeleton::run(plan.skeleton, &app, gauge, &plan.options()).unwrap();
     at_end.unwrap() - at_half.unwrap()

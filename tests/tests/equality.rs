@@ -167,8 +167,10 @@ fn a_worker_that_drops_one_packet_is_found_out() {
     let expected = run(&reference(request()), &capture);
     for (skeleton, lost) in skeletons().flat_map(|s| [0, 17, 5_000].map(|lost| (s, lost))) {
         let plan = parallel(request(), skeleton, 3, Ring::default(), (4096, 50));
-        let app = Leaky(ringtap_plan::app(&plan, Outputs::default()), lost);
-        let outcome = ringtap_plan::run_app(&plan, &app, capture.open(), &Watch::new()).unwrap();
+        let paths = std::sync::Arc::default();
+        let app = Leaky(ringtap_plan::app(&plan, &paths, Outputs::default()), lost);
+        let watch = Watch::new();
+        let outcome = ringtap_plan::run_app(&plan, &app, &paths, capture.open(), &watch).unwrap();
         assert_ne!(digest(&outcome), digest(&expected));
         assert_eq!(outcome.ledger.residual(), 1, "{:?}", outcome.ledger);
     }

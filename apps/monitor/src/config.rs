@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use ringtap_flow::Timeouts;
 use ringtap_stage::Shard;
-use ringtap_wire::HashKey;
+use ringtap_wire::{HashKey, Paths};
 
 /// Everything the analyses need to know. The same for every worker of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// Which analyses run.
     pub analyses: Analyses,
@@ -27,6 +28,8 @@ pub struct Config {
     pub digest: bool,
     /// Secret of all hash tables of the run.
     pub hash_key: HashKey,
+    /// The ways that packets come by, as the decoders number them.
+    pub paths: Arc<Paths>,
     /// Share of the key space of each worker, in any unit.
     pub shares: Vec<u32>,
 }

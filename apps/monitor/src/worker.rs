@@ -1,5 +1,7 @@
 //! A worker: one shard's tables, and the analyses over them.
 
+use std::sync::Arc;
+
 use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
 use ringtap_stage::{Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord};
@@ -75,7 +77,9 @@ impl MonitorWorker {
         let capacity = config.capacity_of(shard);
         let key = config.hash_key;
         Self {
-            flow_table: on.need_flows().then(|| FlowTable::new(capacity, config.timeouts, key)),
+            flow_table: on
+                .need_flows()
+                .then(|| FlowTable::new(capacity, config.timeouts, key, Arc::clone(&config.paths))),
             scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
             tally: Tally {
                 volumes: Volumes::new(config.interval_ns),

@@ -5,6 +5,8 @@
 //! intervals that are 65,535 apart.
 #![allow(clippy::unwrap_used, reason = "the volumes are there, or the test ends")]
 
+use std::sync::Arc;
+
 use ringtap_flow::Timeouts;
 use ringtap_monitor::{Analyses, Config, Message, Monitor, Outputs};
 use ringtap_stage::{Application, Mark, Merger, Outbox, Shard, Worker};
@@ -41,6 +43,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             top: 10,
             digest: false,
             hash_key: HashKey::from_seed(1),
+            paths: Arc::default(),
             shares: vec![1],
         },
         Outputs::default(),

@@ -15,29 +15,29 @@ fn record(number: u64) -> FlowRecord {
     let icmp = number.is_multiple_of(50);
     let mut src = [0; 16];
     src[..4].copy_from_slice(&(number as u32).to_be_bytes());
-    FlowRecord {
-        key: FlowKey {
-            version: if v6 { IpVersion::V6 } else { IpVersion::V4 },
-            src,
-            dst: [0; 16],
-            src_port: number as u16,
-            dst_port: 443,
-            protocol: if !icmp {
-                6
-            } else if v6 {
-                58
-            } else {
-                1
-            },
+    let key = FlowKey {
+        version: if v6 { IpVersion::V6 } else { IpVersion::V4 },
+        src,
+        dst: [0; 16],
+        src_port: number as u16,
+        dst_port: 443,
+        protocol: if !icmp {
+            6
+        } else if v6 {
+            58
+        } else {
+            1
         },
+    };
+    FlowRecord {
         first_ns: 1_700_000_000_000_000_000 + number * 1000,
         last_ns: 1_700_000_000_000_000_000 + number * 2000,
         packets: [number % 100 + 1, number % 2 * 10],
         octets: [number % 100_000 + 40, number % 2 * 10_000],
         tcp_flags: [0x1b, 0x12],
         icmp_type_code: 0x0800,
-        vlan: 0,
         end_reason: EndReason::Idle,
+        ..FlowRecord::new(key)
     }
 }
 

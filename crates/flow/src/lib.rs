@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod dense;
+mod history;
 mod index;
 mod key;
 mod record;
@@ -17,8 +18,10 @@ mod text;
 mod timeouts;
 
 pub use dense::Dense;
+pub use history::History;
 pub use key::{FlowKey, IpVersion};
-pub use record::{EndReason, FlowRecord};
+pub use record::{EndReason, FlowRecord, Initiator};
+pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use table::{FlowTable, Observer};
 pub use text::{CommunityId, Csv, Format, JsonLines, RecordWriter, UnknownFormat};
 pub use timeouts::Timeouts;

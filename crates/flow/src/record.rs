@@ -1,7 +1,9 @@
 //! The flow record: what leaves when a flow ends. Names and meanings follow RFC 7011/7012 and,
 //! for the two directions, RFC 5103.
 
-use crate::FlowKey;
+use ringtap_wire::Path;
+
+use crate::{FlowKey, History};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -36,7 +38,20 @@ impl EndReason {
     }
 }
 
-/// One ended biflow. Index 0 of each pair is the initiator's direction, index 1 the other.
+/// How it is known who began a flow.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Initiator {
+    /// Whoever was seen to send first: a guess, if the beginning was not seen.
+    FirstPacket = 0,
+    /// The sender of the first packet, a SYN.
+    Syn = 1,
+    /// The receiver of the first packet, a SYN with ACK: it answers a SYN that was not seen.
+    SynAck = 2,
+}
+
+/// One ended flow. Index 0 of each pair is the initiator's direction, index 1 the other; of a uniflow all of index 1
+/// is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowRecord {
     /// The key in the initiator's direction.
@@ -51,43 +66,81 @@ pub struct FlowRecord {
     pub octets: [u64; 2],
     /// All TCP control bits seen, or-ed.
     pub tcp_flags: [u8; 2],
+    /// Smallest and largest time to live, or hop limit; zeros without packets.
+    pub ttl: [[u8; 2]; 2],
+    /// Smallest and largest layer 3 length, 65,535 for all beyond; zeros without packets.
+    pub ip_len: [[u16; 2]; 2],
+    /// Type of service, or traffic class, of the first packet.
+    pub tos: [u8; 2],
     /// ICMP type and code of the first packet, `type << 8 | code`; 0 for other protocols.
     pub icmp_type_code: u16,
-    /// Outermost VLAN identifier of the first packet; 0 if untagged.
-    pub vlan: u16,
+    /// What happened, in order; empty for protocols other than TCP and UDP.
+    pub history: History,
+    /// How it is known who began.
+    pub initiator: Initiator,
     /// Why it ended.
     pub end_reason: EndReason,
+    /// By which way its first packet came.
+    pub path: Path,
 }
 
 impl FlowRecord {
     /// Bytes of [`FlowRecord::canonical`].
-    pub const CANONICAL_LEN: usize = 96;
+    pub const CANONICAL_LEN: usize = 192;
+
+    /// A record of nothing but its key: all else zero, ended by force.
+    pub fn new(key: FlowKey) -> Self {
+        Self {
+            key,
+            first_ns: 0,
+            last_ns: 0,
+            packets: [0; 2],
+            octets: [0; 2],
+            tcp_flags: [0; 2],
+            ttl: [[0; 2]; 2],
+            ip_len: [[0; 2]; 2],
+            tos: [0; 2],
+            icmp_type_code: 0,
+            history: History::EMPTY,
+            initiator: Initiator::FirstPacket,
+            end_reason: EndReason::Forced,
+            path: Path::default(),
+        }
+    }
 
     /// One fixed byte string per record, for digests: little-endian fields in a fixed order.
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            out[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
         let key = &self.key;
-        out[..16].copy_from_slice(&key.src);
-        out[16..32].copy_from_slice(&key.dst);
-        out[32..34].copy_from_slice(&key.src_port.to_le_bytes());
-        out[34..36].copy_from_slice(&key.dst_port.to_le_bytes());
-        out[36] = key.protocol;
-        out[37] = key.version as u8;
-        out[38] = self.end_reason as u8;
-        out[39] = self.tcp_flags[0];
-        out[40] = self.tcp_flags[1];
-        out[41..43].copy_from_slice(&self.icmp_type_code.to_le_bytes());
-        out[43..45].copy_from_slice(&self.vlan.to_le_bytes());
-        let numbers = [
-            self.first_ns,
-            self.last_ns,
-            self.packets[0],
-            self.packets[1],
-            self.octets[0],
-            self.octets[1],
-        ];
-        for (slot, number) in out[48..].chunks_exact_mut(8).zip(numbers) {
-            slot.copy_from_slice(&number.to_le_bytes());
+        put(&key.src);
+        put(&key.dst);
+        put(&key.src_port.to_le_bytes());
+        put(&key.dst_port.to_le_bytes());
+        put(&[key.protocol, key.version as u8, self.end_reason as u8, self.initiator as u8]);
+        put(&self.tcp_flags);
+        put(&self.tos);
+        put(self.ttl.as_flattened());
+        self.ip_len.as_flattened().iter().for_each(|len| put(&len.to_le_bytes()));
+        put(&self.icmp_type_code.to_le_bytes());
+        put(&self.history.bits().to_le_bytes());
+        for numbers in [[self.first_ns, self.last_ns], self.packets, self.octets] {
+            numbers.iter().for_each(|number| put(&number.to_le_bytes()));
+        }
+        let path = &self.path;
+        put(path.macs.as_flattened());
+        put(&[path.vlan_tags]);
+        path.vlans.iter().for_each(|vlan| put(&vlan.to_le_bytes()));
+        put(&path.mpls_label.map_or(u32::MAX, |label| label).to_le_bytes());
+        if let Some(tunnel) = &path.tunnel {
+            put(&[tunnel.kind as u8 + 1, u8::from(tunnel.ipv6)]);
+            put(&tunnel.src);
+            put(&tunnel.dst);
+            put(&tunnel.id.to_le_bytes());
         }
         out
     }

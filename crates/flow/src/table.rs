@@ -17,7 +17,9 @@
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet),
 //! because that keeps the sweep sequential and the memory per flow at 128 + 12…20 bytes.
 
-use ringtap_wire::{Flags, HashKey, PacketRecord};
+use std::sync::Arc;
+
+use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
 
 use crate::index::Index;
 use crate::key::IpVersion;
@@ -65,7 +67,7 @@ pub(crate) struct FlowEntry {
     /// When the connection was seen to close; meaningful in state [`CLOSED`].
     closed_ns: u64,
     icmp_type_code: u16,
-    vlan: u16,
+    path: u16,
 }
 
 const _: () = assert!(size_of::<FlowEntry>() == 128);
@@ -96,7 +98,7 @@ impl FlowEntry {
                 1 | 58 => packet.dst_port,
                 _ => 0,
             },
-            vlan: packet.vlan,
+            path: packet.path,
         }
     }
 
@@ -217,18 +219,18 @@ impl FlowEntry {
         }
     }
 
-    fn record(&self, end_reason: EndReason) -> FlowRecord {
+    fn record(&self, paths: &Paths, end_reason: EndReason) -> FlowRecord {
         let both = |sum: fn(&Self, usize) -> u64| [sum(self, 0), sum(self, 1)];
         FlowRecord {
-            key: self.key,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             packets: both(|e, side| e.packets[side] + u64::from(e.recent_packets[side])),
             octets: both(|e, side| e.octets[side] + u64::from(e.recent_octets[side])),
             tcp_flags: self.tcp_flags,
             icmp_type_code: self.icmp_type_code,
-            vlan: self.vlan,
             end_reason,
+            path: paths.get(self.path),
+            ..FlowRecord::new(self.key)
         }
     }
 }
@@ -239,6 +241,7 @@ pub struct FlowTable {
     entries: Vec<FlowEntry>,
     capacity: usize,
     timeouts: Timeouts,
+    paths: Arc<Paths>,
     /// The next sweep is expected to come before a packet of this time. What does come later is
     /// handled all the same, at the cost of a look at the second line.
     calm_until_ns: u64,
@@ -257,7 +260,7 @@ impl FlowTable {
 
     /// A table for at most `capacity` live flows (at least 1). Address space for all of them is
     /// reserved now; memory is used as flows come.
-    pub fn new(capacity: usize, timeouts: Timeouts, hash_key: HashKey) -> Self {
+    pub fn new(capacity: usize, timeouts: Timeouts, hash_key: HashKey, paths: Arc<Paths>) -> Self {
         let capacity = capacity.clamp(1, Self::MOST);
         let mut entries = Vec::new();
         // Where the system does not hand out so much address space the table grows as it must.
@@ -267,6 +270,7 @@ impl FlowTable {
             entries,
             capacity,
             timeouts,
+            paths,
             calm_until_ns: 0,
             hash_key,
             sweep_below: None,
@@ -346,7 +350,7 @@ impl FlowTable {
                 match entry.ends_before(packet, &self.timeouts, self.calm_until_ns) {
                     None => (position, direction),
                     Some(reason) => {
-                        observer.ended(&entry.record(reason));
+                        observer.ended(&entry.record(&self.paths, reason));
                         let direction = Self::restart(entry, packet, key, direction, reason);
                         (position, direction)
                     }
@@ -423,7 +427,7 @@ impl FlowTable {
             .min_by_key(|&position| self.entries[position].last_ns)
             .unwrap_or(0);
         self.evict_at = (self.evict_at + 8) % len;
-        observer.ended(&self.entries[victim].record(EndReason::LackOfResources));
+        observer.ended(&self.entries[victim].record(&self.paths, EndReason::LackOfResources));
         self.index.swap_remove(victim);
         self.entries.swap_remove(victim);
     }
@@ -437,7 +441,7 @@ impl FlowTable {
         // Downwards: the entry that fills a gap comes from above and has been looked at.
         for position in (stop..below).rev() {
             if let Some(reason) = self.entries[position].expired(now_ns, &self.timeouts) {
-                observer.ended(&self.entries[position].record(reason));
+                observer.ended(&self.entries[position].record(&self.paths, reason));
                 self.index.swap_remove_later(position);
                 self.entries.swap_remove(position);
                 self.swept = true;
@@ -462,7 +466,7 @@ impl FlowTable {
             let Some(entry) = self.entries.pop() else { return true };
             let closed = entry.state & CLOSED != 0;
             let reason = if closed { EndReason::EndDetected } else { EndReason::Forced };
-            observer.ended(&entry.record(reason));
+            observer.ended(&entry.record(&self.paths, reason));
         }
         self.entries.is_empty()
     }

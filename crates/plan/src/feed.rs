@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ringtap_capture::Files;
 use ringtap_stage::{Fed, Feed, Mark};
-use ringtap_wire::{Decoded, Decoder, HashKey, NonIp, PacketRecord};
+use ringtap_wire::{Decoded, Decoder, NonIp, PacketRecord};
 
 use crate::Watch;
 
@@ -41,10 +41,10 @@ pub struct FeedCounts {
 
 impl<'a> PacketFeed<'a> {
     /// A feed over `files` with a mark every `tick_ns` of packet time.
-    pub fn new(files: Files, key: HashKey, tick_ns: u64, watch: &'a Watch) -> Self {
+    pub fn new(files: Files, decoder: Decoder, tick_ns: u64, watch: &'a Watch) -> Self {
         Self {
             files,
-            decoder: Decoder::new(key),
+            decoder,
             watch,
             tick_ns: tick_ns.max(1),
             due_ns: None,
@@ -144,9 +144,13 @@ impl Feed for PacketFeed<'_> {
 mod tests {
     use super::*;
     use ringtap_capture::PcapWriter;
-    use ringtap_wire::LinkType;
+    use ringtap_wire::{HashKey, LinkType};
 
     const TICK: u64 = 100;
+
+    fn decoder() -> Decoder {
+        Decoder::new(HashKey::from_seed(1), Default::default())
+    }
 
     fn file(times: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -163,7 +167,7 @@ mod tests {
     fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
         let files = Files::from_reader("test", std::io::Cursor::new(file(times)));
         let watch = Watch::new();
-        let mut feed = PacketFeed::new(files, HashKey::from_seed(1), TICK, &watch);
+        let mut feed = PacketFeed::new(files, decoder(), TICK, &watch);
         let mut out = Vec::new();
         loop {
             let mut items = Vec::with_capacity(burst);
@@ -208,7 +212,7 @@ mod tests {
         }
         let files = Files::from_reader("test", std::io::Cursor::new(bytes));
         let watch = Watch::new();
-        let mut feed = PacketFeed::new(files, HashKey::from_seed(1), TICK, &watch);
+        let mut feed = PacketFeed::new(files, decoder(), TICK, &watch);
         let (mut times, mut marks) = (Vec::new(), 0);
         while marks < 10 {
             let mut items = Vec::with_capacity(2);

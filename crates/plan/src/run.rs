@@ -1,19 +1,20 @@
 //! Runs a plan.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ringtap_capture::Files;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
 use ringtap_skeleton::{Run, RunError};
 use ringtap_stage::Application;
-use ringtap_wire::PacketRecord;
+use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::feed::FeedCounts;
 use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 
 /// The application of a plan, for tests that run it under a skeleton of their own.
-pub fn app(plan: &Plan, outputs: Outputs) -> Monitor {
+pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
     let config = Config {
         analyses: plan.analyses,
         timeouts: plan.timeouts,
@@ -23,6 +24,7 @@ pub fn app(plan: &Plan, outputs: Outputs) -> Monitor {
         top: plan.top,
         digest: plan.digest,
         hash_key: plan.hash_key(),
+        paths: Arc::clone(paths),
         shares: plan.shares.clone(),
     };
     Monitor::new(config, outputs)
@@ -35,17 +37,25 @@ pub fn run(
     outputs: Outputs,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
-    run_app(plan, &app(plan, outputs), files, watch)
+    let paths = Arc::new(Paths::new());
+    run_app(plan, &app(plan, &paths, outputs), &paths, files, watch)
 }
 
 /// Runs any application that reports as the monitor does, the monitor itself or a test's
-/// variation of it, as `plan` says.
-pub fn run_app<A>(plan: &Plan, app: &A, files: Files, watch: &Watch) -> Result<Outcome, RunError>
+/// variation of it, as `plan` says. The application looks up `paths`.
+pub fn run_app<A>(
+    plan: &Plan,
+    app: &A,
+    paths: &Arc<Paths>,
+    files: Files,
+    watch: &Watch,
+) -> Result<Outcome, RunError>
 where
     A: Application<Item = PacketRecord, Report = Report>,
 {
     let before = Usage::now();
-    let mut feed = PacketFeed::new(files, plan.hash_key(), plan.timeouts.tick_ns(), watch);
+    let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths));
+    let mut feed = PacketFeed::new(files, decoder, plan.timeouts.tick_ns(), watch);
     let run = ringtap_skeleton::run(plan.skeleton, app, &mut feed, &plan.options())?;
     let counts = feed.counts().clone();
     let damaged = feed.files().damaged();

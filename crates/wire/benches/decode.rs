@@ -88,7 +88,7 @@ fn decode(c: &mut Criterion) {
     group.throughput(Throughput::Elements(FRAMES as u64));
     for (name, make) in cases {
         let frames: Vec<Vec<u8>> = (0..FRAMES as u32).map(make).collect();
-        let mut decoder = Decoder::new(HashKey::from_seed(1));
+        let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
         let mut records = vec![PacketRecord::EMPTY; FRAMES];
         group.bench_function(name, |b| {
             b.iter(|| {

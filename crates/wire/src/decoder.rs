@@ -13,7 +13,10 @@
 use crate::fragments::FragmentTable;
 use crate::hash::HashKey;
 use crate::ip::{v4, v6};
+use std::sync::Arc;
+
 use crate::link::{self, LinkType, Network, Stack};
+use crate::path::{Path, Paths};
 use crate::reason::NonIp;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
@@ -22,6 +25,7 @@ use crate::span::Span;
 pub struct Decoder {
     key: HashKey,
     fragments: FragmentTable,
+    paths: Arc<Paths>,
 }
 
 /// What a frame turned out to be.
@@ -38,8 +42,8 @@ pub enum Decoded {
 impl Decoder {
     /// Makes a decoder with all the memory it will ever use (about 300 KiB: the first fragments
     /// of 4096 datagrams, each remembered for 30 s of packet time).
-    pub fn new(key: HashKey) -> Self {
-        Self { key, fragments: FragmentTable::new(key) }
+    pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
+        Self { key, fragments: FragmentTable::new(key), paths }
     }
 
     /// Decodes one frame. All 64 bytes of `out` are written.
@@ -88,7 +92,9 @@ impl Decoder {
         let mut stack = Stack::default();
         let network = link::strip(link, frame, &mut stack);
         if stack.tags > 0 {
-            base.vlan = stack.vlan;
+            let vlans = [stack.vlan, 0];
+            let path = Path { vlans, vlan_tags: stack.tags as u8, ..Path::default() };
+            base.path = self.paths.number(&path);
             base.flags.insert(Flags::VLAN);
         }
         match network {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0        8        24       40    44    48    52    56    58   60    61    62  63  64
-//!  | ts_ns  | src    | dst    |ports|wire |ip   |pair |flags|vlan|proto|tcp  |ttl|tos|
+//!  | ts_ns  | src    | dst    |ports|wire |ip   |pair |flags|path|proto|tcp  |ttl|tos|
 //!  |        |        |        |2 × 2|_len |_len |_hash|     |    |col  |flags|   |   |
 //! ```
 //!
@@ -11,7 +11,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// One decoded packet. Counts are of the outermost IP header.
+/// One decoded packet: the outermost IP header's, or, if [`Flags::INNER`] says so, that of a packet within a tunnel.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PacketRecord {
@@ -36,8 +36,8 @@ pub struct PacketRecord {
     pub pair_hash: u32,
     /// What kind of packet this is and what is known of it.
     pub flags: Flags,
-    /// Outermost VLAN identifier, 0 if untagged (see [`Flags::VLAN`]).
-    pub vlan: u16,
+    /// By which way it came, a number in [`Paths`](crate::Paths); 0: nothing known.
+    pub path: u16,
     /// IP protocol number behind all IPv6 extension headers that were captured.
     pub protocol: u8,
     /// TCP control bits FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128;
@@ -77,6 +77,12 @@ impl Flags {
     /// minimum, or cut before the end of the addresses. Such a packet is counted as IP; its
     /// addresses are zero and its pair hash is 0, so it belongs to no flow.
     pub const BAD_HEADER: Self = Self(1 << 8);
+    /// The transport header is followed by data (TCP, UDP), as far as the lengths say.
+    pub const DATA: Self = Self(1 << 9);
+    /// The packet is a tunnel's: what it carries has a record of its own, which follows.
+    pub const TUNNEL: Self = Self(1 << 10);
+    /// The packet was carried by a tunnel.
+    pub const INNER: Self = Self(1 << 11);
 
     /// True if every bit of `other` is set here.
     #[inline(always)]
@@ -103,7 +109,7 @@ impl PacketRecord {
         ip_len: 0,
         pair_hash: 0,
         flags: Flags(0),
-        vlan: 0,
+        path: 0,
         protocol: 0,
         tcp_flags: 0,
         ttl: 0,

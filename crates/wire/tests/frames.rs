@@ -7,7 +7,7 @@ const UDP: [u8; 12] = [0x12, 0x34, 0, 80, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
 
 fn decode(link: LinkType, frame: &[u8]) -> (Decoded, PacketRecord) {
     let mut out = PacketRecord::EMPTY;
-    let mut decoder = Decoder::new(HashKey::from_seed(1));
+    let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
     (decoder.decode(link, 0, frame, frame.len() as u32, &mut out), out)
 }
 
@@ -229,7 +229,7 @@ fn lengths_decide_what_belongs_to_the_packet() {
     // Offload leaves 0: as long as the frame was on the wire.
     packet[3] = 0;
     let mut out = PacketRecord::EMPTY;
-    let mut decoder = Decoder::new(HashKey::from_seed(1));
+    let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
     decoder.decode(LinkType::ETHERNET, 0, &ethernet(0x0800, &packet), 14 + 9000, &mut out);
     assert!(out.flags.contains(Flags::PORTS) && out.ip_len == 9000 && out.wire_len == 9014);
     // A length beyond the frame is believed.
@@ -282,7 +282,7 @@ fn extension_headers_are_walked_and_ends_respected() {
 
 /// Decodes packets in order, a second apart, with one decoder.
 fn sequence(kind: u16, packets: &[(u64, Vec<u8>)]) -> Vec<PacketRecord> {
-    let mut decoder = Decoder::new(HashKey::from_seed(1));
+    let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
     let decode = |(second, packet): &(u64, Vec<u8>)| {
         let mut out = PacketRecord::EMPTY;
         let frame = ethernet(kind, packet);

@@ -7,9 +7,12 @@ use etherparse::{
     SlicedPacket, TransportSlice,
 };
 use proptest::prelude::*;
-use ringtap_wire::{Decoded, Decoder, Flags, HashKey, LinkType, NonIp, PacketRecord};
+use std::sync::{Arc, LazyLock};
+
+use ringtap_wire::{Decoded, Decoder, Flags, HashKey, LinkType, NonIp, PacketRecord, Path, Paths};
 
 const KEY: HashKey = HashKey::from_seed(3);
+static PATHS: LazyLock<Arc<Paths>> = LazyLock::new(Arc::default);
 
 /// What a random frame is made of.
 #[derive(Clone, Debug)]
@@ -171,7 +174,7 @@ fn plans() -> impl Strategy<Value = Plan> {
 
 fn decode(frame: &[u8], original_len: usize) -> (Decoded, PacketRecord) {
     let mut out = PacketRecord::EMPTY;
-    let mut decoder = Decoder::new(KEY);
+    let mut decoder = Decoder::new(KEY, Arc::clone(&PATHS));
     let decoded = decoder.decode(LinkType::ETHERNET, 9, frame, original_len as u32, &mut out);
     (decoded, out)
 }
@@ -182,7 +185,9 @@ fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
     let mut out = PacketRecord { ts_ns: 9, wire_len: frame.len() as u32, ..PacketRecord::EMPTY };
     if let Some(tag) = sliced.vlan_ids().first() {
         out.flags.insert(Flags::VLAN);
-        out.vlan = tag.value();
+        let vlans = [tag.value(), 0];
+        let vlan_tags = sliced.vlan_ids().len() as u8;
+        out.path = PATHS.number(&Path { vlans, vlan_tags, ..Path::default() });
     }
     let decoded = match sliced.net.unwrap() {
         NetSlice::Ipv4(ip) => {
@@ -256,7 +261,7 @@ proptest! {
             prop_assert!(cut.flags.contains(Flags::TRUNCATED));
             prop_assert_eq!(cut.wire_len, whole.wire_len);
             if cut.flags.contains(Flags::VLAN) {
-                prop_assert_eq!(cut.vlan, whole.vlan);
+                prop_assert_eq!(cut.path, whole.path);
             }
             if !cut.is_ip() {
                 prop_assert!(matches!(decoded, Decoded::NonIp(NonIp::Truncated(_))), "{:?}", decoded);
@@ -293,6 +298,9 @@ fn the_builder_of_the_oracle_is_read_too() {
         .write(&mut frame, &[0; 30])
         .unwrap();
     let (decoded, out) = decode(&frame, frame.len());
-    assert_eq!((decoded, out.vlan, out.src_port, out.dst_port), (Decoded::Ipv4, 100, 1234, 80));
+    assert_eq!(
+        (decoded, PATHS.get(out.path).vlans[0], out.src_port, out.dst_port),
+        (Decoded::Ipv4, 100, 1234, 80)
+    );
     assert_eq!((out.tcp_flags, out.ip_len, out.protocol), (2, 70, 6));
 }

@@ -4,22 +4,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ringtap_flow::{EndReason, FlowKey, IpVersion};
 use ringtap_plan::report::*;
 use ringtap_plan::{FlowRecord, Plan, Report};
 use ringtap_tests::Capture;
-use ringtap_wire::{Decoder, Flags, PacketRecord};
+use ringtap_wire::{Decoder, Flags, PacketRecord, Paths};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// The report and the sorted records that the plan must give.
 pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
-    let packets = decoded(plan, capture);
+    let paths = Arc::new(Paths::new());
+    let packets = decoded(plan, &paths, capture);
     let total = volumes(&packets.iter().collect::<Vec<_>>());
     let (conversations, by_interval) = conversations(plan, &packets);
-    let (flows, records) = flows(plan, &packets);
+    let (flows, records) = flows(plan, &paths, &packets);
     let report = Report {
         packets: total.0,
         octets: total.1,
@@ -34,8 +36,9 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
     (report, records)
 }
 
-fn decoded(plan: &Plan, capture: &Capture) -> Vec<PacketRecord> {
-    let (mut files, mut decoder) = (capture.open(), Decoder::new(plan.hash_key()));
+fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketRecord> {
+    let (mut files, mut decoder) =
+        (capture.open(), Decoder::new(plan.hash_key(), Arc::clone(paths)));
     let mut packets = Vec::new();
     let each = |packets: &mut Vec<_>, decoder: &mut Decoder, frame: ringtap_capture::Frame<'_>| {
         let mut record = PacketRecord::EMPTY;
@@ -289,18 +292,18 @@ struct Live {
 }
 
 impl Live {
-    fn begin(packet: &PacketRecord, key: FlowKey) -> Self {
+    fn begin(paths: &Paths, packet: &PacketRecord, key: FlowKey) -> Self {
         let icmp = [1, 58].contains(&packet.protocol);
         let record = FlowRecord {
-            key,
             first_ns: packet.ts_ns,
             last_ns: packet.ts_ns,
             packets: [0; 2],
             octets: [0; 2],
             tcp_flags: [0; 2],
             icmp_type_code: if icmp { packet.dst_port } else { 0 },
-            vlan: packet.vlan,
             end_reason: EndReason::Forced,
+            path: paths.get(packet.path),
+            ..FlowRecord::new(key)
         };
         Self { record, fin: [false; 2], closed_ns: None }
     }
@@ -351,7 +354,7 @@ fn oriented(packet: &PacketRecord) -> FlowKey {
 
 /// Flows one by one. A mark stands before the first packet that has reached the next multiple of
 /// the tick; what has expired then is gone even for packets that come late.
-fn flows(plan: &Plan, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
+fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
     let mut live: BTreeMap<FlowKey, Live> = BTreeMap::new();
     let mut records = Vec::new();
     let mut active_peak = 0;
@@ -375,15 +378,15 @@ fn flows(plan: &Plan, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
         }
         let key = key(packet);
         let name = key.min(key.reversed());
-        let flow = live.entry(name).or_insert_with(|| Live::begin(packet, oriented(packet)));
+        let flow = live.entry(name).or_insert_with(|| Live::begin(paths, packet, oriented(packet)));
         if let Some(reason) = flow.ends_before(plan, packet) {
             records.push(flow.ended(reason));
             *flow = if reason == EndReason::Active {
                 // Cut while alive: still the same connection.
                 let key = flow.record.key;
-                Live { fin: flow.fin, closed_ns: flow.closed_ns, ..Live::begin(packet, key) }
+                Live { fin: flow.fin, closed_ns: flow.closed_ns, ..Live::begin(paths, packet, key) }
             } else {
-                Live::begin(packet, oriented(packet))
+                Live::begin(paths, packet, oriented(packet))
             };
         }
         flow.count(packet, &key);

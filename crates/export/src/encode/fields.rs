@@ -110,7 +110,7 @@ impl Field {
             TcpFlags => out.push(record.tcp_flags[way]),
             IcmpV4 | IcmpV6 => out.extend_from_slice(&record.icmp_type_code.to_be_bytes()),
             EndReason => out.push(record.end_reason as u8),
-            Vlan => out.extend_from_slice(&record.vlan.to_be_bytes()),
+            Vlan => out.extend_from_slice(&record.path.vlans[0].to_be_bytes()),
             Packets => out.extend_from_slice(&record.packets[way].to_be_bytes()),
             Octets => out.extend_from_slice(&record.octets[way].to_be_bytes()),
             Start => out.extend_from_slice(&milliseconds(record.first_ns).to_be_bytes()),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ringtap_export::Tally;
 use ringtap_export::encode::{Encoder, Progress, Refusal};
-use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion};
+use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion, Path};
 
 /// One that was answered, TCP over IPv4.
 pub(crate) fn answered() -> FlowRecord {
@@ -18,15 +18,15 @@ pub(crate) fn answered() -> FlowRecord {
     key.src[..4].copy_from_slice(&[10, 0, 0, 1]);
     key.dst[..4].copy_from_slice(&[10, 0, 0, 2]);
     FlowRecord {
-        key,
         first_ns: 1_700_000_000_123_999_999,
         last_ns: 1_700_000_001_001_000_000,
         packets: [3, 2],
         octets: [0x102, 0x203],
         tcp_flags: [0x1b, 0x12],
         icmp_type_code: 0,
-        vlan: 7,
         end_reason: EndReason::EndDetected,
+        path: Path { vlan_tags: 1, vlans: [7, 0], ..Path::default() },
+        ..FlowRecord::new(key)
     }
 }
 
@@ -72,15 +72,15 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     let rest = (any::<[u8; 2]>(), any::<u16>(), 0u16..4096, 0usize..5);
     (key, counts.clone(), counts, times, rest).prop_map(
         |(key, packets, octets, (first, lasted, ns), (tcp_flags, icmp, vlan, reason))| FlowRecord {
-            key,
             first_ns: first * 1_000_000 + ns,
             last_ns: (first + lasted) * 1_000_000 + ns,
             packets: packets.into(),
             octets: octets.into(),
             tcp_flags,
             icmp_type_code: icmp,
-            vlan,
             end_reason: EndReason::ALL[reason],
+            path: Path { vlan_tags: u8::from(vlan > 0), vlans: [vlan, 0], ..Path::default() },
+            ..FlowRecord::new(key)
         },
     )
 }

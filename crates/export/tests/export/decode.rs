@@ -129,7 +129,7 @@ fn as_ipfix(record: &FlowRecord) -> Decoded {
     put(names[1], address(record, &key.dst));
     put("IANA(ProtocolIdentifier)", vec![key.protocol]);
     put("IANA(FlowEndReason)", vec![record.end_reason as u8]);
-    put("IANA(VlanId)", record.vlan.to_be_bytes().into());
+    put("IANA(VlanId)", record.path.vlans[0].to_be_bytes().into());
     put("IANA(PacketDeltaCount)", record.packets[0].to_be_bytes().into());
     put("IANA(OctetDeltaCount)", record.octets[0].to_be_bytes().into());
     put("IANA(FlowStartMilliseconds)", (record.first_ns / 1_000_000).to_be_bytes().into());
@@ -173,7 +173,7 @@ fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
     put(names[0], address(record, &key.src));
     put(names[1], address(record, &key.dst));
     put("Protocol", vec![key.protocol]);
-    put("SrcVlan", record.vlan.to_be_bytes().into());
+    put("SrcVlan", record.path.vlans[0].to_be_bytes().into());
     put("InPkts", record.packets[way].to_be_bytes().into());
     put("InBytes", record.octets[way].to_be_bytes().into());
     put("FirstSwitched", (record.first_ns / 1_000_000).to_be_bytes().into());

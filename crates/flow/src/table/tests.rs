@@ -42,7 +42,8 @@ fn packet(
 }
 
 fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowRecord> {
-    let mut table = FlowTable::new(capacity, Timeouts::default(), HashKey::from_seed(9));
+    let mut table =
+        FlowTable::new(capacity, Timeouts::default(), HashKey::from_seed(9), Arc::default());
     let mut records = Records::default();
     for burst in packets.chunks(bursts.max(1)) {
         table.burst(burst, &mut records);
@@ -68,7 +69,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
             && let Some(reason) = live[at].ends_before(p, &timeouts, 0)
         {
             let old = live.remove(at);
-            out.push(old.record(reason));
+            out.push(old.record(&Paths::new(), reason));
             carried = (reason == EndReason::Active).then_some(old);
         }
         let at = live.iter().position(|e| e.direction(&key).is_some()).unwrap_or_else(|| {
@@ -88,7 +89,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
     for e in live {
         let closed = e.state & CLOSED != 0;
         let rest = if closed { EndReason::EndDetected } else { EndReason::Forced };
-        out.push(e.record(e.expired(end, &timeouts).unwrap_or(rest)));
+        out.push(e.record(&Paths::new(), e.expired(end, &timeouts).unwrap_or(rest)));
     }
     out.sort();
     out
@@ -130,7 +131,7 @@ proptest! {
         // In order, so that a swept flow cannot be continued by a late packet.
         let mut packets = packets;
         packets.sort_by_key(|p| p.ts_ns);
-        let mut table = FlowTable::new(1000, Timeouts::default(), HashKey::from_seed(9));
+        let mut table = FlowTable::new(1000, Timeouts::default(), HashKey::from_seed(9), Arc::default());
         let mut records = Records::default();
         for burst in packets.chunks(every) {
             table.burst(burst, &mut records);
@@ -196,7 +197,7 @@ fn counters_do_not_overflow() {
 fn the_active_timeout_holds_with_sweeps_between() {
     let key = HashKey::from_seed(9);
     let timeouts = Timeouts::default();
-    let mut table = FlowTable::new(10, timeouts, key);
+    let mut table = FlowTable::new(10, timeouts, key, Arc::default());
     let mut records = Records::default();
     let mut due = timeouts.tick_ns();
     for second in 0..1_000 {

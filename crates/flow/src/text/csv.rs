@@ -77,7 +77,7 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
     number_if(tcp, line, record.tcp_flags[0]);
     number_if(tcp, line, record.tcp_flags[1]);
     number_if(icmp, line, record.icmp_type_code);
-    number_if(record.vlan != 0, line, record.vlan);
+    number_if(record.path.vlan_tags > 0, line, record.path.vlans[0]);
     number(line, record.end_reason as u8);
     line.extend_from_slice(CommunityId::of(record).as_bytes());
 }

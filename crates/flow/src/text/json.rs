@@ -66,8 +66,8 @@ fn object(line: &mut Vec<u8>, record: &FlowRecord) {
         ICMPV6 => number(line, b",\"icmpTypeCodeIPv6\":", record.icmp_type_code),
         _ => {}
     }
-    if record.vlan != 0 {
-        number(line, b",\"vlanId\":", record.vlan);
+    if record.path.vlan_tags > 0 {
+        number(line, b",\"vlanId\":", record.path.vlans[0]);
     }
     number(line, b",\"flowEndReason\":", record.end_reason as u8);
     line.extend_from_slice(b",\"communityId\":\"");

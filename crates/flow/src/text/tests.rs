@@ -29,15 +29,14 @@ fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> Flow
 /// A record in which no two fields are alike.
 fn record(key: FlowKey) -> FlowRecord {
     FlowRecord {
-        key,
         first_ns: 1_700_000_000_123_999_999,
         last_ns: 1_700_000_007_456_000_000,
         packets: [11, 12],
         octets: [2101, u64::MAX],
         tcp_flags: [0x1b, 0xdf],
         icmp_type_code: 0,
-        vlan: 0,
         end_reason: EndReason::EndDetected,
+        ..FlowRecord::new(key)
     }
 }
 
@@ -78,7 +77,8 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn tcp() -> FlowRecord {
-    FlowRecord { vlan: 4094, ..record(key(6, "192.0.2.1", "198.51.100.2", (49152, 443))) }
+    let path = Path { vlan_tags: 1, vlans: [4094, 0], ..Path::default() };
+    FlowRecord { path, ..record(key(6, "192.0.2.1", "198.51.100.2", (49152, 443))) }
 }
 
 fn echo() -> FlowRecord {

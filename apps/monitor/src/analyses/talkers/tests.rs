@@ -16,23 +16,19 @@ fn address(host: u8) -> [u8; 16] {
 
 /// A TCP record with this many packets and octets there, and one packet of 40 octets back.
 fn record(src: (u8, u16), dst: (u8, u16), packets: u64, octets: u64) -> FlowRecord {
+    let key = FlowKey {
+        version: IpVersion::V4,
+        src: address(src.0),
+        dst: address(dst.0),
+        src_port: src.1,
+        dst_port: dst.1,
+        protocol: 6,
+    };
     FlowRecord {
-        key: FlowKey {
-            version: IpVersion::V4,
-            src: address(src.0),
-            dst: address(dst.0),
-            src_port: src.1,
-            dst_port: dst.1,
-            protocol: 6,
-        },
-        first_ns: 0,
-        last_ns: 0,
         packets: [packets, 1],
         octets: [octets, 40],
-        tcp_flags: [0; 2],
-        icmp_type_code: 0,
-        vlan: 0,
         end_reason: EndReason::Idle,
+        ..FlowRecord::new(key)
     }
 }
 

@@ -1,0 +1,121 @@
+//! What happened in a flow, in order: the letters of Zeek's `history`, each kept at its first time in its direction.
+//!
+//! ```text
+//! bits    3        2…0                  twelve entries of four bits, the earliest lowest
+//!         | back | s 1, h 2, a 3, d 4, f 5, r 6 |      0: no more entries
+//! ```
+
+use std::fmt::{self, Write as _};
+
+use ringtap_wire::{Flags, PacketRecord};
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+const TCP: u8 = 6;
+
+/// The letters `s` SYN, `h` SYN with ACK, `a` ACK alone, `d` data, `f` FIN, `r` RST; upper case: from the initiator.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct History(u64);
+
+impl History {
+    /// Letters at the most: six in each direction.
+    pub const MOST: usize = 12;
+
+    const LETTERS: [u8; 6] = *b"shadfr";
+
+    /// No letter.
+    pub const EMPTY: Self = Self(0);
+
+    /// The letters of a packet: their bits, by number from 1.
+    #[inline(always)]
+    pub(crate) fn letters(packet: &PacketRecord) -> u8 {
+        let flags = packet.tcp_flags;
+        let data = u8::from(packet.flags.contains(Flags::DATA));
+        let tcp = u8::from(packet.protocol == TCP);
+        let syn = u8::from(flags & (SYN | ACK) == SYN);
+        let syn_ack = u8::from(flags & (SYN | ACK) == SYN | ACK);
+        let fin = u8::from(flags & FIN != 0);
+        let rst = u8::from(flags & RST != 0);
+        let bare = u8::from(flags & (SYN | FIN | RST | ACK) == ACK) & (data ^ 1) & tcp;
+        syn | syn_ack << 1 | bare << 2 | data << 3 | fin << 4 | rst << 5
+    }
+
+    /// Adds one letter, 1 to 6, if it was not there in this direction; `side` is 0 from the initiator, 1 to it.
+    pub(crate) fn push(&mut self, number: u8, side: usize) {
+        let entry = u64::from(number) | (side as u64) << 3;
+        let mut at = 0;
+        while at < Self::MOST * 4 {
+            match self.0 >> at & 15 {
+                0 => {
+                    self.0 |= entry << at;
+                    return;
+                }
+                old if old == entry => return,
+                _ => at += 4,
+            }
+        }
+    }
+
+    /// The letters in order.
+    pub fn iter(self) -> impl Iterator<Item = char> {
+        (0..Self::MOST).map_while(move |at| {
+            let entry = (self.0 >> (4 * at) & 15) as u8;
+            let letter = *Self::LETTERS.get(usize::from(entry & 7).checked_sub(1)?)?;
+            Some(char::from(if entry & 8 == 0 { letter.to_ascii_uppercase() } else { letter }))
+        })
+    }
+
+    /// Whether a letter, as in [`History`], is there.
+    pub fn has(self, letter: char) -> bool {
+        self.iter().any(|own| own == letter)
+    }
+
+    /// The letters of a text, in order; others are passed over. For tests and tools.
+    pub fn of(text: &str) -> Self {
+        let mut own = Self::EMPTY;
+        for letter in text.bytes() {
+            let at = Self::LETTERS.iter().position(|&l| l == letter.to_ascii_lowercase());
+            if let Some(at) = at {
+                own.push(at as u8 + 1, usize::from(letter.is_ascii_lowercase()));
+            }
+        }
+        own
+    }
+
+    /// All of it as a number, for digests.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits & ((1 << (4 * Self::MOST)) - 1))
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().try_for_each(|letter| f.write_char(letter))
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_kept_once_a_direction_in_order() {
+        let all = "ShADadFfRrsH";
+        assert_eq!(History::of(all).to_string(), all);
+        assert_eq!(History::of("ShAAAaShDdDd").to_string(), "ShAaDd");
+        assert_eq!(History::from_bits(History::of(all).bits()), History::of(all));
+        assert!(History::of("Sr").has('r') && !History::of("Sr").has('R'));
+    }
+}

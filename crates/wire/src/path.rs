@@ -1,0 +1,171 @@
+//! The way a packet came: link addresses, VLAN tags, an MPLS label, and the tunnel around it.
+//!
+//! Packets by the million come by a few ways, so a record carries a number of two bytes and the way itself
+//! stands once, here:
+//!
+//! ```text
+//!  record.path ─▶ Paths │ 0: nothing known │ 1: aa:… → bb:…, VLAN 7 │ 2: … │      65,535 ways at the most
+//! ```
+//!
+//! Decoders add ways, everybody else looks them up. Numbers are given in order of appearance, which may differ from
+//! run to run, so they never leave the program: what leaves is the [`Path`].
+//!
+//! Invariant: a number, once given, names the same way for ever. Looking up never waits.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// How a packet came. What is not there is zero or `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// Ethernet source and destination; both zero where the link has none.
+    pub macs: [[u8; 6]; 2],
+    /// How many VLAN tags there were.
+    pub vlan_tags: u8,
+    /// Identifiers of the outermost and of the next VLAN tag, 0 to 4095.
+    pub vlans: [u16; 2],
+    /// The top MPLS label, 0 to 2²⁰ - 1.
+    pub mpls_label: Option<u32>,
+    /// The outermost tunnel that was opened.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// A tunnel by its outer header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tunnel {
+    /// Which kind.
+    pub kind: TunnelKind,
+    /// Whether the outer header is IPv6.
+    pub ipv6: bool,
+    /// Outer source address; IPv4 in the first four bytes.
+    pub src: [u8; 16],
+    /// Outer destination address, laid out as `src`.
+    pub dst: [u8; 16],
+    /// GRE key, VXLAN or Geneve network identifier, GTP tunnel endpoint identifier, ERSPAN session; 0 if it has none.
+    pub id: u32,
+}
+
+/// Kinds of tunnels that are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TunnelKind {
+    /// RFC 2784 and 2890, with IP, MPLS or Ethernet inside.
+    Gre,
+    /// ERSPAN types I, II and III, within GRE.
+    Erspan,
+    /// IPv4 within IPv4 or IPv6 (protocol 4).
+    IpIp,
+    /// IPv6 within IPv4 or IPv6 (protocol 41).
+    SixInFour,
+    /// RFC 7348.
+    Vxlan,
+    /// RFC 8926.
+    Geneve,
+    /// GTP version 1, user plane (3GPP TS 29.281).
+    GtpU,
+    /// RFC 4380.
+    Teredo,
+}
+
+impl TunnelKind {
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gre => "gre",
+            Self::Erspan => "erspan",
+            Self::IpIp => "ipip",
+            Self::SixInFour => "6in4",
+            Self::Vxlan => "vxlan",
+            Self::Geneve => "geneve",
+            Self::GtpU => "gtp-u",
+            Self::Teredo => "teredo",
+        }
+    }
+}
+
+const CHUNK: usize = 256;
+type Chunk = Box<[OnceLock<Path>]>;
+
+/// All ways that were seen, by number. Shared by decoders and those who read their records.
+pub struct Paths {
+    chunks: Box<[OnceLock<Chunk>]>,
+    numbers: Mutex<HashMap<Path, u16>>,
+    /// How many packets of a new way found no number left.
+    lost: AtomicU64,
+}
+
+impl Paths {
+    /// More ways than this are not told apart.
+    pub const MOST: usize = u16::MAX as usize;
+
+    /// None yet but number 0: nothing known.
+    pub fn new() -> Self {
+        let chunks = (0..=Self::MOST / CHUNK).map(|_| OnceLock::new()).collect();
+        let paths = Self { chunks, numbers: Mutex::new(HashMap::new()), lost: AtomicU64::new(0) };
+        paths.number(&Path::default());
+        paths
+    }
+
+    /// The number of a way, a new one if need be, 0 if none is left. It takes a lock: decoders ask once a way.
+    #[cold]
+    pub fn number(&self, path: &Path) -> u16 {
+        let mut numbers = self.numbers.lock().unwrap_or_else(|poison| poison.into_inner());
+        if let Some(&number) = numbers.get(path) {
+            return number;
+        }
+        if numbers.len() > Self::MOST {
+            // Relaxed: a count, read at the end.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return 0;
+        }
+        let number = numbers.len() as u16;
+        let at = usize::from(number);
+        let chunk =
+            self.chunks[at / CHUNK].get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
+        let _ = chunk[at % CHUNK].set(*path);
+        numbers.insert(*path, number);
+        number
+    }
+
+    /// The way of this number; nothing known if it was never given.
+    #[inline]
+    pub fn get(&self, number: u16) -> Path {
+        let at = usize::from(number);
+        let chunk = self.chunks[at / CHUNK].get();
+        chunk.and_then(|chunk| chunk[at % CHUNK].get()).copied().unwrap_or_default()
+    }
+
+    /// Packets whose way found no number left; their records say nothing of it.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(vlan: u32) -> Path {
+        Path { mpls_label: Some(vlan), ..Path::default() }
+    }
+
+    #[test]
+    fn equal_ways_have_one_number_and_too_many_are_counted() {
+        let paths = Paths::new();
+        assert_eq!(paths.number(&Path::default()), 0);
+        for round in 0..2 {
+            for n in 0..Paths::MOST as u32 {
+                assert_eq!(paths.number(&path(n)), n as u16 + 1, "round {round}");
+            }
+        }
+        assert_eq!((paths.get(7), paths.get(65_535)), (path(6), path(65_534)));
+        assert_eq!((paths.number(&path(70_000)), paths.lost()), (0, 1));
+        assert_eq!(paths.get(0), Path::default());
+    }
+}
