@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{EndReason, FlowKey, IpVersion};
+use crate::{EndReason, FlowKey, IpVersion, Path};
 
 fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
     let bytes = |text: &str| {
@@ -341,16 +341,18 @@ prop_compose! {
             dst[4..].fill(0);
         }
         let version = if v6 { IpVersion::V6 } else { IpVersion::V4 };
+        let (src_port, dst_port) = (ports[0], ports[1]);
+        let key = FlowKey { version, src, dst, src_port, dst_port, protocol };
         FlowRecord {
-            key: FlowKey { version, src, dst, src_port: ports[0], dst_port: ports[1], protocol },
             first_ns: times[0].min(times[1]),
             last_ns: times[0].max(times[1]),
             packets,
             octets,
             tcp_flags,
             icmp_type_code,
-            vlan,
             end_reason: EndReason::ALL[reason],
+            path: Path { vlan_tags: u8::from(vlan > 0), vlans: [vlan, 0], ..Path::default() },
+            ..FlowRecord::new(key)
         }
     }
 }
