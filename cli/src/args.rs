@@ -8,7 +8,7 @@ use ringtap_export::{Collector, Refresh};
 use ringtap_plan::{Analyses, Ring, Skeleton};
 
 use crate::outputs::Destination;
-use crate::units::{self, Cores};
+use crate::units::{self, Cores, TimeoutList};
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
@@ -77,6 +77,16 @@ pub(crate) struct MonitorArgs {
     /// A flow is cut when it has lived this long, in packet time [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) active_timeout: Option<u64>,
+    /// Timeouts as those of nprobe, nfdump, yaf, zeek, cisco or softflowd, and by protocol:
+    /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
+    #[arg(long, value_name = "PRESET|NAME=TIME,…", value_parser = units::timeouts, help_heading = "Analyses")]
+    pub(crate) timeouts: Option<TimeoutList>,
+    /// One flow a direction, not one for both
+    #[arg(long, help_heading = "Analyses")]
+    pub(crate) uniflow: bool,
+    /// Packets of different VLANs are of different flows
+    #[arg(long, help_heading = "Analyses")]
+    pub(crate) vlan_in_key: bool,
     /// Reporting interval, in packet time [default: the whole run]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,

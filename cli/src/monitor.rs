@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_export::{Collector, Feed, Settings};
 use ringtap_plan::{
-    Files, Machine, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
+    Files, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton,
+    Timeouts, Watch,
 };
 
 use crate::args::{Form, MonitorArgs};
@@ -138,7 +139,6 @@ fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
 }
 
 fn request(args: &MonitorArgs) -> Request {
-    let defaults = Timeouts::default();
     Request {
         source: args.read.iter().map(|path| path.display().to_string()).collect(),
         analyses: args.analyses,
@@ -148,10 +148,10 @@ fn request(args: &MonitorArgs) -> Request {
         ring_capacity: args.ring_capacity,
         ring_batch: args.ring_batch,
         cores: args.cores.as_ref().map(|cores| cores.0.clone()),
-        timeouts: Timeouts {
-            idle_ns: args.idle_timeout.unwrap_or(defaults.idle_ns),
-            active_ns: args.active_timeout.unwrap_or(defaults.active_ns),
-            ..defaults
+        metering: Metering {
+            timeouts: timeouts(args),
+            uniflow: args.uniflow,
+            vlan_in_key: args.vlan_in_key,
         },
         interval_ns: args.interval,
         max_flows: args.max_flows,
@@ -161,6 +161,22 @@ fn request(args: &MonitorArgs) -> Request {
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
     }
+}
+
+/// The preset first, then what is said of all protocols, then what is said of one.
+fn timeouts(args: &MonitorArgs) -> Timeouts {
+    let list = args.timeouts.clone().unwrap_or_default();
+    let mut timeouts = list.preset;
+    if let Some(idle_ns) = args.idle_timeout {
+        timeouts = timeouts.idle(idle_ns);
+    }
+    if let Some(active_ns) = args.active_timeout {
+        timeouts.active_ns = active_ns;
+    }
+    for (name, time_ns) in &list.set {
+        timeouts.set(name, *time_ns);
+    }
+    timeouts
 }
 
 /// From the system's source of randomness, from which the standard library draws, too.

@@ -329,8 +329,10 @@ impl Page {
         let ring =
             format!("{}, {} slots, batches of {}", plan.ring, plan.ring_capacity, plan.ring_batch);
         table.row(["ring", &ring]);
-        let (idle, active) = (seconds(plan.timeouts.idle_ns), seconds(plan.timeouts.active_ns));
-        table.row(["timeouts", &format!("{idle} idle, {active} active")]);
+        let kind = if plan.metering.uniflow { "one direction" } else { "both directions" };
+        let vlans = if plan.metering.vlan_in_key { ", each VLAN by itself" } else { "" };
+        table.row(["a flow is", &format!("{kind}{vlans}")]);
+        table.row(["timeouts", &plan.metering.timeouts.to_string()]);
         table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
         table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
         table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);

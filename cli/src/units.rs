@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use ringtap_export::Refresh;
+use ringtap_plan::Timeouts;
 
 const SECOND: f64 = 1e9;
 
@@ -66,6 +67,35 @@ pub(crate) fn refresh(text: &str) -> Result<Refresh, String> {
         return Err(format!("{text:?} would repeat templates without end; write 600s,4096"));
     }
     Ok(Refresh { every, messages })
+}
+
+/// A preset of timeouts, and those that are set by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TimeoutList {
+    pub(crate) preset: Timeouts,
+    pub(crate) set: Vec<(String, u64)>,
+}
+
+/// `nfdump`, `tcp.fin=2s,udp=10s`, `zeek,maxlife=1h`.
+pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
+    let mut list = TimeoutList::default();
+    for word in text.split(',').map(str::trim) {
+        let presets = Timeouts::PRESETS.map(|(name, _)| name).join(", ");
+        let names = Timeouts::default().named().map(|(name, _)| format!("{name}=")).join(", ");
+        let unknown =
+            || format!("{word:?} is no timeout; there are the presets {presets}, and {names}");
+        match word.split_once('=') {
+            Some((name, "never")) if Timeouts::default().set(name, 0) => {
+                list.set.push((name.into(), u64::MAX));
+            }
+            Some((name, time)) if Timeouts::default().set(name, 0) => {
+                list.set.push((name.into(), duration_ns(time)?));
+            }
+            None => list.preset = Timeouts::preset(word).ok_or_else(unknown)?,
+            Some(_) => return Err(unknown()),
+        }
+    }
+    Ok(list)
 }
 
 /// Core numbers, in order.
@@ -142,6 +172,20 @@ mod tests {
         assert_eq!(bytes("1GB"), Ok(1 << 30));
         for wrong in ["", "k", "1kk", "-1", "1e9", "99999999999G", "1µ"] {
             assert!(count(wrong).is_err() && bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn timeouts_by_preset_and_by_name() {
+        let list = timeouts("zeek, udp=10s,maxlife=never").unwrap();
+        assert_eq!(Some(list.preset), Timeouts::preset("zeek"));
+        let set = [("udp".to_owned(), 10_000_000_000), ("maxlife".to_owned(), u64::MAX)];
+        assert_eq!(list.set, set);
+        for (wrong, words) in
+            [("", "nprobe"), ("tcp", "tcp.fin="), ("sctp=3", "general="), ("tcp=x", "1h30m")]
+        {
+            let error = timeouts(wrong).unwrap_err();
+            assert!(error.contains(words), "{wrong}: {error}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let watch = Watch::new();
     let (mut at_half, mut at_end) = (None, None);
     let decoder = Decoder::new(plan.hash_key(), std::sync::Arc::clone(&paths));
-    let inner = PacketFeed::new(capture.open(), decoder, plan.timeouts.tick_ns(), &watch);
+    let inner = PacketFeed::new(capture.open(), decoder, plan.metering.timeouts.tick_ns(), &watch);
     let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
     ringtap_skeleton::run(plan.skeleton, &app, gauge, &plan.options()).unwrap();
     at_end.unwrap() - at_half.unwrap()

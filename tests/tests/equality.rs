@@ -87,8 +87,8 @@ fn a_long_run_with_many_marks_and_short_timeouts() {
     profile.duration_ns = 300_000_000_000;
     let (bytes, _) = generate(&profile, 5);
     let mut request = request();
-    request.timeouts.idle_ns = 3_000_000_000;
-    request.timeouts.active_ns = 20_000_000_000;
+    request.metering.timeouts = request.metering.timeouts.idle(3_000_000_000);
+    request.metering.timeouts.active_ns = 20_000_000_000;
     agrees_everywhere("w2", &Capture::Bytes(bytes), &request, &SIZES[2..], 0);
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ringtap_flow::Timeouts;
+use ringtap_flow::Metering;
 use ringtap_stage::Shard;
 use ringtap_wire::{HashKey, Paths};
 
@@ -13,8 +13,8 @@ use ringtap_wire::{HashKey, Paths};
 pub struct Config {
     /// Which analyses run.
     pub analyses: Analyses,
-    /// When flows end.
-    pub timeouts: Timeouts,
+    /// What a flow is and when it ends.
+    pub metering: Metering,
     /// Reporting interval in packet time, nanoseconds; `None`: the whole run.
     pub interval_ns: Option<u64>,
     /// Live flows at the most, all workers together; also the bound on conversations, scan

@@ -77,9 +77,9 @@ impl MonitorWorker {
         let capacity = config.capacity_of(shard);
         let key = config.hash_key;
         Self {
-            flow_table: on
-                .need_flows()
-                .then(|| FlowTable::new(capacity, config.timeouts, key, Arc::clone(&config.paths))),
+            flow_table: on.need_flows().then(|| {
+                FlowTable::new(capacity, &config.metering, key, Arc::clone(&config.paths))
+            }),
             scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
             tally: Tally {
                 volumes: Volumes::new(config.interval_ns),
@@ -91,7 +91,8 @@ impl MonitorWorker {
                 },
                 send_records: send_records && on.flows,
                 stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
-                    interval_ns.saturating_mul(STAMPS - 1) > config.timeouts.idle_ns
+                    interval_ns.saturating_mul(STAMPS - 1)
+                        > config.metering.timeouts.longest_idle_ns()
                 }),
             },
             ending: None,

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ringtap_flow::Timeouts;
+use ringtap_flow::{Metering, Timeouts};
 use ringtap_monitor::{Analyses, Config, Message, Monitor, Outputs};
 use ringtap_stage::{Application, Mark, Merger, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, HashKey, PacketRecord};
@@ -36,7 +36,10 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
     let app = Monitor::new(
         Config {
             analyses: Analyses::ALL,
-            timeouts: Timeouts { idle_ns, ..Timeouts::default() },
+            metering: Metering {
+                timeouts: Timeouts::default().idle(idle_ns),
+                ..Metering::default()
+            },
             interval_ns: Some(MS),
             max_flows: 100,
             scan_threshold: 20,

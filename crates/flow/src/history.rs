@@ -42,6 +42,15 @@ impl History {
         syn | syn_ack << 1 | bare << 2 | data << 3 | fin << 4 | rst << 5
     }
 
+    /// Whether a letter, 1 to 6, is there in this direction.
+    #[inline(always)]
+    pub(crate) const fn knows(self, number: u8, side: usize) -> bool {
+        const ONES: u64 = 0x1111_1111_1111;
+        // A four-bit lane is zero where the entry is the one sought; the lowest such lane is found for certain.
+        let lanes = self.0 ^ (number as u64 | (side as u64) << 3) * ONES;
+        lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) != 0
+    }
+
     /// Adds one letter, 1 to 6, if it was not there in this direction; `side` is 0 from the initiator, 1 to it.
     pub(crate) fn push(&mut self, number: u8, side: usize) {
         let entry = u64::from(number) | (side as u64) << 3;

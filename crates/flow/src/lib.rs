@@ -9,10 +9,13 @@
 #![forbid(unsafe_code)]
 
 mod dense;
+mod ends;
+mod entry;
 mod history;
 mod index;
 mod key;
 mod record;
+mod shelf;
 mod table;
 mod text;
 mod timeouts;
@@ -22,6 +25,6 @@ pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
-pub use table::{FlowTable, Observer};
+pub use table::{FlowTable, Metering, Observer};
 pub use text::{CommunityId, Csv, Format, JsonLines, RecordWriter, UnknownFormat};
 pub use timeouts::Timeouts;

@@ -25,7 +25,7 @@ pub use watch::Watch;
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;
 pub use ringtap_flow::Paths;
-pub use ringtap_flow::{FlowRecord, Timeouts};
+pub use ringtap_flow::{FlowRecord, Metering, Timeouts};
 pub use ringtap_monitor::{Alert, Analyses, OnRecord, Outputs, Report, report};
 pub use ringtap_ring::Kind as Ring;
 pub use ringtap_skeleton::{Role, RunError, Skeleton};

@@ -1,8 +1,9 @@
 //! From what was asked and what there is to a plan.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use ringtap_flow::{FlowTable, Timeouts};
+use ringtap_flow::{FlowTable, Metering};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
 use ringtap_skeleton::{HIGHEST_CORE, Role, RunOptions, Seating, ShardMap, Skeleton};
@@ -49,8 +50,8 @@ pub struct Request {
     pub ring_batch: Option<usize>,
     /// Cores to pin the seats to, in order.
     pub cores: Option<Vec<usize>>,
-    /// Flow expiry.
-    pub timeouts: Timeouts,
+    /// What a flow is and when it ends.
+    pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time.
     pub interval_ns: Option<u64>,
     /// Live flows at the most.
@@ -116,9 +117,9 @@ pub struct Plan {
     pub ring_batch: usize,
     /// Slots of each worker's ring to the merger.
     pub report_capacity: usize,
-    /// Flow expiry.
-    #[serde(serialize_with = "timeouts")]
-    pub timeouts: Timeouts,
+    /// What a flow is and when it ends.
+    #[serde(serialize_with = "metering")]
+    pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time; absent: the whole run.
     pub interval_ns: Option<u64>,
     /// Live flows at the most.
@@ -141,12 +142,15 @@ fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::
     s.collect_str(value)
 }
 
-fn timeouts<S: Serializer>(timeouts: &Timeouts, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_map([
-        ("idle_ns", timeouts.idle_ns),
-        ("active_ns", timeouts.active_ns),
-        ("closing_ns", timeouts.closing_ns),
-    ])
+fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        uniflow: bool,
+        vlan_in_key: bool,
+        timeouts_ns: BTreeMap<&'static str, u64>,
+    }
+    let Metering { timeouts, uniflow, vlan_in_key } = *metering;
+    Shown { uniflow, vlan_in_key, timeouts_ns: timeouts.named().into() }.serialize(s)
 }
 
 fn seats<S: Serializer>(seating: &Seating, s: S) -> Result<S::Ok, S::Error> {
@@ -233,7 +237,7 @@ impl Plan {
             ring_capacity: capacity,
             ring_batch: batch,
             report_capacity: REPORT_CAPACITY.min(capacity.max(16)),
-            timeouts: request.timeouts,
+            metering: request.metering,
             interval_ns: request.interval_ns,
             max_flows,
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),

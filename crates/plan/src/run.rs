@@ -17,7 +17,7 @@ use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
     let config = Config {
         analyses: plan.analyses,
-        timeouts: plan.timeouts,
+        metering: plan.metering,
         interval_ns: plan.interval_ns,
         max_flows: plan.max_flows as usize,
         scan_threshold: plan.scan_threshold,
@@ -55,7 +55,7 @@ where
 {
     let before = Usage::now();
     let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths));
-    let mut feed = PacketFeed::new(files, decoder, plan.timeouts.tick_ns(), watch);
+    let mut feed = PacketFeed::new(files, decoder, plan.metering.timeouts.tick_ns(), watch);
     let run = ringtap_skeleton::run(plan.skeleton, app, &mut feed, &plan.options())?;
     let counts = feed.counts().clone();
     let damaged = feed.files().damaged();

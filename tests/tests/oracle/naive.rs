@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ringtap_flow::{EndReason, FlowKey, IpVersion};
+use ringtap_flow::{EndReason, FlowKey, History, Initiator, IpVersion};
 use ringtap_plan::report::*;
 use ringtap_plan::{FlowRecord, Plan, Report};
 use ringtap_tests::Capture;
@@ -283,61 +283,99 @@ fn ranked<K: Copy + Ord, R>(
     rows.into_iter().take(top).map(|(key, volume)| row(key, volume)).collect()
 }
 
-/// A live flow: its record so far, who has sent a FIN, and when it was seen to close.
+/// Live flows by key, and by VLANs if they count.
+type Flowing = BTreeMap<(FlowKey, Option<(u8, [u16; 2])>), Live>;
+
+/// A live flow: its record so far, who has sent a FIN, and how it was seen to close.
 #[derive(Clone)]
 struct Live {
     record: FlowRecord,
     fin: [bool; 2],
-    closed_ns: Option<u64>,
+    closed: Option<Closed>,
+}
+
+#[derive(Clone, Copy)]
+enum Closed {
+    Fin,
+    Rst,
 }
 
 impl Live {
-    fn begin(paths: &Paths, packet: &PacketRecord, key: FlowKey) -> Self {
+    fn begin(plan: &Plan, paths: &Paths, packet: &PacketRecord) -> Self {
         let icmp = [1, 58].contains(&packet.protocol);
+        let (own, back) = (key(packet), key(packet).reversed());
+        let (syn, ack) = (packet.tcp_flags & 2 != 0, packet.tcp_flags & 16 != 0);
+        let tcp = packet.protocol == TCP;
+        let answer = tcp && syn && ack && own != back && !plan.metering.uniflow;
+        let initiator = match (tcp && syn && !ack, answer) {
+            (true, _) => Initiator::Syn,
+            (_, true) => Initiator::SynAck,
+            _ => Initiator::FirstPacket,
+        };
         let record = FlowRecord {
             first_ns: packet.ts_ns,
             last_ns: packet.ts_ns,
-            packets: [0; 2],
-            octets: [0; 2],
-            tcp_flags: [0; 2],
             icmp_type_code: if icmp { packet.dst_port } else { 0 },
-            end_reason: EndReason::Forced,
+            initiator,
             path: paths.get(packet.path),
-            ..FlowRecord::new(key)
+            ..FlowRecord::new(if answer { back } else { own })
         };
-        Self { record, fin: [false; 2], closed_ns: None }
+        Self { record, fin: [false; 2], closed: None }
+    }
+
+    /// Cut while alive: still the same connection.
+    fn next_part(&self, plan: &Plan, paths: &Paths, packet: &PacketRecord) -> Self {
+        let mut next = Self::begin(plan, paths, packet);
+        (next.fin, next.closed) = (self.fin, self.closed);
+        (next.record.key, next.record.initiator) = (self.record.key, self.record.initiator);
+        next
     }
 
     fn expired(&self, plan: &Plan, now_ns: u64) -> Option<EndReason> {
-        let since = |then_ns: u64| now_ns.saturating_sub(then_ns);
-        if self.closed_ns.is_some_and(|then_ns| since(then_ns) > plan.timeouts.closing_ns) {
-            return Some(EndReason::EndDetected);
-        }
-        (since(self.record.last_ns) > plan.timeouts.idle_ns).then_some(EndReason::Idle)
+        let silent_ns = now_ns.saturating_sub(self.record.last_ns);
+        let timeouts = &plan.metering.timeouts;
+        let (idle_ns, reason) = match (self.closed, self.record.key.protocol) {
+            (Some(Closed::Fin), _) => (timeouts.tcp_fin_ns, EndReason::EndDetected),
+            (Some(Closed::Rst), _) => (timeouts.tcp_rst_ns, EndReason::EndDetected),
+            (None, TCP) => (timeouts.tcp_ns, EndReason::Idle),
+            (None, UDP) => (timeouts.udp_ns, EndReason::Idle),
+            (None, 1 | 58) => (timeouts.icmp_ns, EndReason::Idle),
+            (None, _) => (timeouts.general_ns, EndReason::Idle),
+        };
+        (silent_ns > idle_ns).then_some(reason)
     }
 
     fn ends_before(&self, plan: &Plan, packet: &PacketRecord) -> Option<EndReason> {
         let age_ns = packet.ts_ns.saturating_sub(self.record.first_ns);
         let begins = packet.tcp_flags & 0b1_0010 == 0b0_0010;
         self.expired(plan, packet.ts_ns)
-            .or_else(|| (age_ns >= plan.timeouts.active_ns).then_some(EndReason::Active))
-            .or_else(|| (self.closed_ns.is_some() && begins).then_some(EndReason::EndDetected))
+            .or_else(|| (age_ns >= plan.metering.timeouts.active_ns).then_some(EndReason::Active))
+            .or_else(|| (self.closed.is_some() && begins).then_some(EndReason::EndDetected))
     }
 
     fn count(&mut self, packet: &PacketRecord, key: &FlowKey) {
         let side = usize::from(self.record.key != *key);
         let record = &mut self.record;
+        let (ttl, len) = (packet.ttl, packet.ip_len.min(65_535) as u16);
+        if record.packets[side] == 0 {
+            (record.ttl[side], record.ip_len[side]) = ([ttl; 2], [len; 2]);
+            record.tos[side] = packet.tos;
+        }
         record.first_ns = record.first_ns.min(packet.ts_ns);
         record.last_ns = record.last_ns.max(packet.ts_ns);
         record.packets[side] += 1;
         record.octets[side] += u64::from(packet.ip_len);
         record.tcp_flags[side] |= packet.tcp_flags;
+        record.ttl[side] = [record.ttl[side][0].min(ttl), record.ttl[side][1].max(ttl)];
+        record.ip_len[side] = [record.ip_len[side][0].min(len), record.ip_len[side][1].max(len)];
+        let letters = letters(packet);
+        let letters = if side == 0 { letters.to_ascii_uppercase() } else { letters };
+        record.history = History::of(&(record.history.to_string() + &letters));
         self.fin[side] |= packet.tcp_flags & 1 != 0;
         // Only a FIN or an RST closes, and only once.
-        let closes =
-            packet.tcp_flags & 4 != 0 || packet.tcp_flags & 1 != 0 && self.fin == [true; 2];
-        if closes && self.closed_ns.is_none() {
-            self.closed_ns = Some(packet.ts_ns);
+        let rst = packet.tcp_flags & 4 != 0;
+        if rst || packet.tcp_flags & 1 != 0 && self.fin == [true; 2] {
+            self.closed.get_or_insert(if rst { Closed::Rst } else { Closed::Fin });
         }
     }
 
@@ -346,19 +384,28 @@ impl Live {
     }
 }
 
-/// The initiator's direction: that of the first packet, unless it is an answer to a SYN.
-fn oriented(packet: &PacketRecord) -> FlowKey {
-    let answer = packet.protocol == TCP && packet.tcp_flags & 0b1_0010 == 0b1_0010;
-    if answer { key(packet).reversed() } else { key(packet) }
+/// The letters of Zeek's history for one packet.
+fn letters(packet: &PacketRecord) -> String {
+    let [fin, syn, rst, ack] = [1, 2, 4, 16].map(|bit| packet.tcp_flags & bit != 0);
+    let data = has(packet, Flags::DATA);
+    let all = [
+        (syn && !ack, 's'),
+        (syn && ack, 'h'),
+        (ack && !syn && !fin && !rst && !data, 'a'),
+        (data, 'd'),
+        (fin, 'f'),
+        (rst, 'r'),
+    ];
+    all.into_iter().filter_map(|(is, letter)| is.then_some(letter)).collect()
 }
 
 /// Flows one by one. A mark stands before the first packet that has reached the next multiple of
 /// the tick; what has expired then is gone even for packets that come late.
 fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
-    let mut live: BTreeMap<FlowKey, Live> = BTreeMap::new();
+    let mut live: Flowing = BTreeMap::new();
     let mut records = Vec::new();
     let mut active_peak = 0;
-    let mut mark = |live: &mut BTreeMap<FlowKey, Live>, records: &mut Vec<_>, now_ns| {
+    let mut mark = |live: &mut Flowing, records: &mut Vec<_>, now_ns| {
         live.retain(|_, flow| {
             let reason = flow.expired(plan, now_ns);
             records.extend(reason.map(|reason| flow.ended(reason)));
@@ -366,7 +413,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
         });
         active_peak = active_peak.max(live.len() as u64);
     };
-    let tick_ns = plan.timeouts.tick_ns();
+    let tick_ns = plan.metering.timeouts.tick_ns();
     let mut reached = packets.first().map_or(0, |p| p.ts_ns / tick_ns);
     for packet in packets {
         if packet.ts_ns / tick_ns > reached {
@@ -377,16 +424,16 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
             continue;
         }
         let key = key(packet);
-        let name = key.min(key.reversed());
-        let flow = live.entry(name).or_insert_with(|| Live::begin(paths, packet, oriented(packet)));
+        let name = if plan.metering.uniflow { key } else { key.min(key.reversed()) };
+        let path = paths.get(packet.path);
+        let vlans = (path.vlan_tags.min(2), path.vlans);
+        let name = (name, plan.metering.vlan_in_key.then_some(vlans));
+        let flow = live.entry(name).or_insert_with(|| Live::begin(plan, paths, packet));
         if let Some(reason) = flow.ends_before(plan, packet) {
             records.push(flow.ended(reason));
-            *flow = if reason == EndReason::Active {
-                // Cut while alive: still the same connection.
-                let key = flow.record.key;
-                Live { fin: flow.fin, closed_ns: flow.closed_ns, ..Live::begin(paths, packet, key) }
-            } else {
-                Live::begin(paths, packet, oriented(packet))
+            *flow = match reason {
+                EndReason::Active => flow.next_part(plan, paths, packet),
+                _ => Live::begin(plan, paths, packet),
             };
         }
         flow.count(packet, &key);
@@ -394,7 +441,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
     let end_ns = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
     mark(&mut live, &mut records, end_ns);
     for flow in live.values() {
-        let closed = flow.closed_ns.is_some();
+        let closed = flow.closed.is_some();
         records.push(flow.ended(if closed { EndReason::EndDetected } else { EndReason::Forced }));
     }
     records.sort();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ringtap_capture::PcapWriter;
-use ringtap_plan::{Request, Timeouts};
+use ringtap_plan::{Metering, Request, Timeouts};
 use ringtap_wire::LinkType;
 
 const SECOND: i64 = Timeouts::SECOND as i64;
@@ -202,7 +202,8 @@ fn step(
     interval_ns: Option<u64>,
     pace: i64,
 ) -> impl Strategy<Value = (i64, i64)> + use<> {
-    let edges = [timeouts.idle_ns, timeouts.active_ns, timeouts.closing_ns, timeouts.tick_ns()];
+    let Timeouts { active_ns, tcp_ns, tcp_fin_ns, tcp_rst_ns, .. } = *timeouts;
+    let edges = [tcp_ns, active_ns, tcp_fin_ns, tcp_rst_ns, timeouts.tick_ns()];
     let edges = edges
         .into_iter()
         .chain(interval_ns)
@@ -228,24 +229,45 @@ fn request() -> impl Strategy<Value = Request> {
     let intervals = [None, Some(1), Some(1_000_000_000), Some(2_500_000_001), Some(u64::MAX)];
     let second = Timeouts::SECOND;
     (
-        prop::sample::select(vec![second, 3 * second, 7 * second]),
+        prop::array::uniform4(prop::sample::select(vec![second, 3 * second, 7 * second])),
         prop::sample::select(vec![2 * second, 6 * second, 25 * second]),
-        prop::sample::select(vec![0, second, 5 * second]),
+        prop::array::uniform2(prop::sample::select(vec![0, second, 5 * second])),
         prop::sample::select(intervals.to_vec()),
         0u32..4,
         prop::sample::select(vec![1usize, 3, 10]),
-        any::<u64>(),
+        (any::<u64>(), prop::bool::weighted(0.2), any::<bool>()),
     )
-        .prop_map(|(idle_ns, active_ns, closing_ns, interval_ns, threshold, top, seed)| {
-            Request {
-                timeouts: Timeouts { idle_ns, active_ns, closing_ns },
+        .prop_map(
+            |(
+                idles,
+                active_ns,
+                graces,
                 interval_ns,
-                scan_threshold: Some(threshold),
-                top: Some(top),
-                seed,
-                ..Request::default()
-            }
-        })
+                threshold,
+                top,
+                (seed, uniflow, vlan_in_key),
+            )| {
+                let [tcp_ns, udp_ns, icmp_ns, general_ns] = idles;
+                let [tcp_fin_ns, tcp_rst_ns] = graces;
+                let timeouts = Timeouts {
+                    active_ns,
+                    tcp_ns,
+                    tcp_fin_ns,
+                    tcp_rst_ns,
+                    udp_ns,
+                    icmp_ns,
+                    general_ns,
+                };
+                Request {
+                    metering: Metering { timeouts, uniflow, vlan_in_key },
+                    interval_ns,
+                    scan_threshold: Some(threshold),
+                    top: Some(top),
+                    seed,
+                    ..Request::default()
+                }
+            },
+        )
 }
 
 pub(crate) fn world() -> impl Strategy<Value = World> {
@@ -255,7 +277,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
     let probes = prop::sample::select(vec![1u32, 200]);
     (request(), hosts, ports, probes, pace).prop_flat_map(
         |(request, hosts, ports, probes, pace)| {
-            let step = step(&request.timeouts, request.interval_ns, pace);
+            let step = step(&request.metering.timeouts, request.interval_ns, pace);
             let frame = (step, frame(hosts, ports, probes));
             prop::collection::vec(frame, 0..300).prop_map(move |steps| {
                 let mut now = 100 * SECOND;

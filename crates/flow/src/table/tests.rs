@@ -4,7 +4,13 @@ use proptest::prelude::*;
 use ringtap_wire::Flags;
 
 use super::*;
+use crate::{EndReason, History, Initiator};
 
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+const TCP: u8 = 6;
 const SECOND: u64 = Timeouts::SECOND;
 
 #[derive(Default)]
@@ -35,15 +41,17 @@ fn packet(
     (p.src_port, p.dst_port) = ports;
     p.protocol = TCP;
     p.tcp_flags = flags;
-    p.ip_len = 40;
-    p.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
+    p.ip_len = 40 + (ts_ns / SECOND % 3) as u32;
+    (p.ttl, p.tos) = (60 + (ts_ns / SECOND % 5) as u8, (ts_ns / SECOND % 7) as u8);
+    p.flags =
+        Flags(Flags::IPV4.0 | Flags::PORTS.0 | if ts_ns % 2 == 0 { Flags::DATA.0 } else { 0 });
     p.pair_hash = key.pair(&p.src, &p.dst);
     p
 }
 
 fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowRecord> {
     let mut table =
-        FlowTable::new(capacity, Timeouts::default(), HashKey::from_seed(9), Arc::default());
+        FlowTable::new(capacity, &Metering::default(), HashKey::from_seed(9), Arc::default());
     let mut records = Records::default();
     for burst in packets.chunks(bursts.max(1)) {
         table.burst(burst, &mut records);
@@ -56,40 +64,109 @@ fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowReco
     records.0
 }
 
-/// One flow at a time, by the definitions alone.
+/// A live flow by the definitions alone.
+struct Live {
+    record: FlowRecord,
+    fin: [bool; 2],
+    closed: bool,
+}
+
+impl Live {
+    fn begin(p: &PacketRecord) -> Self {
+        let own = FlowKey::of(p);
+        let answer = p.tcp_flags & (SYN | ACK) == SYN | ACK && own != own.reversed();
+        let mut record = FlowRecord::new(if answer { own.reversed() } else { own });
+        (record.first_ns, record.last_ns) = (p.ts_ns, p.ts_ns);
+        record.initiator = match p.tcp_flags & (SYN | ACK) {
+            SYN => Initiator::Syn,
+            _ if answer => Initiator::SynAck,
+            _ => Initiator::FirstPacket,
+        };
+        Self { record, fin: [false; 2], closed: false }
+    }
+
+    fn expired(&self, now_ns: u64) -> Option<EndReason> {
+        let timeouts = Timeouts::default();
+        let silent_ns = now_ns.saturating_sub(self.record.last_ns);
+        match self.closed {
+            true => (silent_ns > timeouts.tcp_fin_ns).then_some(EndReason::EndDetected),
+            false => (silent_ns > timeouts.tcp_ns).then_some(EndReason::Idle),
+        }
+    }
+
+    fn ends_before(&self, p: &PacketRecord) -> Option<EndReason> {
+        let old = p.ts_ns.saturating_sub(self.record.first_ns) >= Timeouts::default().active_ns;
+        let anew = self.closed && p.tcp_flags & (SYN | ACK) == SYN;
+        self.expired(p.ts_ns)
+            .or(old.then_some(EndReason::Active))
+            .or(anew.then_some(EndReason::EndDetected))
+    }
+
+    fn count(&mut self, p: &PacketRecord) {
+        let record = &mut self.record;
+        let side = usize::from(record.key != FlowKey::of(p));
+        let len = p.ip_len.min(65_535) as u16;
+        if record.packets[side] == 0 {
+            (record.ttl[side], record.ip_len[side]) = ([p.ttl; 2], [len; 2]);
+            record.tos[side] = p.tos;
+        }
+        record.first_ns = record.first_ns.min(p.ts_ns);
+        record.last_ns = record.last_ns.max(p.ts_ns);
+        record.packets[side] += 1;
+        record.octets[side] += u64::from(p.ip_len);
+        record.tcp_flags[side] |= p.tcp_flags;
+        record.ttl[side] = [record.ttl[side][0].min(p.ttl), record.ttl[side][1].max(p.ttl)];
+        record.ip_len[side] = [record.ip_len[side][0].min(len), record.ip_len[side][1].max(len)];
+        let has = |bits| p.tcp_flags & bits == bits;
+        let bare = p.tcp_flags & (SYN | ACK | FIN | RST) == ACK && !p.flags.contains(Flags::DATA);
+        let letters = [
+            (has(SYN) && !has(ACK), 's'),
+            (has(SYN | ACK), 'h'),
+            (bare, 'a'),
+            (p.flags.contains(Flags::DATA), 'd'),
+            (has(FIN), 'f'),
+            (has(RST), 'r'),
+        ];
+        let mut text = record.history.to_string();
+        for (_, letter) in letters.iter().filter(|(is, _)| *is) {
+            text.push(if side == 0 { letter.to_ascii_uppercase() } else { *letter });
+        }
+        record.history = History::of(&text);
+        self.fin[side] |= has(FIN);
+        self.closed |= has(RST) || self.fin == [true; 2];
+    }
+}
+
+/// One flow at a time, in a list.
 fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
-    let timeouts = Timeouts::default();
-    let mut live: Vec<FlowEntry> = Vec::new();
+    let mut live: Vec<Live> = Vec::new();
     let mut out = Vec::new();
     for p in packets {
         let key = FlowKey::of(p);
-        let at = live.iter().position(|e| e.direction(&key).is_some());
-        let mut carried = None;
-        if let Some(at) = at
-            && let Some(reason) = live[at].ends_before(p, &timeouts, 0)
-        {
-            let old = live.remove(at);
-            out.push(old.record(&Paths::new(), reason));
-            carried = (reason == EndReason::Active).then_some(old);
-        }
-        let at = live.iter().position(|e| e.direction(&key).is_some()).unwrap_or_else(|| {
-            let mut entry = FlowEntry::new(p, FlowTable::oriented(p, key).0);
-            if let Some(old) = carried {
-                entry.key = old.key;
-                entry.state = old.state & !AGEING;
-                entry.closed_ns = old.closed_ns;
+        let is = |flow: &Live| flow.record.key == key || flow.record.key == key.reversed();
+        let mut next = Live::begin(p);
+        if let Some(at) = live.iter().position(is) {
+            let flow = &live[at];
+            match flow.ends_before(p) {
+                None => next = live.remove(at),
+                Some(reason) => {
+                    if reason == EndReason::Active {
+                        next.record.key = flow.record.key;
+                        next.record.initiator = flow.record.initiator;
+                        (next.fin, next.closed) = (flow.fin, flow.closed);
+                    }
+                    out.push(FlowRecord { end_reason: reason, ..live.remove(at).record });
+                }
             }
-            live.push(entry);
-            live.len() - 1
-        });
-        let direction = live[at].direction(&key).unwrap();
-        live[at].count(p, direction);
+        }
+        next.count(p);
+        live.push(next);
     }
     let end = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
-    for e in live {
-        let closed = e.state & CLOSED != 0;
-        let rest = if closed { EndReason::EndDetected } else { EndReason::Forced };
-        out.push(e.record(&Paths::new(), e.expired(end, &timeouts).unwrap_or(rest)));
+    for flow in live {
+        let rest = if flow.closed { EndReason::EndDetected } else { EndReason::Forced };
+        let end_reason = flow.expired(end).unwrap_or(rest);
+        out.push(FlowRecord { end_reason, ..flow.record });
     }
     out.sort();
     out
@@ -131,7 +208,7 @@ proptest! {
         // In order, so that a swept flow cannot be continued by a late packet.
         let mut packets = packets;
         packets.sort_by_key(|p| p.ts_ns);
-        let mut table = FlowTable::new(1000, Timeouts::default(), HashKey::from_seed(9), Arc::default());
+        let mut table = FlowTable::new(1000, &Metering::default(), HashKey::from_seed(9), Arc::default());
         let mut records = Records::default();
         for burst in packets.chunks(every) {
             table.burst(burst, &mut records);
@@ -190,14 +267,14 @@ fn counters_do_not_overflow() {
     let records = run(&packets, 10, 256);
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].packets, [70, 69_930]);
-    assert_eq!(records[0].octets, [70 * u64::from(u32::MAX), 69_930 * 40]);
+    assert_eq!(records[0].octets, [70 * u64::from(u32::MAX), 69_930 * 41]);
 }
 
 #[test]
 fn the_active_timeout_holds_with_sweeps_between() {
     let key = HashKey::from_seed(9);
     let timeouts = Timeouts::default();
-    let mut table = FlowTable::new(10, timeouts, key, Arc::default());
+    let mut table = FlowTable::new(10, &Metering::default(), key, Arc::default());
     let mut records = Records::default();
     let mut due = timeouts.tick_ns();
     for second in 0..1_000 {
@@ -233,4 +310,101 @@ fn all_fragments_of_a_ping_and_its_answer_are_one_flow() {
     let records = run(&packets, 10, 4);
     assert_eq!(records.len(), 1);
     assert_eq!((records[0].packets, records[0].icmp_type_code), ([2, 2], 8 << 8));
+}
+
+fn table(metering: &Metering) -> FlowTable {
+    FlowTable::new(100, metering, HashKey::from_seed(9), Arc::default())
+}
+
+fn all(mut table: FlowTable, packets: &[PacketRecord]) -> Vec<FlowRecord> {
+    let mut records = Records::default();
+    table.burst(packets, &mut records);
+    while !table.drain(7, &mut records) {}
+    records.0.sort();
+    records.0
+}
+
+#[test]
+fn a_uniflow_has_one_direction() {
+    let key = HashKey::from_seed(9);
+    let (ab, ba) = ((1000, 80), (80, 1000));
+    let packets = [
+        packet(key, SECOND, 1, 2, ab, SYN),
+        packet(key, SECOND, 2, 1, ba, SYN | ACK),
+        packet(key, SECOND, 1, 2, ab, ACK),
+    ];
+    let records = all(table(&Metering { uniflow: true, ..Metering::default() }), &packets);
+    let counts: Vec<_> = records.iter().map(|r| (r.key.src_port, r.packets)).collect();
+    assert_eq!(counts, [(1000, [2, 0]), (80, [1, 0])]);
+    assert_eq!(all(table(&Metering::default()), &packets).len(), 1);
+}
+
+#[test]
+fn vlans_are_of_one_flow_unless_asked_for() {
+    let key = HashKey::from_seed(9);
+    let paths = Arc::new(Paths::new());
+    let way = |outer, inner| {
+        paths.number(&ringtap_wire::Path {
+            vlan_tags: 2,
+            vlans: [outer, inner],
+            ..Default::default()
+        })
+    };
+    let ways = [way(7, 1), way(8, 1), way(7, 2), way(7, 1)];
+    let packets = ways.map(|path| PacketRecord { path, ..packet(key, SECOND, 1, 2, (5, 6), ACK) });
+    let flows = |vlan_in_key| {
+        let metering = Metering { vlan_in_key, ..Metering::default() };
+        let table = FlowTable::new(100, &metering, key, Arc::clone(&paths));
+        all(table, &packets).iter().map(|r| (r.path.vlans, r.packets[0])).collect::<Vec<_>>()
+    };
+    assert_eq!(flows(false), [([7, 1], 4)]);
+    let mut three = flows(true);
+    three.sort();
+    assert_eq!(three, [([7, 1], 2), ([7, 2], 1), ([8, 1], 1)]);
+}
+
+/// Each protocol by its own timeout, and a reset connection by its grace.
+#[test]
+fn every_protocol_has_its_own_timeout() {
+    let key = HashKey::from_seed(9);
+    let timeouts = Timeouts {
+        tcp_ns: 10 * SECOND,
+        tcp_fin_ns: 2 * SECOND,
+        tcp_rst_ns: 3 * SECOND,
+        udp_ns: 20 * SECOND,
+        icmp_ns: 30 * SECOND,
+        general_ns: 40 * SECOND,
+        ..Timeouts::default()
+    };
+    let cases =
+        [(6, 0, 10), (6, FIN, 10), (6, RST, 3), (17, 0, 20), (1, 0, 30), (58, 0, 30), (47, 0, 40)];
+    for (protocol, flags, seconds) in cases {
+        let mut p = packet(key, 100 * SECOND, 1, 2, (5, 6), flags);
+        p.protocol = protocol;
+        for (later, left) in [(seconds, 1), (seconds + 1, 0)] {
+            let mut table = table(&Metering { timeouts, ..Metering::default() });
+            let mut records = Records::default();
+            table.burst(&[p], &mut records);
+            while !table.sweep((100 + later) * SECOND, 10, &mut records) {}
+            assert_eq!(table.len(), left, "protocol {protocol}, flags {flags}, {later} s");
+        }
+    }
+}
+
+/// IPv4 and IPv6 share the room, and whichever has none gives way.
+#[test]
+fn both_versions_share_the_capacity() {
+    let key = HashKey::from_seed(9);
+    let mut table = FlowTable::new(4, &Metering::default(), key, Arc::default());
+    let mut records = Records::default();
+    for host in 0..40 {
+        let mut p = packet(key, SECOND, host, 200, (5, 6), ACK);
+        if host % 10 < 5 {
+            p.flags = Flags(Flags::IPV6.0 | Flags::PORTS.0);
+        }
+        table.burst(&[p], &mut records);
+        assert!(table.len() <= 4);
+    }
+    assert_eq!(records.0.len(), 36);
+    assert!(records.0.iter().all(|r| r.end_reason == EndReason::LackOfResources));
 }

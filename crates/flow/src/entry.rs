@@ -1,0 +1,308 @@
+//! The mutable state of a live flow, and the rules by which it changes and ends.
+//!
+//! ```text
+//!        0      8       12    13    14   16       24        32       40    42   44   48      56       62    64
+//!  IPv4  | ends | ports |proto|state|path| last_ns | packets | octets |flags|tos |ttl | ip_len | notes |stamp|
+//!          8      4       1     1     2    8         2 × 4     2 × 4   2 × 1 2×1  2×2  2 × 2×2   6       2      bytes
+//!  IPv6  the same with 32 bytes of ends: 88
+//! ```
+//!
+//! One cache line holds all that a packet of IPv4 needs; only the time of the first packet, which few packets ask for,
+//! stands elsewhere. Counters here have 32 bits; who keeps the entry carries them over before they overflow.
+//!
+//! *Notes* are the flow's [`History`], or type and code of ICMP.
+
+use ringtap_wire::{PacketRecord, Paths};
+
+use crate::ends::Ends;
+use crate::timeouts::Class;
+use crate::{EndReason, FlowKey, FlowRecord, History, Initiator};
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Bits of the state: the [`Class`].
+const CLASS: u8 = 7;
+/// FIN seen from side 0; the next bit: from side 1.
+const FIN_0: u8 = 1 << 3;
+/// The active timeout may pass before the next sweep: look at the first packet's time.
+const AGEING: u8 = 1 << 5;
+/// From this bit on: the [`Initiator`].
+const INITIATOR: u32 = 6;
+
+/// See the module.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<E> {
+    ends: E,
+    /// Source port in the upper half.
+    ports: u32,
+    protocol: u8,
+    state: u8,
+    pub(crate) path: u16,
+    pub(crate) last_ns: u64,
+    packets: [u32; 2],
+    octets: [u32; 2],
+    tcp_flags: [u8; 2],
+    tos: [u8; 2],
+    /// Smallest and largest of each side; the smallest is larger than the largest if there are none.
+    ttl: [[u8; 2]; 2],
+    ip_len: [[u16; 2]; 2],
+    notes: [u8; 6],
+    pub(crate) stamp: u16,
+}
+
+const _: () = assert!(size_of::<Entry<crate::ends::V4>>() == 64);
+const _: () = assert!(size_of::<Entry<crate::ends::V6>>() == 88);
+
+/// What a packet is looked up by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key<E> {
+    pub(crate) ends: E,
+    pub(crate) ports: u32,
+    pub(crate) protocol: u8,
+}
+
+impl<E: Ends> Key<E> {
+    #[inline(always)]
+    pub(crate) fn of(packet: &PacketRecord) -> Self {
+        let (src, dst) = FlowKey::ports_of(packet);
+        let ports = u32::from(src) << 16 | u32::from(dst);
+        Self { ends: E::of(packet), ports, protocol: packet.protocol }
+    }
+
+    #[inline(always)]
+    pub(crate) fn reversed(self) -> Self {
+        Self { ends: self.ends.reversed(), ports: self.ports.rotate_left(16), ..self }
+    }
+
+    /// The key in the initiator's direction, the packet's direction on it, and how that is known. Whoever sends first
+    /// is the initiator, unless the first packet seen answers a SYN.
+    fn oriented(self, packet: &PacketRecord, uniflow: bool) -> (Self, usize, Initiator) {
+        let syn = packet.protocol == TCP && packet.tcp_flags & SYN != 0;
+        let answer = syn && packet.tcp_flags & ACK != 0;
+        let reversed = self.reversed();
+        match (syn, answer) {
+            // A flow from an endpoint to itself has no other direction, and neither has a uniflow.
+            (_, true) if !uniflow && reversed != self => (reversed, 1, Initiator::SynAck),
+            (true, false) => (self, 0, Initiator::Syn),
+            _ => (self, 0, Initiator::FirstPacket),
+        }
+    }
+}
+
+impl<E: Ends> Entry<E> {
+    /// An entry for the flow that `packet` begins, which is not counted yet, and the packet's direction.
+    pub(crate) fn begin(packet: &PacketRecord, key: Key<E>, uniflow: bool) -> (Self, usize) {
+        let (key, direction, initiator) = key.oriented(packet, uniflow);
+        (Self::new(packet, key, initiator), direction)
+    }
+
+    fn new(packet: &PacketRecord, key: Key<E>, initiator: Initiator) -> Self {
+        let mut notes = [0; 6];
+        if matches!(key.protocol, ICMP | ICMPV6) {
+            notes[..2].copy_from_slice(&packet.dst_port.to_be_bytes());
+        }
+        Self {
+            ends: key.ends,
+            ports: key.ports,
+            protocol: key.protocol,
+            state: Class::of(key.protocol) as u8 | (initiator as u8) << INITIATOR,
+            path: packet.path,
+            last_ns: packet.ts_ns,
+            packets: [0; 2],
+            octets: [0; 2],
+            tcp_flags: [0; 2],
+            tos: [0; 2],
+            ttl: [[u8::MAX, 0]; 2],
+            ip_len: [[u16::MAX, 0]; 2],
+            notes,
+            stamp: 0,
+        }
+    }
+
+    /// The next part of a flow that was cut while alive: still the same connection, so who began it and which FINs were
+    /// seen stay known.
+    pub(crate) fn continued(&self, packet: &PacketRecord) -> Self {
+        let mut next = Self::new(packet, self.key(), Initiator::FirstPacket);
+        next.state = self.state & !AGEING;
+        next.stamp = self.stamp;
+        next
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self) -> Key<E> {
+        Key { ends: self.ends, ports: self.ports, protocol: self.protocol }
+    }
+
+    /// The packet's direction on this flow, if it belongs to it: 0 from the initiator, 1 to it.
+    #[inline(always)]
+    pub(crate) fn direction(&self, key: &Key<E>, uniflow: bool) -> Option<usize> {
+        let back = key.reversed();
+        let same = self.ends == key.ends && self.ports == key.ports;
+        let reversed = self.ends == back.ends && self.ports == back.ports && !uniflow;
+        ((same || reversed) && self.protocol == key.protocol).then_some(usize::from(!same))
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.state & CLASS >= Class::TcpFin as u8
+    }
+
+    /// Why the flow has ended by `now_ns`, if it has: silence alone, no packet needed.
+    #[inline(always)]
+    pub(crate) fn expired(&self, now_ns: u64, idle_ns: &[u64; 8]) -> Option<EndReason> {
+        let silent_ns = now_ns.saturating_sub(self.last_ns);
+        if silent_ns <= idle_ns[usize::from(self.state & CLASS)] {
+            None
+        } else if self.is_closed() {
+            Some(EndReason::EndDetected)
+        } else {
+            Some(EndReason::Idle)
+        }
+    }
+
+    /// Whether `packet` can only be counted after a look at the flow's first packet: its active timeout may be over.
+    /// Before `calm_until_ns` no entry that is not [`AGEING`] can have reached it.
+    #[inline(always)]
+    pub(crate) fn may_be_old(&self, packet: &PacketRecord, calm_until_ns: u64) -> bool {
+        self.state & AGEING != 0 || packet.ts_ns >= calm_until_ns
+    }
+
+    /// Whether `packet` is a new connection on the ports of one that is over.
+    #[inline(always)]
+    pub(crate) fn is_begun_anew(&self, packet: &PacketRecord) -> bool {
+        self.is_closed() && packet.tcp_flags & (SYN | ACK) == SYN
+    }
+
+    /// From now on the first packet's time is looked at.
+    #[inline(always)]
+    pub(crate) fn age(&mut self) {
+        self.state |= AGEING;
+    }
+
+    /// Whether counting `packet` would overflow a counter.
+    #[inline(always)]
+    pub(crate) fn would_overflow(&self, packet: &PacketRecord, direction: usize) -> bool {
+        self.octets[direction].checked_add(packet.ip_len).is_none()
+            || self.packets[direction] == u32::MAX
+    }
+
+    /// Takes the counters out: packets and octets.
+    pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
+        let packets = std::mem::take(&mut self.packets).map(u64::from);
+        [packets, std::mem::take(&mut self.octets).map(u64::from)]
+    }
+
+    /// Counts a packet, which must not overflow. True unless the packet is earlier than the latest.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, packet: &PacketRecord, direction: usize) -> bool {
+        let side = direction & 1;
+        // Packets may come out of order: the maximum, so that no duration is negative.
+        let latest = packet.ts_ns >= self.last_ns;
+        self.last_ns = self.last_ns.max(packet.ts_ns);
+        self.packets[side] += 1;
+        self.octets[side] += packet.ip_len;
+        let [least, most] = &mut self.ttl[side];
+        if least > most {
+            self.tos[side] = packet.tos;
+        }
+        (*least, *most) = ((*least).min(packet.ttl), (*most).max(packet.ttl));
+        let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
+        let [least, most] = &mut self.ip_len[side];
+        (*least, *most) = ((*least).min(len), (*most).max(len));
+        self.tcp_flags[side] |= packet.tcp_flags;
+        let letters = History::letters(packet);
+        if letters != 0 {
+            self.note(letters, side);
+        }
+        if packet.tcp_flags & (FIN | RST) != 0 {
+            self.close(packet, side);
+        }
+        latest
+    }
+
+    #[inline(always)]
+    fn note(&mut self, letters: u8, side: usize) {
+        let [a, b, c, d, e, f] = self.notes;
+        let mut history = History::from_bits(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
+        // Nearly always one letter, known already.
+        let first = letters.trailing_zeros() as u8 + 1;
+        if letters & (letters - 1) == 0 && history.knows(first, side) {
+            return;
+        }
+        for number in (1..=6).filter(|number| letters >> (number - 1) & 1 != 0) {
+            history.push(number, side);
+        }
+        self.notes.copy_from_slice(&history.bits().to_le_bytes()[..6]);
+    }
+
+    #[cold]
+    fn close(&mut self, packet: &PacketRecord, side: usize) {
+        if packet.tcp_flags & FIN != 0 {
+            self.state |= FIN_0 << side;
+        }
+        let both = FIN_0 | FIN_0 << 1;
+        let class = if packet.tcp_flags & RST != 0 {
+            Class::TcpRst
+        } else if self.state & both == both {
+            Class::TcpFin
+        } else {
+            return;
+        };
+        if !self.is_closed() {
+            self.state = self.state & !CLASS | class as u8;
+        }
+    }
+
+    /// The record, with the time of the first packet and what was carried over of packets and octets.
+    pub(crate) fn record(
+        &self,
+        first_ns: u64,
+        carried: [[u64; 2]; 2],
+        paths: &Paths,
+        end_reason: EndReason,
+    ) -> FlowRecord {
+        let sum = |more: [u64; 2], own: [u32; 2]| {
+            [more[0] + u64::from(own[0]), more[1].wrapping_add(u64::from(own[1]))]
+        };
+        let (src, dst) = self.ends.addresses();
+        let [a, b, c, d, e, f] = self.notes;
+        let icmp = matches!(self.protocol, ICMP | ICMPV6);
+        let history = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        FlowRecord {
+            key: FlowKey {
+                version: E::VERSION,
+                src,
+                dst,
+                src_port: (self.ports >> 16) as u16,
+                dst_port: self.ports as u16,
+                protocol: self.protocol,
+            },
+            first_ns,
+            last_ns: self.last_ns,
+            packets: sum(carried[0], self.packets),
+            octets: sum(carried[1], self.octets),
+            tcp_flags: self.tcp_flags,
+            ttl: self.ttl.map(|[least, most]| if least > most { [0; 2] } else { [least, most] }),
+            ip_len: self
+                .ip_len
+                .map(|[least, most]| if least > most { [0; 2] } else { [least, most] }),
+            tos: self.tos,
+            icmp_type_code: if icmp { u16::from_be_bytes([a, b]) } else { 0 },
+            history: if icmp { History::EMPTY } else { History::from_bits(history) },
+            initiator: match self.state >> INITIATOR {
+                1 => Initiator::Syn,
+                2 => Initiator::SynAck,
+                _ => Initiator::FirstPacket,
+            },
+            end_reason,
+            path: paths.get(self.path),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The live flows of one IP version: entries without gaps, found through an [`Index`].
+//!
+//! ```text
+//! index    | tag · position | tag · position | 0 | …      4 bytes a word, half full
+//!                    └──────────┐
+//! entries  | entry | entry | entry | …                     64 bytes each (IPv4), 88 (IPv6)
+//! first    | first packet's time | …                       8 bytes each, same positions
+//! ```
+//!
+//! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that outgrow 32 bits are
+//! carried over to a map beside: of a flow that large there are few.
+//!
+//! Invariant: every entry has its place in the index and its first packet's time; no map entry outlives its flow.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ringtap_wire::{PacketRecord, Paths};
+
+use crate::ends::Ends;
+use crate::entry::{Entry, Key};
+use crate::index::Index;
+use crate::{EndReason, FlowRecord, Observer, Timeouts};
+
+/// What holds for all flows of a table.
+pub(crate) struct Rules {
+    /// Idle timeouts by class.
+    idle_ns: [u64; 8],
+    active_ns: u64,
+    pub(crate) tick_ns: u64,
+    pub(crate) uniflow: bool,
+    paths: Arc<Paths>,
+    /// The next sweep is expected to come before a packet of this time. What does come later is handled all the same,
+    /// at the cost of a look at the first packet's time.
+    pub(crate) calm_until_ns: u64,
+}
+
+impl Rules {
+    pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, paths: Arc<Paths>) -> Self {
+        Self {
+            idle_ns: timeouts.by_class(),
+            active_ns: timeouts.active_ns,
+            tick_ns: timeouts.tick_ns(),
+            uniflow,
+            paths,
+            calm_until_ns: 0,
+        }
+    }
+}
+
+/// A packet on its way to its flow.
+pub(crate) struct Arrival<'a> {
+    pub(crate) packet: &'a PacketRecord,
+    pub(crate) hash: u32,
+    /// The index word at the hash's home, read before earlier packets changed the table: a hint.
+    pub(crate) word: u32,
+}
+
+pub(crate) struct Shelf<E> {
+    pub(crate) index: Index,
+    entries: Vec<Entry<E>>,
+    first_ns: Vec<u64>,
+    /// Packets and octets by flow, of those whose counters overflowed.
+    carried: HashMap<(Key<E>, u16), [[u64; 2]; 2]>,
+    /// Where a sweep goes on: entries below this position are still to be looked at.
+    sweep_below: Option<usize>,
+    /// Whether the sweep has ended any flow.
+    swept: bool,
+    /// Where the search for a flow to evict goes on.
+    evict_at: usize,
+}
+
+impl<E: Ends> Shelf<E> {
+    /// Address space for `capacity` flows is reserved now; memory is used as flows come.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let (mut entries, mut first_ns) = (Vec::new(), Vec::new());
+        // Where the system does not hand out so much address space the tables grow as they must.
+        let _ = entries.try_reserve_exact(capacity);
+        let _ = first_ns.try_reserve_exact(capacity);
+        Self {
+            index: Index::new(),
+            entries,
+            first_ns,
+            carried: HashMap::new(),
+            sweep_below: None,
+            swept: false,
+            evict_at: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Brings the entry near that `word` names.
+    #[inline(always)]
+    pub(crate) fn touch(&self, word: u32, hash: u32) -> u64 {
+        let entry = Index::position(word, hash).and_then(|at| self.entries.get(at));
+        // An IPv6 entry lies on two lines.
+        entry.map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp))
+    }
+
+    /// The packet's flow and its direction there, if it is live. `same` judges what the key does not say.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        key: &Key<E>,
+        arrival: &Arrival<'_>,
+        rules: &Rules,
+        mut same: impl FnMut(u16) -> bool,
+    ) -> Option<(usize, usize)> {
+        let Arrival { hash, word, .. } = *arrival;
+        let mut direction = |at: usize| {
+            let entry = self.entries.get(at)?;
+            entry.direction(key, rules.uniflow).filter(|_| same(entry.path))
+        };
+        if let Some(at) = Index::position(word, hash)
+            && let Some(direction) = direction(at)
+        {
+            return Some((at, direction));
+        }
+        let mut found = 0;
+        let at = self.index.find(hash, |at| direction(at).map(|is| found = is).is_some())?;
+        Some((at, found))
+    }
+
+    /// Counts the packet on a live flow, or ends that one and counts it on the next of the same key.
+    #[inline(always)]
+    pub(crate) fn update(
+        &mut self,
+        at: usize,
+        mut direction: usize,
+        packet: &PacketRecord,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) {
+        let entry = &mut self.entries[at];
+        if let Some(reason) = ends_before(entry, &self.first_ns[at], packet, rules) {
+            direction = self.restart(at, direction, packet, reason, rules, observer);
+        }
+        let entry = &mut self.entries[at];
+        if entry.would_overflow(packet, direction) {
+            self.carry_over(at);
+        }
+        let entry = &mut self.entries[at];
+        let mut forgotten = 0;
+        if entry.count(packet, direction) {
+            observer.counted(packet, &mut entry.stamp);
+        } else {
+            // Packets may come out of order: the minimum.
+            self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
+            entry.age();
+            observer.counted(packet, &mut forgotten);
+        }
+    }
+
+    /// Begins a flow with its first packet.
+    pub(crate) fn begin(
+        &mut self,
+        key: Key<E>,
+        arrival: &Arrival<'_>,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) {
+        let packet = arrival.packet;
+        let (mut entry, direction) = Entry::begin(packet, key, rules.uniflow);
+        if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
+            entry.age();
+        }
+        entry.count(packet, direction);
+        observer.counted(packet, &mut entry.stamp);
+        self.index.push(arrival.hash);
+        self.entries.push(entry);
+        self.first_ns.push(packet.ts_ns);
+    }
+
+    /// Ends a flow and begins the next one of the same key in its entry.
+    #[cold]
+    fn restart(
+        &mut self,
+        at: usize,
+        direction: usize,
+        packet: &PacketRecord,
+        reason: EndReason,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) -> usize {
+        observer.ended(&self.record(at, rules, reason));
+        self.first_ns[at] = packet.ts_ns;
+        let old = self.entries[at];
+        let direction = if reason == EndReason::Active {
+            self.entries[at] = old.continued(packet);
+            direction
+        } else {
+            let key = if direction == 0 { old.key() } else { old.key().reversed() };
+            let (entry, direction) = Entry::begin(packet, key, rules.uniflow);
+            self.entries[at] = entry;
+            direction
+        };
+        if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
+            self.entries[at].age();
+        }
+        direction
+    }
+
+    /// The record of a flow that ends; what was carried over is forgotten.
+    fn record(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
+        let entry = &self.entries[at];
+        let mut carried = [[0; 2]; 2];
+        if !self.carried.is_empty()
+            && let Some(counters) = self.carried.remove(&(entry.key(), entry.path))
+        {
+            carried = counters;
+        }
+        entry.record(self.first_ns[at], carried, &rules.paths, reason)
+    }
+
+    /// Empties the entry's counters into those that cannot overflow.
+    #[cold]
+    fn carry_over(&mut self, at: usize) {
+        let entry = &mut self.entries[at];
+        let [packets, octets] = entry.take_counters();
+        let sums = self.carried.entry((entry.key(), entry.path)).or_default();
+        for side in 0..2 {
+            sums[0][side] += packets[side];
+            sums[1][side] = sums[1][side].wrapping_add(octets[side]);
+        }
+    }
+
+    /// Makes room: of the next eight entries the one that has been silent longest goes.
+    #[cold]
+    pub(crate) fn evict(&mut self, rules: &Rules, observer: &mut impl Observer) {
+        let len = self.entries.len();
+        let victim = (0..len.min(8))
+            .map(|step| (self.evict_at + step) % len)
+            .min_by_key(|&position| self.entries[position].last_ns)
+            .unwrap_or(0);
+        self.evict_at = (self.evict_at + 8) % len;
+        observer.ended(&self.record(victim, rules, EndReason::LackOfResources));
+        self.index.swap_remove(victim);
+        self.take_out(victim);
+    }
+
+    fn take_out(&mut self, at: usize) {
+        self.entries.swap_remove(at);
+        self.first_ns.swap_remove(at);
+    }
+
+    /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries. Returns true when all have been
+    /// looked at; until then call again with nothing between.
+    pub(crate) fn sweep(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let below = self.sweep_below.take().unwrap_or(self.entries.len());
+        let stop = below.saturating_sub(most);
+        // Downwards: the entry that fills a gap comes from above and has been looked at.
+        for at in (stop..below).rev() {
+            if let Some(reason) = self.entries[at].expired(now_ns, &rules.idle_ns) {
+                observer.ended(&self.record(at, rules, reason));
+                self.index.swap_remove_later(at);
+                self.take_out(at);
+                self.swept = true;
+            } else if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
+                self.entries[at].age();
+            }
+        }
+        if stop > 0 {
+            self.sweep_below = Some(stop);
+        } else if std::mem::take(&mut self.swept) {
+            self.index.rebuild();
+        }
+        stop == 0
+    }
+
+    /// Ends all flows at the end of the run, up to `most` a call: those that had closed as such, all others as forced.
+    /// True when none is left.
+    pub(crate) fn drain(
+        &mut self,
+        most: usize,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.index.clear();
+        for _ in 0..most {
+            let Some(last) = self.entries.len().checked_sub(1) else { return true };
+            let closed = self.entries[last].is_closed();
+            let reason = if closed { EndReason::EndDetected } else { EndReason::Forced };
+            observer.ended(&self.record(last, rules, reason));
+            self.take_out(last);
+        }
+        self.entries.is_empty()
+    }
+}
+
+/// Why `packet` cannot be counted on this flow any more, if so. Asked before the update, so that no flow exceeds its
+/// active timeout (but one that a late packet makes longer at its beginning).
+#[inline(always)]
+fn ends_before<E: Ends>(
+    entry: &Entry<E>,
+    first_ns: &u64,
+    packet: &PacketRecord,
+    rules: &Rules,
+) -> Option<EndReason> {
+    if let Some(reason) = entry.expired(packet.ts_ns, &rules.idle_ns) {
+        return Some(reason);
+    }
+    if entry.may_be_old(packet, rules.calm_until_ns)
+        && packet.ts_ns.saturating_sub(*first_ns) >= rules.active_ns
+    {
+        return Some(EndReason::Active);
+    }
+    entry.is_begun_anew(packet).then_some(EndReason::EndDetected)
+}
