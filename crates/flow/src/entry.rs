@@ -35,6 +35,9 @@ const AGEING: u8 = 1 << 5;
 /// From this bit on: the [`Initiator`].
 const INITIATOR: u32 = 6;
 
+/// Where the stamp lies in the tail.
+const STAMP: u32 = 48;
+
 /// See the module.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +56,14 @@ pub(crate) struct Entry<E> {
     /// Smallest and largest of each side; the smallest is larger than the largest if there are none.
     ttl: [[u8; 2]; 2],
     ip_len: [[u16; 2]; 2],
-    notes: [u8; 6],
-    pub(crate) stamp: u16,
+    /// Notes below, the observer's stamp in the upper sixteen bits.
+    tail: u64,
 }
 
 const _: () = assert!(size_of::<Entry<crate::ends::V4>>() == 64);
 const _: () = assert!(size_of::<Entry<crate::ends::V6>>() == 88);
 
-/// What a packet is looked up by.
+/// What a packet is looked up by. The source port stands in the upper half of the ports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key<E> {
     pub(crate) ends: E,
@@ -70,9 +73,7 @@ pub(crate) struct Key<E> {
 
 impl<E: Ends> Key<E> {
     #[inline(always)]
-    pub(crate) fn of(packet: &PacketRecord) -> Self {
-        let (src, dst) = FlowKey::ports_of(packet);
-        let ports = u32::from(src) << 16 | u32::from(dst);
+    pub(crate) fn of(packet: &PacketRecord, ports: u32) -> Self {
         Self { ends: E::of(packet), ports, protocol: packet.protocol }
     }
 
@@ -104,10 +105,7 @@ impl<E: Ends> Entry<E> {
     }
 
     fn new(packet: &PacketRecord, key: Key<E>, initiator: Initiator) -> Self {
-        let mut notes = [0; 6];
-        if matches!(key.protocol, ICMP | ICMPV6) {
-            notes[..2].copy_from_slice(&packet.dst_port.to_be_bytes());
-        }
+        let icmp = matches!(key.protocol, ICMP | ICMPV6);
         Self {
             ends: key.ends,
             ports: key.ports,
@@ -121,8 +119,7 @@ impl<E: Ends> Entry<E> {
             tos: [0; 2],
             ttl: [[u8::MAX, 0]; 2],
             ip_len: [[u16::MAX, 0]; 2],
-            notes,
-            stamp: 0,
+            tail: if icmp { u64::from(packet.dst_port) } else { 0 },
         }
     }
 
@@ -131,7 +128,7 @@ impl<E: Ends> Entry<E> {
     pub(crate) fn continued(&self, packet: &PacketRecord) -> Self {
         let mut next = Self::new(packet, self.key(), Initiator::FirstPacket);
         next.state = self.state & !AGEING;
-        next.stamp = self.stamp;
+        next.set_stamp(self.stamp());
         next
     }
 
@@ -189,14 +186,25 @@ impl<E: Ends> Entry<E> {
     /// Whether counting `packet` would overflow a counter.
     #[inline(always)]
     pub(crate) fn would_overflow(&self, packet: &PacketRecord, direction: usize) -> bool {
-        self.octets[direction].checked_add(packet.ip_len).is_none()
-            || self.packets[direction] == u32::MAX
+        let side = direction & 1;
+        let (_, octets) = self.octets[side].overflowing_add(packet.ip_len);
+        octets | (self.packets[side] == u32::MAX)
     }
 
     /// Takes the counters out: packets and octets.
     pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
         let packets = std::mem::take(&mut self.packets).map(u64::from);
         [packets, std::mem::take(&mut self.octets).map(u64::from)]
+    }
+
+    #[inline(always)]
+    pub(crate) const fn stamp(&self) -> u16 {
+        (self.tail >> STAMP) as u16
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_stamp(&mut self, stamp: u16) {
+        self.tail = self.tail & ((1 << STAMP) - 1) | u64::from(stamp) << STAMP;
     }
 
     /// Counts a packet, which must not overflow. True unless the packet is earlier than the latest.
@@ -206,20 +214,21 @@ impl<E: Ends> Entry<E> {
         // Packets may come out of order: the maximum, so that no duration is negative.
         let latest = packet.ts_ns >= self.last_ns;
         self.last_ns = self.last_ns.max(packet.ts_ns);
-        self.packets[side] += 1;
-        self.octets[side] += packet.ip_len;
-        let [least, most] = &mut self.ttl[side];
-        if least > most {
-            self.tos[side] = packet.tos;
-        }
-        (*least, *most) = ((*least).min(packet.ttl), (*most).max(packet.ttl));
-        let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
-        let [least, most] = &mut self.ip_len[side];
-        (*least, *most) = ((*least).min(len), (*most).max(len));
+        self.packets[side] = self.packets[side].wrapping_add(1);
+        self.octets[side] = self.octets[side].wrapping_add(packet.ip_len);
         self.tcp_flags[side] |= packet.tcp_flags;
+        let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
+        let ([low, high], [short, long]) = (self.ttl[side], self.ip_len[side]);
+        // Also true of the first packet: there low > high.
+        if (packet.ttl < low) | (packet.ttl > high) | (len < short) | (len > long) {
+            self.stretch(packet, side, len);
+        }
         let letters = History::letters(packet);
         if letters != 0 {
-            self.note(letters, side);
+            let mut history = History::from_bits(self.tail);
+            let before = history;
+            history.add(letters, side);
+            self.tail ^= before.bits() ^ history.bits();
         }
         if packet.tcp_flags & (FIN | RST) != 0 {
             self.close(packet, side);
@@ -227,19 +236,15 @@ impl<E: Ends> Entry<E> {
         latest
     }
 
-    #[inline(always)]
-    fn note(&mut self, letters: u8, side: usize) {
-        let [a, b, c, d, e, f] = self.notes;
-        let mut history = History::from_bits(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
-        // Nearly always one letter, known already.
-        let first = letters.trailing_zeros() as u8 + 1;
-        if letters & (letters - 1) == 0 && history.knows(first, side) {
-            return;
+    /// Makes room between smallest and largest.
+    fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
+        let [low, high] = &mut self.ttl[side];
+        if low > high {
+            self.tos[side] = packet.tos;
         }
-        for number in (1..=6).filter(|number| letters >> (number - 1) & 1 != 0) {
-            history.push(number, side);
-        }
-        self.notes.copy_from_slice(&history.bits().to_le_bytes()[..6]);
+        (*low, *high) = ((*low).min(packet.ttl), (*high).max(packet.ttl));
+        let [short, long] = &mut self.ip_len[side];
+        (*short, *long) = ((*short).min(len), (*long).max(len));
     }
 
     #[cold]
@@ -272,9 +277,7 @@ impl<E: Ends> Entry<E> {
             [more[0] + u64::from(own[0]), more[1].wrapping_add(u64::from(own[1]))]
         };
         let (src, dst) = self.ends.addresses();
-        let [a, b, c, d, e, f] = self.notes;
         let icmp = matches!(self.protocol, ICMP | ICMPV6);
-        let history = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
         FlowRecord {
             key: FlowKey {
                 version: E::VERSION,
@@ -294,8 +297,8 @@ impl<E: Ends> Entry<E> {
                 .ip_len
                 .map(|[least, most]| if least > most { [0; 2] } else { [least, most] }),
             tos: self.tos,
-            icmp_type_code: if icmp { u16::from_be_bytes([a, b]) } else { 0 },
-            history: if icmp { History::EMPTY } else { History::from_bits(history) },
+            icmp_type_code: if icmp { self.tail as u16 } else { 0 },
+            history: if icmp { History::EMPTY } else { History::from_bits(self.tail) },
             initiator: match self.state >> INITIATOR {
                 1 => Initiator::Syn,
                 2 => Initiator::SynAck,

@@ -13,7 +13,27 @@ const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
-const TCP: u8 = 6;
+
+/// By the lower five control bits, and whether there is data.
+const LETTERS_OF: [u8; 64] = {
+    let mut all = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        let (flags, data) = (at as u8 & 31, at as u8 >> 5);
+        let syn = flags & (SYN | ACK) == SYN;
+        let syn_ack = flags & (SYN | ACK) == SYN | ACK;
+        let bare = flags & (SYN | FIN | RST | ACK) == ACK && data == 0;
+        let (fin, rst) = (flags & FIN != 0, flags & RST != 0);
+        all[at] = syn as u8
+            | (syn_ack as u8) << 1
+            | (bare as u8) << 2
+            | data << 3
+            | (fin as u8) << 4
+            | (rst as u8) << 5;
+        at += 1;
+    }
+    all
+};
 
 /// The letters `s` SYN, `h` SYN with ACK, `a` ACK alone, `d` data, `f` FIN, `r` RST; upper case: from the initiator.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,16 +50,10 @@ impl History {
 
     /// The letters of a packet: their bits, by number from 1.
     #[inline(always)]
-    pub(crate) fn letters(packet: &PacketRecord) -> u8 {
-        let flags = packet.tcp_flags;
-        let data = u8::from(packet.flags.contains(Flags::DATA));
-        let tcp = u8::from(packet.protocol == TCP);
-        let syn = u8::from(flags & (SYN | ACK) == SYN);
-        let syn_ack = u8::from(flags & (SYN | ACK) == SYN | ACK);
-        let fin = u8::from(flags & FIN != 0);
-        let rst = u8::from(flags & RST != 0);
-        let bare = u8::from(flags & (SYN | FIN | RST | ACK) == ACK) & (data ^ 1) & tcp;
-        syn | syn_ack << 1 | bare << 2 | data << 3 | fin << 4 | rst << 5
+    pub(crate) const fn letters(packet: &PacketRecord) -> u8 {
+        // Control bits are there with TCP alone, so they say the protocol, too.
+        let data = packet.flags.contains(Flags::DATA) as u8;
+        LETTERS_OF[(packet.tcp_flags & 31 | data << 5) as usize]
     }
 
     /// Whether a letter, 1 to 6, is there in this direction.
@@ -51,8 +65,25 @@ impl History {
         lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) != 0
     }
 
+    /// Adds the letters of a packet.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, letters: u8, side: usize) {
+        // Nearly always one letter, known already.
+        let first = letters.trailing_zeros() as u8 + 1;
+        if letters & letters.wrapping_sub(1) != 0 || !self.knows(first, side) {
+            self.add_all(letters, side);
+        }
+    }
+
+    #[inline(never)]
+    fn add_all(&mut self, letters: u8, side: usize) {
+        for number in (1..=6).filter(|number| letters >> (number - 1) & 1 != 0) {
+            self.push(number, side);
+        }
+    }
+
     /// Adds one letter, 1 to 6, if it was not there in this direction; `side` is 0 from the initiator, 1 to it.
-    pub(crate) fn push(&mut self, number: u8, side: usize) {
+    fn push(&mut self, number: u8, side: usize) {
         let entry = u64::from(number) | (side as u64) << 3;
         let mut at = 0;
         while at < Self::MOST * 4 {

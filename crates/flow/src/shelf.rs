@@ -51,6 +51,7 @@ impl Rules {
 /// A packet on its way to its flow.
 pub(crate) struct Arrival<'a> {
     pub(crate) packet: &'a PacketRecord,
+    pub(crate) ports: u32,
     pub(crate) hash: u32,
     /// The index word at the hash's home, read before earlier packets changed the table: a hint.
     pub(crate) word: u32,
@@ -97,7 +98,7 @@ impl<E: Ends> Shelf<E> {
     pub(crate) fn touch(&self, word: u32, hash: u32) -> u64 {
         let entry = Index::position(word, hash).and_then(|at| self.entries.get(at));
         // An IPv6 entry lies on two lines.
-        entry.map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp))
+        entry.map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp()))
     }
 
     /// The packet's flow and its direction there, if it is live. `same` judges what the key does not say.
@@ -134,19 +135,19 @@ impl<E: Ends> Shelf<E> {
         rules: &Rules,
         observer: &mut impl Observer,
     ) {
-        let entry = &mut self.entries[at];
+        let mut entry = &mut self.entries[at];
         if let Some(reason) = ends_before(entry, &self.first_ns[at], packet, rules) {
             direction = self.restart(at, direction, packet, reason, rules, observer);
+            entry = &mut self.entries[at];
         }
-        let entry = &mut self.entries[at];
         if entry.would_overflow(packet, direction) {
             self.carry_over(at);
+            entry = &mut self.entries[at];
         }
-        let entry = &mut self.entries[at];
-        let mut forgotten = 0;
         if entry.count(packet, direction) {
-            observer.counted(packet, &mut entry.stamp);
+            note(entry, packet, observer);
         } else {
+            let mut forgotten = 0;
             // Packets may come out of order: the minimum.
             self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
             entry.age();
@@ -168,7 +169,7 @@ impl<E: Ends> Shelf<E> {
             entry.age();
         }
         entry.count(packet, direction);
-        observer.counted(packet, &mut entry.stamp);
+        note(&mut entry, packet, observer);
         self.index.push(arrival.hash);
         self.entries.push(entry);
         self.first_ns.push(packet.ts_ns);
@@ -293,6 +294,17 @@ impl<E: Ends> Shelf<E> {
             self.take_out(last);
         }
         self.entries.is_empty()
+    }
+}
+
+/// Lets the observer look, with its stamp.
+#[inline(always)]
+fn note<E: Ends>(entry: &mut Entry<E>, packet: &PacketRecord, observer: &mut impl Observer) {
+    let old = entry.stamp();
+    let mut stamp = old;
+    observer.counted(packet, &mut stamp);
+    if stamp != old {
+        entry.set_stamp(stamp);
     }
 }
 

@@ -95,10 +95,14 @@ impl FlowTable {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
         for group in packets.chunks(GROUP) {
+            let mut ports = [0; GROUP];
             let mut hashes = [0; GROUP];
             let mut words = [0; GROUP];
-            for ((packet, hash), word) in group.iter().zip(&mut hashes).zip(&mut words) {
-                *hash = self.hash(packet);
+            let slots = ports.iter_mut().zip(&mut hashes).zip(&mut words);
+            for (packet, ((ports, hash), word)) in group.iter().zip(slots) {
+                let (src, dst) = FlowKey::ports_of(packet);
+                *ports = u32::from(src) << 16 | u32::from(dst);
+                *hash = self.hash(packet, src, dst);
                 let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
                 *word = index.home(*hash);
             }
@@ -111,8 +115,9 @@ impl FlowTable {
                 };
             }
             std::hint::black_box(touched);
-            for ((packet, &hash), &word) in group.iter().zip(&hashes).zip(&words) {
-                let arrival = Arrival { packet, hash, word };
+            let known = ports.iter().zip(&hashes).zip(&words);
+            for (packet, ((&ports, &hash), &word)) in group.iter().zip(known) {
+                let arrival = Arrival { packet, ports, hash, word };
                 let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
                 if kind == Flags::IPV4.0 {
                     self.v4(&arrival, observer);
@@ -124,8 +129,7 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn hash(&mut self, packet: &PacketRecord) -> u32 {
-        let (src_port, dst_port) = FlowKey::ports_of(packet);
+    fn hash(&mut self, packet: &PacketRecord, src_port: u16, dst_port: u16) -> u32 {
         let mut hash = self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
         // The two directions of a conversation, and its VLANs, would all meet in one place.
         if self.rules.uniflow && !ascending(packet) {
@@ -188,7 +192,7 @@ fn count<E: Ends, F: Ends>(
     arrival: &Arrival<'_>,
     observer: &mut impl Observer,
 ) {
-    let key = Key::of(arrival.packet);
+    let key = Key::of(arrival.packet, arrival.ports);
     let found = match vlans {
         None => own.find(&key, arrival, rules, |_| true),
         Some(vlans) => {
