@@ -236,6 +236,27 @@ impl<E: Ends> Entry<E> {
         latest
     }
 
+    /// Counts packets that differ from the latest one in time and length alone; false if a counter would overflow.
+    #[inline]
+    pub(crate) fn count_run(&mut self, run: &[PacketRecord], direction: usize) -> bool {
+        let side = direction & 1;
+        let (mut octets, [mut short, mut long]) = (0_u64, self.ip_len[side]);
+        for packet in run {
+            octets += u64::from(packet.ip_len);
+            let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
+            (short, long) = (short.min(len), long.max(len));
+        }
+        let octets = u32::try_from(u64::from(self.octets[side]) + octets);
+        let packets = self.packets[side].checked_add(run.len() as u32);
+        let (Ok(octets), Some(packets), Some(last)) = (octets, packets, run.last()) else {
+            return false;
+        };
+        (self.octets[side], self.packets[side]) = (octets, packets);
+        self.ip_len[side] = [short, long];
+        self.last_ns = last.ts_ns;
+        true
+    }
+
     /// Makes room between smallest and largest.
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
         let [low, high] = &mut self.ttl[side];

@@ -26,6 +26,8 @@ use crate::{EndReason, FlowRecord, Observer, Timeouts};
 pub(crate) struct Rules {
     /// Idle timeouts by class.
     idle_ns: [u64; 8],
+    /// Silence that ends no flow.
+    harmless_ns: u64,
     active_ns: u64,
     pub(crate) tick_ns: u64,
     pub(crate) uniflow: bool,
@@ -39,6 +41,7 @@ impl Rules {
     pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, paths: Arc<Paths>) -> Self {
         Self {
             idle_ns: timeouts.by_class(),
+            harmless_ns: timeouts.shortest_ns(),
             active_ns: timeouts.active_ns,
             tick_ns: timeouts.tick_ns(),
             uniflow,
@@ -55,6 +58,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) hash: u32,
     /// The index word at the hash's home, read before earlier packets changed the table: a hint.
     pub(crate) word: u32,
+    /// The packets behind it that differ from it in time and length alone.
+    pub(crate) alike: &'a [PacketRecord],
 }
 
 pub(crate) struct Shelf<E> {
@@ -125,7 +130,8 @@ impl<E: Ends> Shelf<E> {
         Some((at, found))
     }
 
-    /// Counts the packet on a live flow, or ends that one and counts it on the next of the same key.
+    /// Counts the packet on a live flow, or ends that one and counts it on the next of the same key. Returns the
+    /// packet's direction there.
     #[inline(always)]
     pub(crate) fn update(
         &mut self,
@@ -134,7 +140,7 @@ impl<E: Ends> Shelf<E> {
         packet: &PacketRecord,
         rules: &Rules,
         observer: &mut impl Observer,
-    ) {
+    ) -> usize {
         let mut entry = &mut self.entries[at];
         if let Some(reason) = ends_before(entry, &self.first_ns[at], packet, rules) {
             direction = self.restart(at, direction, packet, reason, rules, observer);
@@ -153,16 +159,40 @@ impl<E: Ends> Shelf<E> {
             entry.age();
             observer.counted(packet, &mut forgotten);
         }
+        direction
     }
 
-    /// Begins a flow with its first packet.
+    /// Counts packets that differ from the flow's latest in time and length alone, all at once; false, and nothing is
+    /// done, if they have to be looked at one by one.
+    pub(crate) fn extend(
+        &mut self,
+        at: usize,
+        direction: usize,
+        run: &[PacketRecord],
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let entry = &mut self.entries[at];
+        let Some(last) = run.last() else { return false };
+        let one_by_one = entry.is_closed()
+            || entry.may_be_old(last, rules.calm_until_ns)
+            || run[0].ts_ns < entry.last_ns
+            || last.ts_ns - entry.last_ns > rules.harmless_ns;
+        if one_by_one || !entry.count_run(run, direction) {
+            return false;
+        }
+        run.iter().for_each(|packet| note(entry, packet, observer));
+        true
+    }
+
+    /// Begins a flow with its first packet. Returns where it stands, and the packet's direction.
     pub(crate) fn begin(
         &mut self,
         key: Key<E>,
         arrival: &Arrival<'_>,
         rules: &Rules,
         observer: &mut impl Observer,
-    ) {
+    ) -> (usize, usize) {
         let packet = arrival.packet;
         let (mut entry, direction) = Entry::begin(packet, key, rules.uniflow);
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -173,6 +203,7 @@ impl<E: Ends> Shelf<E> {
         self.index.push(arrival.hash);
         self.entries.push(entry);
         self.first_ns.push(packet.ts_ns);
+        (self.entries.len() - 1, direction)
     }
 
     /// Ends a flow and begins the next one of the same key in its entry.

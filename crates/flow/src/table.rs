@@ -115,15 +115,25 @@ impl FlowTable {
                 };
             }
             std::hint::black_box(touched);
-            let known = ports.iter().zip(&hashes).zip(&words);
-            for (packet, ((&ports, &hash), &word)) in group.iter().zip(known) {
-                let arrival = Arrival { packet, ports, hash, word };
+            let mut next = 0;
+            while let Some(packet) = group.get(next) {
+                let (ports, hash, word) = (ports[next], hashes[next], words[next]);
+                next += 1;
+                let rest = &group[next..];
+                // Packets of one flow in a row, as an elephant's come, are counted as one.
+                let alike = match hashes.get(next) {
+                    Some(&after) if after == hash => run_of(packet, rest),
+                    _ => &[],
+                };
+                let arrival = Arrival { packet, ports, hash, word, alike };
                 let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
-                if kind == Flags::IPV4.0 {
-                    self.v4(&arrival, observer);
+                next += if kind == Flags::IPV4.0 {
+                    self.v4(&arrival, observer)
                 } else if kind == Flags::IPV6.0 {
-                    self.v6(&arrival, observer);
-                }
+                    self.v6(&arrival, observer)
+                } else {
+                    0
+                };
             }
         }
     }
@@ -142,17 +152,17 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn v4(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) {
+    fn v4(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) -> usize {
         let full = self.len() >= self.capacity;
         let Self { v4, v6, rules, vlans, .. } = self;
-        count(v4, v6, full, rules, vlans, arrival, observer);
+        count(v4, v6, full, rules, vlans, arrival, observer)
     }
 
     #[inline(always)]
-    fn v6(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) {
+    fn v6(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) -> usize {
         let full = self.len() >= self.capacity;
         let Self { v4, v6, rules, vlans, .. } = self;
-        count(v6, v4, full, rules, vlans, arrival, observer);
+        count(v6, v4, full, rules, vlans, arrival, observer)
     }
 
     /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries a call.
@@ -181,7 +191,8 @@ impl FlowTable {
     }
 }
 
-/// Counts a packet on its flow in `own`; a new one takes the place of another if the table is full.
+/// Counts a packet on its flow in `own`; a new one takes the place of another if the table is full. Returns how many of
+/// those that are alike were counted with it: all or none.
 #[inline(always)]
 fn count<E: Ends, F: Ends>(
     own: &mut Shelf<E>,
@@ -191,7 +202,7 @@ fn count<E: Ends, F: Ends>(
     vlans: &mut Option<Vlans>,
     arrival: &Arrival<'_>,
     observer: &mut impl Observer,
-) {
+) -> usize {
     let key = Key::of(arrival.packet, arrival.ports);
     let found = match vlans {
         None => own.find(&key, arrival, rules, |_| true),
@@ -200,17 +211,33 @@ fn count<E: Ends, F: Ends>(
             own.find(&key, arrival, rules, |path| vlans.of(path) == wanted)
         }
     };
-    match found {
-        Some((at, direction)) => own.update(at, direction, arrival.packet, rules, observer),
+    let (at, direction) = match found {
+        Some((at, direction)) => (at, own.update(at, direction, arrival.packet, rules, observer)),
         None => {
             if full && own.len() > 0 {
                 own.evict(rules, observer);
             } else if full {
                 other.evict(rules, observer);
             }
-            own.begin(key, arrival, rules, observer);
+            own.begin(key, arrival, rules, observer)
         }
+    };
+    if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
+        return 0;
     }
+    arrival.alike.len()
+}
+
+/// The packets at the beginning of `rest` that differ from `first` in time and length alone, and go on in time.
+fn run_of<'a>(first: &PacketRecord, rest: &'a [PacketRecord]) -> &'a [PacketRecord] {
+    let mut now_ns = first.ts_ns;
+    let alike = |packet: &&PacketRecord| {
+        let goes_on = packet.ts_ns >= now_ns;
+        now_ns = packet.ts_ns;
+        let PacketRecord { ts_ns, ip_len, wire_len, .. } = **packet;
+        goes_on && **packet == PacketRecord { ts_ns, ip_len, wire_len, ..*first }
+    };
+    &rest[..rest.iter().take_while(alike).count()]
 }
 
 #[inline(always)]

@@ -113,6 +113,11 @@ impl Timeouts {
         self.by_class().into_iter().max().unwrap_or(0)
     }
 
+    /// The shortest of all but the active timeout.
+    pub(crate) fn shortest_ns(&self) -> u64 {
+        self.by_class()[..6].iter().copied().min().unwrap_or(0)
+    }
+
     /// By [`Class`]; eight, so that three bits find their place without a check.
     pub(crate) const fn by_class(&self) -> [u64; 8] {
         let Self { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, general_ns, .. } = *self;

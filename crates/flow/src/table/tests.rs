@@ -174,7 +174,13 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
 
 fn packets() -> impl Strategy<Value = Vec<PacketRecord>> {
     let one = (0u64..20, any::<bool>(), 0u8..4, 0u8..4, 0u16..3, 0u16..3, 0u8..32);
-    prop::collection::vec(one, 0..300).prop_map(|steps| {
+    // Now and then many in a row, most of them alike.
+    let times = prop_oneof![4 => Just(1usize), 1 => 2usize..40];
+    prop::collection::vec((one, times), 0..300).prop_map(|steps| {
+        let steps = steps.into_iter().flat_map(|(one, times)| {
+            let again = (one.0 % 2, one.1, one.2, one.3, one.4, one.5, one.6);
+            std::iter::once(one).chain(std::iter::repeat_n(again, times - 1))
+        });
         let key = HashKey::from_seed(9);
         let mut now = 100 * SECOND;
         steps
