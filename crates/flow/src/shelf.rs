@@ -56,8 +56,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) packet: &'a PacketRecord,
     pub(crate) ports: u32,
     pub(crate) hash: u32,
-    /// The index word at the hash's home, read before earlier packets changed the table: a hint.
-    pub(crate) word: u32,
+    /// Where the flow seemed to stand before earlier packets changed the table: a hint.
+    pub(crate) likely: Option<u32>,
     /// The packets behind it that differ from it in time and length alone.
     pub(crate) alike: &'a [PacketRecord],
 }
@@ -98,12 +98,11 @@ impl<E: Ends> Shelf<E> {
         self.entries.len()
     }
 
-    /// Brings the entry near that `word` names.
+    /// Brings an entry near.
     #[inline(always)]
-    pub(crate) fn touch(&self, word: u32, hash: u32) -> u64 {
-        let entry = Index::position(word, hash).and_then(|at| self.entries.get(at));
+    pub(crate) fn touch(&self, at: u32) -> u64 {
         // An IPv6 entry lies on two lines.
-        entry.map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp()))
+        self.entries.get(at as usize).map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp()))
     }
 
     /// The packet's flow and its direction there, if it is live. `same` judges what the key does not say.
@@ -115,15 +114,15 @@ impl<E: Ends> Shelf<E> {
         rules: &Rules,
         mut same: impl FnMut(u16) -> bool,
     ) -> Option<(usize, usize)> {
-        let Arrival { hash, word, .. } = *arrival;
+        let Arrival { hash, likely, .. } = *arrival;
         let mut direction = |at: usize| {
             let entry = self.entries.get(at)?;
             entry.direction(key, rules.uniflow).filter(|_| same(entry.path))
         };
-        if let Some(at) = Index::position(word, hash)
-            && let Some(direction) = direction(at)
+        if let Some(at) = likely
+            && let Some(direction) = direction(at as usize)
         {
-            return Some((at, direction));
+            return Some((at as usize, direction));
         }
         let mut found = 0;
         let at = self.index.find(hash, |at| direction(at).map(|is| found = is).is_some())?;

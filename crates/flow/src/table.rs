@@ -95,29 +95,33 @@ impl FlowTable {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
         for group in packets.chunks(GROUP) {
+            // Short loops of independent loads: the shorter, the more misses are under way at once.
             let mut ports = [0; GROUP];
             let mut hashes = [0; GROUP];
-            let mut words = [0; GROUP];
-            let slots = ports.iter_mut().zip(&mut hashes).zip(&mut words);
-            for (packet, ((ports, hash), word)) in group.iter().zip(slots) {
+            for ((packet, ports), hash) in group.iter().zip(&mut ports).zip(&mut hashes) {
                 let (src, dst) = FlowKey::ports_of(packet);
                 *ports = u32::from(src) << 16 | u32::from(dst);
                 *hash = self.hash(packet, src, dst);
-                let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
-                *word = index.home(*hash);
             }
-            // Touch every entry: independent loads, so their misses overlap.
             let mut touched = 0;
-            for ((packet, &hash), &word) in group.iter().zip(&hashes).zip(&words) {
-                touched ^= match is_v6(packet) {
-                    true => self.v6.touch(word, hash),
-                    false => self.v4.touch(word, hash),
+            for (packet, &hash) in group.iter().zip(&hashes) {
+                let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
+                touched ^= u64::from(index.home(hash));
+            }
+            let mut likely = [None; GROUP];
+            for ((packet, &hash), likely) in group.iter().zip(&hashes).zip(&mut likely) {
+                let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
+                *likely = index.find(hash, |_| true).map(|at| at as u32);
+                touched ^= match *likely {
+                    Some(at) if is_v6(packet) => self.v6.touch(at),
+                    Some(at) => self.v4.touch(at),
+                    None => 0,
                 };
             }
             std::hint::black_box(touched);
             let mut next = 0;
             while let Some(packet) = group.get(next) {
-                let (ports, hash, word) = (ports[next], hashes[next], words[next]);
+                let (ports, hash, likely) = (ports[next], hashes[next], likely[next]);
                 next += 1;
                 let rest = &group[next..];
                 // Packets of one flow in a row, as an elephant's come, are counted as one.
@@ -125,7 +129,7 @@ impl FlowTable {
                     Some(&after) if after == hash => run_of(packet, rest),
                     _ => &[],
                 };
-                let arrival = Arrival { packet, ports, hash, word, alike };
+                let arrival = Arrival { packet, ports, hash, likely, alike };
                 let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
                 next += if kind == Flags::IPV4.0 {
                     self.v4(&arrival, observer)
