@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and prompt answers
-//!        SYN a, SYN b, …                                        again, those without an answer
+//!        SYN a, SYN b, …                                        again, those without an answer, or
+//!                                                               with a RST that is not believed
 //!        SYN-ACK c, SYN-ACK d, …                                late answers
 //! flood  a SYN from each forged source, or an answer to it
 //! ```
@@ -13,7 +14,7 @@
 use crate::address::{Address, Role};
 use crate::frame::{ACK, Body, Packet, RST, SYN};
 use crate::keyed::mix;
-use crate::profile::{FloodSpec, ScanSpec, Seen};
+use crate::profile::{FORGED_PORTS, FloodSpec, ScanSpec, Seen};
 
 /// Attempts that are under way at a time.
 const ROUND_TRIP: u32 = 8;
@@ -41,7 +42,7 @@ pub(crate) enum Cast {
     /// Scanner number `source`.
     Scan { spec: ScanSpec, source: u32, first_target: u32 },
     /// Victim number `victim`; forged sources from number `first_source` on.
-    Flood { spec: FloodSpec, victim: u32, first_source: u32 },
+    Flood { spec: FloodSpec, victim: u32, first_source: u32, frames: u32 },
 }
 
 /// An actor and how far it has come.
@@ -71,7 +72,7 @@ impl Actor {
     pub(crate) fn new(cast: Cast) -> Self {
         let frames = match &cast {
             Cast::Scan { spec, .. } => spec.frames() as u32,
-            Cast::Flood { spec, .. } => spec.sources,
+            Cast::Flood { frames, .. } => *frames,
         };
         Self { cast, sent: 0, left: frames, end: 0, cursor: Cursor::default() }
     }
@@ -81,7 +82,7 @@ impl Actor {
     pub(crate) fn step(&mut self) -> Option<Step> {
         let step = match &self.cast {
             Cast::Scan { spec, .. } => self.cursor.scan(spec),
-            Cast::Flood { spec, .. } => self.cursor.flood(spec),
+            Cast::Flood { spec, frames, .. } => self.cursor.flood(spec, *frames),
         }?;
         self.sent += 1;
         self.left -= 1;
@@ -133,11 +134,14 @@ impl Actor {
                 self.target(attempt % spec.targets),
                 spec.first_port + (attempt / spec.targets) as u16,
             ),
-            Cast::Flood { spec, victim, first_source } => {
-                let number = first_source + attempt;
+            Cast::Flood { spec, victim, first_source, .. } => {
+                let number = first_source + attempt % spec.sources;
+                // Each round takes every address with another port.
+                let port = (mix(number.into()) % u64::from(FORGED_PORTS)) as u32;
+                let round = attempt / spec.sources;
                 (
                     Address::of(Role::Spoofed, number, spec.ipv6),
-                    1024 + (mix(number.into()) % 60_000) as u16,
+                    1024 + ((port + round) % FORGED_PORTS) as u16,
                     Address::of(Role::Victim, *victim, spec.ipv6),
                     spec.port,
                 )
@@ -189,7 +193,7 @@ impl Cursor {
                 let attempt = self.at;
                 self.at += 1;
                 if self.pass <= spec.resends {
-                    if prompt(spec, attempt).is_none() {
+                    if tried_again(spec, attempt) {
                         return Some(Step { attempt, act: Act::SynAgain });
                     }
                 } else if spec.late && answered(spec, attempt) {
@@ -199,7 +203,7 @@ impl Cursor {
         }
     }
 
-    fn flood(&mut self, spec: &FloodSpec) -> Option<Step> {
+    fn flood(&mut self, spec: &FloodSpec, frames: u32) -> Option<Step> {
         let attempt = self.at;
         self.at += 1;
         let act = match spec.seen {
@@ -207,7 +211,16 @@ impl Cursor {
             Seen::Backscatter if attempt.is_multiple_of(2) => Act::SynAck,
             Seen::Backscatter => Act::Reset,
         };
-        (attempt < spec.sources).then_some(Step { attempt, act })
+        (attempt < frames).then_some(Step { attempt, act })
+    }
+}
+
+/// Whether an attempt is made again when all have been made.
+#[inline]
+fn tried_again(spec: &ScanSpec, attempt: u32) -> bool {
+    match prompt(spec, attempt) {
+        None => true,
+        Some(answer) => spec.insist && answer == Act::Reset,
     }
 }
 
@@ -236,11 +249,11 @@ mod tests {
         #[test]
         fn a_script_is_as_long_as_announced_and_answers_as_many(
             targets in 1u32..40, ports in 1u32..40, part in 0.0..=1.0f64,
-            late: bool, reset: bool, resends in 0u32..4,
+            late: bool, reset: bool, insist: bool, resends in 0u32..4,
         ) {
             let answered = (f64::from(targets * ports) * part) as u32;
             let spec = ScanSpec {
-                targets, ports, answered, late, reset, resends, ..ScanSpec::default()
+                targets, ports, answered, late, reset, insist, resends, ..ScanSpec::default()
             };
             let frames = spec.frames();
             let mut actor = Actor::new(Cast::Scan { spec, source: 0, first_target: 0 });

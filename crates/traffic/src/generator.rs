@@ -11,6 +11,7 @@ use crate::flow::{Conversation, Flow, Population};
 use crate::frame::{Body, FrameBuffer, Packet, Written};
 use crate::keyed::mix;
 use crate::profile::{Profile, ProfileError};
+use crate::records::{FlowTimeouts, RecordSums, RecordTruth, Records};
 use crate::sizes::ZipfSizes;
 use crate::truth::{Counts, Truth};
 use crate::wheel::Wheel;
@@ -34,6 +35,7 @@ pub struct Generator {
     /// The flow that sends next without waiting for its turn.
     going_on: Option<u32>,
     counts: Counts,
+    records: Option<Records>,
 }
 
 /// One frame, valid until the next.
@@ -89,6 +91,7 @@ impl Generator {
             frame: FrameBuffer::new(),
             going_on: None,
             counts: Counts::default(),
+            records: None,
         };
         generator.begin();
         Ok(generator)
@@ -96,8 +99,10 @@ impl Generator {
 
     /// Gives everybody a time to live in.
     fn begin(&mut self) {
-        let ticks = self.wheel.ticks();
-        for id in 0..(self.flows.len() + self.actors.len()) as u32 {
+        let (ticks, steady) = (self.wheel.ticks(), self.profile.steady);
+        let members = (self.flows.len() + self.actors.len()) as u32;
+        for id in 0..members {
+            let steady = steady && (id as usize) < self.flows.len();
             let (left, end) = match self.flows.get_mut(id as usize) {
                 Some(flow) => (flow.left, &mut flow.end),
                 None => {
@@ -105,9 +110,17 @@ impl Generator {
                     (actor.left, &mut actor.end)
                 }
             };
-            let span = (ticks / TURNS_A_RUN).saturating_mul(left).min(ticks - ticks / TURNS_A_RUN);
-            let start = scale(self.random.next_u64(), ticks - span);
-            *end = start + span;
+            let turn = ticks / TURNS_A_RUN;
+            let start = if steady {
+                // Who goes last is as random as who comes first.
+                *end = ticks - 1 - scale(self.random.next_u64(), turn);
+                scale(self.random.next_u64(), turn)
+            } else {
+                let span = turn.saturating_mul(left).min(ticks - turn);
+                let start = scale(self.random.next_u64(), ticks - span);
+                *end = start + span;
+                start
+            };
             if left > 0 {
                 self.wheel.insert(id, start);
             }
@@ -133,6 +146,9 @@ impl Generator {
         let captured = written.frame.min(self.profile.snaplen);
         self.counts.add(&packet, written, captured);
         let ts_ns = self.clock.advance(self.random.next_u64());
+        if let Some(records) = &mut self.records {
+            records.add(&packet, written.ip, ts_ns);
+        }
         let data = &self.frame.bytes()[..captured as usize];
         Some(GeneratedFrame { ts_ns, original_len: written.frame, data })
     }
@@ -189,7 +205,23 @@ impl Generator {
             .map(|(id, flow)| (self.population.conversation(id), *flow));
         let waiting = self.going_on.map(|id| self.population.conversation(id));
         let open = waiting.filter(|talk: &Conversation| talk.kind.is_tcp());
-        Truth::new(&self.profile, self.seed, &self.counts, flows, &self.actors, open)
+        let mut truth =
+            Truth::new(&self.profile, self.seed, &self.counts, flows, &self.actors, open);
+        let sums = |meter: &Records| RecordSums::of(meter.timeouts(), &meter.all());
+        truth.records = self.records.as_ref().map(sums);
+        truth
+    }
+
+    /// Meters flows from the next frame on; asked before the first, of all frames. Takes about 300
+    /// bytes a flow, and time.
+    pub fn meter(&mut self, timeouts: FlowTimeouts) {
+        self.records = Some(Records::new(timeouts));
+    }
+
+    /// The flow records of the frames metered so far, were the run to end here; sorted. None if
+    /// nobody asked to [`Generator::meter`].
+    pub fn records(&self) -> Vec<RecordTruth> {
+        self.records.as_ref().map(Records::all).unwrap_or_default()
     }
 
     /// What is being generated.
@@ -210,7 +242,8 @@ fn cast(profile: &Profile) -> Vec<Actor> {
     }
     let mut first_source = 0;
     for (victim, spec) in (0u32..).zip(&profile.floods) {
-        actors.push(Actor::new(Cast::Flood { spec: spec.clone(), victim, first_source }));
+        let frames = spec.frames_in(profile.packets) as u32;
+        actors.push(Actor::new(Cast::Flood { spec: spec.clone(), victim, first_source, frames }));
         first_source += spec.sources;
     }
     actors
@@ -242,8 +275,8 @@ impl Pace {
     fn new(profile: &Profile) -> Self {
         Self {
             base_ns: profile.start_ns,
-            step_ns: profile.duration_ns / profile.packets,
-            remainder: profile.duration_ns % profile.packets,
+            step_ns: profile.run_ns() / profile.packets,
+            remainder: profile.run_ns() % profile.packets,
             carried: 0,
             packets: profile.packets,
         }

@@ -7,6 +7,9 @@
 //!                                                         └─▶ counters ─▶ Truth
 //! ```
 //!
+//! With [`Generator::meter`] every packet is also counted on its flow, by definitions and from its
+//! maker's knowledge, and [`Generator::records`] are the flow records that a meter must find.
+//!
 //! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners
 //! and flooders that play a fixed script. The wheel lets them all take turns.
 //!
@@ -39,12 +42,14 @@ mod generator;
 mod keyed;
 mod named;
 mod profile;
+mod records;
 mod sizes;
 mod truth;
 mod wheel;
 
 pub use generator::{GeneratedFrame, Generator};
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
+pub use records::{Began, EndReasons, Ended, FlowTimeouts, RecordSums, RecordTruth};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,
 };

@@ -1,4 +1,5 @@
-//! The profiles with a name: three benchmark loads, one of everything, one of scans.
+//! The profiles with a name: three benchmark loads, one of everything, one of scans, and two for
+//! tables of many flows.
 
 use crate::profile::{FloodSpec, Profile, ScanSpec, Seen, Size};
 
@@ -6,7 +7,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 impl Profile {
     /// The profiles that [`Profile::named`] knows.
-    pub const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans"];
+    pub const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
 
     /// A profile by its name.
     pub fn named(name: &str) -> Option<Profile> {
@@ -16,6 +17,8 @@ impl Profile {
             "w3" => two_packets_a_flow(),
             "mix" => everything(),
             "scans" => around_the_threshold(),
+            "steady" => all_flows_all_the_time(),
+            "flood" => a_flow_a_packet(),
             _ => return None,
         };
         Some(Profile { name: name.into(), ..profile })
@@ -114,4 +117,31 @@ fn around_the_threshold() -> Profile {
         }
     }
     Profile { packets: 50_000, flows: 1_000, scans, ..Profile::default() }
+}
+
+/// Smallest frames of one-way flows that are all alive at once: each has its first packet before
+/// any has many, and any may be the next. The run is shorter than any idle timeout, so however
+/// many flows are asked for, so many does a meter hold.
+fn all_flows_all_the_time() -> Profile {
+    Profile {
+        packets: 5_000_000,
+        flows: 1_000_000,
+        zipf: 0.0,
+        duration_ns: 20 * SECOND_NS,
+        steady: true,
+        ..smallest_frames()
+    }
+}
+
+/// A SYN flood at a million packets a second: one victim, and every packet is a flow of its own.
+fn a_flow_a_packet() -> Profile {
+    let flood = FloodSpec { sources: 1 << 20, share: 1.0, ..FloodSpec::default() };
+    Profile {
+        packets: 5_000_000,
+        packets_per_second: 1_000_000,
+        flows: 0,
+        size: Size::Fixed(64),
+        floods: vec![flood],
+        ..Profile::default()
+    }
 }

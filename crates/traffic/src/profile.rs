@@ -13,6 +13,8 @@ pub(crate) const SOURCES_MAX: u64 = 1 << 21;
 const TARGETS_MAX: u32 = 1 << 20;
 const ATTEMPTS_MAX: u64 = 1 << 26;
 const FLOODS_MAX: usize = 1 << 10;
+/// Ports that forged sources use.
+pub(crate) const FORGED_PORTS: u32 = 60_000;
 /// All headers fit in this many bytes: VLAN, IPv6, fragment header and TCP are 86.
 const SNAPLEN_MIN: u32 = 96;
 const FRAME_RANGE: std::ops::RangeInclusive<u32> = 64..=9018;
@@ -41,6 +43,11 @@ pub struct Profile {
     pub start_ns: u64,
     /// Time from the first frame to the end of the run; the rate is even.
     pub duration_ns: u64,
+    /// Frames a second of the run's time; where it is not 0 it decides, and not the duration.
+    pub packets_per_second: u64,
+    /// Flows all begin at the beginning, in random order, and live to the end; otherwise they
+    /// come and go.
+    pub steady: bool,
     /// Share of flows that are TCP.
     pub tcp_share: f64,
     /// Share of flows that are ICMP or ICMPv6 echo.
@@ -90,16 +97,21 @@ pub struct ScanSpec {
     pub reset: bool,
     /// How often the SYN of an attempt without a prompt answer is sent again, at most 16.
     pub resends: u32,
+    /// A RST is no answer to a source that sends again: it tries the closed port once more.
+    pub insist: bool,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
 }
 
-/// One victim, one port, and many forged sources with one frame each: not a scan.
+/// One victim, one port, and many forged sources (address, port) with one frame each: not a scan.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct FloodSpec {
-    /// Forged sources; over all floods at most 2^21.
+    /// Forged addresses; over all floods at most 2^21.
     pub sources: u32,
+    /// Share of all packets: the addresses come again with other ports until they fill it, at most
+    /// 60,000 times. 0 for one packet an address.
+    pub share: f64,
     /// Port of the victim.
     pub port: u16,
     /// What of it is seen here.
@@ -212,7 +224,7 @@ impl Profile {
             return Err(ProfileError::Size);
         }
         range("snaplen", self.snaplen, self.snaplen >= SNAPLEN_MIN, "96 and more")?;
-        let end = self.start_ns.checked_add(self.duration_ns);
+        let end = self.start_ns.checked_add(self.run_ns());
         let fits = end.is_some_and(|end| end <= END_NS_MAX);
         range("duration_ns", self.duration_ns, fits, "an end before the year 2106")?;
         for (field, share) in [
@@ -234,12 +246,21 @@ impl Profile {
         let scanners: u64 = self.scans.iter().map(|scan| scan.sources_in(self.packets)).sum();
         range("scans.sources", scanners, scanners <= SOURCES_MAX, "2^21 in all")?;
         range("floods", self.floods.len(), self.floods.len() <= FLOODS_MAX, "1024 floods")?;
+        self.floods.iter().try_for_each(|flood| flood.validate(self.packets))?;
         let forged: u64 = self.floods.iter().map(|flood| u64::from(flood.sources)).sum();
         range("floods.sources", forged, forged <= SOURCES_MAX, "2^21 in all")?;
         if self.flows + scanners + forged == 0 {
             return Err(ProfileError::Nothing);
         }
         Ok(())
+    }
+
+    /// Time from the first frame to the end of the run, nanoseconds.
+    pub(crate) fn run_ns(&self) -> u64 {
+        match self.packets_per_second {
+            0 => self.duration_ns,
+            rate => (u128::from(self.packets) * 1_000_000_000 / u128::from(rate)) as u64,
+        }
     }
 }
 
@@ -254,6 +275,8 @@ impl Default for Profile {
             snaplen: 262_144,
             start_ns: 1_700_000_000_000_000_000,
             duration_ns: 60_000_000_000,
+            packets_per_second: 0,
+            steady: false,
             tcp_share: 0.6,
             icmp_share: 0.0,
             arp_share: 0.0,
@@ -281,7 +304,8 @@ impl ScanSpec {
         let prompt = if self.late { 0 } else { answered };
         let resets = if self.reset { attempts - answered } else { 0 };
         let late = answered - prompt;
-        attempts + prompt + resets + u64::from(self.resends) * (attempts - prompt - resets) + late
+        let settled = prompt + if self.insist { 0 } else { resets };
+        attempts + prompt + resets + u64::from(self.resends) * (attempts - settled) + late
     }
 
     /// Sources in a run of so many packets.
@@ -317,6 +341,7 @@ impl Default for ScanSpec {
             late: false,
             reset: false,
             resends: 0,
+            insist: false,
             ipv6: false,
         }
     }
@@ -324,7 +349,21 @@ impl Default for ScanSpec {
 
 impl Default for FloodSpec {
     fn default() -> Self {
-        Self { sources: 1000, port: 80, seen: Seen::Attack, ipv6: false }
+        Self { sources: 1000, share: 0.0, port: 80, seen: Seen::Attack, ipv6: false }
+    }
+}
+
+impl FloodSpec {
+    /// Forged (address, port) in a run of so many packets, and as many frames.
+    pub(crate) fn frames_in(&self, packets: u64) -> u64 {
+        ((packets as f64 * self.share).ceil() as u64).max(self.sources.into())
+    }
+
+    fn validate(&self, packets: u64) -> Result<(), ProfileError> {
+        range("floods.share", self.share, (0.0..=1.0).contains(&self.share), "0 to 1")?;
+        let most = u64::from(self.sources) * u64::from(FORGED_PORTS);
+        let enough = self.frames_in(packets) <= most;
+        range("floods.share", self.share, enough, "60,000 packets a forged address")
     }
 }
 

@@ -13,6 +13,7 @@ use crate::actor::{Act, Actor, Cast};
 use crate::address::Address;
 use crate::flow::{Conversation, Flow};
 use crate::profile::{Profile, Seen};
+use crate::records::RecordSums;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -56,6 +57,9 @@ pub struct Truth {
     pub scans: Scans,
     /// The ten sources that sent most.
     pub talkers: Talkers,
+    /// The flow records in numbers, if the generator metered them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<RecordSums>,
     #[serde(skip)]
     actors: Vec<Actor>,
     /// The background connection whose SYN was the last frame of all.
@@ -191,6 +195,7 @@ impl Truth {
             scan_threshold: profile.scan_threshold,
             scans: Scans::default(),
             talkers: sums.talkers(),
+            records: None,
             actors: actors.to_vec(),
             open: open.map(|t| (t.client.to_ip(), t.server.to_ip(), t.server_port)),
         };
@@ -231,7 +236,8 @@ impl Truth {
                     }));
                 }
                 Cast::Flood { spec, .. } if spec.seen == Seen::Attack && threshold == 0 => {
-                    for step in actor.replay() {
+                    // An address that comes again with another port tries nothing new.
+                    for step in actor.replay().take(spec.sources as usize) {
                         let (source, _, target, port) = actor.parties(step.attempt);
                         scans.add_single(source.to_ip(), target.to_ip(), port);
                     }

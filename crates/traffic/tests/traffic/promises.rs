@@ -3,9 +3,11 @@
 
 use crate::decode::{Ip, decode};
 use proptest::prelude::*;
-use ringtap_traffic::{Generator, Profile, ProfileError, ScanSpec, Size};
+use ringtap_traffic::{
+    Began, Ended, FloodSpec, FlowTimeouts, Generator, Profile, ProfileError, ScanSpec, Size,
+};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 type Key = (u8, (IpAddr, u16), (IpAddr, u16));
@@ -41,6 +43,8 @@ fn the_same_seed_gives_the_same_bytes_on_every_machine() {
         ("w3", "8d29e7552404dcc1"),
         ("mix", "f76aded417e441e4"),
         ("scans", "2376830f92e8698d"),
+        ("steady", "95b9cda0df58bbff"),
+        ("flood", "44fddcb6414817a2"),
     ];
     let found: Vec<(&str, String)> = Profile::NAMES
         .iter()
@@ -151,6 +155,47 @@ fn time_runs_forward_and_evenly_through_the_duration() {
 }
 
 #[test]
+fn steady_flows_all_live_from_the_beginning_to_the_end() {
+    let profile = Profile { packets: 40_000, flows: 4_000, ..Profile::named("steady").unwrap() };
+    let mut generator = Generator::new(&profile, 15).unwrap();
+    generator.meter(FlowTimeouts::default());
+    for _ in 0..6_000 {
+        generator.next().unwrap();
+    }
+    let early = generator.records().len();
+    assert!(early > 3_900, "{early} of 4,000 flows after 6,000 packets");
+    while generator.next().is_some() {}
+    let records = generator.records();
+    assert!(records.len() == 4_000 && records.iter().all(|it| it.ended == Ended::Forced));
+    assert!(records.iter().all(|it| (9..=11).contains(&it.packets[0])), "all alike");
+    let end_ns = profile.start_ns + profile.duration_ns;
+    let late = records.iter().filter(|it| end_ns - it.last_ns < profile.duration_ns / 5).count();
+    assert!(late > 3_900, "{late} of 4,000 flows have a packet in the last fifth");
+}
+
+#[test]
+fn a_flood_has_a_flow_a_packet_at_the_rate_asked_for() {
+    let mut profile = Profile { packets: 100_000, ..Profile::named("flood").unwrap() };
+    profile.floods[0].sources = 3_000;
+    let mut generator = Generator::new(&profile, 16).unwrap();
+    generator.meter(FlowTimeouts::default());
+    let mut last_ns = 0;
+    while let Some(frame) = generator.next() {
+        last_ns = frame.ts_ns;
+    }
+    assert!(
+        (99_999_000..=100_000_000).contains(&(last_ns - profile.start_ns)),
+        "a million a second"
+    );
+    let records = generator.records();
+    assert_eq!(records.len(), 100_000);
+    assert!(records.iter().all(|it| it.packets == [1, 0] && it.began == Began::Syn));
+    let addresses: HashSet<_> = records.iter().map(|it| it.source).collect();
+    assert_eq!(addresses.len(), 3_000);
+    assert!(generator.truth().scans(1).vertical.is_empty());
+}
+
+#[test]
 fn profiles_are_files() {
     let text = r#"{"name": "mine", "packets": 5, "size": 128, "scans": [{"ports": 30}]}"#;
     let profile: Profile = serde_json::from_str(text).unwrap();
@@ -198,6 +243,11 @@ fn absurd_profiles_are_told_apart() {
         p.scans = vec![ScanSpec { sources: u32::MAX, ..ScanSpec::default() }];
     };
     assert!(refused(many).contains("2^21"));
+    let thin = |p: &mut Profile| {
+        p.floods = vec![FloodSpec { sources: 1, share: 0.1, ..FloodSpec::default() }];
+    };
+    assert!(refused(thin).contains("60,000 packets a forged address"));
+    assert!(refused(|p| (p.packets_per_second, p.packets) = (1, 3 << 30)).contains("2106"));
 }
 
 proptest! {
@@ -230,8 +280,12 @@ proptest! {
                 late: flag,
                 reset: !flag,
                 resends: more[7],
+                insist: flag,
                 ipv6: flag,
             }],
+            floods: vec![FloodSpec { sources: more[7], share: floats[8], ..FloodSpec::default() }],
+            steady: flag,
+            packets_per_second: numbers[3],
             ..Profile::default()
         };
         prop_assert!(Generator::new(&profile, seed).is_err());
@@ -263,6 +317,8 @@ proptest! {
         scan.first_port = scan.first_port % 60_000 + 1;
         scan.answered %= scan.targets * scan.ports + 1;
         scan.resends %= 17;
+        profile.floods[0].sources %= 50;
+        profile.floods[0].share = if profile.floods[0].sources > 0 { scan.share } else { 0.0 };
         match Generator::new(&profile, seed) {
             Ok(mut generator) => {
                 while generator.next().is_some() {}

@@ -3,8 +3,8 @@
 use crate::decode::{Ip, Seen, decode};
 use proptest::prelude::*;
 use ringtap_traffic::{
-    Conversations, FloodSpec, Generator, HorizontalScan, Profile, ScanSpec, Scans, Size, Talker,
-    Truth, VerticalScan,
+    Conversations, FloodSpec, FlowTimeouts, Generator, HorizontalScan, Profile, ScanSpec, Scans,
+    Size, Talker, Truth, VerticalScan,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,6 +40,28 @@ impl Recount {
         let pairs: BTreeSet<(Endpoint, Endpoint)> =
             one_way.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect();
         (pairs.len() as u64, one_way.len() as u64)
+    }
+
+    /// SYNs after a RST: connections that begin with the endpoints of one that ended.
+    fn reopened(&self) -> u64 {
+        let mut reset = HashMap::new();
+        let mut reopened = 0;
+        for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
+            let (Some(tcp), Some((from, to))) = (ip.tcp, ip.ports) else { continue };
+            let (a, b) = ((ip.source, from), (ip.destination, to));
+            let reset = reset.entry((a.min(b), a.max(b))).or_insert(false);
+            reopened += u64::from(*reset && tcp.syn && !tcp.ack);
+            *reset = tcp.rst || *reset && !tcp.syn;
+        }
+        reopened
+    }
+
+    /// Distinct unordered pairs of addresses between which there was ICMP.
+    fn address_pairs(&self) -> u64 {
+        let all = self.frames.iter().filter_map(|s| s.ip.as_ref());
+        let icmp = all.filter(|ip| ip.ports.is_none() && !ip.fragment);
+        let pair = |ip: &Ip| (ip.source.min(ip.destination), ip.source.max(ip.destination));
+        icmp.map(pair).collect::<BTreeSet<_>>().len() as u64
     }
 
     fn scans(&self, threshold: u32) -> Scans {
@@ -112,12 +134,20 @@ impl Recount {
         assert_eq!(truth.scans, self.scans(truth.scan_threshold));
         assert_eq!(truth.talkers.by_octets, self.talkers(|talker| talker.octets));
         assert_eq!(truth.talkers.by_packets, self.talkers(|talker| talker.packets));
+        let records = truth.records.unwrap();
+        assert_eq!(records.packets, truth.ipv4 + truth.ipv6);
+        assert_eq!(records.octets, truth.octets.ip);
+        assert_eq!(records.records, tcp.0 + udp.0 + self.address_pairs() + self.reopened());
     }
 }
 
 /// Compares at every `step`-th frame and at the end; returns the last truth.
 fn compare(profile: &Profile, seed: u64, step: usize) -> Truth {
     let mut generator = Generator::new(profile, seed).unwrap();
+    // No timeout ends anything: a flow is a conversation, or an address pair.
+    let never = u64::MAX;
+    let timeouts = FlowTimeouts { idle_ns: never, active_ns: never, fin_ns: never, rst_ns: never };
+    generator.meter(timeouts);
     let mut recount = Recount::default();
     recount.check(&generator.truth());
     while let Some(frame) = generator.next() {
@@ -185,30 +215,34 @@ fn the_first_frames_one_by_one() {
 }
 
 fn small_profile() -> impl Strategy<Value = Profile> {
-    let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 3]>(), 0u32..3, 1u32..3);
-    let scan = scan.prop_map(|(targets, ports, part, [late, reset, ipv6], resends, sources)| {
-        let answered = (f64::from(targets * ports) * part) as u32;
-        ScanSpec {
-            sources,
-            targets,
-            ports,
-            answered,
-            late,
-            reset,
-            resends,
-            ipv6,
-            ..ScanSpec::default()
-        }
-    });
-    let flood = (0u32..100, any::<[bool; 2]>()).prop_map(|(sources, [attack, ipv6])| {
+    let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 4]>(), 0u32..3, 1u32..3);
+    let scan =
+        scan.prop_map(|(targets, ports, part, [late, reset, ipv6, insist], resends, sources)| {
+            let answered = (f64::from(targets * ports) * part) as u32;
+            ScanSpec {
+                sources,
+                targets,
+                ports,
+                answered,
+                late,
+                reset,
+                resends,
+                insist,
+                ipv6,
+                ..ScanSpec::default()
+            }
+        });
+    let flood = (0u32..100, 0.0..=0.2f64, any::<[bool; 2]>());
+    let flood = flood.prop_map(|(sources, share, [attack, ipv6])| {
+        let share = if sources > 0 { share } else { 0.0 };
         use ringtap_traffic::Seen::{Attack, Backscatter};
         let seen = if attack { Attack } else { Backscatter };
-        FloodSpec { sources, seen, ipv6, ..FloodSpec::default() }
+        FloodSpec { sources, share, seen, ipv6, ..FloodSpec::default() }
     });
     let size = prop_oneof![Just(Size::Imix), (64u32..=9018).prop_map(Size::Fixed)];
     (
         (1u64..3000, 1u64..400, 0.0..3.0f64, size, 96u32..2000, 0u64..1_000_000),
-        (0.0..=0.7f64, 0.0..=0.2f64, 0.0..=0.1f64, any::<bool>()),
+        (0.0..=0.7f64, 0.0..=0.2f64, 0.0..=0.1f64, any::<bool>(), any::<bool>()),
         proptest::array::uniform4(0.0..=1.0f64),
         proptest::collection::vec(scan, 0..4),
         proptest::collection::vec(flood, 0..3),
@@ -224,6 +258,7 @@ fn small_profile() -> impl Strategy<Value = Profile> {
             icmp_share: protocols.1,
             arp_share: protocols.2,
             tcp_lifecycle: protocols.3,
+            steady: protocols.4,
             two_way_share: shares[0],
             fragment_share: shares[1],
             ipv6_share: shares[2],
