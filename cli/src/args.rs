@@ -192,7 +192,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
-    /// A named profile (w1, w2, w3, mix, scans) or a file, TOML or JSON
+    /// A named profile (w1, w2, w3, mix, scans, steady, flood) or a file, TOML or JSON
     #[arg(long, value_name = "NAME|FILE", default_value = "mix")]
     pub(crate) profile: String,
     /// Frames in all
@@ -201,6 +201,9 @@ pub(crate) struct GenerateArgs {
     /// Background conversations
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) flows: Option<u64>,
+    /// Packets a second, in packet time [default: by the profile]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) rate: Option<u64>,
     /// Exponent of the Zipf law of the flows' sizes, 0 (all equal) to 10
     #[arg(long, value_name = "S")]
     pub(crate) zipf: Option<f64>,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use ringtap_capture::PcapWriter;
-use ringtap_traffic::{Generator, Profile, Truth};
+use ringtap_traffic::{FlowTimeouts, Generator, Profile, Truth};
 use ringtap_wire::LinkType;
 
 use crate::args::GenerateArgs;
@@ -23,11 +23,15 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     profile.flows = args.flows.unwrap_or(profile.flows);
     profile.zipf = args.zipf.unwrap_or(profile.zipf);
     profile.size = args.size.unwrap_or(profile.size);
+    profile.packets_per_second = args.rate.unwrap_or(profile.packets_per_second);
     let stdout = |path: &Path| path.as_os_str() == "-";
     if stdout(&args.write) && args.truth.as_deref().is_some_and(stdout) {
         return Err(Usage::of("frames and truth cannot both go to stdout; name a file for one"));
     }
     let mut generator = Generator::new(&profile, args.seed).map_err(Usage::of)?;
+    if args.truth.is_some() {
+        generator.meter(FlowTimeouts::default());
+    }
 
     let begin = now();
     if let Some(written) = told(&args.write, write_frames(&mut generator, &args.write))? {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ringtap_capture::{Files, Input, PcapWriter};
 use ringtap_plan::{Machine, Outcome, Outputs, Plan, Request, Ring, Skeleton, Watch};
-use ringtap_traffic::{Generator, Profile, Truth};
+use ringtap_traffic::{FlowTimeouts, Generator, Profile, RecordTruth, Truth};
 use ringtap_wire::LinkType;
 
 /// Captures that may lie beside the project: the real-world part of the tests.
@@ -35,14 +35,30 @@ pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
 /// A capture in memory, and what is in it.
 pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
+    (write(&mut generator), generator.truth())
+}
+
+/// A capture in memory, and the flow records that a meter with these timeouts must find.
+pub fn metered(
+    profile: &Profile,
+    seed: u64,
+    timeouts: FlowTimeouts,
+) -> (Vec<u8>, Vec<RecordTruth>) {
+    let mut generator = Generator::new(profile, seed).expect("a valid profile");
+    generator.meter(timeouts);
+    (write(&mut generator), generator.records())
+}
+
+fn write(generator: &mut Generator) -> Vec<u8> {
+    let snaplen = generator.profile().snaplen;
     let mut bytes = Vec::new();
-    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), profile.snaplen);
+    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), snaplen);
     while let Some(frame) = generator.next() {
         writer.write(frame.ts_ns, frame.original_len, frame.data).expect("memory takes it");
     }
     writer.flush().expect("memory takes it");
     drop(writer);
-    (bytes, generator.truth())
+    bytes
 }
 
 /// Where a test reads from; can be opened again and again.
@@ -101,8 +117,13 @@ pub fn skeletons() -> impl Iterator<Item = Skeleton> + Clone {
 
 /// Runs a plan; no packet may be unaccounted for.
 pub fn run(plan: &Plan, capture: &Capture) -> Outcome {
-    let outcome = ringtap_plan::run(plan, capture.open(), Outputs::default(), &Watch::new())
-        .expect("the run ends well");
+    run_with(plan, capture, Outputs::default())
+}
+
+/// The same, with somebody who hears of records and alerts.
+pub fn run_with(plan: &Plan, capture: &Capture, outputs: Outputs) -> Outcome {
+    let outcome =
+        ringtap_plan::run(plan, capture.open(), outputs, &Watch::new()).expect("the run ends well");
     assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
     outcome
 }

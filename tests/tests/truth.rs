@@ -1,10 +1,12 @@
 //! Generated traffic, whose truth is known: the skeletons cannot be wrong together.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
-use ringtap_plan::{Outcome, Ring};
+use ringtap_flow::{EndReason, FlowRecord, Initiator, Timeouts};
+use ringtap_plan::{Outcome, Outputs, Plan, Request, Ring};
 use ringtap_tests::*;
-use ringtap_traffic::Truth;
+use ringtap_traffic::{Began, Ended, FlowTimeouts, Profile, RecordTruth, ScanSpec, Truth};
 
 fn check(name: &str, outcome: &Outcome, truth: &Truth) {
     let report = &outcome.report;
@@ -92,4 +94,113 @@ fn cut_anywhere_it_still_agrees() {
         let (bytes, truth) = generate(&profile("scans", packets, 500), 9);
         check("scans", &run(&reference(request()), &Capture::Bytes(bytes)), &truth);
     }
+}
+
+/// What a record says, in the words of the truth.
+fn told(record: &FlowRecord) -> RecordTruth {
+    RecordTruth {
+        source: record.key.source(),
+        destination: record.key.destination(),
+        source_port: record.key.src_port,
+        destination_port: record.key.dst_port,
+        protocol: record.key.protocol,
+        first_ns: record.first_ns,
+        last_ns: record.last_ns,
+        packets: record.packets,
+        octets: record.octets,
+        tcp_flags: record.tcp_flags,
+        icmp_type_code: record.icmp_type_code,
+        began: match record.initiator {
+            Initiator::FirstPacket => Began::FirstPacket,
+            Initiator::Syn => Began::Syn,
+            Initiator::SynAck => Began::SynAck,
+        },
+        ended: match record.end_reason {
+            EndReason::Idle => Ended::Idle,
+            EndReason::Active => Ended::Active,
+            EndReason::EndDetected => Ended::Detected,
+            EndReason::Forced => Ended::Forced,
+            EndReason::LackOfResources => panic!("there was room for every flow"),
+        },
+    }
+}
+
+/// All records of a run, sorted.
+fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&heard);
+    let record = move |record: &FlowRecord| hear.lock().unwrap().push(told(record));
+    run_with(plan, capture, Outputs { record: Some(Box::new(record)), ..Outputs::default() });
+    let mut all = std::mem::take(&mut *heard.lock().unwrap());
+    all.sort_unstable();
+    all
+}
+
+/// Checks the records of a profile in every arrangement; returns them.
+fn check_records(profile: &Profile, seed: u64, timeouts: FlowTimeouts) -> Vec<RecordTruth> {
+    let (bytes, truth) = metered(profile, seed, timeouts);
+    let capture = Capture::Bytes(bytes);
+    let request = Request { timeouts: as_asked(timeouts), ..request() };
+    let parallel = skeletons()
+        .map(|skeleton| parallel(request.clone(), skeleton, 3, Ring::default(), (512, 50)));
+    for plan in [reference(request.clone())].into_iter().chain(parallel) {
+        let found = records(&plan, &capture);
+        let place = format!("{} seed {seed} {} {timeouts:?}", profile.name, plan.skeleton);
+        // One record is enough to see what is wrong.
+        let differs = found.iter().zip(&truth).find(|(found, truth)| found != truth);
+        assert_eq!(differs, None, "{place}: found, true");
+        assert_eq!(found.len(), truth.len(), "{place}");
+    }
+    truth
+}
+
+fn as_asked(timeouts: FlowTimeouts) -> Timeouts {
+    Timeouts {
+        idle_ns: timeouts.idle_ns,
+        active_ns: timeouts.active_ns,
+        closing_ns: timeouts.fin_ns,
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Timeouts so short that each of them ends flows of a run of a minute.
+fn short() -> FlowTimeouts {
+    FlowTimeouts {
+        idle_ns: 3 * SECOND,
+        active_ns: 10 * SECOND,
+        fin_ns: SECOND / 2,
+        rst_ns: SECOND / 2,
+    }
+}
+
+#[test]
+fn every_record_of_every_profile_is_as_it_was_made() {
+    for name in Profile::NAMES {
+        for (seed, packets) in [(1, 20_000), (2, 33_333), (3, 999)] {
+            let mut profile = profile(name, packets, 2_000);
+            check_records(&profile, seed, FlowTimeouts::default());
+            profile.duration_ns = 60 * SECOND;
+            check_records(&profile, seed, short());
+        }
+    }
+}
+
+#[test]
+fn every_record_of_slow_traffic_is_as_it_was_made() {
+    let mut reasons = [0; 5];
+    for (seed, minutes) in [(1, 10), (2, 30), (3, 120)] {
+        let mut profile = profile("mix", 40_000, 1_500);
+        profile.duration_ns = minutes * 60 * SECOND;
+        // Clients that come again to ports that were closed: at once, and after the grace.
+        for targets in [1, 40, 300] {
+            let scan = ScanSpec { targets, reset: true, insist: true, ..ScanSpec::default() };
+            profile.scans.push(ScanSpec { ports: 3, resends: 2, answered: targets / 2, ..scan });
+        }
+        for record in check_records(&profile, seed, FlowTimeouts::default()) {
+            reasons[record.ended as usize] += 1;
+        }
+    }
+    // The comparison is worth something only if every reason occurs.
+    assert!(reasons[1..].iter().all(|&records| records > 100), "{reasons:?}");
 }

@@ -212,8 +212,8 @@ impl Generator {
         truth
     }
 
-    /// Meters flows from the next frame on; asked before the first, of all frames. Takes about 300
-    /// bytes a flow, and time.
+    /// Meters flows from the next frame on; asked before the first, of all frames. Takes up to
+    /// 500 bytes a flow, and time.
     pub fn meter(&mut self, timeouts: FlowTimeouts) {
         self.records = Some(Records::new(timeouts));
     }
