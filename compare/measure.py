@@ -4,7 +4,9 @@
 For every candidate alike: wall time from spawn to exit, user + system time and peak resident memory by wait4(2), so
 start, reading, table, report and export all count. Files are read once beforehand, so that they come from the page
 cache. Each round runs every candidate once, in an order shuffled anew (seeded). The first run of a candidate is a
-check: the packets it says it handled must equal the packets of the yardstick; the flows are shown beside it.
+check: the packets it says it handled must equal the packets of the yardstick; the flows are shown beside it. Who is
+not installed, fails, or handles other packets is named with the reason and left out; if that is one of ours, the exit
+status is 1.
 
 The table gives the median of the rounds; the spread is (largest - smallest) / median of the wall time. Peak memory
 cannot show less than this program's own (about 15 MB), which the kernel counts until exec, and counts the pages of
@@ -31,6 +33,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+SEED = 1  # of the order within a round
+
+# Where Debian puts what is not for every user.
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+
 @dataclass
 class Trial:
     wall: float
@@ -45,14 +53,25 @@ class Candidate:
     name: str
     command: list
     read: object
+    ours: bool = False
     packets: int = 0
     flows: int = 0
     trials: list = field(default_factory=list)
 
 
+class Failed(Exception):
+    """Why a candidate cannot be measured."""
+
+
 def read_ringtap(out, _err, _directory):
     report = json.loads(out)
-    return report["packets"]["received"], report.get("flows", {}).get("records", "–")
+    flows = report.get("flows", {}).get("records", "–")
+    for collector in report.get("export", []):
+        if collector["sent"]["records"] != flows:
+            raise Failed(f"of {flows} records {collector['sent']['records']} were exported")
+    if report.get("flows", {}).get("end_reasons", {}).get("lack_of_resources"):
+        raise Failed("flows were evicted")
+    return report["packets"]["received"], flows
 
 
 def read_meter(out, _err, _directory):
@@ -73,16 +92,43 @@ def read_nfpcapd(out, err, directory):
     return packets, sum(int(n) for n in re.findall(r"^Flows: (\d+)", summary, re.M))
 
 
+def read_argus(_out, _err, directory):
+    if shutil.which("racount") is None:
+        raise Failed("racount (argus-client) is not here to say what it handled")
+    records = os.path.join(directory, "argus")
+    summary = subprocess.run(["racount", "-r", records], capture_output=True, text=True, check=True).stdout
+    flows, packets = re.search(r"sum\s+(\d+)\s+(\d+)", summary).groups()
+    # One record is argus's own, on how it went.
+    return int(packets), int(flows) - 1
+
+
+def plans(ringtap, *flags):
+    """Whether this ringtap can be asked for an arrangement."""
+    command = [ringtap, "monitor", "-r", os.devnull, "--dry-run", *flags]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def candidates(ringtap, meter):
     def monitor(name, *flags):
-        # Timeouts longer than the traces, as for the rivals: a flow is one record unless TCP ends it.
-        long = ["--idle-timeout", "1h", "--active-timeout", "1h"]
+        # Timeouts longer than the traces, as for the rivals: a flow is one record unless TCP ends it. Room for all flows.
+        long = ["--idle-timeout", "1h", "--active-timeout", "1h", "--max-flows", "16M"]
         command = [ringtap, "monitor", "-r", "{file}", "--report", "json", *long, *flags]
-        return Candidate(name, command, read_ringtap)
+        return Candidate(name, command, read_ringtap, ours=True)
 
+    queues = ["--skeleton", "multi-queue", "--queues", "2"]
+    queued = [
+        monitor("ringtap flows, multi-queue 2", *queues, "--analyses", "flows"),
+        monitor("ringtap all, multi-queue 2", *queues),
+    ]
+    if not plans(ringtap, *queues):
+        print("NOT MEASURED: ringtap, multi-queue 2: this ringtap has no such arrangement", file=sys.stderr)
+        queued = []
+    export = ["--analyses", "flows", "--export", "ipfix-file:{dir}/records.ipfix"]
     everyone = [
-        Candidate("yardstick", [meter, "{file}"], read_meter),
+        Candidate("yardstick", [meter, "{file}"], read_meter, ours=True),
+        Candidate("yardstick, records to a file", [meter, "{file}", "--records", "{dir}/records"], read_meter, ours=True),
         monitor("ringtap flows, sequential", "--sequential", "--analyses", "flows"),
+        monitor("ringtap flows to an IPFIX file, sequential", "--sequential", *export),
         monitor("ringtap all, sequential", "--sequential"),
         monitor("ringtap flows, farm 1, lamport", "--skeleton", "farm", "-w", "1", "--ring", "lamport", "--analyses", "flows"),
         monitor("ringtap flows, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring", "--analyses", "flows"),
@@ -93,6 +139,8 @@ def candidates(ringtap, meter):
         monitor("ringtap scans, farm 1, mcring", "--skeleton", "farm", "-w", "1", "--ring", "mcring", "--analyses", "scans"),
         monitor("ringtap flows, automatic", "--analyses", "flows"),
         monitor("ringtap all, automatic"),
+        monitor("ringtap flows to an IPFIX file, automatic", *export),
+        *queued,
         # A table large enough that no flow is split, timeouts as they come (300 s or more); the records go to a bound UDP port.
         Candidate(
             "softflowd",
@@ -105,6 +153,8 @@ def candidates(ringtap, meter):
             ["nfpcapd", "-r", "{file}", "-w", "{dir}", "-t", "86400", "-e", "3600,3600"],
             read_nfpcapd,
         ),
+        # No status reports within a trace; timeouts as they are built in; the records go to a file.
+        Candidate("argus", ["argus", "-X", "-S", "86400", "-r", "{file}", "-w", "{dir}/argus"], read_argus),
     ]
     present, absent = [], []
     for candidate in everyone:
@@ -126,9 +176,12 @@ def run(candidate, path, port, check=False):
         out.seek(0)
         err.seek(0)
         if process.returncode != 0:
-            raise SystemExit(f"{' '.join(command)}\n{out.read()}{err.read()}\nexit status {process.returncode}")
+            raise Failed(f"{' '.join(command)}: exit status {process.returncode}: {(out.read() + err.read()).strip()}")
         if check:
-            candidate.packets, candidate.flows = candidate.read(out.read(), err.read(), directory)
+            try:
+                candidate.packets, candidate.flows = candidate.read(out.read(), err.read(), directory)
+            except (TypeError, ValueError, KeyError, AttributeError, subprocess.CalledProcessError) as error:
+                raise Failed(f"what it prints cannot be read: {error!r}") from error
     return Trial(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
@@ -141,33 +194,80 @@ def stolen():
 def machine():
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
+    memory = re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text())
     return (
-        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, "
+        f"{int(memory[1]) / 1e6 if memory else 0:.0f} GB, Linux {platform.release()}, "
         f"load {os.getloadavg()[0]:.1f}, commit {commit or 'unknown'}, {time.strftime('%Y-%m-%d')}"
     )
 
 
-def measure(path, everyone, rounds, order, port):
+def measure(path, everyone, rounds, order, port, flows=None):
+    """Measures `everyone` on a file; returns its packets, the candidates measured, and (candidate, reason) of the others.
+
+    The first candidate says how many packets there are; with `flows`, everybody must find so many.
+    """
     with open(path, "rb") as file:
         while file.read(1 << 24):
             pass
-    for candidate in everyone:
-        candidate.trials.clear()
+    measured, left_out = list(everyone), []
+
+    def attempt(candidate, action):
+        try:
+            action()
+        except Failed as reason:
+            print(f"NOT MEASURED: {candidate.name}: {reason}", file=sys.stderr)
+            measured.remove(candidate)
+            left_out.append((candidate, str(reason)))
+
+    def check(candidate):
         run(candidate, path, port, check=True)
         print(f"  {candidate.name}: {candidate.packets} packets, {candidate.flows} flows", file=sys.stderr)
-    packets = next(c.packets for c in everyone)
-    wrong = [c.name for c in everyone if c.packets != packets]
-    if wrong:
-        raise SystemExit(f"{path}: these did not handle {packets} packets: {', '.join(wrong)}")
+        packets = measured[0].packets
+        if candidate.packets != packets:
+            raise Failed(f"it handled {candidate.packets} packets, not {packets}")
+        if flows is not None and candidate.flows != flows:
+            raise Failed(f"it found {candidate.flows} flows, not {flows}")
+
+    def trial(candidate):
+        candidate.trials.append(run(candidate, path, port))
+
+    for candidate in everyone:
+        candidate.trials.clear()
+        attempt(candidate, lambda: check(candidate))
     for number in range(rounds):
         print(f"  round {number + 1} of {rounds}", file=sys.stderr)
-        for candidate in order.sample(everyone, len(everyone)):
-            candidate.trials.append(run(candidate, path, port))
-    return packets
+        for candidate in order.sample(measured, len(measured)):
+            attempt(candidate, lambda: trial(candidate))
+    if not measured:
+        raise SystemExit(f"{path}: nobody could be measured")
+    return measured[0].packets, measured, left_out
 
 
-def table(path, packets, everyone):
-    print(f"\n{os.path.basename(path)}: {packets} packets, {os.path.getsize(path)} bytes")
+def csv_rows(path, packets, measured):
+    for c in measured:
+        for number, trial in enumerate(c.trials):
+            values = (f"{trial.wall:.6f}", f"{trial.cpu:.6f}", trial.peak)
+            yield (os.path.basename(path), c.name, number, packets, c.flows, *values)
+
+
+def write_csv(path, line, rows):
+    """Every trial, one row each, under a comment with the facts of the machine."""
+    with open(path, "w", newline="") as file:
+        file.write(f"# {line}\n")
+        csv.writer(file).writerow(("file", "candidate", "trial", "packets", "flows", "wall_s", "cpu_s", "peak_bytes"))
+        csv.writer(file).writerows(rows)
+
+
+def collector():
+    """A socket that listens and forgets: the kernel drops what it does not read."""
+    sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sink.bind(("127.0.0.1", 0))
+    return sink
+
+
+def table(path, packets, everyone, left_out):
+    print(f"\n{os.path.basename(path)}: {packets} packets, {os.path.getsize(path)} bytes\n")
     print("| | wall s | spread | CPU s | M packets / wall s | M packets / CPU s | peak MB | flow records |")
     print("|---|---|---|---|---|---|---|---|")
     for candidate in everyone:
@@ -179,6 +279,8 @@ def table(path, packets, everyone):
             f"| {candidate.name} | {wall:.3f} | {(max(walls) - min(walls)) / wall:.0%} | {cpu:.3f} "
             f"| {packets / wall / 1e6:.2f} | {packets / cpu / 1e6:.2f} | {peak / 1e6:.0f} | {candidate.flows} |"
         )
+    if left_out:
+        print("\nNot measured: " + "; ".join(f"{candidate.name}: {reason}" for candidate, reason in left_out))
 
 
 def main():
@@ -198,26 +300,24 @@ def main():
     if not everyone or arguments.rounds < 1:
         parser.error("nothing to measure")
 
-    sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sink.bind(("127.0.0.1", 0))  # a collector that listens and forgets: the kernel drops what it does not read
-    order = random.Random(1)
-    rows = [("file", "candidate", "trial", "packets", "flows", "wall_s", "cpu_s", "peak_bytes")]
-    line = machine()
+    sink = collector()
+    order = random.Random(SEED)
+    rows = []
+    line = f"{machine()}; medians of {arguments.rounds} interleaved rounds, order by seed {SEED}"
     before = stolen()
-    print(f"{line}; medians of {arguments.rounds} interleaved rounds")
+    ours_failed = False
+    print(line)
     for path in arguments.files:
         print(path, file=sys.stderr)
-        packets = measure(path, everyone, arguments.rounds, order, sink.getsockname()[1])
-        table(path, packets, everyone)
-        for c in everyone:
-            for number, trial in enumerate(c.trials):
-                values = (f"{trial.wall:.6f}", f"{trial.cpu:.6f}", trial.peak)
-                rows.append((os.path.basename(path), c.name, number, packets, c.flows, *values))
+        packets, measured, left_out = measure(path, everyone, arguments.rounds, order, sink.getsockname()[1])
+        table(path, packets, measured, left_out)
+        rows.extend(csv_rows(path, packets, measured))
+        ours_failed |= any(candidate.ours for candidate, _ in left_out)
     taken, total = (now - then for now, then in zip(stolen(), before))
     print(f"\nThe host took {taken / max(total, 1):.1%} of the time of the cores meanwhile; load now {os.getloadavg()[0]:.1f}.")
     if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
-            csv.writer(file).writerows(rows)
+        write_csv(arguments.csv, line, rows)
+    sys.exit(1 if ours_failed else 0)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 #
 # Usage: compare/run.sh [--rounds N] [--only NAME,…] [--csv FILE] [FILE.pcap…]
 #
-# Without files it generates the traces w1, w2 and w3 under target/compare. Needs python3; softflowd and nfdump
-# (for nfpcapd) are Debian packages, and a rival that is not installed is left out by name. compare/measure.py
-# says what is measured and how.
+# Without files it generates the traces w1, w2 and w3 (seed 1) under target/compare. Needs python3; softflowd, nfdump
+# (for nfpcapd), argus-server and argus-client are Debian packages, and a rival that is not installed or fails is left
+# out by name. compare/measure.py says what is measured and how; compare/curve.sh has the speed by active flows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

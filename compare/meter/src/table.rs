@@ -73,6 +73,24 @@ impl Table {
         })
     }
 
+    /// The flows as little-endian bytes, in the order of their slots: key, octets, packets, first, last.
+    pub fn records(&self) -> impl Iterator<Item = [u8; size_of::<Entry>()]> {
+        let used = self.entries.slice().iter().filter(|entry| entry.key[1] != 0);
+        used.map(|entry| {
+            let mut record = [0; size_of::<Entry>()];
+            let words = entry.key.into_iter().chain([entry.octets[0], entry.octets[1]]);
+            for (to, word) in record.chunks_exact_mut(8).zip(words) {
+                to.copy_from_slice(&word.to_le_bytes());
+            }
+            let halves =
+                [entry.packets[0], entry.packets[1], entry.first_seconds, entry.last_seconds];
+            for (to, half) in record[32..].chunks_exact_mut(4).zip(halves) {
+                to.copy_from_slice(&half.to_le_bytes());
+            }
+            record
+        })
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
