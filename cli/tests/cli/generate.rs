@@ -50,6 +50,11 @@ fn the_monitor_finds_what_is_true() {
                 let found = &report["conversations"][protocol];
                 assert_eq!(found, &truth["conversations"][protocol], "{place} {protocol}");
             }
+            let (flows, records) = (&report["flows"], &truth["records"]);
+            assert_eq!(flows["records"], records["records"], "{place}");
+            for (reason, count) in records["end_reasons"].as_object().unwrap() {
+                assert_eq!(&flows["end_reasons"][reason], count, "{place} {reason}");
+            }
             for (kind, names) in [
                 ("vertical", ["source", "target", "ports"]),
                 ("horizontal", ["source", "port", "targets"]),
@@ -62,6 +67,18 @@ fn the_monitor_finds_what_is_true() {
             }
         }
     }
+}
+
+#[test]
+fn a_rate_is_packets_a_second_of_packet_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--profile", "flood", "--packets", "5k", "--rate", "1k"];
+    let truth = generate(folder.path(), &flags);
+    assert_eq!(truth["records"]["records"], 5_000, "every packet is a flow");
+    let report = json(&folder.path().join("t.pcap"), &["--interval", "1s", "--sequential"]);
+    let packets = |row: &Value| row["packets"].as_u64().unwrap();
+    let seconds: Vec<u64> = report["intervals"].as_array().unwrap().iter().map(packets).collect();
+    assert_eq!(seconds, [1_000; 5]);
 }
 
 #[test]
