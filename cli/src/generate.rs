@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use ringtap_capture::PcapWriter;
-use ringtap_traffic::{FlowTimeouts, Generator, Profile, Truth};
+use ringtap_traffic::{FlowRules, Generator, Profile, Truth};
 use ringtap_wire::LinkType;
 
 use crate::args::GenerateArgs;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let mut generator = Generator::new(&profile, args.seed).map_err(Usage::of)?;
     if args.truth.is_some() {
-        generator.meter(FlowTimeouts::default());
+        generator.meter(FlowRules::default());
     }
 
     let begin = now();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ringtap_capture::{Files, Input, PcapWriter};
 use ringtap_plan::{Machine, Outcome, Outputs, Plan, Request, Ring, Skeleton, Watch};
-use ringtap_traffic::{FlowTimeouts, Generator, Profile, RecordTruth, Truth};
+use ringtap_traffic::{FlowRules, Generator, Profile, RecordTruth, Truth};
 use ringtap_wire::LinkType;
 
 /// Captures that may lie beside the project: the real-world part of the tests.
@@ -38,14 +38,10 @@ pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     (write(&mut generator), generator.truth())
 }
 
-/// A capture in memory, and the flow records that a meter with these timeouts must find.
-pub fn metered(
-    profile: &Profile,
-    seed: u64,
-    timeouts: FlowTimeouts,
-) -> (Vec<u8>, Vec<RecordTruth>) {
+/// A capture in memory, and the flow records that a meter by these rules must find.
+pub fn metered(profile: &Profile, seed: u64, rules: FlowRules) -> (Vec<u8>, Vec<RecordTruth>) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
-    generator.meter(timeouts);
+    generator.meter(rules);
     (write(&mut generator), generator.records())
 }
 

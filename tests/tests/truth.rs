@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use ringtap_flow::{EndReason, FlowRecord, Initiator, Timeouts};
+use ringtap_flow::{EndReason, FlowRecord, Initiator, Metering, Timeouts};
 use ringtap_plan::{Outcome, Outputs, Plan, Request, Ring};
 use ringtap_tests::*;
-use ringtap_traffic::{Began, Ended, FlowTimeouts, Profile, RecordTruth, ScanSpec, Truth};
+use ringtap_traffic::{Began, Ended, FlowRules, Profile, RecordTruth, ScanSpec, Truth};
 
 fn check(name: &str, outcome: &Outcome, truth: &Truth) {
     let report = &outcome.report;
@@ -137,15 +137,15 @@ fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
 }
 
 /// Checks the records of a profile in every arrangement; returns them.
-fn check_records(profile: &Profile, seed: u64, timeouts: FlowTimeouts) -> Vec<RecordTruth> {
-    let (bytes, truth) = metered(profile, seed, timeouts);
+fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTruth> {
+    let (bytes, truth) = metered(profile, seed, rules);
     let capture = Capture::Bytes(bytes);
-    let request = Request { timeouts: as_asked(timeouts), ..request() };
+    let request = Request { metering: as_asked(rules), ..request() };
     let parallel = skeletons()
         .map(|skeleton| parallel(request.clone(), skeleton, 3, Ring::default(), (512, 50)));
     for plan in [reference(request.clone())].into_iter().chain(parallel) {
         let found = records(&plan, &capture);
-        let place = format!("{} seed {seed} {} {timeouts:?}", profile.name, plan.skeleton);
+        let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.skeleton);
         // One record is enough to see what is wrong.
         let differs = found.iter().zip(&truth).find(|(found, truth)| found != truth);
         assert_eq!(differs, None, "{place}: found, true");
@@ -154,23 +154,36 @@ fn check_records(profile: &Profile, seed: u64, timeouts: FlowTimeouts) -> Vec<Re
     truth
 }
 
-fn as_asked(timeouts: FlowTimeouts) -> Timeouts {
-    Timeouts {
-        idle_ns: timeouts.idle_ns,
-        active_ns: timeouts.active_ns,
-        closing_ns: timeouts.fin_ns,
+fn as_asked(rules: FlowRules) -> Metering {
+    let FlowRules { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, active_ns, .. } = rules;
+    Metering {
+        timeouts: Timeouts {
+            active_ns,
+            tcp_ns,
+            tcp_fin_ns,
+            tcp_rst_ns,
+            udp_ns,
+            icmp_ns,
+            ..Timeouts::default()
+        },
+        uniflow: rules.uniflow,
+        ..Metering::default()
     }
 }
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Timeouts so short that each of them ends flows of a run of a minute.
-fn short() -> FlowTimeouts {
-    FlowTimeouts {
-        idle_ns: 3 * SECOND,
+/// Timeouts so short that each of them ends flows of a run of a minute, all different, and a grace
+/// that is longer than the idle timeout.
+fn short() -> FlowRules {
+    FlowRules {
+        tcp_ns: 3 * SECOND,
+        tcp_fin_ns: SECOND / 2,
+        tcp_rst_ns: 4 * SECOND,
+        udp_ns: 2 * SECOND,
+        icmp_ns: SECOND,
         active_ns: 10 * SECOND,
-        fin_ns: SECOND / 2,
-        rst_ns: SECOND / 2,
+        ..FlowRules::default()
     }
 }
 
@@ -179,9 +192,10 @@ fn every_record_of_every_profile_is_as_it_was_made() {
     for name in Profile::NAMES {
         for (seed, packets) in [(1, 20_000), (2, 33_333), (3, 999)] {
             let mut profile = profile(name, packets, 2_000);
-            check_records(&profile, seed, FlowTimeouts::default());
+            check_records(&profile, seed, FlowRules::default());
             profile.duration_ns = 60 * SECOND;
             check_records(&profile, seed, short());
+            check_records(&profile, seed, FlowRules { uniflow: true, ..short() });
         }
     }
 }
@@ -197,7 +211,7 @@ fn every_record_of_slow_traffic_is_as_it_was_made() {
             let scan = ScanSpec { targets, reset: true, insist: true, ..ScanSpec::default() };
             profile.scans.push(ScanSpec { ports: 3, resends: 2, answered: targets / 2, ..scan });
         }
-        for record in check_records(&profile, seed, FlowTimeouts::default()) {
+        for record in check_records(&profile, seed, FlowRules::default()) {
             reasons[record.ended as usize] += 1;
         }
     }

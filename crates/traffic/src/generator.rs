@@ -11,7 +11,7 @@ use crate::flow::{Conversation, Flow, Population};
 use crate::frame::{Body, FrameBuffer, Packet, Written};
 use crate::keyed::mix;
 use crate::profile::{Profile, ProfileError};
-use crate::records::{FlowTimeouts, RecordSums, RecordTruth, Records};
+use crate::records::{FlowRules, RecordSums, RecordTruth, Records};
 use crate::sizes::ZipfSizes;
 use crate::truth::{Counts, Truth};
 use crate::wheel::Wheel;
@@ -207,15 +207,15 @@ impl Generator {
         let open = waiting.filter(|talk: &Conversation| talk.kind.is_tcp());
         let mut truth =
             Truth::new(&self.profile, self.seed, &self.counts, flows, &self.actors, open);
-        let sums = |meter: &Records| RecordSums::of(meter.timeouts(), &meter.all());
+        let sums = |meter: &Records| RecordSums::of(meter.rules(), &meter.all());
         truth.records = self.records.as_ref().map(sums);
         truth
     }
 
     /// Meters flows from the next frame on; asked before the first, of all frames. Takes up to
     /// 500 bytes a flow, and time.
-    pub fn meter(&mut self, timeouts: FlowTimeouts) {
-        self.records = Some(Records::new(timeouts));
+    pub fn meter(&mut self, rules: FlowRules) {
+        self.records = Some(Records::new(rules));
     }
 
     /// The flow records of the frames metered so far, were the run to end here; sorted. None if

@@ -49,7 +49,7 @@ mod wheel;
 
 pub use generator::{GeneratedFrame, Generator};
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
-pub use records::{Began, EndReasons, Ended, FlowTimeouts, RecordSums, RecordTruth};
+pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,
 };

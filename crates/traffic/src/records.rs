@@ -7,13 +7,14 @@
 //!
 //! | | condition | ended |
 //! |---|---|---|
-//! | 1 | TCP, closed by FIN from both sides or by RST, and silent for more than the grace | detected |
-//! | 2 | silent for more than the idle timeout | idle |
+//! | 1 | open, and silent for more than the idle timeout of its protocol | idle |
+//! | 2 | closed, and silent for more than the grace of the way it was closed | detected |
 //! | 3 | the active timeout or more since the first packet | active |
 //! | 4 | closed, and the packet is a SYN without ACK | detected |
 //!
-//! After 3 it is still the same connection: who began it, and how it was closed, stay known. At the
-//! end of the run, 1 and 2 are asked of all flows; what is left was detected if closed, else forced.
+//! A TCP connection is closed by FIN from both sides or by RST, whichever comes first. After 3 it is
+//! still the same connection: who began it, its FINs, and how it was closed stay known. At the end of
+//! the run, 1 and 2 are asked of all flows; what is left was detected if closed, else forced.
 //!
 //! Invariant: written from these sentences alone, so that it is not wrong together with a meter.
 
@@ -22,28 +23,37 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// When a flow ends, nanoseconds.
+/// What a flow is and when it ends; times in nanoseconds.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowTimeouts {
-    /// Silence that a flow outlives.
-    pub idle_ns: u64,
+pub struct FlowRules {
+    /// Silence that an open TCP connection outlives.
+    pub tcp_ns: u64,
+    /// Silence that a TCP connection outlives after FIN from both sides.
+    pub tcp_fin_ns: u64,
+    /// Silence that a TCP connection outlives after RST.
+    pub tcp_rst_ns: u64,
+    /// Silence that a UDP flow outlives.
+    pub udp_ns: u64,
+    /// Silence that an ICMP or ICMPv6 flow outlives.
+    pub icmp_ns: u64,
     /// Age at which a flow is cut.
     pub active_ns: u64,
-    /// Silence that a flow outlives after FIN from both sides.
-    pub fin_ns: u64,
-    /// Silence that a flow outlives after RST.
-    pub rst_ns: u64,
+    /// Each direction is a flow of its own, begun by who sends in it.
+    pub uniflow: bool,
 }
 
-impl Default for FlowTimeouts {
-    /// 30 s, 120 s, and 5 s after the end of a connection.
+impl Default for FlowRules {
+    /// 30 s of silence, 5 s after the end of a connection, 120 s of age; both directions together.
     fn default() -> Self {
         const SECOND: u64 = 1_000_000_000;
         Self {
-            idle_ns: 30 * SECOND,
+            tcp_ns: 30 * SECOND,
+            tcp_fin_ns: 5 * SECOND,
+            tcp_rst_ns: 5 * SECOND,
+            udp_ns: 30 * SECOND,
+            icmp_ns: 30 * SECOND,
             active_ns: 120 * SECOND,
-            fin_ns: 5 * SECOND,
-            rst_ns: 5 * SECOND,
+            uniflow: false,
         }
     }
 }
@@ -106,8 +116,8 @@ pub struct RecordTruth {
 /// Records in numbers.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSums {
-    /// The timeouts they were made with.
-    pub timeouts: FlowTimeouts,
+    /// What they were made by.
+    pub rules: FlowRules,
     /// All records.
     pub records: u64,
     /// The same by why they ended.
@@ -132,8 +142,8 @@ pub struct EndReasons {
 }
 
 impl RecordSums {
-    pub(crate) fn of(timeouts: FlowTimeouts, records: &[RecordTruth]) -> Self {
-        let mut sums = Self { timeouts, records: records.len() as u64, ..Self::default() };
+    pub(crate) fn of(rules: FlowRules, records: &[RecordTruth]) -> Self {
+        let mut sums = Self { rules, records: records.len() as u64, ..Self::default() };
         for record in records {
             *match record.ended {
                 Ended::Idle => &mut sums.end_reasons.idle,
@@ -151,13 +161,13 @@ impl RecordSums {
 /// Meters what is sent. Memory grows with the flows, live and ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
-    timeouts: FlowTimeouts,
+    rules: FlowRules,
     live: HashMap<Key, Live>,
     ended: Vec<RecordTruth>,
     last_ns: u64,
 }
 
-/// Protocol and both ends, the smaller first.
+/// Protocol and both ends: the smaller first, or in a uniflow the sender.
 type Key = (u8, (IpAddr, u16), (IpAddr, u16));
 
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +176,14 @@ struct Live {
     record: RecordTruth,
     /// FIN seen from who began, and from the other side.
     fins: [bool; 2],
-    reset: bool,
+    closed: Option<Closed>,
+}
+
+/// How a connection was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    Fin,
+    Rst,
 }
 
 /// A packet as flows see it.
@@ -181,12 +198,12 @@ struct Observed {
 }
 
 impl Records {
-    pub(crate) fn new(timeouts: FlowTimeouts) -> Self {
-        Self { timeouts, live: HashMap::new(), ended: Vec::new(), last_ns: 0 }
+    pub(crate) fn new(rules: FlowRules) -> Self {
+        Self { rules, live: HashMap::new(), ended: Vec::new(), last_ns: 0 }
     }
 
-    pub(crate) fn timeouts(&self) -> FlowTimeouts {
-        self.timeouts
+    pub(crate) fn rules(&self) -> FlowRules {
+        self.rules
     }
 
     /// Takes note of the next frame and of the length of the IP packet in it.
@@ -199,12 +216,13 @@ impl Records {
 
     fn count(&mut self, packet: &Observed) {
         let (a, b) = (packet.source, packet.destination);
-        let key = (packet.protocol, a.min(b), a.max(b));
+        let (a, b) = if self.rules.uniflow { (a, b) } else { (a.min(b), a.max(b)) };
+        let key = (packet.protocol, a, b);
         let Some(live) = self.live.get_mut(&key) else {
-            self.live.insert(key, Live::begun_by(packet));
+            self.live.insert(key, Live::begun_by(packet, &self.rules));
             return;
         };
-        match live.ended_before(packet, &self.timeouts) {
+        match live.ended_before(packet, &self.rules) {
             None => {}
             Some(Ended::Active) => {
                 self.ended.push(RecordTruth { ended: Ended::Active, ..live.record });
@@ -219,7 +237,7 @@ impl Records {
             }
             Some(ended) => {
                 self.ended.push(RecordTruth { ended, ..live.record });
-                *live = Live::begun_by(packet);
+                *live = Live::begun_by(packet, &self.rules);
                 return;
             }
         }
@@ -229,9 +247,8 @@ impl Records {
     /// All records, were the run to end with the last frame; sorted.
     pub(crate) fn all(&self) -> Vec<RecordTruth> {
         let live = self.live.values().map(|live| {
-            let closed = live.grace_ns(&self.timeouts).is_some();
-            let left = if closed { Ended::Detected } else { Ended::Forced };
-            let ended = live.silent_at(self.last_ns, &self.timeouts).unwrap_or(left);
+            let left = if live.closed.is_some() { Ended::Detected } else { Ended::Forced };
+            let ended = live.silent_at(self.last_ns, &self.rules).unwrap_or(left);
             RecordTruth { ended, ..live.record }
         });
         let mut all: Vec<RecordTruth> = self.ended.iter().copied().chain(live).collect();
@@ -242,10 +259,10 @@ impl Records {
 
 impl Live {
     /// Who sends first began, unless it answers a SYN.
-    fn begun_by(packet: &Observed) -> Self {
+    fn begun_by(packet: &Observed, rules: &FlowRules) -> Self {
         let began = match packet.tcp_flags & (SYN | ACK) {
             SYN => Began::Syn,
-            flags if flags == SYN | ACK => Began::SynAck,
+            flags if flags == SYN | ACK && !rules.uniflow => Began::SynAck,
             _ => Began::FirstPacket,
         };
         let (from, to) = match began {
@@ -269,7 +286,7 @@ impl Live {
                 ended: Ended::Forced,
             },
             fins: [false; 2],
-            reset: false,
+            closed: None,
         };
         live.count(packet);
         live
@@ -284,36 +301,34 @@ impl Live {
         record.octets[way] += packet.octets;
         record.tcp_flags[way] |= packet.tcp_flags;
         self.fins[way] |= packet.tcp_flags & FIN != 0;
-        self.reset |= packet.tcp_flags & RST != 0;
+        if packet.tcp_flags & RST != 0 {
+            self.closed.get_or_insert(Closed::Rst);
+        } else if self.fins == [true; 2] {
+            self.closed.get_or_insert(Closed::Fin);
+        }
     }
 
-    fn ended_before(&self, packet: &Observed, timeouts: &FlowTimeouts) -> Option<Ended> {
-        if let Some(ended) = self.silent_at(packet.ts_ns, timeouts) {
+    fn ended_before(&self, packet: &Observed, rules: &FlowRules) -> Option<Ended> {
+        if let Some(ended) = self.silent_at(packet.ts_ns, rules) {
             return Some(ended);
         }
-        if packet.ts_ns - self.record.first_ns >= timeouts.active_ns {
+        if packet.ts_ns - self.record.first_ns >= rules.active_ns {
             return Some(Ended::Active);
         }
-        let closed = self.grace_ns(timeouts).is_some();
-        (closed && packet.tcp_flags & (SYN | ACK) == SYN).then_some(Ended::Detected)
+        let opens = packet.tcp_flags & (SYN | ACK) == SYN;
+        (opens && self.closed.is_some()).then_some(Ended::Detected)
     }
 
     /// Why the flow has ended by `now_ns` without another packet, if so.
-    fn silent_at(&self, now_ns: u64, timeouts: &FlowTimeouts) -> Option<Ended> {
-        let silence = now_ns - self.record.last_ns;
-        if self.grace_ns(timeouts).is_some_and(|grace_ns| silence > grace_ns) {
-            return Some(Ended::Detected);
-        }
-        (silence > timeouts.idle_ns).then_some(Ended::Idle)
-    }
-
-    /// The silence allowed to a closed connection; `None` if it is not closed.
-    fn grace_ns(&self, timeouts: &FlowTimeouts) -> Option<u64> {
-        match (self.reset, self.fins) {
-            (true, _) => Some(timeouts.rst_ns),
-            (false, [true, true]) => Some(timeouts.fin_ns),
-            _ => None,
-        }
+    fn silent_at(&self, now_ns: u64, rules: &FlowRules) -> Option<Ended> {
+        let (outlived_ns, ended) = match (self.closed, self.record.protocol) {
+            (Some(Closed::Fin), _) => (rules.tcp_fin_ns, Ended::Detected),
+            (Some(Closed::Rst), _) => (rules.tcp_rst_ns, Ended::Detected),
+            (None, 6) => (rules.tcp_ns, Ended::Idle),
+            (None, 17) => (rules.udp_ns, Ended::Idle),
+            (None, _) => (rules.icmp_ns, Ended::Idle),
+        };
+        (now_ns - self.record.last_ns > outlived_ns).then_some(ended)
     }
 }
 
@@ -351,13 +366,11 @@ mod tests {
     use crate::address::{Address, Role};
 
     const S: u64 = 1_000_000_000;
-    const TIMEOUTS: FlowTimeouts =
-        FlowTimeouts { idle_ns: 30 * S, active_ns: 120 * S, fin_ns: 5 * S, rst_ns: 2 * S };
 
     /// Meters segments of one connection: time in seconds, whether it comes from the server,
     /// flags. Returns began, ended, packets and first time in seconds of every record, by time.
     fn metered(segments: &[(u64, bool, u8)]) -> Vec<(Began, Ended, [u64; 2], u64)> {
-        let mut records = Records::new(TIMEOUTS);
+        let mut records = Records::new(FlowRules { tcp_rst_ns: 2 * S, ..FlowRules::default() });
         for &(second, back, flags) in segments {
             let client = (Address::of(Role::Client, 1, false), 40_000);
             let server = (Address::of(Role::Server, 1, false), 80);

@@ -4,7 +4,7 @@
 use crate::decode::{Ip, decode};
 use proptest::prelude::*;
 use ringtap_traffic::{
-    Began, Ended, FloodSpec, FlowTimeouts, Generator, Profile, ProfileError, ScanSpec, Size,
+    Began, Ended, FloodSpec, FlowRules, Generator, Profile, ProfileError, ScanSpec, Size,
 };
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -158,7 +158,7 @@ fn time_runs_forward_and_evenly_through_the_duration() {
 fn steady_flows_all_live_from_the_beginning_to_the_end() {
     let profile = Profile { packets: 40_000, flows: 4_000, ..Profile::named("steady").unwrap() };
     let mut generator = Generator::new(&profile, 15).unwrap();
-    generator.meter(FlowTimeouts::default());
+    generator.meter(FlowRules::default());
     for _ in 0..6_000 {
         generator.next().unwrap();
     }
@@ -178,7 +178,7 @@ fn a_flood_has_a_flow_a_packet_at_the_rate_asked_for() {
     let mut profile = Profile { packets: 100_000, ..Profile::named("flood").unwrap() };
     profile.floods[0].sources = 3_000;
     let mut generator = Generator::new(&profile, 16).unwrap();
-    generator.meter(FlowTimeouts::default());
+    generator.meter(FlowRules::default());
     let mut last_ns = 0;
     while let Some(frame) = generator.next() {
         last_ns = frame.ts_ns;

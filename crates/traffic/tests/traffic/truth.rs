@@ -3,8 +3,8 @@
 use crate::decode::{Ip, Seen, decode};
 use proptest::prelude::*;
 use ringtap_traffic::{
-    Conversations, FloodSpec, FlowTimeouts, Generator, HorizontalScan, Profile, ScanSpec, Scans,
-    Size, Talker, Truth, VerticalScan,
+    Conversations, FloodSpec, FlowRules, Generator, HorizontalScan, Profile, ScanSpec, Scans, Size,
+    Talker, Truth, VerticalScan,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -146,8 +146,15 @@ fn compare(profile: &Profile, seed: u64, step: usize) -> Truth {
     let mut generator = Generator::new(profile, seed).unwrap();
     // No timeout ends anything: a flow is a conversation, or an address pair.
     let never = u64::MAX;
-    let timeouts = FlowTimeouts { idle_ns: never, active_ns: never, fin_ns: never, rst_ns: never };
-    generator.meter(timeouts);
+    generator.meter(FlowRules {
+        tcp_ns: never,
+        tcp_fin_ns: never,
+        tcp_rst_ns: never,
+        udp_ns: never,
+        icmp_ns: never,
+        active_ns: never,
+        ..FlowRules::default()
+    });
     let mut recount = Recount::default();
     recount.check(&generator.truth());
     while let Some(frame) = generator.next() {
