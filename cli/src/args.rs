@@ -99,7 +99,7 @@ pub(crate) struct MonitorArgs {
     /// Live flows at the most; beyond, the oldest end early [default: from the memory]
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Analyses")]
     pub(crate) max_flows: Option<u64>,
-    /// Memory for the tables [default: a quarter of the machine's]
+    /// Memory the run may take; the fewer flows it keeps at a time [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Analyses")]
     pub(crate) memory: Option<u64>,
 

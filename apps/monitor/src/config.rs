@@ -79,7 +79,7 @@ impl Analyses {
     }
 
     /// Whether packets go through the flow table.
-    pub(crate) fn need_flows(&self) -> bool {
+    pub fn need_flows(&self) -> bool {
         self.flows || self.talkers || self.volumes
     }
 }

@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod generate;
 mod inputs;
+mod memory;
 mod monitor;
 mod records;
 mod report;
