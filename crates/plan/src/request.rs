@@ -108,6 +108,16 @@ pub enum PlanError {
         /// As given.
         given: u64,
     },
+    /// The program itself takes more memory than it may.
+    #[error(
+        "{given} bytes of memory are too few: this arrangement takes {least} before it keeps a flow"
+    )]
+    TooLittleMemory {
+        /// As given.
+        given: u64,
+        /// Smallest allowed.
+        least: u64,
+    },
     /// Workers were asked of a skeleton that has none to choose.
     #[error("the reference runs on one thread; leave out the workers or take another --skeleton")]
     WorkersOfReference,
@@ -235,13 +245,9 @@ impl Plan {
         let per_worker = WORKER_BYTES + capacity as u64 * SLOT_BYTES;
         let per_flow = bytes_per_flow(analyses);
         let fixed = BASE_BYTES + per_worker * weights.len() as u64;
-        if let Some(memory) = request.memory_bytes {
-            within(
-                "the memory for this arrangement, in bytes,",
-                memory,
-                fixed + per_flow,
-                u64::MAX,
-            )?;
+        let least = fixed + per_flow;
+        if let Some(given) = request.memory_bytes.filter(|&given| given < least) {
+            return Err(PlanError::TooLittleMemory { given, least });
         }
         let memory = request.memory_bytes.unwrap_or(machine.memory_bytes / 4);
         let affordable = (memory.saturating_sub(fixed) / per_flow).max(1);
@@ -375,6 +381,6 @@ mod tests {
         assert!(all * 644 + BASE_BYTES < 1 << 30 && few > 5 * all, "{all}, {few}");
         assert!(flows(Analyses::ALL, 1 << 30, 64).unwrap() < all, "rings take memory, too");
         let told = flows(Analyses::ALL, 1 << 20, 1).unwrap_err().to_string();
-        assert!(told.contains("the memory") && told.contains("not 1048576"), "{told}");
+        assert!(told.starts_with("1048576 bytes of memory are too few"), "{told}");
     }
 }
