@@ -40,18 +40,6 @@ fn captures() -> Vec<PathBuf> {
     all
 }
 
-/// Whether the tool is here; says so if not.
-fn have(tool: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
-    folders.push("/usr/sbin".into());
-    let found = folders.iter().any(|folder| folder.join(tool).is_file());
-    if !found {
-        eprintln!("SKIPPED: {tool} is not installed");
-    }
-    found
-}
-
 fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

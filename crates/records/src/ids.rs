@@ -96,7 +96,7 @@ mod tests {
         }
         assert!(ids.iter().all(|&id| id < 1 << 51) && ids.iter().any(|&id| id > 1 << 50));
         // What was written by an earlier version must be found again by a later one.
-        assert_eq!(String::from_utf8_lossy(&uid(&record(7, 9))), "C");
+        assert_eq!(String::from_utf8_lossy(&uid(&record(7, 9))), "CXV3RmmwkXIESrNMBi");
     }
 
     #[test]
