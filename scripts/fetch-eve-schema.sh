@@ -22,11 +22,12 @@ for suite in trixie-backports sid; do
     options=(-o "Dir::Etc::SourceList=$work/sources.list" -o "Dir::Etc::SourceParts=/dev/null"
         -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o "APT::Sandbox::User=root")
     apt-get -qq "${options[@]}" update || continue
-    (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only suricata >&2) || continue
-    for archive in "$work"/suricata_8*.orig.tar.*; do
-        [ -e "$archive" ] || continue
+    # A mirror may list a version that it no longer has, or not yet.
+    for version in $(apt-cache "${options[@]}" showsrc suricata | awk '$1 == "Version:" { print $2 }' | sort -urV); do
+        (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only "suricata=$version" >&2) || continue
         mkdir -p "$(dirname "$file")"
-        tar -xOf "$archive" --wildcards '*/etc/schema.json' >"$file.part" && mv "$file.part" "$file" && exit 0
+        tar -xOf "$work"/suricata_8*.orig.tar.* --wildcards '*/etc/schema.json' >"$file.part" &&
+            mv "$file.part" "$file" && exit 0
     done
 done
 rm -f "$file.part"
