@@ -1,6 +1,6 @@
 //! Names of single records: Zeek's `uid` and EVE's `flow_id`.
 //!
-//! Both are a hash of the key and of the time of the first packet, under a key that is the same for all runs: whatever
+//! Both are a hash of the key, the VLANs and the time of the first packet, under a key that is the same for all runs: whatever
 //! the arrangement, a flow gets the same name. Records of one flow that was cut by the active timeout differ in their
 //! first packet, hence in their names; `communityId` joins them.
 
@@ -23,15 +23,16 @@ pub(crate) fn tunnel_uid(tunnel: &Tunnel) -> Uid {
     let (a, b) = (words(&tunnel.src), words(&tunnel.dst));
     let (low, high) = if a <= b { (a, b) } else { (b, a) };
     let kind = tunnel.kind as u64 | u64::from(tunnel.ipv6) << 8 | u64::from(tunnel.id) << 16;
-    spell(mix([low[0], low[1], high[0], high[1], kind, u64::MAX]))
+    spell(mix([low[0], low[1], high[0], high[1], kind]))
 }
 
 fn hash(record: &FlowRecord) -> u64 {
     let key = &record.key;
     let ([a, b], [c, d]) = (words(&key.src), words(&key.dst));
     let ports = u64::from(key.src_port) | u64::from(key.dst_port) << 16;
-    let rest = ports | u64::from(key.protocol) << 32 | (key.version as u64) << 40;
-    mix([a, b, c, d, rest, record.first_ns])
+    let protocol = u64::from(key.protocol) << 32 | (key.version as u64) << 40;
+    let [outer, inner] = record.path.vlans.map(u64::from);
+    mix([a, b, c, d, ports | protocol, outer | inner << 16, record.first_ns])
 }
 
 fn words(address: &[u8; 16]) -> [u64; 2] {
@@ -40,7 +41,7 @@ fn words(address: &[u8; 16]) -> [u64; 2] {
 }
 
 /// One multiply of 64 by 64 bits a word, both halves folded together.
-fn mix(words: [u64; 6]) -> u64 {
+fn mix<const N: usize>(words: [u64; N]) -> u64 {
     words.into_iter().fold(0x243f_6a88_85a3_08d3, |state, word| {
         let wide = u128::from(state ^ word) * 0x9e37_79b9_7f4a_7c15;
         (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x1319_8a2e_0370_7344)
@@ -96,7 +97,7 @@ mod tests {
         }
         assert!(ids.iter().all(|&id| id < 1 << 51) && ids.iter().any(|&id| id > 1 << 50));
         // What was written by an earlier version must be found again by a later one.
-        assert_eq!(String::from_utf8_lossy(&uid(&record(7, 9))), "CXV3RmmwkXIESrNMBi");
+        assert_eq!(String::from_utf8_lossy(&uid(&record(7, 9))), "C8yovfYpovRVwYKKCh");
     }
 
     #[test]
