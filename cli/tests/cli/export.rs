@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{office, ringtap, said};
+use crate::common::{have, office, ringtap, said};
 use crate::signals::Waiting;
 
 /// The bundled capture, and some that may lie beside the project.

@@ -93,7 +93,7 @@ for name in glob.glob('*.parquet'):
         sum(octetDeltaCount + reverseOctetDeltaCount)::bigint,
         count(distinct ipVersion), min(flowEndMilliseconds - flowStartMilliseconds) >= interval 0 seconds,
         count(*) filter (communityId like '1:%') from'''
-    answer[name] = duckdb.sql(f\"{sums} '{name}'\").fetchone()
+    answer[name] = duckdb.sql(f\"{sums} '{name}'\").fetchall()[0]
 types = duckdb.sql(\"describe select * from '0.parquet'\").fetchall()
 print(json.dumps({'answer': answer, 'types': dict(row[:2] for row in types)}))
 ";
