@@ -2,7 +2,8 @@
 # What the tests call to check ringtap from outside. Installs only what is missing; a tool that cannot be had is named
 # here, and the tests that call it say that they were skipped.
 set -euo pipefail
-. "$(dirname "$0")/packages.sh"
+cd "$(dirname "$0")/.."
+. scripts/packages.sh
 
 need tshark tshark
 need tcpdump tcpdump
@@ -14,4 +15,25 @@ need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct
 need gcc gcc libc6-dev
+need bro-cut bro-aux
+python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2
+
+# What no package installs, each in target/test-tools and fetched once.
+tools=target/test-tools
+mkdir -p "$tools"
+
+# Readers of Parquet and of JSON schemas.
+if [ ! -e "$tools/venv/complete" ]; then
+    rm -rf "$tools/venv"
+    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema; then
+        touch "$tools/venv/complete"
+    else
+        rm -rf "$tools/venv"
+        echo "setup-test: going on without duckdb and jsonschema" >&2
+    fi
+fi
+
+# The schema of Suricata's events, from the source package of a Debian that has version 8.
+[ -e "$tools/eve-schema.json" ] || scripts/fetch-eve-schema.sh "$tools/eve-schema.json" ||
+    echo "setup-test: going on without Suricata's schema" >&2

@@ -148,7 +148,8 @@ pub(crate) struct MonitorArgs {
     /// Add a digest of the report and of every flow record, whatever their order
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,
-    /// Write flow records, json or csv; - is stdout, and the report then goes to stderr
+    /// Write flow records, as json, csv, eve (Suricata), zeek (conn.log) or parquet; - is stdout, and the report then
+    /// goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<Destination>,
     /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, ipfix-file:PATH,

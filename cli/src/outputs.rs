@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 use crate::usage::Usage;
 use crate::whole::Whole;
 use anyhow::Context;
-use ringtap_flow::{Format, RecordWriter};
 use ringtap_plan::FlowRecord;
+use ringtap_records::{Format, RecordWriter};
 
 /// `FORMAT:PATH` as given on the command line.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Records {
 
     /// Finishes the files; what went wrong, now or before.
     pub(crate) fn finish(&self) -> anyhow::Result<()> {
-        self.each(|output| output.finish().map(drop));
+        self.each(Output::finish);
         self.state().failure.take().map_or(Ok(()), Err)
     }
 
@@ -128,16 +128,19 @@ impl Output {
         format!("writing flow records to {}", self.to.path.display())
     }
 
+    /// A pipe or a device goes on as it is, with no end in the middle of it.
     fn reopen(&mut self) -> io::Result<()> {
-        if self.finish()? {
-            self.writer = self.to.format.writer(self.file.begin()?);
+        if !self.file.is_regular() {
+            return self.writer.flush();
         }
+        self.finish()?;
+        self.writer = self.to.format.writer(self.file.begin()?);
         Ok(())
     }
 
     /// Writes what was held back and gives the file its name.
-    fn finish(&mut self) -> io::Result<bool> {
+    fn finish(&mut self) -> io::Result<()> {
         self.writer.finish()?;
-        self.file.finish()
+        self.file.finish().map(drop)
     }
 }

@@ -49,6 +49,11 @@ impl Whole {
         Ok(Box::new(file))
     }
 
+    /// Whether what was begun is a regular file, which gets its name when it is whole.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.part.lock().is_some()
+    }
+
     /// Gives the file its name. Whether it is a regular one, after which another may begin.
     pub(crate) fn finish(&mut self) -> io::Result<bool> {
         let mut part = self.part.lock();

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ringtap_flow::{CommunityId, JsonLines, RecordWriter};
 use ringtap_plan::{Outcome, Outputs, Request, Watch, report::Scans};
+use ringtap_records::{CommunityId, JsonLines, RecordWriter};
 use ringtap_tests::{Capture, reference, request, run, traces};
 
 /// Where we do not agree with the manifest, and are right.
@@ -215,7 +215,7 @@ fn community_ids_are_those_of_the_specification() {
     let outputs = Outputs {
         record: Some(Box::new(move |record| {
             writer.write(record).unwrap();
-            writer.finish().unwrap();
+            writer.flush().unwrap();
         })),
         alert: None,
     };

@@ -38,3 +38,15 @@ pub(crate) fn said(command: &mut Command) -> (String, String, i32) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
 }
+
+/// Whether the tool is here; says so if not.
+pub(crate) fn have(tool: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
+    folders.push("/usr/sbin".into());
+    let found = folders.iter().any(|folder| folder.join(tool).is_file());
+    if !found {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    found
+}

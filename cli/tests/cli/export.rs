@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{office, ringtap, said};
+use crate::common::{have, office, ringtap, said};
 use crate::signals::Waiting;
 
 /// The bundled capture, and some that may lie beside the project.
@@ -38,18 +38,6 @@ fn captures() -> Vec<PathBuf> {
         eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
     }
     all
-}
-
-/// Whether the tool is here; says so if not.
-fn have(tool: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
-    folders.push("/usr/sbin".into());
-    let found = folders.iter().any(|folder| folder.join(tool).is_file());
-    if !found {
-        eprintln!("SKIPPED: {tool} is not installed");
-    }
-    found
 }
 
 fn free_port() -> u16 {

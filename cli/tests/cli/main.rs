@@ -6,6 +6,7 @@
 mod common;
 mod doctor;
 mod export;
+mod formats;
 mod generate;
 mod inputs;
 mod memory;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::office;
+use crate::formats::records;
 
 /// A monitor that has read the bundled capture, all but its end, and waits for more.
 pub(crate) struct Waiting {
@@ -78,21 +79,42 @@ fn an_interrupt_flushes_reports_and_succeeds() {
 
 #[test]
 fn a_hangup_finishes_the_files_and_begins_new_ones() {
+    const FORMATS: [&str; 5] = ["csv", "json", "eve", "zeek", "parquet"];
     let folder = tempfile::tempdir().unwrap();
-    let mut monitor = Waiting::new(folder.path(), &["--write", "csv:flows.csv", "-w", "1"]);
+    let writes = FORMATS.map(|format| format!("--write={format}:flows.{format}"));
+    let flags: Vec<&str> =
+        writes.iter().map(String::as_str).chain(["-w", "1", "--idle-timeout=1s"]).collect();
+    let mut monitor = Waiting::new(folder.path(), &flags);
     monitor.send(Signal::HUP);
     // The attendant takes signals in turn: when this one is done, so is the one before.
-    let first = folder.path().join("flows.csv");
-    while !first.exists() {
+    let first = |format: &str| folder.path().join(format!("flows.{format}"));
+    while !FORMATS.iter().all(|format| first(format).exists()) {
         wait_for(&mut monitor.errors, "stats: ");
     }
     monitor.send(Signal::INT);
     let (code, report, errors) = monitor.end();
     assert_eq!(code, Some(0), "{errors}");
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    let second = folder.path().join("flows.csv.1");
-    let rows = |path| fs::read_to_string(path).unwrap().lines().count() as u64 - 1;
-    assert_eq!(rows(&first) + rows(&second), report["flows"]["records"].as_u64().unwrap());
+    for format in FORMATS {
+        let second = folder.path().join(format!("flows.{format}.1"));
+        let [before, after] = [first(format), second].map(|file| records(format, &file));
+        assert!(before > 0 && after > 0, "{format}: {before} and {after}");
+        assert_eq!(before + after, report["flows"]["records"].as_u64().unwrap(), "{format}");
+    }
+}
+
+/// Not even a kill leaves a file that looks whole.
+#[test]
+fn a_kill_leaves_no_half_file_under_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let monitor =
+        Waiting::new(folder.path(), &["--write=parquet:flows.parquet", "--write=zeek:conn.log"]);
+    monitor.send(Signal::KILL);
+    let (code, _, _) = monitor.end();
+    assert_eq!(code, None, "a signal ended it");
+    for name in ["flows.parquet", "conn.log"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
 }
 
 #[test]

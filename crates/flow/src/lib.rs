@@ -17,7 +17,6 @@ mod key;
 mod record;
 mod shelf;
 mod table;
-mod text;
 mod timeouts;
 
 pub use dense::Dense;
@@ -26,5 +25,4 @@ pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use table::{FlowTable, Metering, Observer};
-pub use text::{CommunityId, Csv, Format, JsonLines, RecordWriter, UnknownFormat};
 pub use timeouts::Timeouts;

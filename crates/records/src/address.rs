@@ -1,4 +1,4 @@
-//! Addresses as text: IPv4 in dotted decimals, IPv6 as RFC 5952 says.
+//! Addresses as text: IPv4 in dotted decimals, IPv6 as RFC 5952 says, Ethernet in hexadecimal with colons.
 //!
 //! ```text
 //! 2001:0db8:0000:0000:0001:0000:0000:0000  →  2001:db8:0:0:1::
@@ -7,15 +7,26 @@
 //!
 //! By hand, because two IPv6 addresses through `core::fmt` cost more than all else of a record.
 
-use super::push_number;
-use crate::IpVersion;
+use ringtap_flow::IpVersion;
 
-/// Appends the address laid out as in [`crate::FlowKey::src`].
+use crate::lines::{push_hex, push_number};
+
+/// Appends the address laid out as in [`ringtap_flow::FlowKey::src`].
 #[inline]
-pub(super) fn push_address(line: &mut Vec<u8>, version: IpVersion, address: &[u8; 16]) {
+pub(crate) fn push_address(line: &mut Vec<u8>, version: IpVersion, address: &[u8; 16]) {
     match version {
         IpVersion::V4 => push_ipv4(line, [address[0], address[1], address[2], address[3]]),
         IpVersion::V6 => push_ipv6(line, address),
+    }
+}
+
+/// Appends an Ethernet address.
+pub(crate) fn push_mac(line: &mut Vec<u8>, mac: &[u8; 6]) {
+    for (at, &byte) in mac.iter().enumerate() {
+        if at > 0 {
+            line.push(b':');
+        }
+        push_hex(line, byte);
     }
 }
 

@@ -2,9 +2,10 @@
 //! implementation of it.
 
 use proptest::prelude::*;
+use ringtap_flow::FlowRecord;
 
 use super::{any_record, key, record};
-use crate::{CommunityId, FlowRecord};
+use crate::CommunityId;
 
 /// (protocol, source, destination, ports or ICMP type and code, id).
 type Known = (u8, &'static str, &'static str, (u16, u16), &'static str);

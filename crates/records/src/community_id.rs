@@ -18,10 +18,10 @@ use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 use sha1::{Digest as _, Sha1};
 
-use super::{ICMP, ICMPV6, SCTP, TCP, UDP};
-use crate::{FlowKey, FlowRecord, IpVersion};
+use crate::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 
 /// A Community ID, always 30 ASCII characters that need no quoting in JSON or CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,147 @@
+//! CSV (RFC 4180, but lines end in LF): a header line, then one line a record.
+//!
+//! ```text
+//! flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,…,flowEndReason,communityId,minimumTTL,…,tunnelId
+//! 1700000000000,1700000000250,10.0.0.1,…,3,1:…,64,…,
+//! ```
+//!
+//! Every line has the same number of fields, empty where a flow has none, and none needs quotes. The header is there
+//! even if no record is. The columns are the same for both IP versions, so where two Information Elements differ only
+//! in that, one name without the version stands for both. New columns are put at the end.
+
+use std::io::{self, Write};
+
+use ringtap_flow::{FlowRecord, Initiator};
+
+use crate::address::{push_address, push_mac};
+use crate::lines::{Lines, milliseconds, push_number};
+use crate::protocol::{TCP, has_ports, is_icmp};
+use crate::way::{macs, outer_version, vlans, way};
+use crate::{CommunityId, RecordWriter};
+
+const HEADER: &[u8] = b"flowStartMilliseconds,flowEndMilliseconds,\
+    sourceIPAddress,destinationIPAddress,sourceTransportPort,destinationTransportPort,\
+    protocolIdentifier,octetDeltaCount,packetDeltaCount,\
+    reverseOctetDeltaCount,reversePacketDeltaCount,tcpControlBits,reverseTcpControlBits,\
+    icmpTypeCode,vlanId,flowEndReason,communityId,\
+    minimumTTL,maximumTTL,minimumIpTotalLength,maximumIpTotalLength,ipClassOfService,\
+    reverseMinimumTTL,reverseMaximumTTL,reverseMinimumIpTotalLength,reverseMaximumIpTotalLength,\
+    reverseIpClassOfService,history,biflowDirection,sourceMacAddress,destinationMacAddress,\
+    dot1qCustomerVlanId,mplsTopLabel,\
+    tunnelType,tunnelSourceIPAddress,tunnelDestinationIPAddress,tunnelId";
+
+/// Writes a header line and one line of fields a record.
+pub struct Csv<W: Write + Send> {
+    lines: Lines<W>,
+    headed: bool,
+}
+
+impl<W: Write + Send> Csv<W> {
+    /// A writer to `out`, which needs no buffer of its own.
+    pub fn new(out: W) -> Self {
+        Self { lines: Lines::new(out), headed: false }
+    }
+
+    fn head(&mut self) -> io::Result<()> {
+        if !self.headed {
+            self.lines.write(|line| line.extend_from_slice(HEADER))?;
+            self.headed = true;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write + Send> RecordWriter for Csv<W> {
+    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+        self.head()?;
+        self.lines.write(|line| fields(line, record))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.head()?;
+        self.lines.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
+
+fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
+    let key = &record.key;
+    let ports = has_ports(key.protocol);
+    let tcp = key.protocol == TCP;
+    let path = way(record);
+    let mut vlans = vlans(&path).iter().copied();
+
+    number(line, milliseconds(record.first_ns));
+    number(line, milliseconds(record.last_ns));
+    push_address(line, key.version, &key.src);
+    line.push(b',');
+    push_address(line, key.version, &key.dst);
+    line.push(b',');
+    perhaps(line, ports.then_some(key.src_port));
+    perhaps(line, ports.then_some(key.dst_port));
+    number(line, key.protocol);
+    number(line, record.octets[0]);
+    number(line, record.packets[0]);
+    number(line, record.octets[1]);
+    number(line, record.packets[1]);
+    perhaps(line, tcp.then_some(record.tcp_flags[0]));
+    perhaps(line, tcp.then_some(record.tcp_flags[1]));
+    perhaps(line, is_icmp(key.protocol).then_some(record.icmp_type_code));
+    perhaps(line, vlans.next());
+    number(line, record.end_reason as u8);
+    line.extend_from_slice(CommunityId::of(record).as_bytes());
+    line.push(b',');
+    for side in 0..2 {
+        let there = record.packets[side] > 0;
+        perhaps(line, there.then_some(record.ttl[side][0]));
+        perhaps(line, there.then_some(record.ttl[side][1]));
+        perhaps(line, there.then_some(record.ip_len[side][0]));
+        perhaps(line, there.then_some(record.ip_len[side][1]));
+        perhaps(line, there.then_some(record.tos[side]));
+    }
+    line.extend(record.history.iter().map(|letter| letter as u8));
+    line.push(b',');
+    number(line, u8::from(record.initiator != Initiator::FirstPacket));
+    let macs = macs(&path);
+    for side in 0..2 {
+        if let Some(macs) = macs {
+            push_mac(line, &macs[side]);
+        }
+        line.push(b',');
+    }
+    perhaps(line, vlans.next());
+    perhaps(line, path.mpls_label);
+    match &path.tunnel {
+        None => line.extend_from_slice(b",,,"),
+        Some(tunnel) => {
+            line.extend_from_slice(tunnel.kind.name().as_bytes());
+            for address in [&tunnel.src, &tunnel.dst] {
+                line.push(b',');
+                push_address(line, outer_version(tunnel), address);
+            }
+            line.push(b',');
+            if tunnel.id > 0 {
+                push_number(line, tunnel.id);
+            }
+        }
+    }
+}
+
+/// A field and the comma behind it.
+#[inline(always)]
+fn number(line: &mut Vec<u8>, number: impl itoa::Integer) {
+    push_number(line, number);
+    line.push(b',');
+}
+
+/// The same, empty where the flow has none.
+#[inline(always)]
+fn perhaps(line: &mut Vec<u8>, number: Option<impl itoa::Integer>) {
+    if let Some(number) = number {
+        push_number(line, number);
+    }
+    line.push(b',');
+}

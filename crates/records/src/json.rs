@@ -1,0 +1,171 @@
+//! JSON lines: one object a line, its fields named as the IPFIX Information Elements are.
+//!
+//! ```text
+//! {"flowStartMilliseconds":1,"flowEndMilliseconds":2,"sourceIPv4Address":"10.0.0.1",…,"communityId":"1:…"}
+//! ```
+//!
+//! What a flow does not have is left out. Laid out by hand: every name and value is known to need no escaping. Counts
+//! are whole numbers up to 2⁶⁴ - 1; readers that know only doubles lose digits above 2⁵³.
+
+use std::io::{self, Write};
+
+use ringtap_flow::{FlowRecord, Initiator, IpVersion, Path, Tunnel};
+
+use crate::address::{push_address, push_mac};
+use crate::lines::{Lines, milliseconds, push_number};
+use crate::protocol::{ICMP, ICMPV6, TCP, has_ports};
+use crate::way::{macs, outer_version, vlans, way};
+use crate::{CommunityId, RecordWriter};
+
+/// Writes one JSON object a line.
+pub struct JsonLines<W: Write + Send>(Lines<W>);
+
+impl<W: Write + Send> JsonLines<W> {
+    /// A writer to `out`, which needs no buffer of its own.
+    pub fn new(out: W) -> Self {
+        Self(Lines::new(out))
+    }
+}
+
+impl<W: Write + Send> RecordWriter for JsonLines<W> {
+    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+        self.0.write(|line| object(line, record))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn object(line: &mut Vec<u8>, record: &FlowRecord) {
+    let key = &record.key;
+    let (source, destination): (&[u8], &[u8]) = match key.version {
+        IpVersion::V4 => (b",\"sourceIPv4Address\":\"", b"\",\"destinationIPv4Address\":\""),
+        IpVersion::V6 => (b",\"sourceIPv6Address\":\"", b"\",\"destinationIPv6Address\":\""),
+    };
+
+    number(line, b"{\"flowStartMilliseconds\":", milliseconds(record.first_ns));
+    number(line, b",\"flowEndMilliseconds\":", milliseconds(record.last_ns));
+    addresses(line, [source, destination], key.version, [&key.src, &key.dst]);
+    if has_ports(key.protocol) {
+        number(line, b",\"sourceTransportPort\":", key.src_port);
+        number(line, b",\"destinationTransportPort\":", key.dst_port);
+    }
+    number(line, b",\"protocolIdentifier\":", key.protocol);
+    number(line, b",\"octetDeltaCount\":", record.octets[0]);
+    number(line, b",\"packetDeltaCount\":", record.packets[0]);
+    number(line, b",\"reverseOctetDeltaCount\":", record.octets[1]);
+    number(line, b",\"reversePacketDeltaCount\":", record.packets[1]);
+    match key.protocol {
+        TCP => {
+            number(line, b",\"tcpControlBits\":", record.tcp_flags[0]);
+            number(line, b",\"reverseTcpControlBits\":", record.tcp_flags[1]);
+        }
+        ICMP => number(line, b",\"icmpTypeCodeIPv4\":", record.icmp_type_code),
+        ICMPV6 => number(line, b",\"icmpTypeCodeIPv6\":", record.icmp_type_code),
+        _ => {}
+    }
+    ip_header(line, record);
+    if record.history != Default::default() {
+        line.extend_from_slice(b",\"history\":\"");
+        line.extend(record.history.iter().map(|letter| letter as u8));
+        line.push(b'"');
+    }
+    path(line, &way(record));
+    let seen = record.initiator != Initiator::FirstPacket;
+    number(line, b",\"biflowDirection\":", u8::from(seen));
+    number(line, b",\"flowEndReason\":", record.end_reason as u8);
+    line.extend_from_slice(b",\"communityId\":\"");
+    line.extend_from_slice(CommunityId::of(record).as_bytes());
+    line.extend_from_slice(b"\"}");
+}
+
+/// What is known of the IP headers of each direction that had packets.
+fn ip_header(line: &mut Vec<u8>, record: &FlowRecord) {
+    const NAMES: [[&[u8]; 5]; 2] = [
+        [
+            b",\"minimumTTL\":",
+            b",\"maximumTTL\":",
+            b",\"minimumIpTotalLength\":",
+            b",\"maximumIpTotalLength\":",
+            b",\"ipClassOfService\":",
+        ],
+        [
+            b",\"reverseMinimumTTL\":",
+            b",\"reverseMaximumTTL\":",
+            b",\"reverseMinimumIpTotalLength\":",
+            b",\"reverseMaximumIpTotalLength\":",
+            b",\"reverseIpClassOfService\":",
+        ],
+    ];
+    for (side, names) in NAMES.iter().enumerate() {
+        if record.packets[side] > 0 {
+            number(line, names[0], record.ttl[side][0]);
+            number(line, names[1], record.ttl[side][1]);
+            number(line, names[2], record.ip_len[side][0]);
+            number(line, names[3], record.ip_len[side][1]);
+            number(line, names[4], record.tos[side]);
+        }
+    }
+}
+
+fn path(line: &mut Vec<u8>, path: &Path) {
+    if let Some([source, destination]) = macs(path) {
+        line.extend_from_slice(b",\"sourceMacAddress\":\"");
+        push_mac(line, source);
+        line.extend_from_slice(b"\",\"destinationMacAddress\":\"");
+        push_mac(line, destination);
+        line.push(b'"');
+    }
+    let names: [&[u8]; 2] = [b",\"vlanId\":", b",\"dot1qCustomerVlanId\":"];
+    for (name, &vlan) in names.into_iter().zip(vlans(path)) {
+        number(line, name, vlan);
+    }
+    if let Some(label) = path.mpls_label {
+        number(line, b",\"mplsTopLabel\":", label);
+    }
+    if let Some(tunnel) = &path.tunnel {
+        outer(line, tunnel);
+    }
+}
+
+fn outer(line: &mut Vec<u8>, tunnel: &Tunnel) {
+    let names: [&[u8]; 2] = if tunnel.ipv6 {
+        [b",\"tunnelSourceIPv6Address\":\"", b"\",\"tunnelDestinationIPv6Address\":\""]
+    } else {
+        [b",\"tunnelSourceIPv4Address\":\"", b"\",\"tunnelDestinationIPv4Address\":\""]
+    };
+    line.extend_from_slice(b",\"tunnelType\":\"");
+    line.extend_from_slice(tunnel.kind.name().as_bytes());
+    line.push(b'"');
+    addresses(line, names, outer_version(tunnel), [&tunnel.src, &tunnel.dst]);
+    if tunnel.id > 0 {
+        number(line, b",\"tunnelId\":", tunnel.id);
+    }
+}
+
+/// Both addresses, each with what stands before it.
+#[inline(always)]
+fn addresses(
+    line: &mut Vec<u8>,
+    before: [&[u8]; 2],
+    version: IpVersion,
+    addresses: [&[u8; 16]; 2],
+) {
+    for (before, address) in before.into_iter().zip(addresses) {
+        line.extend_from_slice(before);
+        push_address(line, version, address);
+    }
+    line.push(b'"');
+}
+
+/// A field that holds a number, with what stands before it.
+#[inline(always)]
+fn number(line: &mut Vec<u8>, before: &[u8], number: impl itoa::Integer) {
+    line.extend_from_slice(before);
+    push_number(line, number);
+}

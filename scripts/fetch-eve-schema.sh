@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# scripts/fetch-eve-schema.sh FILE: puts the JSON schema of Suricata's events there, out of Debian's source package.
+#
+# The schema is under the GPL, so it is fetched, not kept here. The suites that have Suricata 8 are asked in an apt
+# folder of their own, with the mirror and the keys that this machine uses; its own lists stay as they are. The package
+# itself is not installed.
+set -euo pipefail
+file=$(realpath -m "$1")
+command -v apt-get >/dev/null || { echo "fetch-eve-schema: no apt-get here" >&2; exit 1; }
+
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || {
+    echo "fetch-eve-schema: no Debian mirror among the sources of apt" >&2
+    exit 1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+
+for suite in trixie-backports sid; do
+    echo "deb-src [signed-by=$keys] $mirror $suite main" >"$work/sources.list"
+    options=(-o "Dir::Etc::SourceList=$work/sources.list" -o "Dir::Etc::SourceParts=/dev/null"
+        -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o "APT::Sandbox::User=root")
+    apt-get -qq "${options[@]}" update || continue
+    # A mirror may list a version that it no longer has, or not yet.
+    for version in $(apt-cache "${options[@]}" showsrc suricata | awk '$1 == "Version:" { print $2 }' | sort -urV); do
+        (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only "suricata=$version" >&2) || continue
+        mkdir -p "$(dirname "$file")"
+        tar -xOf "$work"/suricata_8*.orig.tar.* --wildcards '*/etc/schema.json' >"$file.part" &&
+            mv "$file.part" "$file" && exit 0
+    done
+done
+rm -f "$file.part"
+echo "fetch-eve-schema: no suite of $mirror has Suricata 8" >&2
+exit 1
