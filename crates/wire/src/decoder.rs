@@ -95,15 +95,16 @@ impl Decoder {
             && let Some((header, packet)) = frame.take::<14>()
         {
             let mut base = blank(ts_ns, frame);
-            let ether_type = [header[12], header[13]];
+            let [macs @ .., t0, t1] = header;
+            let ether_type = [*t0, *t1];
             if ether_type == [0x08, 0x00] {
-                base.path = self.paths.of_link(header);
+                base.path = self.paths.of_macs(macs);
                 if v4::decode_plain(&self.context(0), base, packet, out) {
                     return Decoded::Ipv4;
                 }
             }
             if ether_type == [0x86, 0xdd] {
-                base.path = self.paths.of_link(header);
+                base.path = self.paths.of_macs(macs);
                 if v6::decode_plain(&self.context(0), base, packet, out) {
                     return Decoded::Ipv6;
                 }
@@ -126,8 +127,8 @@ impl Decoder {
         let mut base = blank(ts_ns, frame);
         let mut stack = Stack::default();
         let network = link::strip(link, frame, &mut stack);
-        base.path = self.paths.of(&stack.path);
-        if stack.path.vlan_tags > 0 {
+        base.path = self.paths.of_link(&stack);
+        if stack.vlan_tags > 0 {
             base.flags.insert(Flags::VLAN);
         }
         let network = match network {
@@ -140,12 +141,12 @@ impl Decoder {
                 return Decoded::NonIp(reason);
             }
         };
-        let (decoded, carried) = self.network(network, base, 0, out);
-        if let Some(carried) = carried
-            && self.tunnels != Tunnels::Outer
-            && let Some(inside) = tunnel::open(out, carried)
+        let mut carried = Carried::NOTHING;
+        let decoded = self.network(network, base, 0, out, &mut carried);
+        if self.tunnels != Tunnels::Outer
+            && let Some(inside) = tunnel::open(out, &carried)
         {
-            self.open(stack.path, inside, base, out);
+            self.open(stack.path(), inside, base, out);
             out.flags.insert(Flags::TUNNEL);
         }
         decoded
@@ -159,24 +160,28 @@ impl Decoder {
         base: PacketRecord,
         scope: u32,
         out: &mut PacketRecord,
-    ) -> (Decoded, Option<Carried<'a>>) {
+        carried: &mut Carried<'a>,
+    ) -> Decoded {
         let mut context = self.context(scope);
         match network {
             Network::Ipv4(packet) => {
-                if v4::decode_plain(&context, base, packet, out) {
-                    return (Decoded::Ipv4, None);
+                if !v4::decode_plain(&context, base, packet, out) {
+                    *out = base;
+                    *carried = v4::decode(&mut context, packet, out);
                 }
-                *out = base;
-                (Decoded::Ipv4, v4::decode(&mut context, packet, out))
+                Decoded::Ipv4
             }
             Network::Ipv6(packet) => {
                 if v6::decode_plain(&context, base, packet, out) {
-                    return (Decoded::Ipv6, None);
+                    return Decoded::Ipv6;
                 }
                 *out = base;
                 match v6::decode(&mut context, packet, out) {
-                    Ok(carried) => (Decoded::Ipv6, carried),
-                    Err(reason) => (Decoded::NonIp(reason), None),
+                    Ok(found) => {
+                        *carried = found;
+                        Decoded::Ipv6
+                    }
+                    Err(reason) => Decoded::NonIp(reason),
                 }
             }
         }
@@ -209,8 +214,9 @@ impl Decoder {
             }
             // Fragments in different tunnels do not meet, whatever their headers say.
             scope = (self.paths.tunnel(&tunnel, u64::from(scope)) >> 32) as u32 | 1;
-            let (_, next) = self.network(inside.network, base, scope, &mut around);
-            let Some(next) = next.and_then(|carried| tunnel::open(&around, carried)) else { break };
+            let mut carried = Carried::NOTHING;
+            self.network(inside.network, base, scope, &mut around, &mut carried);
+            let Some(next) = tunnel::open(&around, &carried) else { break };
             inside = next;
         }
         self.inner = around;

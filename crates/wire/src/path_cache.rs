@@ -1,7 +1,7 @@
 //! Numbers of the ways met lately, so that hardly any packet asks [`Paths`].
 //!
 //! ```text
-//!  links    512 slots:   12 bytes of MAC addresses → number     what nearly every packet needs
+//!  links    1024 slots:  12 bytes of MAC addresses → number     what nearly every packet needs
 //!  others   1024 slots:  a whole way → number                   VLAN tags, MPLS labels, tunnels
 //! ```
 //!
@@ -13,20 +13,27 @@
 use std::sync::Arc;
 
 use crate::hash::HashKey;
+use crate::link::Stack;
 use crate::path::{Path, Paths, Tunnel};
 
-const LINKS: usize = 512;
+const LINK_BITS: u32 = 10;
+const LINKS: usize = 1 << LINK_BITS;
 const OTHERS: usize = 1024;
 
-/// MAC addresses as they stand in a frame, in two words.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Macs(u64, u32);
+/// MAC addresses as they stand in a frame, in two words, and the number of their way.
+#[derive(Clone, Copy, Default)]
+struct Link {
+    first: u64,
+    last: u32,
+    number: u16,
+}
 
-impl Macs {
+impl Link {
     #[inline(always)]
-    fn of(header: &[u8; 14]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *header;
-        Self(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes([i, j, k, l]))
+    fn of(macs: &[u8; 12]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
+        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        Self { first, last: u32::from_ne_bytes([i, j, k, l]), number: 0 }
     }
 }
 
@@ -34,34 +41,42 @@ pub(crate) struct PathCache {
     key: HashKey,
     paths: Arc<Paths>,
     // A slot that nobody has used says that number 0 is the way of which nothing is known, which is true.
-    links: Box<[(Macs, u16); LINKS]>,
+    links: Box<[Link; LINKS]>,
     others: Box<[(Path, u16)]>,
 }
 
 impl PathCache {
     pub(crate) fn new(key: HashKey, paths: Arc<Paths>) -> Self {
-        let links = Box::new([(Macs::default(), 0); LINKS]);
+        let links = Box::new([Link::default(); LINKS]);
         let others = vec![(Path::default(), 0); OTHERS].into_boxed_slice();
         Self { key, paths, links, others }
     }
 
-    /// The number of the way of an Ethernet frame of which only the MAC addresses are known.
+    /// The number of a way of which only the MAC addresses are known, the destination's first.
     #[inline(always)]
-    pub(crate) fn of_link(&mut self, header: &[u8; 14]) -> u16 {
-        let macs = Macs::of(header);
-        let at = (self.key.words(macs.0, u64::from(macs.1)) >> 32) as usize % LINKS;
-        let (known, number) = self.links[at];
-        if known == macs { number } else { self.new_link(header, at) }
+    pub(crate) fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
+        let link = Link::of(macs);
+        let at = self.key.bits::<LINK_BITS>(link.first ^ u64::from(link.last) << 32);
+        let known = self.links[at];
+        if (known.first == link.first) & (known.last == link.last) {
+            known.number
+        } else {
+            self.new_link(macs, at)
+        }
     }
 
-    /// The number of any way.
-    pub(crate) fn of(&mut self, path: &Path) -> u16 {
-        let [src, dst] = path.macs;
-        if (Path { macs: [src, dst], ..Path::default() }) == *path {
-            let [a, b, c, d, e, f] = dst;
-            let [g, h, i, j, k, l] = src;
-            return self.of_link(&[a, b, c, d, e, f, g, h, i, j, k, l, 0, 0]);
+    /// The number of a way of which the link layer is known.
+    #[inline(always)]
+    pub(crate) fn of_link(&mut self, stack: &Stack) -> u16 {
+        if stack.vlan_tags == 0 && stack.mpls_label.is_none() {
+            self.of_macs(&stack.macs)
+        } else {
+            self.of(&stack.path())
         }
+    }
+
+    /// The number of any other way.
+    pub(crate) fn of(&mut self, path: &Path) -> u16 {
         let at = (self.hash(path) >> 32) as usize % OTHERS;
         let (known, number) = self.others[at];
         if known == *path {
@@ -76,12 +91,12 @@ impl PathCache {
 
     #[cold]
     #[inline(never)]
-    fn new_link(&mut self, header: &[u8; 14], at: usize) -> u16 {
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
-        let macs = [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]];
-        let number = self.paths.number(&Path { macs, ..Path::default() });
+    fn new_link(&mut self, macs: &[u8; 12], at: usize) -> u16 {
+        let mut stack = Stack::default();
+        stack.macs = *macs;
+        let number = self.paths.number(&stack.path());
         if number != 0 {
-            self.links[at] = (Macs::of(header), number);
+            self.links[at] = Link { number, ..Link::of(macs) };
         }
         number
     }
@@ -112,9 +127,9 @@ mod tests {
     use super::*;
     use crate::TunnelKind;
 
-    fn header(number: u32) -> [u8; 14] {
+    fn macs(number: u32) -> [u8; 12] {
         let [a, b, c, d] = number.to_be_bytes();
-        [2, 0, 0, 0, 0, 1, 2, 0, a, b, c, d, 8, 0]
+        [2, 0, 0, 0, 0, 1, 2, 0, a, b, c, d]
     }
 
     fn path(number: u32) -> Path {
@@ -126,13 +141,13 @@ mod tests {
     fn each_way_has_the_number_that_names_it_however_often_it_is_displaced() {
         let paths = Arc::new(Paths::new());
         let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
-        assert_eq!((cache.of_link(&[0; 14]), cache.of(&Path::default())), (0, 0));
+        assert_eq!((cache.of_macs(&[0; 12]), cache.of(&Path::default())), (0, 0));
         let tunnel =
             |id| Tunnel { kind: TunnelKind::Gre, ipv6: false, src: [1; 16], dst: [2; 16], id };
         for _ in 0..2 {
             for n in 0..5_000 {
-                let (link, plain) = (cache.of_link(&header(n)), path(n));
-                assert_eq!((paths.get(link), cache.of(&plain)), (plain, link));
+                let (link, plain) = (cache.of_macs(&macs(n)), path(n));
+                assert_eq!(paths.get(link), plain);
                 for other in [
                     Path { vlan_tags: 1, vlans: [n as u16 % 4096, 0], ..plain },
                     Path { mpls_label: Some(0), ..plain },
@@ -150,14 +165,14 @@ mod tests {
     fn a_flood_of_ways_is_counted_and_those_known_stay_so() {
         let paths = Arc::new(Paths::new());
         let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
-        let first = cache.of_link(&header(0));
+        let first = cache.of_macs(&macs(0));
         for n in 0..Paths::MOST as u32 + 10_000 {
-            let number = cache.of_link(&header(n));
+            let number = cache.of_macs(&macs(n));
             assert_eq!(number == 0, n >= Paths::MOST as u32, "{n}");
         }
-        assert_eq!((cache.of_link(&header(0)), paths.lost()), (first, 10_000));
+        assert_eq!((cache.of_macs(&macs(0)), paths.lost()), (first, 10_000));
         // Without a number nothing is remembered: each packet counts.
-        assert_eq!((cache.of_link(&header(70_000)), cache.of_link(&header(70_000))), (0, 0));
+        assert_eq!((cache.of_macs(&macs(70_000)), cache.of_macs(&macs(70_000))), (0, 0));
         assert_eq!(paths.lost(), 10_002);
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn decode<'a>(
     context: &mut Context<'_>,
     packet: Span<'a>,
     out: &mut PacketRecord,
-) -> Option<Carried<'a>> {
+) -> Carried<'a> {
     out.flags.insert(Flags::IPV4);
     // Bytes that were not captured read as zero; what they say is not used.
     let mut h = [0; HEADER_LEN as usize];
@@ -78,7 +78,7 @@ pub(crate) fn decode<'a>(
     let header_len = u32::from(h[0] & 0x0f) * 4;
     if h[0] >> 4 != 4 || header_len < HEADER_LEN {
         out.flags.insert(Flags::BAD_HEADER);
-        return None;
+        return Carried::NOTHING;
     }
     if captured >= 4 {
         let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
@@ -86,7 +86,7 @@ pub(crate) fn decode<'a>(
         out.ip_len = if total_len == 0 { packet.wire } else { total_len };
         if total_len != 0 && total_len < header_len {
             out.flags.insert(Flags::BAD_HEADER);
-            return None;
+            return Carried::NOTHING;
         }
     }
     let (mut later, mut more) = (false, false);
@@ -105,19 +105,19 @@ pub(crate) fn decode<'a>(
             out.flags.insert(Flags::LATER_FRAGMENT);
         }
         out.flags.insert(Flags::BAD_HEADER);
-        return None;
+        return Carried::NOTHING;
     }
     out.src = widen([h[12], h[13], h[14], h[15]]);
     out.dst = widen([h[16], h[17], h[18], h[19]]);
     out.pair_hash = context.key.pair(&out.src, &out.dst);
 
     let payload = packet.limit(out.ip_len).skip(header_len as usize);
-    let payload = payload.unwrap_or(Span { bytes: &[], wire: 0 });
+    let payload = payload.unwrap_or(Carried::NOTHING.payload);
     let len = out.ip_len.saturating_sub(header_len);
     let carried = Carried { protocol: out.protocol, payload, whole: !more };
     if !later && !more {
         transport::read(payload.bytes, len, out);
-        return Some(carried);
+        return carried;
     }
     let key = DatagramKey {
         src: out.src,
@@ -128,7 +128,7 @@ pub(crate) fn decode<'a>(
     };
     let fragment = Fragment { key, later, more };
     super::fragment(context.fragments, fragment, payload.bytes, len, out);
-    (!later).then_some(carried)
+    if later { Carried::NOTHING } else { carried }
 }
 
 /// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).

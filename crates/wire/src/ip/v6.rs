@@ -77,9 +77,9 @@ pub(crate) fn decode<'a>(
     context: &mut Context<'_>,
     packet: Span<'a>,
     out: &mut PacketRecord,
-) -> Result<Option<Carried<'a>>, NonIp> {
+) -> Result<Carried<'a>, NonIp> {
     let Some((h, rest)) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6) else {
-        return decode_bad(packet, out).map(|()| None);
+        return decode_bad(packet, out).map(|()| Carried::NOTHING);
     };
     let payload_len = payload_len(h);
     out.flags.insert(Flags::IPV6);
@@ -131,7 +131,7 @@ fn extensions<'a>(
     rest: Span<'a>,
     payload_len: u32,
     out: &mut PacketRecord,
-) -> Option<Carried<'a>> {
+) -> Carried<'a> {
     let mut len = match (payload_len, out.protocol) {
         (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
         _ => payload_len,
@@ -177,7 +177,7 @@ fn extensions<'a>(
             transport::read(payload.bytes, len, out);
         }
     }
-    (!later).then_some(Carried { protocol, payload, whole })
+    if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }
 }
 
 /// The length in a jumbogram's hop-by-hop option (RFC 2675), which lies above 65,535.

@@ -93,8 +93,14 @@ pub(crate) enum Network<'a> {
 /// What is known of the headers taken off so far.
 #[derive(Default)]
 pub(crate) struct Stack {
-    /// The way as far as the link layer knows it.
-    pub(crate) path: Path,
+    /// Destination and source of the outermost Ethernet header; zero if there is none.
+    pub(crate) macs: [u8; 12],
+    /// How many VLAN tags were seen.
+    pub(crate) vlan_tags: u8,
+    /// Identifiers of the outermost two.
+    vlans: [u16; 2],
+    /// The top MPLS label.
+    pub(crate) mpls_label: Option<u32>,
     depth: u32,
 }
 
@@ -103,20 +109,33 @@ impl Stack {
     const DEPTH_MAX: u32 = 32;
 
     /// Notes Ethernet addresses: the outermost header's stay.
+    #[inline(always)]
     fn ethernet(&mut self, header: &[u8; 14]) {
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
-        if self.path.macs == [[0; 6]; 2] {
-            self.path.macs = [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]];
+        let [macs @ .., _, _] = header;
+        if self.depth == 0 && self.vlan_tags == 0 {
+            self.macs = *macs;
         }
     }
 
     /// Notes a VLAN tag: identifiers of the outermost two stay.
     fn tag(&mut self, tag: [u8; 2]) {
-        if let Some(vlan) = self.path.vlans.get_mut(usize::from(self.path.vlan_tags)) {
+        if let Some(vlan) = self.vlans.get_mut(usize::from(self.vlan_tags)) {
             *vlan = u16::from_be_bytes(tag) & 0x0fff;
         }
         // No overflow: the nesting is bounded.
-        self.path.vlan_tags += 1;
+        self.vlan_tags += 1;
+    }
+
+    /// The way as far as the link layer knows it.
+    pub(crate) fn path(&self) -> Path {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = self.macs;
+        Path {
+            macs: [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]],
+            vlan_tags: self.vlan_tags,
+            vlans: self.vlans,
+            mpls_label: self.mpls_label,
+            tunnel: None,
+        }
     }
 
     /// Counts one more nested header.

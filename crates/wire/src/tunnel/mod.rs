@@ -59,8 +59,17 @@ pub(crate) struct Inside<'a> {
 }
 
 /// Opens the tunnel that `outer` carries, if it is one with an IP packet within.
-pub(crate) fn open<'a>(outer: &PacketRecord, carried: Carried<'a>) -> Option<Inside<'a>> {
-    let Carried { protocol, payload, whole } = carried;
+#[inline(always)]
+pub(crate) fn open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a>> {
+    match carried.protocol {
+        IPV4 | IPV6 | GRE | UDP => try_open(outer, carried),
+        _ => None,
+    }
+}
+
+#[inline(never)]
+fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a>> {
+    let &Carried { protocol, payload, whole } = carried;
     let inside = match protocol {
         IPV4 => Inside { kind: TunnelKind::IpIp, id: 0, network: Network::Ipv4(payload) },
         IPV6 => Inside { kind: TunnelKind::SixInFour, id: 0, network: Network::Ipv6(payload) },
