@@ -404,11 +404,10 @@ fn span(first: Time, last: Time) -> String {
 /// What packets within tunnels are counted for.
 fn within(tunnels: Tunnels) -> &'static str {
     match tunnels {
-        Tunnels::Inner => {
-            "within tunnels; flows, talkers and scans are of these, not of the tunnels"
+        Tunnels::Inner => "within tunnels; of these are flows, talkers and scans",
+        Tunnels::Both | Tunnels::Outer => {
+            "within tunnels; of these, too, are flows, talkers and scans"
         }
-        Tunnels::Both => "within tunnels; flows, talkers and scans are of these, too",
-        Tunnels::Outer => "within tunnels",
     }
 }
 
