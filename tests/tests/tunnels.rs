@@ -5,8 +5,49 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-use ringtap_tests::{Capture, traces};
+use ringtap_plan::{Outcome, Request, Tunnels};
+use ringtap_tests::{
+    Capture, generate, generate_tunnelled, profile, reference, request, run, traces,
+};
 use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord};
+
+#[test]
+fn a_tunnel_changes_nothing_of_what_it_carries() {
+    // As long as the tunnel shows it whole.
+    let mut profile = profile("scans", 20_000, 1_000);
+    profile.snaplen = 262_144;
+    let run = |bytes: Vec<u8>, tunnels| -> Outcome {
+        run(&reference(Request { tunnels, ..request() }), &Capture::Bytes(bytes))
+    };
+    let plain = run(generate(&profile, 3).0, Tunnels::Inner);
+    let tunnelled = generate_tunnelled(&profile, 3).0;
+    let inner = run(tunnelled.clone(), Tunnels::Inner);
+    let without_digest = |outcome: &Outcome| {
+        let flows = outcome.report.flows.clone().unwrap();
+        (flows.records, flows.active_peak, flows.end_reasons)
+    };
+    // But for the way in each record, by which the digests differ.
+    assert_eq!(without_digest(&inner), without_digest(&plain));
+    assert_eq!(inner.report.scans, plain.report.scans);
+    assert_eq!(inner.report.talkers, plain.report.talkers);
+    let scans = inner.report.scans.as_ref().unwrap();
+    assert!(!scans.vertical.is_empty() && !scans.horizontal.is_empty());
+    // What is counted of the outermost headers is of the tunnel.
+    let (with, without) = (&inner.report, &plain.report);
+    let packets = with.packets;
+    assert_eq!((packets.ipv6, packets.ipv4), (0, without.packets.ipv4 + without.packets.ipv6));
+    assert_eq!((packets.inner, packets.non_ip), (packets.ipv4, without.packets.non_ip));
+    assert_eq!(with.octets.ip, without.octets.ip + 20 * packets.inner);
+    assert_eq!(with.conversations.unwrap().tcp, 0);
+    assert!(with.protocols.as_ref().unwrap().keys().all(|number| [4, 41].contains(number)));
+
+    let outer = run(tunnelled.clone(), Tunnels::Outer);
+    assert_eq!((outer.report.packets.inner, outer.received), (0, plain.received));
+    assert!(outer.report.scans.unwrap().vertical.is_empty());
+    let both = run(tunnelled, Tunnels::Both);
+    let records = |report: &ringtap_plan::Report| report.flows.as_ref().unwrap().records;
+    assert_eq!(records(&both.report), records(&inner.report) + outer.report.flows.unwrap().records);
+}
 
 /// Captures with tunnels of every kind, and others whose tunnels are few or none.
 const FILES: [&str; 16] = [

@@ -16,6 +16,9 @@ use crate::{Config, Message, Partial};
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
 
+/// Room for what is left of a burst.
+const BURST: usize = 1024;
+
 /// Intervals that a flow's stamp tells apart.
 const STAMPS: u64 = u16::MAX as u64;
 
@@ -99,7 +102,7 @@ impl MonitorWorker {
                 }),
             },
             tunnels: config.tunnels,
-            metered: Vec::new(),
+            metered: Vec::with_capacity(BURST),
             ending: None,
         }
     }
@@ -211,6 +214,8 @@ impl<O: Outbox<Message>> Observer for Heard<'_, O> {
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16) {
         let Some(conversations) = &mut self.tally.conversations else { return };
         if self.noted {
+            // In which interval, the stamp does not know.
+            *stamp = 0;
             return;
         }
         // The stamp tells in which interval the flow was noted last, so that it is noted once.

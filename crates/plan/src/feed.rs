@@ -170,11 +170,11 @@ mod tests {
         Decoder::new(HashKey::from_seed(1), Default::default())
     }
 
-    fn file(times: &[u64]) -> Vec<u8> {
+    fn file(times: &[u64], frame: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = PcapWriter::new(&mut bytes, LinkType(1), 100);
         for &time in times {
-            writer.write(time, 60, &[0; 60]).unwrap();
+            writer.write(time, frame.len() as u32, frame).unwrap();
         }
         writer.flush().unwrap();
         drop(writer);
@@ -182,15 +182,18 @@ mod tests {
     }
 
     /// What comes out, marks as negative numbers, read with bursts of `burst`.
-    fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
-        let files = Files::from_reader("test", std::io::Cursor::new(file(times)));
+    fn sequence(times: &[u64], frame: &[u8], burst: usize) -> Vec<i64> {
+        let files = Files::from_reader("test", std::io::Cursor::new(file(times, frame)));
         let watch = Watch::new();
         let mut feed = PacketFeed::new(files, decoder(), TICK, &watch);
         let mut out = Vec::new();
         loop {
             let mut items = Vec::with_capacity(burst);
             match feed.next(&mut items) {
-                Fed::Items => out.extend(items.iter().map(|p| p.ts_ns as i64)),
+                Fed::Items => {
+                    assert_eq!(items.capacity(), burst, "no room was made");
+                    out.extend(items.iter().map(|p| p.ts_ns as i64));
+                }
                 Fed::Mark(Mark::Tick { time_ns, .. }) => out.push(-(time_ns as i64)),
                 Fed::Mark(Mark::End { time_ns }) => {
                     out.push(-1_000_000 - time_ns as i64);
@@ -210,8 +213,36 @@ mod tests {
             -1_001_100,
         ];
         for burst in 1..12 {
-            assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
+            assert_eq!(sequence(&times, &[0; 60], burst), expected, "bursts of {burst}");
         }
+    }
+
+    #[test]
+    fn what_a_tunnel_carries_follows_it_whatever_the_burst() {
+        let header =
+            |len: u8| [0x45, 0, 0, len, 0, 0, 0, 0, 64, 4, 0, 0, 10, 0, 0, len, 10, 0, 0, 1];
+        let frame = [&[2; 12][..], &[8, 0], &header(40), &header(20)].concat();
+        let times = [510, 520, 599, 600, 580, 610, 1_050, 700, 1_100, 1_101];
+        let expected = [
+            510, 510, 520, 520, 599, 599, -600, 600, 600, 580, 580, 610, 610, -1_000, 1_050, 1_050,
+            700, 700, -1_100, 1_100, 1_100, 1_101, 1_101, -1_001_101,
+        ];
+        for burst in 1..24 {
+            assert_eq!(sequence(&times, &frame, burst), expected, "bursts of {burst}");
+        }
+        let files = Files::from_reader("test", std::io::Cursor::new(file(&times, &frame)));
+        let watch = Watch::new();
+        let mut feed = PacketFeed::new(files, decoder(), u64::MAX, &watch);
+        let mut order = Vec::new();
+        loop {
+            let mut items = Vec::with_capacity(7);
+            match feed.next(&mut items) {
+                Fed::Mark(_) => break,
+                _ => order.extend(items.iter().map(|packet| packet.src[3])),
+            }
+        }
+        assert_eq!(order, [40, 20].repeat(times.len()));
+        assert_eq!((feed.counts().packets, feed.counts().inner, watch.packets.get()), (10, 10, 10));
     }
 
     /// A pcapng file counts seconds in 64 bits, and nanoseconds since 1970 end before that.
@@ -248,6 +279,6 @@ mod tests {
 
     #[test]
     fn an_empty_file_ends_at_once() {
-        assert_eq!(sequence(&[], 8), [-1_000_000]);
+        assert_eq!(sequence(&[], &[], 8), [-1_000_000]);
     }
 }
