@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, Refresh};
-use ringtap_plan::{Analyses, Ring, Skeleton};
+use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
 
 use crate::outputs::Destination;
 use crate::units::{self, Cores, TimeoutList};
@@ -71,6 +71,16 @@ pub(crate) struct MonitorArgs {
     /// Analyses to run: flows, scans, talkers, volumes, or all
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
+    /// Of tunnels (GRE, VXLAN, GTP, …), what makes flows, talkers and scans: outer (the tunnel), inner
+    /// (what it carries) or both
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = "Analyses"
+    )]
+    pub(crate) tunnels: Tunnels,
     /// A flow ends after this much silence, in packet time [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) idle_timeout: Option<u64>,

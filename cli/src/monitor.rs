@@ -142,6 +142,7 @@ fn request(args: &MonitorArgs) -> Request {
     Request {
         source: args.read.iter().map(|path| path.display().to_string()).collect(),
         analyses: args.analyses,
+        tunnels: args.tunnels,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
         workers: args.workers,
         ring: args.ring,

@@ -7,7 +7,7 @@ use ringtap_plan::report::{
     Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Time,
     VerticalScan, Volume,
 };
-use ringtap_plan::{Exported, Outcome, Plan, Role};
+use ringtap_plan::{Exported, Outcome, Plan, Role, Tunnels};
 
 use crate::names;
 use crate::numbers::{bytes, count, rate};
@@ -109,6 +109,9 @@ impl Page {
         }
         if packets.truncated > 0 {
             row("truncated", packets.truncated, "captured shorter than on the wire");
+        }
+        if packets.inner > 0 {
+            row("inner", packets.inner, within(outcome.plan.tunnels));
         }
         for (reason, dropped) in outcome.ledger.dropped() {
             row("dropped", dropped, reason);
@@ -323,6 +326,7 @@ impl Page {
         let mut table = Table::new(&[Left, Left]);
         table.row(["source", &plan.source.join(" ")]);
         table.row(["analyses", &plan.analyses.names().join(", ")]);
+        table.row(["tunnels", plan.tunnels.name()]);
         table.row(["skeleton", &plan.skeleton.to_string()]);
         table.row(["threads", &seats(plan)]);
         table.row(["shares", &shares.join(", ")]);
@@ -395,6 +399,16 @@ fn span(first: Time, last: Time) -> String {
     let (first, last) = (readable(first), readable(last));
     let shared = if first.get(..10) == last.get(..10) { 11 } else { 0 };
     format!("{first} – {} UTC, {seconds:.3} s", last.get(shared..).unwrap_or(&last))
+}
+
+/// What packets within tunnels are counted for.
+fn within(tunnels: Tunnels) -> &'static str {
+    match tunnels {
+        Tunnels::Inner => "within tunnels; of these are flows, talkers and scans",
+        Tunnels::Both | Tunnels::Outer => {
+            "within tunnels; of these, too, are flows, talkers and scans"
+        }
+    }
 }
 
 fn ending(reason: &str) -> &str {

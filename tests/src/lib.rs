@@ -34,23 +34,44 @@ pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
 
 /// A capture in memory, and what is in it.
 pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
+    generate_as(profile, seed, |frame| frame.to_vec())
+}
+
+/// The same, every IP packet of it within a tunnel between two hosts.
+pub fn generate_tunnelled(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
+    generate_as(profile, seed, |frame| {
+        let (link, packet) = frame.split_at(14);
+        let protocol = match link[12..] {
+            [0x08, 0x00] => 4,
+            [0x86, 0xdd] => 41,
+            _ => return frame.to_vec(),
+        };
+        let len = (20 + packet.len() as u16).to_be_bytes();
+        let header = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+        [&link[..12], &[8, 0], &header, &[10, 255, 0, 1, 10, 255, 0, 2], packet].concat()
+    })
+}
+
+/// The frames of a profile, each made into another one.
+fn generate_as(profile: &Profile, seed: u64, make: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<u8>, Truth) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
-    (write(&mut generator), generator.truth())
+    (write(&mut generator, make), generator.truth())
 }
 
 /// A capture in memory, and the flow records that a meter by these rules must find.
 pub fn metered(profile: &Profile, seed: u64, rules: FlowRules) -> (Vec<u8>, Vec<RecordTruth>) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
     generator.meter(rules);
-    (write(&mut generator), generator.records())
+    (write(&mut generator, <[u8]>::to_vec), generator.records())
 }
 
-fn write(generator: &mut Generator) -> Vec<u8> {
-    let snaplen = generator.profile().snaplen;
+fn write(generator: &mut Generator, make: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), snaplen);
+    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), u32::MAX);
     while let Some(frame) = generator.next() {
-        writer.write(frame.ts_ns, frame.original_len, frame.data).expect("memory takes it");
+        let made = make(frame.data);
+        let longer = (made.len() - frame.data.len()) as u32;
+        writer.write(frame.ts_ns, frame.original_len + longer, &made).expect("memory takes it");
     }
     writer.flush().expect("memory takes it");
     drop(writer);

@@ -1,9 +1,9 @@
 //! After warm-up the data path allocates nothing, so its memory does not grow with the file.
 
 use ringtap_memory::{Allocator, allocations};
-use ringtap_plan::{Outputs, PacketFeed, Plan, Ring, Watch};
+use ringtap_plan::{Outputs, PacketFeed, Plan, Request, Ring, Tunnels, Watch};
 use ringtap_stage::{Fed, Feed};
-use ringtap_tests::{Capture, generate, parallel, profile, request, skeletons};
+use ringtap_tests::{Capture, generate, generate_tunnelled, parallel, profile, request, skeletons};
 use ringtap_wire::{Decoder, PacketRecord};
 
 #[global_allocator]
@@ -38,6 +38,7 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let watch = Watch::new();
     let (mut at_half, mut at_end) = (None, None);
     let decoder = Decoder::new(plan.hash_key(), std::sync::Arc::clone(&paths));
+    let decoder = decoder.with_tunnels(plan.tunnels);
     let inner = PacketFeed::new(capture.open(), decoder, plan.metering.timeouts.tick_ns(), &watch);
     let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
     ringtap_skeleton::run(plan.skeleton, &app, gauge, &plan.options()).unwrap();
@@ -55,6 +56,21 @@ fn nothing_is_allocated_after_warm_up() {
         for ring in Ring::ALL {
             let plan = parallel(request(), skeleton, 2, ring, (1024, 50));
             assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {ring}");
+        }
+    }
+}
+
+#[test]
+fn nor_for_what_tunnels_carry() {
+    let packets = 200_000;
+    let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
+    let capture = Capture::Bytes(bytes);
+    for tunnels in Tunnels::ALL {
+        let request = Request { tunnels, ..request() };
+        assert_eq!(second_half(&ringtap_tests::reference(request.clone()), &capture, packets), 0);
+        for skeleton in skeletons() {
+            let plan = parallel(request.clone(), skeleton, 2, Ring::default(), (1024, 50));
+            assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {tunnels}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! equal those of the single-threaded reference.
 
 use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
-use ringtap_plan::{Outputs, Plan, Request, Ring, Watch};
+use ringtap_plan::{Outputs, Plan, Request, Ring, Tunnels, Watch};
 use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 use ringtap_tests::*;
 use ringtap_wire::PacketRecord;
@@ -78,6 +78,16 @@ fn generated_traffic_with_scans() {
             let (bytes, _) = generate(&profile(name, packets, flows), 11);
             agrees_everywhere(name, &Capture::Bytes(bytes), &request(), sizes, turn);
         }
+    }
+}
+
+#[test]
+fn generated_traffic_within_tunnels() {
+    let (bytes, _) = generate_tunnelled(&profile("mix", 30_000, 3_000), 7);
+    let capture = Capture::Bytes(bytes);
+    for tunnels in [Tunnels::Inner, Tunnels::Both] {
+        let request = Request { tunnels, interval_ns: Some(1_000_000_000), ..request() };
+        agrees_everywhere(tunnels.name(), &capture, &request, &SIZES[2..], 0);
     }
 }
 

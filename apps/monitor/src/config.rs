@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use ringtap_flow::Metering;
 use ringtap_stage::Shard;
-use ringtap_wire::{HashKey, Paths};
+use ringtap_wire::{HashKey, Paths, Tunnels};
 
 /// Everything the analyses need to know. The same for every worker of a run.
 #[derive(Clone)]
 pub struct Config {
     /// Which analyses run.
     pub analyses: Analyses,
+    /// Of tunnels, whose packets make flows, talkers and scans: as the decoder was told.
+    pub tunnels: Tunnels,
     /// What a flow is and when it ends.
     pub metering: Metering,
     /// Reporting interval in packet time, nanoseconds; `None`: the whole run.

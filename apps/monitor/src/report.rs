@@ -55,6 +55,9 @@ pub struct Packets {
     pub fragments: u64,
     /// Captured shorter than they were on the wire.
     pub truncated: u64,
+    /// Found within tunnels, beside all of the above, which are of the outermost IP headers.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub inner: u64,
 }
 
 /// Octets by layer.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
 use ringtap_stage::{Mark, Outbox, Shard, Worker};
-use ringtap_wire::{Flags, PacketRecord};
+use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
 use crate::analyses::conversations::Conversations;
 use crate::analyses::scans::{ScanFindings, ScanTable};
@@ -15,6 +15,9 @@ use crate::{Config, Message, Partial};
 
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
+
+/// Room for what is left of a burst.
+const BURST: usize = 1024;
 
 /// Intervals that a flow's stamp tells apart.
 const STAMPS: u64 = u16::MAX as u64;
@@ -54,6 +57,9 @@ pub struct MonitorWorker {
     flow_table: Option<FlowTable>,
     scans: Option<ScanTable>,
     tally: Tally,
+    tunnels: Tunnels,
+    /// What is left of a burst without its tunnels.
+    metered: Vec<PacketRecord>,
     /// Live flows when the end was reached.
     ending: Option<u64>,
 }
@@ -95,8 +101,21 @@ impl MonitorWorker {
                         > config.metering.timeouts.longest_idle_ns()
                 }),
             },
+            tunnels: config.tunnels,
+            metered: Vec::with_capacity(BURST),
             ending: None,
         }
+    }
+
+    /// For a burst with tunnels: notes the conversations of its outermost packets, in their order, and picks the packets
+    /// that make flows where those are of what tunnels carry.
+    #[cold]
+    fn sift(&mut self, burst: &[PacketRecord]) {
+        let outermost = |packet: &&PacketRecord| !packet.flags.contains(Flags::INNER);
+        burst.iter().filter(outermost).for_each(|packet| self.tally.note(packet));
+        let metered = |packet: &&PacketRecord| !packet.flags.contains(Flags::TUNNEL);
+        self.metered.clear();
+        self.metered.extend(burst.iter().filter(metered));
     }
 
     /// Hands over everything; the worker is empty afterwards.
@@ -118,6 +137,18 @@ impl MonitorWorker {
     }
 }
 
+impl Tally {
+    /// Notes the conversation of a packet, if it belongs to one.
+    fn note(&mut self, packet: &PacketRecord) {
+        if let Some(conversations) = &mut self.conversations
+            && packet.flags.contains(Flags::PORTS)
+            && let Some(protocol) = Conversations::protocol(packet)
+        {
+            conversations.note(packet, protocol, self.volumes.interval_of(packet.ts_ns));
+        }
+    }
+}
+
 impl Worker for MonitorWorker {
     type Item = PacketRecord;
     type Message = Message;
@@ -125,11 +156,21 @@ impl Worker for MonitorWorker {
 
     fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
         self.tally.volumes.on_burst(burst);
+        let flags = burst.iter().fold(0, |flags, packet| flags | packet.flags.0);
+        let tunnelled = flags & (Flags::TUNNEL.0 | Flags::INNER.0) != 0;
+        let mut metered = burst;
+        if tunnelled {
+            self.sift(burst);
+            if self.tunnels == Tunnels::Inner {
+                metered = &self.metered;
+            }
+        }
         if let Some(scans) = &mut self.scans {
-            scans.on_burst(burst, outbox);
+            scans.on_burst(metered, outbox);
         }
         if let Some(table) = &mut self.flow_table {
-            table.burst(burst, &mut Heard { tally: &mut self.tally, outbox });
+            let heard = &mut Heard { tally: &mut self.tally, outbox, noted: tunnelled };
+            table.burst(metered, heard);
         }
         let Tally { volumes, conversations, .. } = &mut self.tally;
         if let Some(conversations) = conversations {
@@ -142,7 +183,7 @@ impl Worker for MonitorWorker {
     fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Message>) -> Option<Partial> {
         let mut active = 0;
         if let Some(table) = &mut self.flow_table {
-            let heard = &mut Heard { tally: &mut self.tally, outbox };
+            let heard = &mut Heard { tally: &mut self.tally, outbox, noted: false };
             if self.ending.is_none() && !table.sweep(mark.time_ns(), SWEEP, heard) {
                 return None;
             }
@@ -164,12 +205,19 @@ impl Worker for MonitorWorker {
 struct Heard<'a, O> {
     tally: &'a mut Tally,
     outbox: &'a mut O,
+    /// The conversations of these packets were noted before.
+    noted: bool,
 }
 
 impl<O: Outbox<Message>> Observer for Heard<'_, O> {
     #[inline(always)]
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16) {
         let Some(conversations) = &mut self.tally.conversations else { return };
+        if self.noted {
+            // In which interval, the stamp does not know.
+            *stamp = 0;
+            return;
+        }
         // The stamp tells in which interval the flow was noted last, so that it is noted once.
         let interval = self.tally.volumes.interval_of(packet.ts_ns);
         let current = (interval % STAMPS) as u16 + 1;

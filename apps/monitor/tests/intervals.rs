@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_monitor::{Analyses, Config, Message, Monitor, Outputs};
 use ringtap_stage::{Application, Mark, Merger, Outbox, Shard, Worker};
-use ringtap_wire::{Flags, HashKey, PacketRecord};
+use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
 const MS: u64 = 1_000_000;
 
@@ -36,6 +36,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
     let app = Monitor::new(
         Config {
             analyses: Analyses::ALL,
+            tunnels: Tunnels::Inner,
             metering: Metering {
                 timeouts: Timeouts::default().idle(idle_ns),
                 ..Metering::default()

@@ -43,6 +43,8 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
         "7",
         "--cores",
         "0-1",
+        "--tunnels",
+        "both",
     ];
     let (text, errors, code) = said(ringtap().args(flags));
     assert_eq!((errors.as_str(), code), ("", 0));
@@ -52,6 +54,7 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
     let (plan, _, _) = said(ringtap().args(flags).args(["--report", "json"]));
     let plan: Value = serde_json::from_str(&plan).unwrap();
     assert_eq!((&plan["workers"], &plan["ring"]), (&3.into(), &"lamport".into()));
+    assert_eq!(plan["tunnels"], "both");
     assert_eq!(
         (&plan["seed"], &plan["timeouts"]["idle_ns"]),
         (&7.into(), &90_000_000_000_u64.into())

@@ -38,6 +38,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitr"], "'monitor'"),
         (vec!["monitor", "--read"], "--read"),
         (vec!["monitor", "-r", office, "--worker", "3"], "'--workers'"),
+        (vec!["monitor", "-r", office, "--tunnels", "sideways"], "there are outer, inner, both"),
         (
             vec!["monitor", "-r", office, "--ring", "foo"],
             "there are lock, lamport, fastforward, mcring,",

@@ -2,6 +2,9 @@
 //!
 //! A mark stands before the first packet whose time reaches the next multiple of the tick,
 //! wherever bursts begin and end, so its place depends on the packets alone.
+//!
+//! What a tunnel carries is a packet of its own, right behind the tunnel's. So there may be more packets than a burst has
+//! room for, up to twice as many; the rest goes out before more is read.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +26,7 @@ pub struct PacketFeed<'a> {
     high_ns: u64,
     ticks: u64,
     mark: Option<Mark>,
-    /// Packets behind a mark, read but not handed out.
+    /// Packets behind a mark or a full burst, read but not handed out.
     carry: Vec<PacketRecord>,
     counts: FeedCounts,
 }
@@ -31,8 +34,10 @@ pub struct PacketFeed<'a> {
 /// What the feed counted.
 #[derive(Clone, Debug, Default)]
 pub struct FeedCounts {
-    /// Packets handed out.
+    /// Packets handed out, without those within tunnels.
     pub packets: u64,
+    /// Packets handed out that others carried.
+    pub inner: u64,
     /// Bytes captured of them.
     pub captured_octets: u64,
     /// Packets that are not IP, by reason.
@@ -51,7 +56,7 @@ impl<'a> PacketFeed<'a> {
             high_ns: 0,
             ticks: 0,
             mark: None,
-            carry: Vec::with_capacity(ringtap_skeleton::BURST),
+            carry: Vec::with_capacity(2 * ringtap_skeleton::BURST),
             counts: FeedCounts::default(),
         }
     }
@@ -66,22 +71,33 @@ impl<'a> PacketFeed<'a> {
         &self.counts
     }
 
-    /// Appends decoded packets; the highest time among them.
+    /// Fills the burst with decoded packets, and `carry`, which is empty, with what they carried beyond its room; the
+    /// highest time in the burst.
     fn read(&mut self, burst: &mut Vec<PacketRecord>) -> u64 {
-        let (decoder, counts) = (&mut self.decoder, &mut self.counts);
+        let (decoder, counts, carry) = (&mut self.decoder, &mut self.counts, &mut self.carry);
+        let most = burst.capacity();
+        // With a burst of the usual size there is room, for these and for what a mark cuts off.
+        carry.reserve(2 * most);
         let mut high_ns = 0;
-        let most = burst.capacity() - burst.len();
-        let read = self.files.burst(most, |frame| {
+        let read = self.files.burst(most - burst.len(), |frame| {
+            let full = burst.len() == most;
+            let packets = if full { &mut *carry } else { &mut *burst };
             // Decoded where it will stay: a record is not copied.
-            burst.push(PacketRecord::EMPTY);
-            let Some(record) = burst.last_mut() else { return };
+            packets.push(PacketRecord::EMPTY);
+            let Some(record) = packets.last_mut() else { return };
             let decoded =
                 decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, record);
             if let Decoded::NonIp(reason) = decoded {
                 *counts.non_ip.entry(reason).or_default() += 1;
             }
+            if let Some(inner) = decoder.inner(record) {
+                counts.inner += 1;
+                if burst.len() == most { carry.push(*inner) } else { burst.push(*inner) }
+            }
             counts.captured_octets += frame.data.len() as u64;
-            high_ns = high_ns.max(frame.ts_ns);
+            if !full {
+                high_ns = high_ns.max(frame.ts_ns);
+            }
         });
         counts.packets += read as u64;
         self.watch.packets.add(read as u64);
@@ -100,7 +116,8 @@ impl<'a> PacketFeed<'a> {
         self.due_ns = Some(reached_ns.saturating_add(self.tick_ns));
         self.mark = Some(Mark::Tick { number: self.ticks, time_ns: reached_ns });
         self.ticks += 1;
-        self.carry.extend(burst.drain(at..));
+        // Before what the burst had no room for.
+        self.carry.splice(..0, burst.drain(at..));
         burst.iter().map(|packet| packet.ts_ns).max().unwrap_or(0)
     }
 }
@@ -115,7 +132,8 @@ impl Feed for PacketFeed<'_> {
         let high_ns = if self.carry.is_empty() {
             if self.watch.stopped() { 0 } else { self.read(burst) }
         } else {
-            burst.append(&mut self.carry);
+            let room = burst.capacity() - burst.len();
+            burst.extend(self.carry.drain(..room.min(self.carry.len())));
             burst.iter().map(|packet| packet.ts_ns).max().unwrap_or(0)
         };
         let Some(first) = burst.first() else {
@@ -152,11 +170,11 @@ mod tests {
         Decoder::new(HashKey::from_seed(1), Default::default())
     }
 
-    fn file(times: &[u64]) -> Vec<u8> {
+    fn file(times: &[u64], frame: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = PcapWriter::new(&mut bytes, LinkType(1), 100);
         for &time in times {
-            writer.write(time, 60, &[0; 60]).unwrap();
+            writer.write(time, frame.len() as u32, frame).unwrap();
         }
         writer.flush().unwrap();
         drop(writer);
@@ -164,15 +182,18 @@ mod tests {
     }
 
     /// What comes out, marks as negative numbers, read with bursts of `burst`.
-    fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
-        let files = Files::from_reader("test", std::io::Cursor::new(file(times)));
+    fn sequence(times: &[u64], frame: &[u8], burst: usize) -> Vec<i64> {
+        let files = Files::from_reader("test", std::io::Cursor::new(file(times, frame)));
         let watch = Watch::new();
         let mut feed = PacketFeed::new(files, decoder(), TICK, &watch);
         let mut out = Vec::new();
         loop {
             let mut items = Vec::with_capacity(burst);
             match feed.next(&mut items) {
-                Fed::Items => out.extend(items.iter().map(|p| p.ts_ns as i64)),
+                Fed::Items => {
+                    assert_eq!(items.capacity(), burst, "no room was made");
+                    out.extend(items.iter().map(|p| p.ts_ns as i64));
+                }
                 Fed::Mark(Mark::Tick { time_ns, .. }) => out.push(-(time_ns as i64)),
                 Fed::Mark(Mark::End { time_ns }) => {
                     out.push(-1_000_000 - time_ns as i64);
@@ -192,8 +213,36 @@ mod tests {
             -1_001_100,
         ];
         for burst in 1..12 {
-            assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
+            assert_eq!(sequence(&times, &[0; 60], burst), expected, "bursts of {burst}");
         }
+    }
+
+    #[test]
+    fn what_a_tunnel_carries_follows_it_whatever_the_burst() {
+        let header =
+            |len: u8| [0x45, 0, 0, len, 0, 0, 0, 0, 64, 4, 0, 0, 10, 0, 0, len, 10, 0, 0, 1];
+        let frame = [&[2; 12][..], &[8, 0], &header(40), &header(20)].concat();
+        let times = [510, 520, 599, 600, 580, 610, 1_050, 700, 1_100, 1_101];
+        let expected = [
+            510, 510, 520, 520, 599, 599, -600, 600, 600, 580, 580, 610, 610, -1_000, 1_050, 1_050,
+            700, 700, -1_100, 1_100, 1_100, 1_101, 1_101, -1_001_101,
+        ];
+        for burst in 1..24 {
+            assert_eq!(sequence(&times, &frame, burst), expected, "bursts of {burst}");
+        }
+        let files = Files::from_reader("test", std::io::Cursor::new(file(&times, &frame)));
+        let watch = Watch::new();
+        let mut feed = PacketFeed::new(files, decoder(), u64::MAX, &watch);
+        let mut order = Vec::new();
+        loop {
+            let mut items = Vec::with_capacity(7);
+            match feed.next(&mut items) {
+                Fed::Mark(_) => break,
+                _ => order.extend(items.iter().map(|packet| packet.src[3])),
+            }
+        }
+        assert_eq!(order, [40, 20].repeat(times.len()));
+        assert_eq!((feed.counts().packets, feed.counts().inner, watch.packets.get()), (10, 10, 10));
     }
 
     /// A pcapng file counts seconds in 64 bits, and nanoseconds since 1970 end before that.
@@ -230,6 +279,6 @@ mod tests {
 
     #[test]
     fn an_empty_file_ends_at_once() {
-        assert_eq!(sequence(&[], 8), [-1_000_000]);
+        assert_eq!(sequence(&[], &[], 8), [-1_000_000]);
     }
 }

@@ -29,3 +29,4 @@ pub use ringtap_flow::{FlowRecord, Metering, Timeouts};
 pub use ringtap_monitor::{Alert, Analyses, OnRecord, Outputs, Report, report};
 pub use ringtap_ring::Kind as Ring;
 pub use ringtap_skeleton::{Role, RunError, Skeleton};
+pub use ringtap_wire::Tunnels;

@@ -7,7 +7,7 @@ use ringtap_flow::{FlowTable, Metering};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
 use ringtap_skeleton::{HIGHEST_CORE, Role, RunOptions, Seating, ShardMap, Skeleton};
-use ringtap_wire::HashKey;
+use ringtap_wire::{HashKey, Tunnels};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
@@ -63,6 +63,8 @@ pub struct Request {
     pub source: Vec<String>,
     /// Which analyses.
     pub analyses: Option<Analyses>,
+    /// Of tunnels, whose packets make flows, talkers and scans.
+    pub tunnels: Tunnels,
     /// Which arrangement.
     pub skeleton: Option<Skeleton>,
     /// How many workers.
@@ -133,6 +135,9 @@ pub struct Plan {
     /// Its analyses.
     #[serde(serialize_with = "analyses")]
     pub analyses: Analyses,
+    /// Of tunnels, whose packets make flows, talkers and scans.
+    #[serde(serialize_with = "display")]
+    pub tunnels: Tunnels,
     /// The arrangement.
     #[serde(serialize_with = "display")]
     pub skeleton: Skeleton,
@@ -271,6 +276,7 @@ impl Plan {
             source: request.source,
             app: "monitor",
             analyses,
+            tunnels: request.tunnels,
             skeleton,
             workers: weights.len(),
             shares: weights.iter().map(|w| (w * 1000 / total.max(1)).max(1)).collect(),

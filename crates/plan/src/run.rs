@@ -17,6 +17,7 @@ use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
     let config = Config {
         analyses: plan.analyses,
+        tunnels: plan.tunnels,
         metering: plan.metering,
         interval_ns: plan.interval_ns,
         max_flows: plan.max_flows as usize,
@@ -54,7 +55,7 @@ where
     A: Application<Item = PacketRecord, Report = Report>,
 {
     let before = Usage::now();
-    let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths));
+    let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels);
     let mut feed = PacketFeed::new(files, decoder, plan.metering.timeouts.tick_ns(), watch);
     let run = ringtap_skeleton::run(plan.skeleton, app, &mut feed, &plan.options())?;
     let counts = feed.counts().clone();
@@ -73,10 +74,12 @@ where
     Ok(Outcome::new(plan.clone(), received, counts, run.report, ledger, performance, notices))
 }
 
-/// The books of a run. What the analyses say they handled closes them, not what they were given.
+/// The books of a run. What the analyses say they handled closes them, not what they were given. A packet within a
+/// tunnel is an item like the one that carries it.
 fn ledger(run: &Run<Report>, counts: &FeedCounts, damaged: u64) -> Ledger {
     let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
-    let mut source = stage("source", counts.packets + damaged, counts.packets);
+    let items = counts.packets + counts.inner;
+    let mut source = stage("source", items + damaged, items);
     if damaged > 0 {
         source.dropped.insert("damaged", damaged);
     }
@@ -84,8 +87,8 @@ fn ledger(run: &Run<Report>, counts: &FeedCounts, damaged: u64) -> Ledger {
     Ledger {
         stages: vec![
             source,
-            stage("dispatcher", counts.packets, run.dispatched),
-            stage("workers", given, run.report.packets.handled),
+            stage("dispatcher", items, run.dispatched),
+            stage("workers", given, run.report.packets.handled + run.report.packets.inner),
         ],
     }
 }

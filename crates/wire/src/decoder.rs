@@ -1,31 +1,40 @@
-//! The decoder: one frame in, one record out, in a fixed order.
+//! The decoder: one frame in, one record out, in a fixed order; another one for what a tunnel carries.
 //!
 //! ```text
 //!  frame ─▶ link/ ─▶ ip/ ─▶ transport ─▶ record
-//!                      └──▶ fragments (ports of later fragments)
+//!           │  ▲       └──▶ fragments (ports of later fragments)
+//!           │  └──── tunnel/ ◀──┘
+//!           └──▶ path_cache (the way it came)
 //! ```
 //!
 //! The common case, untagged Ethernet with IPv4 or IPv6 and TCP or UDP, is decoded in line with one
 //! length check for each header; everything else is out of line.
 //!
-//! Invariants: never fails, never panics, never allocates after [`Decoder::new`], reads no clock.
+//! Invariants: never fails, never panics, reads no clock; allocates after [`Decoder::new`] for ways never seen before
+//! only, and these are bounded ([`Paths`]).
+
+use std::sync::Arc;
 
 use crate::fragments::FragmentTable;
 use crate::hash::HashKey;
-use crate::ip::{v4, v6};
-use std::sync::Arc;
-
+use crate::ip::{Carried, Context, v4, v6};
 use crate::link::{self, LinkType, Network, Stack};
-use crate::path::{Path, Paths};
+use crate::path::{Path, Paths, Tunnel};
+use crate::path_cache::PathCache;
 use crate::reason::NonIp;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
+use crate::tunnel::{self, Inside, Tunnels, Watched};
 
 /// Turns frames into records. It remembers first fragments, so frames must come in order.
 pub struct Decoder {
     key: HashKey,
     fragments: FragmentTable,
-    paths: Arc<Paths>,
+    paths: PathCache,
+    tunnels: Tunnels,
+    watched: Watched,
+    /// Of the tunnel opened last.
+    inner: PacketRecord,
 }
 
 /// What a frame turned out to be.
@@ -40,10 +49,30 @@ pub enum Decoded {
 }
 
 impl Decoder {
-    /// Makes a decoder with all the memory it will ever use (about 300 KiB: the first fragments
-    /// of 4096 datagrams, each remembered for 30 s of packet time).
+    /// Makes a decoder with all the memory it will ever use (about 400 KiB, most of it for the first fragments
+    /// of 4096 datagrams, each remembered for 30 s of packet time). Ways that nobody has seen before are added to
+    /// `paths`. Tunnels are opened.
     pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
-        Self { key, fragments: FragmentTable::new(key), paths }
+        Self {
+            key,
+            fragments: FragmentTable::new(key),
+            paths: PathCache::new(key, paths),
+            tunnels: Tunnels::default(),
+            watched: Watched::by(Tunnels::default()),
+            inner: PacketRecord::EMPTY,
+        }
+    }
+
+    /// The same, opening tunnels or not.
+    pub fn with_tunnels(self, tunnels: Tunnels) -> Self {
+        Self { tunnels, watched: Watched::by(tunnels), ..self }
+    }
+
+    /// What the tunnel carried of which `outer` is the record, if `outer` was decoded last: the innermost IP packet, with
+    /// [`Flags::INNER`]. Time, bytes on the wire and way are those of the frame; the way names the outermost tunnel.
+    #[inline(always)]
+    pub fn inner(&self, outer: &PacketRecord) -> Option<&PacketRecord> {
+        outer.flags.contains(Flags::TUNNEL).then_some(&self.inner)
     }
 
     /// Decodes one frame. All 64 bytes of `out` are written.
@@ -65,13 +94,20 @@ impl Decoder {
         if link == LinkType::ETHERNET
             && let Some((header, packet)) = frame.take::<14>()
         {
-            let base = blank(ts_ns, frame);
-            let ether_type = [header[12], header[13]];
-            if ether_type == [0x08, 0x00] && v4::decode_plain(&self.key, base, packet, out) {
-                return Decoded::Ipv4;
+            let mut base = blank(ts_ns, frame);
+            let [macs @ .., t0, t1] = header;
+            let ether_type = [*t0, *t1];
+            if ether_type == [0x08, 0x00] {
+                base.path = self.paths.of_macs(macs);
+                if v4::decode_plain(&self.context(0), base, packet, out) {
+                    return Decoded::Ipv4;
+                }
             }
-            if ether_type == [0x86, 0xdd] && v6::decode_plain(&self.key, base, packet, out) {
-                return Decoded::Ipv6;
+            if ether_type == [0x86, 0xdd] {
+                base.path = self.paths.of_macs(macs);
+                if v6::decode_plain(&self.context(0), base, packet, out) {
+                    return Decoded::Ipv6;
+                }
             }
         }
         self.decode_any(link, ts_ns, frame.bytes, frame.wire, out)
@@ -91,38 +127,104 @@ impl Decoder {
         let mut base = blank(ts_ns, frame);
         let mut stack = Stack::default();
         let network = link::strip(link, frame, &mut stack);
-        if stack.tags > 0 {
-            let vlans = [stack.vlan, 0];
-            let path = Path { vlans, vlan_tags: stack.tags as u8, ..Path::default() };
-            base.path = self.paths.number(&path);
+        base.path = self.paths.of_link(&stack);
+        if stack.vlan_tags > 0 {
             base.flags.insert(Flags::VLAN);
         }
-        match network {
-            Ok(Network::Ipv4(packet)) => {
-                if !v4::decode_plain(&self.key, base, packet, out) {
-                    *out = base;
-                    v4::decode(&self.key, &mut self.fragments, packet, out);
-                }
-                Decoded::Ipv4
-            }
-            Ok(Network::Ipv6(packet)) => {
-                if v6::decode_plain(&self.key, base, packet, out) {
-                    return Decoded::Ipv6;
-                }
-                *out = base;
-                match v6::decode(&self.key, &mut self.fragments, packet, out) {
-                    Ok(()) => Decoded::Ipv6,
-                    Err(reason) => Decoded::NonIp(reason),
-                }
-            }
+        let network = match network {
+            Ok(network) => network,
             Err(reason) => {
                 if let NonIp::EtherType(number) = reason {
                     base.dst_port = number;
                 }
                 *out = base;
-                Decoded::NonIp(reason)
+                return Decoded::NonIp(reason);
+            }
+        };
+        let mut carried = Carried::NOTHING;
+        let decoded = self.network(network, base, 0, out, &mut carried);
+        if self.tunnels != Tunnels::Outer
+            && let Some(inside) = tunnel::open(out, &carried)
+        {
+            self.open(stack.path(), inside, base, out);
+            out.flags.insert(Flags::TUNNEL);
+        }
+        decoded
+    }
+
+    /// An IP packet, and what it carries if that may be a tunnel. `scope` is 0 outside of tunnels.
+    #[inline(always)]
+    fn network<'a>(
+        &mut self,
+        network: Network<'a>,
+        base: PacketRecord,
+        scope: u32,
+        out: &mut PacketRecord,
+        carried: &mut Carried<'a>,
+    ) -> Decoded {
+        let mut context = self.context(scope);
+        match network {
+            Network::Ipv4(packet) => {
+                if !v4::decode_plain(&context, base, packet, out) {
+                    *out = base;
+                    *carried = v4::decode(&mut context, packet, out);
+                }
+                Decoded::Ipv4
+            }
+            Network::Ipv6(packet) => {
+                if v6::decode_plain(&context, base, packet, out) {
+                    return Decoded::Ipv6;
+                }
+                *out = base;
+                match v6::decode(&mut context, packet, out) {
+                    Ok(found) => {
+                        *carried = found;
+                        Decoded::Ipv6
+                    }
+                    Err(reason) => Decoded::NonIp(reason),
+                }
             }
         }
+    }
+
+    /// Decodes what lies inside the tunnel that `outer` carries, and inside every tunnel there; [`Decoder::inner`] holds
+    /// the innermost packet then.
+    #[inline(never)]
+    fn open(
+        &mut self,
+        mut path: Path,
+        mut inside: Inside<'_>,
+        mut base: PacketRecord,
+        outer: &PacketRecord,
+    ) {
+        let mut around = *outer;
+        let mut scope = 0;
+        base.flags.insert(Flags::INNER);
+        for _ in 0..tunnel::DEPTH_MAX {
+            let tunnel = Tunnel {
+                kind: inside.kind,
+                ipv6: around.flags.contains(Flags::IPV6),
+                src: around.src,
+                dst: around.dst,
+                id: inside.id,
+            };
+            if path.tunnel.is_none() {
+                path.tunnel = Some(tunnel);
+                base.path = self.paths.of(&path);
+            }
+            // Fragments in different tunnels do not meet, whatever their headers say.
+            scope = (self.paths.tunnel(&tunnel, u64::from(scope)) >> 32) as u32 | 1;
+            let mut carried = Carried::NOTHING;
+            self.network(inside.network, base, scope, &mut around, &mut carried);
+            let Some(next) = tunnel::open(&around, &carried) else { break };
+            inside = next;
+        }
+        self.inner = around;
+    }
+
+    #[inline(always)]
+    fn context(&mut self, scope: u32) -> Context<'_> {
+        Context { key: &self.key, fragments: &mut self.fragments, watched: &self.watched, scope }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  set 0     | entry | entry | entry | entry |      entry: source, destination, identification,
-//!  …                                                protocol → ports, protocol, time
+//!  …                                                protocol, tunnel → ports, protocol, time
 //!  set 1023  | entry | entry | entry | entry |
 //! ```
 //!
@@ -32,6 +32,8 @@ pub(crate) struct DatagramKey {
     /// IPv4: the protocol. IPv6: [`DatagramKey::IPV6`], as its later fragments need not say the
     /// truth (RFC 8200, section 4.5).
     pub(crate) protocol: u16,
+    /// The tunnel they came by; 0 for none.
+    pub(crate) scope: u32,
 }
 
 impl DatagramKey {
@@ -93,7 +95,8 @@ impl FragmentTable {
 
     fn set(&mut self, key: &DatagramKey) -> &mut [Option<Entry>; WAYS] {
         let pair = u64::from(self.key.pair(&key.src, &key.dst));
-        let hash = self.key.word(pair << 32 ^ u64::from(key.identification));
+        let hash =
+            self.key.word((pair ^ u64::from(key.scope)) << 32 ^ u64::from(key.identification));
         &mut self.sets[(hash >> 32) as usize % SETS]
     }
 }
@@ -105,7 +108,7 @@ mod tests {
     fn key(host: u32, identification: u32) -> DatagramKey {
         let mut src = [0; 16];
         src[..4].copy_from_slice(&host.to_be_bytes());
-        DatagramKey { src, dst: [1; 16], identification, protocol: 17 }
+        DatagramKey { src, dst: [1; 16], identification, protocol: 17, scope: 0 }
     }
 
     fn first(src_port: u16) -> FirstFragment {
@@ -126,6 +129,7 @@ mod tests {
         assert_eq!(ports(&mut table, key(1, 8), 0), None);
         assert_eq!(ports(&mut table, key(2, 7), 0), None);
         assert_eq!(ports(&mut table, DatagramKey { protocol: 6, ..key(1, 7) }, 0), None);
+        assert_eq!(ports(&mut table, DatagramKey { scope: 1, ..key(1, 7) }, 0), None);
         table.insert(key(1, 7), TIMEOUT_NS, first(2000));
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(2000));
         table.remove(key(1, 7));

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::{Decoded, Decoder, Flags, HashKey, LinkType, PacketRecord, Paths};
+use crate::{Decoded, Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnels};
 
 /// Decodes `bytes` as frames and panics if a record contradicts itself.
 pub fn fuzz(bytes: &[u8]) {
@@ -19,7 +19,9 @@ pub fn fuzz(bytes: &[u8]) {
     let link = LinkType::SUPPORTED.get(link).copied().unwrap_or(LinkType(0xffff));
     let key = HashKey::from_seed(1);
     let paths = Arc::new(Paths::new());
-    let (mut decoder, mut twin) = (Decoder::new(key, Arc::clone(&paths)), Decoder::new(key, paths));
+    let decoder = || Decoder::new(key, Arc::clone(&paths));
+    let (mut decoder, mut twin, mut closed) =
+        (decoder(), decoder(), decoder().with_tunnels(Tunnels::Outer));
     let mut ts_ns = 0;
     while let Some((&[step, len, lack], tail)) = rest.split_first_chunk::<3>() {
         let (frame, tail) = tail.split_at(usize::from(len).min(tail.len()));
@@ -30,12 +32,34 @@ pub fn fuzz(bytes: &[u8]) {
         let mut out = PacketRecord::EMPTY;
         let decoded = decoder.decode(link, ts_ns, frame, original_len, &mut out);
         check(&key, decoded, ts_ns, frame, original_len, &out);
+        let way = paths.get(out.path);
+        assert_eq!((way.tunnel, way.vlan_tags > 0), (None, out.flags.contains(Flags::VLAN)));
+        let inner = decoder.inner(&out).copied();
+        if let Some(inner) = inner {
+            let version =
+                if inner.flags.contains(Flags::IPV4) { Decoded::Ipv4 } else { Decoded::Ipv6 };
+            check(&key, version, ts_ns, frame, original_len, &inner);
+            let within = paths.get(inner.path);
+            let tunnel = within.tunnel.expect("a tunnel around what is within");
+            assert!(inner.flags.contains(Flags::INNER) && !inner.flags.contains(Flags::BAD_HEADER));
+            assert!(!inner.flags.contains(Flags::TUNNEL) && out.is_ip());
+            assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
+            assert_eq!(Path { tunnel: None, ..within }, way);
+        }
 
         // What the record held before must not shine through.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };
         (dirty.src, dirty.dst, dirty.flags) = ([0xaa; 16], [0x55; 16], Flags(0xffff));
         assert_eq!(twin.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
         assert!(dirty == out, "{dirty:?} {out:?}");
+        assert!(twin.inner(&dirty).copied() == inner);
+
+        // Opening tunnels tells nothing else of the packet around, but that fragments within share a table with it.
+        if !out.flags.contains(Flags::FRAGMENT) {
+            assert_eq!(closed.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
+            out.flags.0 &= !Flags::TUNNEL.0;
+            assert!(dirty == out, "{dirty:?} {out:?}");
+        }
     }
 }
 
@@ -86,6 +110,10 @@ fn check(
         assert!(out.dst_port == 0 || matches!(out.protocol, 1 | 58));
     }
     assert!(out.tcp_flags == 0 || out.protocol == 6 && has(Flags::PORTS));
+    if has(Flags::DATA) {
+        assert!(matches!(out.protocol, 6 | 17));
+        assert!(has(Flags::PORTS) || has(Flags::PORTS_FROM_FIRST));
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +135,55 @@ mod tests {
             ),
         ) {
             fuzz(&bytes);
+        }
+
+        #[test]
+        fn so_do_tunnels_with_a_few_bytes_changed(
+            first in 0u8..6,
+            second in 0u8..6,
+            changes in prop::collection::vec((0usize..200, any::<u8>()), 0..4),
+            cut in prop_oneof![3 => Just(255usize), 1 => 0usize..200],
+        ) {
+            let user = around(17, &[0, 9, 0, 80, 0, 12, 0, 0, 1, 2, 3, 4]);
+            let mut frame = [&[2; 12][..], &[8, 0], &within(first, &within(second, &user))].concat();
+            for (at, byte) in changes {
+                if let Some(place) = frame.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            frame.truncate(cut.min(255));
+            // Ethernet stands second in the list of link types.
+            fuzz(&[&[1, 0, frame.len() as u8, 0][..], &frame].concat());
+        }
+    }
+
+    /// An IPv4 packet.
+    fn around(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let header = [0x45, 0, 0, 20 + payload.len() as u8, 0, 1, 0, 0, 64, protocol, 0, 0];
+        [&header[..], &[10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
+    }
+
+    /// A packet within a tunnel of some kind.
+    fn within(kind: u8, packet: &[u8]) -> Vec<u8> {
+        let udp = |port: u16, header: &[u8], data: &[u8]| {
+            let [high, low] = port.to_be_bytes();
+            around(17, &[&[0, 9, high, low, 0, 0, 0, 0][..], header, data].concat())
+        };
+        let frame = [&[4; 12][..], &[8, 0], packet].concat();
+        match kind {
+            0 => around(4, packet),
+            1 => around(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 1][..], packet].concat()),
+            2 => around(
+                47,
+                &[&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0, 1, 0, 0, 0, 0][..], &frame]
+                    .concat(),
+            ),
+            3 => udp(4789, &[8, 0, 0, 0, 0, 0, 1, 0], &frame),
+            4 => udp(6081, &[1, 0, 0x65, 0x58, 0, 0, 1, 0, 0, 0, 0, 0], &frame),
+            _ => {
+                let len = packet.len() as u8;
+                udp(2152, &[0x30, 255, 0, len, 0, 0, 0, 1], packet)
+            }
         }
     }
 }

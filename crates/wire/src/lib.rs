@@ -1,10 +1,11 @@
 //! Bytes to meaning: a captured frame becomes one 64-byte [`PacketRecord`], parsed once.
 //!
 //! The path: [`Decoder::decode`] → link layer (`link/`) → network layer (`ip/`) →
-//! transport header (`transport`) → `fragments` for the ports of later fragments.
+//! transport header (`transport`) → `fragments` for the ports of later fragments. If that is a tunnel's (`tunnel/`), the
+//! packet within is decoded, too, and [`Decoder::inner`] has its record. By which way a packet came, [`Paths`] knows.
 //!
-//! Invariants: no input makes this crate panic; it neither allocates after construction nor
-//! reads a clock; what it cannot parse becomes a counted reason ([`NonIp`]), never an error.
+//! Invariants: no input makes this crate panic; it neither allocates after construction (but for a way never seen
+//! before, and these are bounded) nor reads a clock; what it cannot parse becomes a counted reason ([`NonIp`]), never an error.
 #![forbid(unsafe_code)]
 
 mod decoder;
@@ -15,10 +16,12 @@ mod hash;
 mod ip;
 mod link;
 mod path;
+mod path_cache;
 mod reason;
 mod record;
 mod span;
 mod transport;
+mod tunnel;
 
 pub use decoder::{Decoded, Decoder};
 #[cfg(any(test, feature = "fuzz"))]
@@ -28,3 +31,4 @@ pub use link::LinkType;
 pub use path::{Path, Paths, Tunnel, TunnelKind};
 pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
+pub use tunnel::{Tunnels, UnknownTunnels};

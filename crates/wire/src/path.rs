@@ -10,7 +10,8 @@
 //! Decoders add ways, everybody else looks them up. Numbers are given in order of appearance, which may differ from
 //! run to run, so they never leave the program: what leaves is the [`Path`].
 //!
-//! Invariant: a number, once given, names the same way for ever. Looking up never waits.
+//! Invariant: a number, once given, names the same way for ever. Looking a way up never waits, nor does asking for a
+//! number once all are given.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +90,10 @@ type Chunk = Box<[OnceLock<Path>]>;
 /// All ways that were seen, by number. Shared by decoders and those who read their records.
 pub struct Paths {
     chunks: Box<[OnceLock<Chunk>]>,
+    /// While there are numbers left.
     numbers: Mutex<HashMap<Path, u16>>,
+    /// All of them, once none is left: nothing changes any more.
+    all: OnceLock<HashMap<Path, u16>>,
     /// How many packets of a new way found no number left.
     lost: AtomicU64,
 }
@@ -101,22 +105,27 @@ impl Paths {
     /// None yet but number 0: nothing known.
     pub fn new() -> Self {
         let chunks = (0..=Self::MOST / CHUNK).map(|_| OnceLock::new()).collect();
-        let paths = Self { chunks, numbers: Mutex::new(HashMap::new()), lost: AtomicU64::new(0) };
+        let numbers = Mutex::new(HashMap::new());
+        let paths = Self { chunks, numbers, all: OnceLock::new(), lost: AtomicU64::new(0) };
         paths.number(&Path::default());
         paths
     }
 
-    /// The number of a way, a new one if need be, 0 if none is left. It takes a lock: decoders ask once a way.
+    /// The number of a way, a new one if need be, 0 if none is left. It takes a lock while there are numbers left:
+    /// decoders ask when they have not met the way lately.
     #[cold]
     pub fn number(&self, path: &Path) -> u16 {
+        if let Some(all) = self.all.get() {
+            return self.of_all(all, path);
+        }
         let mut numbers = self.numbers.lock().unwrap_or_else(|poison| poison.into_inner());
         if let Some(&number) = numbers.get(path) {
             return number;
         }
-        if numbers.len() > Self::MOST {
-            // Relaxed: a count, read at the end.
-            self.lost.fetch_add(1, Ordering::Relaxed);
-            return 0;
+        // Whoever waited for the lock meanwhile finds no number in what was taken away, either.
+        if numbers.len() > Self::MOST || self.all.get().is_some() {
+            let all = self.all.get_or_init(|| std::mem::take(&mut numbers));
+            return self.of_all(all, path);
         }
         let number = numbers.len() as u16;
         let at = usize::from(number);
@@ -125,6 +134,15 @@ impl Paths {
         let _ = chunk[at % CHUNK].set(*path);
         numbers.insert(*path, number);
         number
+    }
+
+    /// The number of a way when no more are given.
+    fn of_all(&self, all: &HashMap<Path, u16>, path: &Path) -> u16 {
+        all.get(path).copied().unwrap_or_else(|| {
+            // Relaxed: a count, read at the end.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            0
+        })
     }
 
     /// The way of this number; nothing known if it was never given.
@@ -165,7 +183,10 @@ mod tests {
             }
         }
         assert_eq!((paths.get(7), paths.get(65_535)), (path(6), path(65_534)));
-        assert_eq!((paths.number(&path(70_000)), paths.lost()), (0, 1));
+        for lost in 1..4 {
+            assert_eq!((paths.number(&path(70_000)), paths.lost()), (0, lost));
+            assert_eq!((paths.number(&path(7)), paths.number(&path(65_534))), (8, 65_535));
+        }
         assert_eq!(paths.get(0), Path::default());
     }
 }

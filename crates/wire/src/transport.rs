@@ -1,4 +1,4 @@
-//! Transport headers: ports, TCP control bits, ICMP type and code.
+//! Transport headers: ports, TCP control bits, ICMP type and code, and whether data follows.
 //!
 //! ```text
 //!          0         2         4          8          12    13     14
@@ -7,6 +7,9 @@
 //!  ICMP    | type|code         | …        ICMP, ICMPv6
 //! ```
 //!
+//! Whether data follows is a matter of lengths, not of captured bytes: the IP header's, and for TCP `off`, in words of
+//! four bytes.
+//!
 //! Invariant: a field is written only if all its bytes were captured and lie inside the packet.
 
 use crate::record::{Flags, PacketRecord};
@@ -14,25 +17,43 @@ use crate::record::{Flags, PacketRecord};
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
-/// A TCP header up to its control bits.
+/// A TCP header up to its control bits; more than a UDP header.
 pub(crate) const PLAIN_LEN: usize = 14;
+const UDP_HEADER_LEN: u8 = 8;
 const DCCP: u8 = 33;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// The ports and TCP control bits at the start of a TCP or UDP header. Without a branch between the
-/// two: they mix at random, so it would often be predicted wrongly.
-#[inline(always)]
-pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN]) -> (u16, u16, u8) {
-    let tcp_mask = 0u8.wrapping_sub(u8::from(protocol == TCP));
-    let port = |at| u16::from_be_bytes([t[at], t[at + 1]]);
-    (port(0), port(2), t[13] & tcp_mask)
+/// What the start of a TCP or UDP header says.
+pub(crate) struct Plain {
+    pub(crate) src_port: u16,
+    pub(crate) dst_port: u16,
+    pub(crate) tcp_flags: u8,
+    /// [`Flags::DATA`] or nothing.
+    pub(crate) data: u16,
 }
 
-/// Reads what the transport header of an unfragmented packet or first fragment says. True if the
-/// ports, or the type and code of ICMP, are known then.
-pub(crate) fn read(payload: &[u8], out: &mut PacketRecord) -> bool {
+/// Reads the start of a TCP or UDP header; `len` is that of header and data. Without a branch between the
+/// two: they mix at random, so it would often be predicted wrongly.
+#[inline(always)]
+pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
+    let tcp_mask = 0u8.wrapping_sub(u8::from(protocol == TCP));
+    let port = |at| u16::from_be_bytes([t[at], t[at + 1]]);
+    let header_len = tcp_header_len(t[12]) & tcp_mask | UDP_HEADER_LEN & !tcp_mask;
+    let data = u16::from(len > u32::from(header_len)) * Flags::DATA.0;
+    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, data }
+}
+
+/// The length of a TCP header by the byte that says it, 20 to 60: none is shorter.
+#[inline(always)]
+fn tcp_header_len(offset: u8) -> u8 {
+    (offset >> 4 << 2).max(20)
+}
+
+/// Reads what the transport header of an unfragmented packet or first fragment says; `len` is that of header and data
+/// as the IP header has it. True if the ports, or the type and code of ICMP, are known then.
+pub(crate) fn read(payload: &[u8], len: u32, out: &mut PacketRecord) -> bool {
     match out.protocol {
         TCP | UDP | DCCP | SCTP | UDP_LITE => {
             let Some(&[s0, s1, d0, d1]) = payload.first_chunk::<4>() else { return false };
@@ -43,6 +64,14 @@ pub(crate) fn read(payload: &[u8], out: &mut PacketRecord) -> bool {
                 && let Some(&bits) = payload.get(13)
             {
                 out.tcp_flags = bits;
+            }
+            let header_len = match out.protocol {
+                TCP => payload.get(12).map(|&offset| tcp_header_len(offset)),
+                UDP => Some(UDP_HEADER_LEN),
+                _ => None,
+            };
+            if header_len.is_some_and(|header_len| len > u32::from(header_len)) {
+                out.flags.insert(Flags::DATA);
             }
             true
         }

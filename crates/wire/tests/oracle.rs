@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a frame that cannot be built ends the test")]
 
 use etherparse::{
-    IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header, NetSlice, PacketBuilder,
-    SlicedPacket, TransportSlice,
+    IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header, LinkSlice, NetSlice,
+    PacketBuilder, SlicedPacket, TransportSlice,
 };
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
@@ -72,7 +72,7 @@ impl Plan {
     fn frame(&self) -> Vec<u8> {
         let body = self.transport.bytes(&self.payload);
         let number = self.transport.number(self.v6);
-        let mut frame = vec![0x02; 12];
+        let mut frame = [&self.dst[..6], &self.src[..6]].concat();
         for (kind, tag) in &self.tags {
             frame.extend([kind.to_be_bytes(), tag.to_be_bytes()].concat());
         }
@@ -140,7 +140,7 @@ fn plans() -> impl Strategy<Value = Plan> {
         (any::<u8>(), any::<u8>(), 0u8..11, any::<bool>()),
         prop::collection::vec(extension, 0..4),
         transport,
-        prop::collection::vec(any::<u8>(), 0..60),
+        prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u8>(), 0..60)],
         prop::collection::vec(any::<u8>(), 0..20),
     )
         .prop_map(
@@ -183,11 +183,17 @@ fn decode(frame: &[u8], original_len: usize) -> (Decoded, PacketRecord) {
 fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
     let mut out = PacketRecord { ts_ns: 9, wire_len: frame.len() as u32, ..PacketRecord::EMPTY };
-    if let Some(tag) = sliced.vlan_ids().first() {
+    let tags = sliced.vlan_ids();
+    let vlan = |at: usize| tags.get(at).map_or(0, |tag| tag.value());
+    let Some(LinkSlice::Ethernet2(link)) = &sliced.link else { panic!("Ethernet is built") };
+    out.path = PATHS.number(&Path {
+        macs: [link.source(), link.destination()],
+        vlans: [vlan(0), vlan(1)],
+        vlan_tags: tags.len() as u8,
+        ..Path::default()
+    });
+    if !tags.is_empty() {
         out.flags.insert(Flags::VLAN);
-        let vlans = [tag.value(), 0];
-        let vlan_tags = sliced.vlan_ids().len() as u8;
-        out.path = PATHS.number(&Path { vlans, vlan_tags, ..Path::default() });
     }
     let decoded = match sliced.net.unwrap() {
         NetSlice::Ipv4(ip) => {
@@ -214,17 +220,20 @@ fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
         }
         NetSlice::Arp(_) => panic!("no ARP is built"),
     };
+    let mut data = false;
     match sliced.transport {
         Some(TransportSlice::Tcp(tcp)) => {
             out.src_port = tcp.source_port();
             out.dst_port = tcp.destination_port();
             out.tcp_flags = tcp.slice()[13];
             out.flags.insert(Flags::PORTS);
+            data = !tcp.payload().is_empty();
         }
         Some(TransportSlice::Udp(udp)) => {
             out.src_port = udp.source_port();
             out.dst_port = udp.destination_port();
             out.flags.insert(Flags::PORTS);
+            data = !udp.payload().is_empty();
         }
         Some(TransportSlice::Icmpv4(icmp)) => {
             out.dst_port = u16::from_be_bytes([icmp.type_u8(), icmp.code_u8()]);
@@ -233,6 +242,9 @@ fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
             out.dst_port = u16::from_be_bytes([icmp.type_u8(), icmp.code_u8()]);
         }
         _ => {}
+    }
+    if data {
+        out.flags.insert(Flags::DATA);
     }
     out.pair_hash = KEY.pair(&out.src, &out.dst);
     (decoded, out)
@@ -260,13 +272,11 @@ proptest! {
             let (decoded, cut) = decode(&frame[..len], frame.len());
             prop_assert!(cut.flags.contains(Flags::TRUNCATED));
             prop_assert_eq!(cut.wire_len, whole.wire_len);
-            if cut.flags.contains(Flags::VLAN) {
-                prop_assert_eq!(cut.path, whole.path);
-            }
             if !cut.is_ip() {
                 prop_assert!(matches!(decoded, Decoded::NonIp(NonIp::Truncated(_))), "{:?}", decoded);
                 continue;
             }
+            prop_assert_eq!(cut.path, whole.path);
             if cut.ip_len != 0 {
                 prop_assert_eq!(cut.ip_len, whole.ip_len);
             }
@@ -280,7 +290,8 @@ proptest! {
             }
             prop_assert!(cut.tcp_flags == 0 || cut.tcp_flags == whole.tcp_flags);
             // More bytes never take a claim back.
-            let claims = cut.flags.0 & (Flags::PORTS.0 | Flags::VLAN.0 | Flags::IPV4.0 | Flags::IPV6.0);
+            let claims = cut.flags.0
+                & (Flags::PORTS.0 | Flags::DATA.0 | Flags::VLAN.0 | Flags::IPV4.0 | Flags::IPV6.0);
             prop_assert_eq!(claims & claims_before, claims_before);
             claims_before = claims;
         }

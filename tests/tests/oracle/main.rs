@@ -66,7 +66,7 @@ proptest! {
 fn the_worlds_reach_what_they_are_made_for() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut reached = [0; 10];
+    let mut reached = [0; 12];
     for _ in 0..100 {
         let world = world().new_tree(&mut runner).unwrap().current();
         let plan = reference(world.request.clone());
@@ -83,6 +83,8 @@ fn the_worlds_reach_what_they_are_made_for() {
             report.intervals.is_some_and(|intervals| intervals.len() > 3),
             report.packets.non_ip > 0 && report.packets.ipv6 > 0,
             records.iter().any(|record| record.packets[0] > 3 && record.packets[1] > 3),
+            records.iter().any(|record| record.path.tunnel.is_some()),
+            report.packets.inner > 0 && records.iter().any(|record| record.key.protocol == 47),
         ];
         for (count, fact) in reached.iter_mut().zip(facts) {
             *count += u32::from(fact);

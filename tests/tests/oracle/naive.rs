@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ringtap_flow::{EndReason, FlowKey, History, Initiator, IpVersion};
 use ringtap_plan::report::*;
-use ringtap_plan::{FlowRecord, Plan, Report};
+use ringtap_plan::{FlowRecord, Plan, Report, Tunnels};
 use ringtap_tests::Capture;
 use ringtap_wire::{Decoder, Flags, PacketRecord, Paths};
 
@@ -19,6 +19,7 @@ const UDP: u8 = 17;
 pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
     let paths = Arc::new(Paths::new());
     let packets = decoded(plan, &paths, capture);
+    let metered: Vec<_> = packets.iter().filter(|p| metered(plan, p)).copied().collect();
     let total = volumes(&packets.iter().collect::<Vec<_>>());
     let (conversations, by_interval) = conversations(plan, &packets);
     let (flows, records) = flows(plan, &paths, &packets);
@@ -30,23 +31,34 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         packets_in_further_intervals: 0,
         conversations: Some(conversations),
         flows: Some(flows),
-        scans: Some(scans(plan, &packets)),
-        talkers: Some(talkers(plan, &packets)),
+        scans: Some(scans(plan, &metered)),
+        talkers: Some(talkers(plan, &metered)),
     };
     (report, records)
 }
 
 fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketRecord> {
-    let (mut files, mut decoder) =
-        (capture.open(), Decoder::new(plan.hash_key(), Arc::clone(paths)));
+    let mut files = capture.open();
+    let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths));
+    let mut decoder = decoder.with_tunnels(plan.tunnels);
     let mut packets = Vec::new();
     let each = |packets: &mut Vec<_>, decoder: &mut Decoder, frame: ringtap_capture::Frame<'_>| {
         let mut record = PacketRecord::EMPTY;
         decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
         packets.push(record);
+        packets.extend(decoder.inner(&record));
     };
     while files.burst(100, |frame| each(&mut packets, &mut decoder, frame)) > 0 {}
     packets
+}
+
+/// Whether the packet is one of those that make flows, talkers and scans.
+fn metered(plan: &Plan, packet: &PacketRecord) -> bool {
+    match plan.tunnels {
+        Tunnels::Outer => !has(packet, Flags::INNER),
+        Tunnels::Inner => !has(packet, Flags::TUNNEL),
+        Tunnels::Both => true,
+    }
 }
 
 fn has(packet: &PacketRecord, flag: Flags) -> bool {
@@ -79,7 +91,9 @@ fn key(packet: &PacketRecord) -> FlowKey {
 
 type Volumes = (Packets, Octets, BTreeMap<u8, Volume>);
 
-fn volumes(packets: &[&PacketRecord]) -> Volumes {
+fn volumes(all: &[&PacketRecord]) -> Volumes {
+    let (inner, packets): (Vec<&PacketRecord>, Vec<_>) =
+        all.iter().copied().partition(|p| has(p, Flags::INNER));
     let count =
         |is: &dyn Fn(&PacketRecord) -> bool| packets.iter().filter(|p| is(p)).count() as u64;
     let sum = |of: fn(&PacketRecord) -> u32| packets.iter().map(|p| u64::from(of(p))).sum();
@@ -96,6 +110,7 @@ fn volumes(packets: &[&PacketRecord]) -> Volumes {
         non_ip: count(&|p| !p.is_ip()),
         fragments: count(&|p| has(p, Flags::FRAGMENT)),
         truncated: count(&|p| has(p, Flags::TRUNCATED)),
+        inner: inner.len() as u64,
     };
     (counts, Octets { wire: sum(|p| p.wire_len), ip: sum(|p| p.ip_len) }, protocols)
 }
@@ -113,7 +128,7 @@ fn conversations(
     let mut latest = BTreeMap::new();
     let mut all = Conversations::default();
     let mut by_interval: BTreeMap<u64, Conversations> = BTreeMap::new();
-    for packet in packets.iter().filter(|p| has(p, Flags::PORTS)) {
+    for packet in packets.iter().filter(|p| has(p, Flags::PORTS) && !has(p, Flags::INNER)) {
         let FlowKey { version, src, dst, src_port, dst_port, protocol } = key(packet);
         let mut ends = [(src, src_port), (dst, dst_port)];
         ends.sort();
@@ -420,7 +435,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
             reached = packet.ts_ns / tick_ns;
             mark(&mut live, &mut records, reached * tick_ns);
         }
-        if !addressed(packet) {
+        if !addressed(packet) || !metered(plan, packet) {
             continue;
         }
         let key = key(packet);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ringtap_capture::PcapWriter;
-use ringtap_plan::{Metering, Request, Timeouts};
+use ringtap_plan::{Metering, Request, Timeouts, Tunnels};
 use ringtap_wire::LinkType;
 
 const SECOND: i64 = Timeouts::SECOND as i64;
@@ -26,6 +26,23 @@ struct Frame {
     vlan: Option<u8>,
     padding: u8,
     captured: Option<u8>,
+    /// From the inside out.
+    tunnels: Vec<Tunnel>,
+}
+
+/// An IPv4 packet that carries another one. Its hosts talk without tunnels, too.
+#[derive(Clone, Copy, Debug)]
+struct Tunnel {
+    from: u8,
+    to: u8,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Gre,
+    IpIp,
+    Vxlan,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,19 +84,25 @@ impl Frame {
         if let Some(vlan) = self.vlan {
             frame.extend([0x81, 0, 0, vlan]);
         }
-        let ether_type: [u8; 2] = match (self.content, self.v6) {
+        let mut ether_type: [u8; 2] = match (self.content, self.v6) {
             (Content::Arp, _) => [0x08, 0x06],
             (_, false) => [0x08, 0x00],
             (_, true) => [0x86, 0xdd],
         };
-        frame.extend(ether_type);
+        let mut packet = Vec::new();
         if matches!(self.content, Content::Arp) {
-            frame.extend([0; 28]);
+            packet.extend([0; 28]);
         } else if self.v6 {
-            self.ipv6(&mut frame);
+            self.ipv6(&mut packet);
         } else {
-            self.ipv4(&mut frame);
+            self.ipv4(&mut packet);
         }
+        for tunnel in &self.tunnels {
+            packet = tunnel.around(ether_type, &packet);
+            ether_type = [0x08, 0x00];
+        }
+        frame.extend(ether_type);
+        frame.extend(packet);
         frame
     }
 
@@ -154,6 +177,26 @@ impl Frame {
     }
 }
 
+impl Tunnel {
+    fn around(self, ether_type: [u8; 2], packet: &[u8]) -> Vec<u8> {
+        let (protocol, header) = match (self.kind, ether_type) {
+            (Kind::IpIp, [0x86, 0xdd]) => (41, vec![]),
+            (Kind::IpIp, _) => (4, vec![]),
+            (Kind::Gre, _) => (47, [&[0, 0][..], &ether_type].concat()),
+            (Kind::Vxlan, _) => {
+                let len = (8 + 8 + 14 + packet.len() as u16).to_be_bytes();
+                let udp = [&[0, 1, 0x12, 0xb5][..], &len, &[0, 0]].concat();
+                let frame = [&[4; 12][..], &ether_type].concat();
+                (17, [&udp[..], &[8, 0, 0, 0, 0, 0, 7, 0], &frame].concat())
+            }
+        };
+        let len = ((20 + header.len() + packet.len()) as u16).to_be_bytes();
+        let ip = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+        let ends = [10, 0, 0, self.from, 10, 0, 0, self.to];
+        [&ip[..], &ends, &header, packet].concat()
+    }
+}
+
 /// What frames carry; `probes` of them are lone SYNs for every 24 others.
 fn content(probes: u32) -> impl Strategy<Value = Content> {
     // FIN 1, SYN 2, RST 4, ACK 16, ECE 64; crafted mixtures too.
@@ -189,10 +232,28 @@ fn frame(hosts: u8, ports: u16, probes: u32) -> impl Strategy<Value = Frame> {
         prop::option::weighted(0.1, 0u8..3),
         prop_oneof![3 => Just(0u8), 1 => 1u8..40],
         prop::option::weighted(0.05, 0u8..80),
+        tunnels(hosts),
     )
-        .prop_map(|((from, to, v6), ports, content, fragment, vlan, padding, captured)| {
-            Frame { from, to, v6, ports, content, fragment, vlan, padding, captured }
-        })
+        .prop_map(
+            |((from, to, v6), ports, content, fragment, vlan, padding, captured, tunnels)| Frame {
+                from,
+                to,
+                v6,
+                ports,
+                content,
+                fragment,
+                vlan,
+                padding,
+                captured,
+                tunnels,
+            },
+        )
+}
+
+fn tunnels(hosts: u8) -> impl Strategy<Value = Vec<Tunnel>> {
+    let kind = prop::sample::select(&[Kind::Gre, Kind::IpIp, Kind::Vxlan][..]);
+    let tunnel = (0..hosts, 0..hosts, kind).prop_map(|(from, to, kind)| Tunnel { from, to, kind });
+    prop_oneof![6 => Just(Vec::new()), 1 => prop::collection::vec(tunnel, 1..3)]
 }
 
 /// How far the clock goes, and how late the packet is: both mostly little, at times exactly what
@@ -235,7 +296,12 @@ fn request() -> impl Strategy<Value = Request> {
         prop::sample::select(intervals.to_vec()),
         0u32..4,
         prop::sample::select(vec![1usize, 3, 10]),
-        (any::<u64>(), prop::bool::weighted(0.2), any::<bool>()),
+        (
+            any::<u64>(),
+            prop::bool::weighted(0.2),
+            any::<bool>(),
+            prop::sample::select(&Tunnels::ALL[..]),
+        ),
     )
         .prop_map(
             |(
@@ -245,7 +311,7 @@ fn request() -> impl Strategy<Value = Request> {
                 interval_ns,
                 threshold,
                 top,
-                (seed, uniflow, vlan_in_key),
+                (seed, uniflow, vlan_in_key, tunnels),
             )| {
                 let [tcp_ns, udp_ns, icmp_ns, general_ns] = idles;
                 let [tcp_fin_ns, tcp_rst_ns] = graces;
@@ -264,6 +330,7 @@ fn request() -> impl Strategy<Value = Request> {
                     scan_threshold: Some(threshold),
                     top: Some(top),
                     seed,
+                    tunnels,
                     ..Request::default()
                 }
             },

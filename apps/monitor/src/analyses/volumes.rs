@@ -1,4 +1,4 @@
-//! Volumes: packets and octets, in all, by protocol and by interval.
+//! Volumes: packets and octets, in all, by protocol and by interval. Of what tunnels carry only the number of packets.
 //!
 //! The interval of a packet is a pure function of its own timestamp. The counters of the current
 //! interval are dense arrays; when time moves on they are folded into a sorted map, so late
@@ -37,6 +37,10 @@ impl Dense {
 
     #[inline(always)]
     fn count(&mut self, packet: &PacketRecord) {
+        if packet.flags.contains(Flags::INNER) {
+            self.packets.inner += 1;
+            return;
+        }
         let has = |flag: Flags| u64::from(packet.flags.contains(flag));
         self.packets.handled += 1;
         self.packets.ipv4 += has(Flags::IPV4);
@@ -79,6 +83,7 @@ impl Tally {
         own.non_ip += more.non_ip;
         own.fragments += more.fragments;
         own.truncated += more.truncated;
+        own.inner += more.inner;
         self.octets.wire += other.octets.wire;
         self.octets.ip += other.octets.ip;
         for (&protocol, &volume) in &other.protocols {
@@ -161,7 +166,7 @@ impl Volumes {
 
     /// Moves the dense counters to the total and to their interval.
     fn fold(&mut self) {
-        if self.dense.packets.handled == 0 {
+        if self.dense.packets.handled + self.dense.packets.inner == 0 {
             return;
         }
         let dense = std::mem::replace(&mut self.dense, Dense::new());

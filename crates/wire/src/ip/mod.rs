@@ -1,4 +1,4 @@
-//! The network layer: fills the record from the outermost IP header.
+//! The network layer: fills a record from an IP header, and says what lies behind it.
 //!
 //! Invariant: addresses and pair hash are written together or not at all
 //! ([`Flags::BAD_HEADER`](crate::Flags::BAD_HEADER)).
@@ -7,8 +7,37 @@ pub(crate) mod v4;
 pub(crate) mod v6;
 
 use crate::fragments::{DatagramKey, FirstFragment, FragmentTable};
+use crate::hash::HashKey;
 use crate::record::{Flags, PacketRecord};
+use crate::span::Span;
 use crate::transport;
+use crate::tunnel::Watched;
+
+/// What a packet carries behind its IP header. Nothing, if that is not its beginning.
+pub(crate) struct Carried<'a> {
+    pub(crate) protocol: u8,
+    pub(crate) payload: Span<'a>,
+    /// False for a first fragment: there is more than `payload`.
+    pub(crate) whole: bool,
+}
+
+impl Carried<'_> {
+    pub(crate) const NOTHING: Self =
+        Self { protocol: NO_NEXT_HEADER, payload: Span { bytes: &[], wire: 0 }, whole: true };
+}
+
+/// RFC 8200, section 4.7.
+const NO_NEXT_HEADER: u8 = 59;
+
+/// What one header is decoded with.
+pub(crate) struct Context<'a> {
+    pub(crate) key: &'a HashKey,
+    pub(crate) fragments: &'a mut FragmentTable,
+    /// UDP ports that are no common case.
+    pub(crate) watched: &'a Watched,
+    /// Tells the datagrams of one tunnel from those of another; 0 outside of any.
+    pub(crate) scope: u32,
+}
 
 /// Where a fragment lies in its datagram.
 #[derive(Clone, Copy)]
@@ -21,9 +50,15 @@ struct Fragment {
 }
 
 /// Reads the ports of a first fragment, or finds those of a later one through the first.
-/// `out.protocol` is that of `payload`.
+/// `out.protocol` is that of `payload`, of which the header says that it has `len` bytes.
 #[cold]
-fn fragment(table: &mut FragmentTable, fragment: Fragment, payload: &[u8], out: &mut PacketRecord) {
+fn fragment(
+    table: &mut FragmentTable,
+    fragment: Fragment,
+    payload: &[u8],
+    len: u32,
+    out: &mut PacketRecord,
+) {
     let Fragment { key, later, more } = fragment;
     out.flags.insert(Flags::FRAGMENT);
     if later {
@@ -33,10 +68,13 @@ fn fragment(table: &mut FragmentTable, fragment: Fragment, payload: &[u8], out: 
             out.dst_port = first.dst_port;
             out.protocol = first.protocol;
             out.flags.insert(Flags::PORTS_FROM_FIRST);
+            if matches!(out.protocol, transport::TCP | transport::UDP) {
+                out.flags.insert(Flags::DATA);
+            }
         }
         return;
     }
-    let known = transport::read(payload, out);
+    let known = transport::read(payload, len, out);
     if more && known {
         let (src_port, dst_port) = (out.src_port, out.dst_port);
         table.insert(key, out.ts_ns, FirstFragment { src_port, dst_port, protocol: out.protocol });

@@ -9,21 +9,20 @@
 //! A packet declared to be IPv4 counts as IPv4 even if its header is unusable
 //! ([`Flags::BAD_HEADER`]).
 
-use super::Fragment;
-use crate::fragments::{DatagramKey, FragmentTable};
-use crate::hash::HashKey;
+use super::{Carried, Context, Fragment};
+use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
-use crate::transport::{self, PLAIN_LEN, TCP, UDP};
+use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 
 const HEADER_LEN: u32 = 20;
 
-/// The common case, whole: no options, no fragment, TCP or UDP with at least 14 bytes captured of
-/// header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
+/// The common case, whole: no options, no fragment, TCP, or UDP on ports that are not watched, with at least 14 bytes
+/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
 /// the common case leaves `out` untouched.
 #[inline(always)]
 pub(crate) fn decode_plain(
-    key: &HashKey,
+    context: &Context<'_>,
     base: PacketRecord,
     packet: Span<'_>,
     out: &mut PacketRecord,
@@ -42,15 +41,19 @@ pub(crate) fn decode_plain(
     }
     let src = widen([h[12], h[13], h[14], h[15]]);
     let dst = widen([h[16], h[17], h[18], h[19]]);
-    let (src_port, dst_port, tcp_flags) = transport::plain(protocol, t);
+    let Plain { src_port, dst_port, tcp_flags, data } =
+        transport::plain(protocol, t, total_len - HEADER_LEN);
+    if (protocol == UDP) & context.watched.either(src_port, dst_port) {
+        return false;
+    }
     *out = PacketRecord {
         src,
         dst,
         src_port,
         dst_port,
         ip_len: total_len,
-        pair_hash: key.pair(&src, &dst),
-        flags: Flags(base.flags.0 | Flags::IPV4.0 | Flags::PORTS.0),
+        pair_hash: context.key.pair(&src, &dst),
+        flags: Flags(base.flags.0 | Flags::IPV4.0 | Flags::PORTS.0 | data),
         protocol,
         tcp_flags,
         ttl: h[8],
@@ -61,12 +64,11 @@ pub(crate) fn decode_plain(
 }
 
 /// Any packet declared to be IPv4.
-pub(crate) fn decode(
-    key: &HashKey,
-    table: &mut FragmentTable,
-    packet: Span<'_>,
+pub(crate) fn decode<'a>(
+    context: &mut Context<'_>,
+    packet: Span<'a>,
     out: &mut PacketRecord,
-) {
+) -> Carried<'a> {
     out.flags.insert(Flags::IPV4);
     // Bytes that were not captured read as zero; what they say is not used.
     let mut h = [0; HEADER_LEN as usize];
@@ -76,7 +78,7 @@ pub(crate) fn decode(
     let header_len = u32::from(h[0] & 0x0f) * 4;
     if h[0] >> 4 != 4 || header_len < HEADER_LEN {
         out.flags.insert(Flags::BAD_HEADER);
-        return;
+        return Carried::NOTHING;
     }
     if captured >= 4 {
         let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
@@ -84,7 +86,7 @@ pub(crate) fn decode(
         out.ip_len = if total_len == 0 { packet.wire } else { total_len };
         if total_len != 0 && total_len < header_len {
             out.flags.insert(Flags::BAD_HEADER);
-            return;
+            return Carried::NOTHING;
         }
     }
     let (mut later, mut more) = (false, false);
@@ -103,24 +105,30 @@ pub(crate) fn decode(
             out.flags.insert(Flags::LATER_FRAGMENT);
         }
         out.flags.insert(Flags::BAD_HEADER);
-        return;
+        return Carried::NOTHING;
     }
     out.src = widen([h[12], h[13], h[14], h[15]]);
     out.dst = widen([h[16], h[17], h[18], h[19]]);
-    out.pair_hash = key.pair(&out.src, &out.dst);
+    out.pair_hash = context.key.pair(&out.src, &out.dst);
 
-    let payload = packet.limit(out.ip_len).bytes.get(header_len as usize..).unwrap_or_default();
+    let payload = packet.limit(out.ip_len).skip(header_len as usize);
+    let payload = payload.unwrap_or(Carried::NOTHING.payload);
+    let len = out.ip_len.saturating_sub(header_len);
+    let carried = Carried { protocol: out.protocol, payload, whole: !more };
     if !later && !more {
-        transport::read(payload, out);
-        return;
+        transport::read(payload.bytes, len, out);
+        return carried;
     }
     let key = DatagramKey {
         src: out.src,
         dst: out.dst,
         identification: u32::from(u16::from_be_bytes([h[4], h[5]])),
         protocol: u16::from(out.protocol),
+        scope: context.scope,
     };
-    super::fragment(table, Fragment { key, later, more }, payload, out);
+    let fragment = Fragment { key, later, more };
+    super::fragment(context.fragments, fragment, payload.bytes, len, out);
+    if later { Carried::NOTHING } else { carried }
 }
 
 /// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).

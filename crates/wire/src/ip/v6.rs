@@ -12,13 +12,12 @@
 //! A cut header still counts as IPv6 ([`Flags::BAD_HEADER`]); another version than 6 does not:
 //! whoever writes that EtherType has no reason to put anything else there.
 
-use super::Fragment;
-use crate::fragments::{DatagramKey, FragmentTable};
-use crate::hash::HashKey;
+use super::{Carried, Context, Fragment};
+use crate::fragments::DatagramKey;
 use crate::reason::{Layer, NonIp};
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
-use crate::transport::{self, PLAIN_LEN, TCP, UDP};
+use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 
 const HEADER_LEN: u32 = 40;
 /// RFC 8200 knows seven in a row; whoever sends more than this is not worth following.
@@ -31,12 +30,12 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
-/// The common case, whole: no extension headers, TCP or UDP with at least 14 bytes captured of
-/// header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
+/// The common case, whole: no extension headers, TCP, or UDP on ports that are not watched, with at least 14 bytes
+/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
 /// the common case leaves `out` untouched.
 #[inline(always)]
 pub(crate) fn decode_plain(
-    key: &HashKey,
+    context: &Context<'_>,
     base: PacketRecord,
     packet: Span<'_>,
     out: &mut PacketRecord,
@@ -52,15 +51,18 @@ pub(crate) fn decode_plain(
         return false;
     }
     let (src, dst) = addresses(h);
-    let (src_port, dst_port, tcp_flags) = transport::plain(protocol, t);
+    let Plain { src_port, dst_port, tcp_flags, data } = transport::plain(protocol, t, payload_len);
+    if (protocol == UDP) & context.watched.either(src_port, dst_port) {
+        return false;
+    }
     *out = PacketRecord {
         src,
         dst,
         src_port,
         dst_port,
         ip_len: HEADER_LEN + payload_len,
-        pair_hash: key.pair(&src, &dst),
-        flags: Flags(base.flags.0 | Flags::IPV6.0 | Flags::PORTS.0),
+        pair_hash: context.key.pair(&src, &dst),
+        flags: Flags(base.flags.0 | Flags::IPV6.0 | Flags::PORTS.0 | data),
         protocol,
         tcp_flags,
         ttl: h[7],
@@ -71,25 +73,23 @@ pub(crate) fn decode_plain(
 }
 
 /// Any packet declared to be IPv6.
-pub(crate) fn decode(
-    key: &HashKey,
-    table: &mut FragmentTable,
-    packet: Span<'_>,
+pub(crate) fn decode<'a>(
+    context: &mut Context<'_>,
+    packet: Span<'a>,
     out: &mut PacketRecord,
-) -> Result<(), NonIp> {
+) -> Result<Carried<'a>, NonIp> {
     let Some((h, rest)) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6) else {
-        return decode_bad(packet, out);
+        return decode_bad(packet, out).map(|()| Carried::NOTHING);
     };
     let payload_len = payload_len(h);
     out.flags.insert(Flags::IPV6);
     (out.src, out.dst) = addresses(h);
-    out.pair_hash = key.pair(&out.src, &out.dst);
+    out.pair_hash = context.key.pair(&out.src, &out.dst);
     out.tos = h[0] << 4 | h[1] >> 4;
     out.ttl = h[7];
     out.ip_len = HEADER_LEN + payload_len;
     out.protocol = h[6];
-    extensions(table, rest, payload_len, out);
-    Ok(())
+    Ok(extensions(context, rest, payload_len, out))
 }
 
 #[inline(always)]
@@ -126,15 +126,20 @@ fn decode_bad(packet: Span<'_>, out: &mut PacketRecord) -> Result<(), NonIp> {
 ///
 /// The mobility (135) and host identity (139) headers end the chain like ESP: nothing may follow
 /// them (RFC 6275, section 6.1.1; RFC 7401, section 5.1).
-fn extensions(table: &mut FragmentTable, rest: Span<'_>, payload_len: u32, out: &mut PacketRecord) {
-    let payload_len = match (payload_len, out.protocol) {
+fn extensions<'a>(
+    context: &mut Context<'_>,
+    rest: Span<'a>,
+    payload_len: u32,
+    out: &mut PacketRecord,
+) -> Carried<'a> {
+    let mut len = match (payload_len, out.protocol) {
         (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
         _ => payload_len,
     };
-    let mut payload = rest.limit(payload_len).bytes;
+    let mut payload = rest.limit(len);
     let mut fragment: Option<Fragment> = None;
     for _ in 0..EXTENSIONS_MAX {
-        let len = match (out.protocol, payload) {
+        let extension_len = match (out.protocol, payload.bytes) {
             (HOP_BY_HOP | ROUTING | DESTINATION | SHIM6, [_, words, ..]) => {
                 (usize::from(*words) + 1) * 8
             }
@@ -146,25 +151,33 @@ fn extensions(table: &mut FragmentTable, rest: Span<'_>, payload_len: u32, out: 
                     dst: out.dst,
                     identification: u32::from_be_bytes([*i0, *i1, *i2, *i3]),
                     protocol: DatagramKey::IPV6,
+                    scope: context.scope,
                 };
                 fragment = Some(Fragment { key, later: place >> 3 != 0, more: place & 1 != 0 });
                 8
             }
             _ => break,
         };
-        let Some(rest) = payload.get(len..) else { break };
-        out.protocol = payload[0];
+        let Some(rest) = payload.skip(extension_len) else { break };
+        out.protocol = payload.bytes[0];
         payload = rest;
+        len = len.saturating_sub(extension_len as u32);
         if fragment.is_some_and(|fragment| fragment.later) {
             break;
         }
     }
+    let protocol = out.protocol;
+    let (mut later, mut whole) = (false, true);
     match fragment {
-        Some(fragment) => super::fragment(table, fragment, payload, out),
+        Some(fragment) => {
+            (later, whole) = (fragment.later, !fragment.more);
+            super::fragment(context.fragments, fragment, payload.bytes, len, out);
+        }
         None => {
-            transport::read(payload, out);
+            transport::read(payload.bytes, len, out);
         }
     }
+    if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }
 }
 
 /// The length in a jumbogram's hop-by-hop option (RFC 2675), which lies above 65,535.

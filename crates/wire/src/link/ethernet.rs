@@ -22,6 +22,7 @@ const LENGTH_MAX: u16 = 1500;
 #[inline(always)]
 pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
+    stack.ethernet(header);
     type_or_length(u16::from_be_bytes([header[12], header[13]]), rest, stack)
 }
 
@@ -51,10 +52,7 @@ fn type_or_length<'a>(
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
                 stack.deeper()?;
                 if let Some(&tag) = rest.bytes.first_chunk::<2>() {
-                    if stack.tags == 0 {
-                        stack.vlan = u16::from_be_bytes(tag) & 0x0fff;
-                    }
-                    stack.tags += 1;
+                    stack.tag(tag);
                 }
                 let (tag, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
                 number = u16::from_be_bytes([tag[2], tag[3]]);

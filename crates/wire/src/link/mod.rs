@@ -15,6 +15,7 @@ mod mpls;
 mod ppp;
 mod radio;
 
+use crate::path::Path;
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -92,16 +93,50 @@ pub(crate) enum Network<'a> {
 /// What is known of the headers taken off so far.
 #[derive(Default)]
 pub(crate) struct Stack {
+    /// Destination and source of the outermost Ethernet header; zero if there is none.
+    pub(crate) macs: [u8; 12],
     /// How many VLAN tags were seen.
-    pub(crate) tags: u32,
-    /// Identifier of the outermost VLAN tag.
-    pub(crate) vlan: u16,
+    pub(crate) vlan_tags: u8,
+    /// Identifiers of the outermost two.
+    vlans: [u16; 2],
+    /// The top MPLS label.
+    pub(crate) mpls_label: Option<u32>,
     depth: u32,
 }
 
 impl Stack {
     /// More nested tags, labels and inner frames than this are no real network.
     const DEPTH_MAX: u32 = 32;
+
+    /// Notes Ethernet addresses: the outermost header's stay.
+    #[inline(always)]
+    fn ethernet(&mut self, header: &[u8; 14]) {
+        let [macs @ .., _, _] = header;
+        if self.depth == 0 && self.vlan_tags == 0 {
+            self.macs = *macs;
+        }
+    }
+
+    /// Notes a VLAN tag: identifiers of the outermost two stay.
+    fn tag(&mut self, tag: [u8; 2]) {
+        if let Some(vlan) = self.vlans.get_mut(usize::from(self.vlan_tags)) {
+            *vlan = u16::from_be_bytes(tag) & 0x0fff;
+        }
+        // No overflow: the nesting is bounded.
+        self.vlan_tags += 1;
+    }
+
+    /// The way as far as the link layer knows it.
+    pub(crate) fn path(&self) -> Path {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = self.macs;
+        Path {
+            macs: [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]],
+            vlan_tags: self.vlan_tags,
+            vlans: self.vlans,
+            mpls_label: self.mpls_label,
+            tunnel: None,
+        }
+    }
 
     /// Counts one more nested header.
     fn deeper(&mut self) -> Result<(), NonIp> {
@@ -121,6 +156,15 @@ pub(crate) fn strip<'a>(
         LinkType::ETHERNET => ethernet::frame(frame, stack),
         _ => strip_other(link, frame, stack),
     }
+}
+
+/// What follows an EtherType that stands outside the link layer.
+pub(crate) fn ether_type<'a>(
+    number: u16,
+    packet: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Network<'a>, NonIp> {
+    ethernet::ether_type(number, packet, stack)
 }
 
 #[inline(never)]
@@ -149,7 +193,7 @@ fn strip_other<'a>(
 }
 
 /// IP of the version that its first four bits say, `None` if they say something else.
-fn ip_by_version(packet: Span<'_>) -> Result<Option<Network<'_>>, NonIp> {
+pub(crate) fn ip_by_version(packet: Span<'_>) -> Result<Option<Network<'_>>, NonIp> {
     let [first, ..] = packet.bytes else { return Err(NonIp::Truncated(Layer::Ip)) };
     Ok(match first >> 4 {
         4 => Some(Network::Ipv4(packet)),

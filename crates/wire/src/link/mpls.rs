@@ -19,6 +19,7 @@ pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Networ
         let (entry, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
         rest = inner;
         let entry = u32::from_be_bytes(*entry);
+        stack.mpls_label.get_or_insert(entry >> 12);
         if entry & 0x100 == 0 {
             stack.deeper()?;
             continue;

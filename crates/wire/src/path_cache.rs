@@ -1,0 +1,178 @@
+//! Numbers of the ways met lately, so that hardly any packet asks [`Paths`].
+//!
+//! ```text
+//!  links    1024 slots:  12 bytes of MAC addresses → number     what nearly every packet needs
+//!  others   1024 slots:  a whole way → number                   VLAN tags, MPLS labels, tunnels
+//! ```
+//!
+//! A way has one slot, picked by a keyed hash; whoever comes there last stands there. Every slot is compared whole, so
+//! a number is never wrong. A way without a number is not kept: each of its packets counts as lost.
+//!
+//! Invariants: no lock and no allocation but for ways that were not met lately.
+
+use std::sync::Arc;
+
+use crate::hash::HashKey;
+use crate::link::Stack;
+use crate::path::{Path, Paths, Tunnel};
+
+const LINK_BITS: u32 = 10;
+const LINKS: usize = 1 << LINK_BITS;
+const OTHERS: usize = 1024;
+
+/// MAC addresses as they stand in a frame, in two words, and the number of their way.
+#[derive(Clone, Copy, Default)]
+struct Link {
+    first: u64,
+    last: u32,
+    number: u16,
+}
+
+impl Link {
+    #[inline(always)]
+    fn of(macs: &[u8; 12]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
+        let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        Self { first, last: u32::from_ne_bytes([i, j, k, l]), number: 0 }
+    }
+}
+
+pub(crate) struct PathCache {
+    key: HashKey,
+    paths: Arc<Paths>,
+    // A slot that nobody has used says that number 0 is the way of which nothing is known, which is true.
+    links: Box<[Link; LINKS]>,
+    others: Box<[(Path, u16)]>,
+}
+
+impl PathCache {
+    pub(crate) fn new(key: HashKey, paths: Arc<Paths>) -> Self {
+        let links = Box::new([Link::default(); LINKS]);
+        let others = vec![(Path::default(), 0); OTHERS].into_boxed_slice();
+        Self { key, paths, links, others }
+    }
+
+    /// The number of a way of which only the MAC addresses are known, the destination's first.
+    #[inline(always)]
+    pub(crate) fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
+        let link = Link::of(macs);
+        let at = self.key.bits::<LINK_BITS>(link.first ^ u64::from(link.last) << 32);
+        let known = self.links[at];
+        if (known.first == link.first) & (known.last == link.last) {
+            known.number
+        } else {
+            self.new_link(macs, at)
+        }
+    }
+
+    /// The number of a way of which the link layer is known.
+    #[inline(always)]
+    pub(crate) fn of_link(&mut self, stack: &Stack) -> u16 {
+        if stack.vlan_tags == 0 && stack.mpls_label.is_none() {
+            self.of_macs(&stack.macs)
+        } else {
+            self.of(&stack.path())
+        }
+    }
+
+    /// The number of any other way.
+    pub(crate) fn of(&mut self, path: &Path) -> u16 {
+        let at = (self.hash(path) >> 32) as usize % OTHERS;
+        let (known, number) = self.others[at];
+        if known == *path {
+            return number;
+        }
+        let number = self.paths.number(path);
+        if number != 0 {
+            self.others[at] = (*path, number);
+        }
+        number
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_link(&mut self, macs: &[u8; 12], at: usize) -> u16 {
+        let mut stack = Stack::default();
+        stack.macs = *macs;
+        let number = self.paths.number(&stack.path());
+        if number != 0 {
+            self.links[at] = Link { number, ..Link::of(macs) };
+        }
+        number
+    }
+
+    fn hash(&self, path: &Path) -> u64 {
+        let [[a, b, c, d, e, f], [g, h, i, j, k, l]] = path.macs;
+        let macs = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        let [m, n, o, p] = [i, j, k, l].map(u64::from);
+        let rest = m << 56 | n << 48 | o << 40 | p << 32;
+        let [outer, inner] = path.vlans.map(u64::from);
+        let tags = u64::from(path.vlan_tags) << 32 | outer << 16 | inner;
+        let label = path.mpls_label.map_or(0, |label| u64::from(label) + 1) << 40;
+        let link = self.key.words(macs, rest ^ tags ^ label);
+        path.tunnel.as_ref().map_or(link, |tunnel| self.tunnel(tunnel, link))
+    }
+
+    /// Hash of a tunnel within `around`, which is the hash of what lies around it. Both directions differ.
+    pub(crate) fn tunnel(&self, tunnel: &Tunnel, around: u64) -> u64 {
+        let Tunnel { kind, ipv6, src, dst, id } = tunnel;
+        let facts = u64::from(*id) << 16 | (*kind as u64) << 8 | u64::from(*ipv6);
+        let ends = self.key.words(self.key.address(src), self.key.address(dst).rotate_left(32));
+        self.key.words(ends ^ around, facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TunnelKind;
+
+    fn macs(number: u32) -> [u8; 12] {
+        let [a, b, c, d] = number.to_be_bytes();
+        [2, 0, 0, 0, 0, 1, 2, 0, a, b, c, d]
+    }
+
+    fn path(number: u32) -> Path {
+        let [a, b, c, d] = number.to_be_bytes();
+        Path { macs: [[2, 0, a, b, c, d], [2, 0, 0, 0, 0, 1]], ..Path::default() }
+    }
+
+    #[test]
+    fn each_way_has_the_number_that_names_it_however_often_it_is_displaced() {
+        let paths = Arc::new(Paths::new());
+        let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
+        assert_eq!((cache.of_macs(&[0; 12]), cache.of(&Path::default())), (0, 0));
+        let tunnel =
+            |id| Tunnel { kind: TunnelKind::Gre, ipv6: false, src: [1; 16], dst: [2; 16], id };
+        for _ in 0..2 {
+            for n in 0..5_000 {
+                let (link, plain) = (cache.of_macs(&macs(n)), path(n));
+                assert_eq!(paths.get(link), plain);
+                for other in [
+                    Path { vlan_tags: 1, vlans: [n as u16 % 4096, 0], ..plain },
+                    Path { mpls_label: Some(0), ..plain },
+                    Path { tunnel: Some(tunnel(n)), ..Path::default() },
+                ] {
+                    let number = cache.of(&other);
+                    assert_eq!((paths.get(number), cache.of(&other)), (other, number));
+                }
+            }
+        }
+        assert_eq!(paths.lost(), 0);
+    }
+
+    #[test]
+    fn a_flood_of_ways_is_counted_and_those_known_stay_so() {
+        let paths = Arc::new(Paths::new());
+        let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
+        let first = cache.of_macs(&macs(0));
+        for n in 0..Paths::MOST as u32 + 10_000 {
+            let number = cache.of_macs(&macs(n));
+            assert_eq!(number == 0, n >= Paths::MOST as u32, "{n}");
+        }
+        assert_eq!((cache.of_macs(&macs(0)), paths.lost()), (first, 10_000));
+        // Without a number nothing is remembered: each packet counts.
+        assert_eq!((cache.of_macs(&macs(70_000)), cache.of_macs(&macs(70_000))), (0, 0));
+        assert_eq!(paths.lost(), 10_002);
+    }
+}

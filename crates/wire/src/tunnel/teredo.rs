@@ -1,0 +1,35 @@
+//! Teredo (RFC 4380): IPv6 through IPv4 address translators.
+//!
+//! ```text
+//!  | 00 01 | n | m | identifier (n) | value (m) | nonce (8) | confirmation |     authentication, may lack
+//!  | 00 00 | port (2) | address (4) |                                            origin, may lack
+//!  | IPv6 packet | trailers, may lack
+//! ```
+//!
+//! One address of a packet is a Teredo client's, in 2001::/32 (in the draft's days in 3ffe:831f::/32), but for what
+//! clients and servers say to find each other: that comes from fe80::/10.
+
+use super::Inside;
+use crate::link::Network;
+use crate::path::TunnelKind;
+use crate::span::Span;
+
+pub(super) fn open(mut data: Span<'_>) -> Option<Inside<'_>> {
+    if let [0, 1, identifier, value, ..] = *data.bytes {
+        data = data.skip(13 + usize::from(identifier) + usize::from(value))?;
+    }
+    if let [0, 0, ..] = *data.bytes {
+        data = data.skip(8)?;
+    }
+    let header = data.bytes.first_chunk::<40>()?;
+    let (src, dst) = (header[8..].first_chunk::<4>()?, header[24..].first_chunk::<4>()?);
+    let link_local = src[0] == 0xfe && src[1] & 0xc0 == 0x80;
+    if !(client(src) || client(dst) || link_local) {
+        return None;
+    }
+    Some(Inside { kind: TunnelKind::Teredo, id: 0, network: Network::Ipv6(data) })
+}
+
+fn client(prefix: &[u8; 4]) -> bool {
+    matches!(prefix, [0x20, 0x01, 0, 0] | [0x3f, 0xfe, 0x83, 0x1f])
+}

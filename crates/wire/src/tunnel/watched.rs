@@ -1,0 +1,66 @@
+//! UDP ports that may mean a tunnel, asked for every UDP packet.
+//!
+//! Three bits of a port say where it would stand, and no two of the ports stand in one place:
+//!
+//! ```text
+//!  place   0     1     2     3     4     5     6     7        port >> 4 & 7
+//!          –    8472   –    4789  6081  3544  2152   –
+//! ```
+
+use super::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, Tunnels, VXLAN_PORT, VXLAN_PORT_OLD};
+
+/// What stands nowhere else but in its own place.
+pub(crate) struct Watched([u16; 8]);
+
+const fn place(port: u16) -> usize {
+    port as usize >> 4 & 7
+}
+
+impl Watched {
+    const ALL: Self = Self::of([GTP_PORT, TEREDO_PORT, VXLAN_PORT, GENEVE_PORT, VXLAN_PORT_OLD]);
+    const NONE: Self = Self::of([]);
+
+    pub(crate) const fn by(tunnels: Tunnels) -> Self {
+        match tunnels {
+            Tunnels::Outer => Self::NONE,
+            Tunnels::Inner | Tunnels::Both => Self::ALL,
+        }
+    }
+
+    const fn of<const N: usize>(ports: [u16; N]) -> Self {
+        // No port stands in another's place: u16::MAX belongs into place 7, 0 into place 0.
+        let mut places = [u16::MAX; 8];
+        places[place(u16::MAX)] = 0;
+        let mut n = 0;
+        while n < N {
+            let at = place(ports[n]);
+            assert!(place(places[at]) != at, "two ports in one place");
+            places[at] = ports[n];
+            n += 1;
+        }
+        Self(places)
+    }
+
+    /// Whether either port is watched, without a branch.
+    #[inline(always)]
+    pub(crate) fn either(&self, a: u16, b: u16) -> bool {
+        (self.0[place(a)] == a) | (self.0[place(b)] == b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_ports_of_tunnels_are_watched() {
+        let watched = |watched: Watched| {
+            (0..=u16::MAX).filter(|&port| watched.either(1, port)).collect::<Vec<_>>()
+        };
+        let all = vec![2152, 3544, 4789, 6081, 8472];
+        assert_eq!(watched(Watched::by(Tunnels::Inner)), all);
+        assert_eq!(watched(Watched::by(Tunnels::Both)), all);
+        assert_eq!(watched(Watched::by(Tunnels::Outer)), []);
+        assert!(Watched::ALL.either(2152, 1) && !Watched::ALL.either(1, 1));
+    }
+}
