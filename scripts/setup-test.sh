@@ -13,5 +13,7 @@ need spin spin
 need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct
+need ipfixDump libfixbuf-tools
+need openssl openssl
 need gcc gcc libc6-dev
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2

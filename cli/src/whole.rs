@@ -30,6 +30,11 @@ impl Whole {
         self.path.as_os_str() == "-"
     }
 
+    /// Whether what was begun is a regular file.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.part.lock().is_some()
+    }
+
     /// To be removed by whoever ends the program at once.
     pub(crate) fn part(&self) -> Part {
         self.part.clone()

@@ -186,6 +186,7 @@ fn a_tcp_collector_that_never_comes_costs_a_bounded_time() {
 struct Small {
     room: usize,
     kind: io::ErrorKind,
+    waits: bool,
     finished: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -203,6 +204,10 @@ impl Store for Small {
     fn renew(&mut self) -> io::Result<()> {
         self.finished.lock().unwrap().push("renewed");
         Ok(())
+    }
+
+    fn may_wait(&self) -> bool {
+        self.waits
     }
 
     fn may_be_left(&self) -> bool {
