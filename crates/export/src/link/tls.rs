@@ -14,14 +14,17 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::CertifiedKey;
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, ProtocolVersion,
-    RootCertStore,
+    RootCertStore, SignatureScheme,
 };
 
 use super::tcp::{Channel, is_slice_over};
@@ -30,9 +33,9 @@ use super::{Until, now};
 /// For the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// With TLS 1.3 a collector judges our certificate after our side of the handshake is done. For so long its first word
-/// is waited for: a refusal, or the session tickets that most send.
-const VERDICT: Duration = Duration::from_millis(500);
+/// With TLS 1.3 a collector that asks for our certificate judges it after our side of the handshake is done. For so
+/// long its next word is waited for: a refusal, or the session tickets that most send.
+const VERDICT: Duration = Duration::from_secs(2);
 
 /// With which certificates TLS is spoken; all in PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,25 +50,47 @@ pub struct Tls {
 pub(crate) struct TlsClient {
     config: Arc<ClientConfig>,
     host: ServerName<'static>,
+    identity: Arc<Identity>,
+}
+
+/// Who we are, and whether the collector wanted to know.
+#[derive(Debug)]
+struct Identity {
+    own: Option<Arc<CertifiedKey>>,
+    asked: AtomicBool,
+}
+
+impl ResolvesClientCert for Identity {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        // Relaxed: the handshake is on the thread that looks.
+        self.asked.store(true, Ordering::Relaxed);
+        self.own.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.own.is_some()
+    }
 }
 
 impl TlsClient {
     pub(crate) fn new(host: &str, tls: &Tls) -> io::Result<Self> {
         let host = ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::other("a certificate cannot be for such a host name"))?;
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let provider = Arc::new(ring::default_provider());
+        let own = tls.identity.as_ref().map(|(certificate, key)| {
+            let chain = certificates(certificate)?;
+            let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
+            let own = CertifiedKey::from_der(chain, secret, &provider);
+            own.map(Arc::new).map_err(|error| of(certificate, &error))
+        });
+        let identity = Identity { own: own.transpose()?, asked: AtomicBool::new(false) };
+        let identity = Arc::new(identity);
+        let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let builder = builder.with_root_certificates(authorities(tls.authorities.as_deref())?);
-        let config = match &tls.identity {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let chain = certificates(certificate)?;
-                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
-                let built = builder.with_client_auth_cert(chain, key);
-                built.map_err(|error| of(certificate, &error))?
-            }
-        };
-        Ok(Self { config: Arc::new(config), host })
+        let resolver: Arc<dyn ResolvesClientCert> = identity.clone();
+        let config = Arc::new(builder.with_client_cert_resolver(resolver));
+        Ok(Self { config, host, identity })
     }
 
     /// A channel through `stream`, whose reads and writes wait for a slice of time.
@@ -74,6 +99,7 @@ impl TlsClient {
         stream: TcpStream,
         until: &mut Until,
     ) -> io::Result<TlsChannel> {
+        self.identity.asked.store(false, Ordering::Relaxed);
         let session = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let mut channel = TlsChannel { session: session.map_err(io::Error::other)?, stream };
         let end = now() + HANDSHAKE.min(until.left());
@@ -88,7 +114,8 @@ impl TlsClient {
                 Err(error) => return Err(in_words(error)),
             }
         }
-        if channel.session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
+        let is_late = channel.session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        if is_late && self.identity.asked.load(Ordering::Relaxed) {
             channel.hear_verdict(until)?;
         }
         Ok(channel)

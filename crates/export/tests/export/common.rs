@@ -74,7 +74,8 @@ pub(crate) fn tunnelled() -> FlowRecord {
 fn any_path() -> impl Strategy<Value = Path> {
     use TunnelKind::*;
     let kinds = [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo];
-    let tunnel = (0..kinds.len(), any::<bool>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<u32>());
+    let tunnel =
+        (0..kinds.len(), any::<bool>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<u32>());
     let tunnel = tunnel.prop_map(move |(kind, ipv6, mut src, mut dst, id)| {
         if !ipv6 {
             src[4..].fill(0);

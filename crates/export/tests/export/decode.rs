@@ -170,7 +170,8 @@ fn as_ipfix(record: &FlowRecord) -> Decoded {
         put("ProtocolIdentifier", vec![protocol]);
         put("Layer2segmentId", segment.to_be_bytes().into());
         put("GreKey", gre.to_be_bytes().into());
-        put("GtpuTEid", gtp.to_be_bytes().into());
+        // gtpuTEid, which this decoder does not know by name yet.
+        put("Unknown(507)", gtp.to_be_bytes().into());
     }
     let v6 = key.version == IpVersion::V6;
     let [source, destination] = addresses(v6);
@@ -225,7 +226,7 @@ fn as_ipfix(record: &FlowRecord) -> Decoded {
 }
 
 fn reverse(name: &str) -> String {
-    format!("ReverseInformationElement(Reverse{name})")
+    format!("ReverseInformationElement(Reverse{})", name.replace("Ttl", "TTL"))
 }
 
 /// What a NetFlow v9 collector shall see of one direction of a record.
