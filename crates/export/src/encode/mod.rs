@@ -64,8 +64,8 @@ pub trait Encoder: Send {
     /// Whole messages that say how far the export has come. None where the protocol has nothing of the kind.
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>>;
 
-    /// Whole messages that take back all templates at the end of a connection. None where the protocol has nothing of
-    /// the kind.
+    /// Whole messages that take back the templates of flows at the end of a connection. None where the protocol has
+    /// nothing of the kind.
     fn farewell(&mut self) -> Vec<Vec<u8>>;
 
     /// A new connection or file: sequence numbers begin anew.
