@@ -237,7 +237,8 @@ impl Encoder for Ipfix {
     fn farewell(&mut self) -> Vec<Vec<u8>> {
         // A withdrawal is a template record without fields (section 8.1). One for each: some collectors take the short
         // form, which means all of them, for damage, and options templates without a scope, too.
-        let withdrawn = (FIRST_TEMPLATE..).take(COUNT).map(|id| [id.to_be_bytes(), [0; 2]].concat());
+        let withdrawn =
+            (FIRST_TEMPLATE..).take(COUNT).map(|id| [id.to_be_bytes(), [0; 2]].concat());
         self.pack(withdrawn.map(|record| (TEMPLATE_SET, record)), false)
     }
 

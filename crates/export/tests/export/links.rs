@@ -151,7 +151,10 @@ fn tcp_gets_everything() {
         let octets = reader.join().unwrap();
         assert_eq!(summary.sent.message_octets as usize, octets.len());
         assert_eq!(flows(&octets), 40_000);
-        assert!(octets.ends_with(&[1, 62, 0, 0, 1, 63, 0, 0]), "templates are withdrawn at the end");
+        assert!(
+            octets.ends_with(&[1, 62, 0, 0, 1, 63, 0, 0]),
+            "templates are withdrawn at the end"
+        );
     });
 }
 
