@@ -14,6 +14,8 @@ need spin spin
 need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct
+need ipfixDump libfixbuf-tools
+need openssl openssl
 need gcc gcc libc6-dev
 need bro-cut bro-aux
 python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv

@@ -162,10 +162,21 @@ pub(crate) struct MonitorArgs {
     /// goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<Destination>,
-    /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, ipfix-file:PATH,
-    /// netflow9://HOST:PORT or netflow5://HOST:PORT
+    /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
+    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT or netflow5://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
+    /// Authorities that may vouch for collectors with TLS, PEM [default: the system's]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Our certificate for collectors with TLS, PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key",
+        help_heading = "Output")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of our certificate, PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert",
+        help_heading = "Output")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Observation domain of what is exported (NetFlow v9: source; v5: engine)
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(crate) observation_domain: u32,

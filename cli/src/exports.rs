@@ -121,6 +121,10 @@ impl Store for IpfixFile {
         Ok(())
     }
 
+    fn may_wait(&self) -> bool {
+        !self.file.is_regular()
+    }
+
     fn may_be_left(&self) -> bool {
         self.file.is_stdout()
     }

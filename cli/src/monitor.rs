@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_export::{Collector, Feed, Settings};
+use ringtap_export::{Collector, Feed, Meter, Metered, Settings, Tls};
 use ringtap_plan::{
     Files, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton,
     Timeouts, Watch,
@@ -44,9 +44,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         return Err(Usage::of(format!("--write and --export {one} go to the same place")));
     }
     let records = Arc::new(Records::open(&args.write)?);
-    let settings =
-        Settings { observation_domain: args.observation_domain, refresh: args.template_refresh };
-    let (exporting, feed) = Exporting::start(&args.export, &settings)?;
+    let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
     let files = source::files(&args.read, &WATCH);
     let every = args.stats.map(Duration::from_nanos);
     let console = Console::new(&WATCH, files.position().bytes_total, every, args.quiet);
@@ -63,6 +61,18 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         Ok(verdict(args, &outcome))
     })
     .context("attending to signals")?
+}
+
+/// What holds for all collectors.
+fn settings(args: &MonitorArgs) -> Settings {
+    let identity = args.tls_cert.clone().zip(args.tls_key.clone());
+    Settings {
+        observation_domain: args.observation_domain,
+        refresh: args.template_refresh,
+        tls: Tls { authorities: args.tls_ca.clone(), identity },
+        sampling: None,
+        meter: Some(Meter::new(|| Metered { packets: WATCH.packets.get(), ..Metered::default() })),
+    }
 }
 
 /// Runs the plan and tells what the inputs had to say.

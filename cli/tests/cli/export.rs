@@ -1,4 +1,4 @@
-//! Export to real collectors: nfcapd, nfacctd and tshark, on loopback, each on a free port. What they count must be
+//! Export to real collectors: nfcapd, nfacctd, openssl, tshark and ipfixDump, on loopback, each on a free port. What they count must be
 //! what the report says.
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
@@ -25,6 +25,13 @@ fn captures() -> Vec<PathBuf> {
         "o006-sanitized4k.pcap",
         "o009-fragtest.pcap",
         "o010-vlan.pcap",
+        "o011-QinQpacket.pcap",
+        "o013-mixed-vlan-mpls.pcap",
+        "o015-gre-within-gre.pcap",
+        "o017-vxlan.pcap",
+        "o020-ipv6_in_gtp.pcap",
+        "o022-6in4tunnel.pcap",
+        "o025-raw_ip.pcap",
         "o035-ipv6-hbh-routing0.pcap",
         "o041-synscan.pcap",
         "o048-icmpv4-ping.pcap",
@@ -97,8 +104,13 @@ fn totals(tally: &Value) -> Totals {
 
 /// The report of a run that exports one capture to `urls`.
 fn export(capture: &Path, urls: &[String]) -> Value {
+    export_with(&[], capture, urls)
+}
+
+/// The same with flags.
+fn export_with(flags: &[&str], capture: &Path, urls: &[String]) -> Value {
     let mut command = ringtap();
-    command.args(["monitor", "-q", "--report", "json", "-r"]).arg(capture);
+    command.args(["monitor", "-q", "--report", "json"]).args(flags).arg("-r").arg(capture);
     command.args(urls.iter().flat_map(|url| ["--export", url]));
     let (report, errors, code) = said(&mut command);
     assert_eq!(code, 0, "{}: {errors}", capture.display());
@@ -181,11 +193,9 @@ fn nfcapd_counts_what_the_report_says() {
     }
 }
 
-#[test]
-fn nfacctd_counts_both_directions_of_netflow9() {
-    if !have("nfacctd") {
-        return;
-    }
+/// Packets and octets that nfacctd counts of the office capture, and the report; it is done when it has counted what
+/// `expected` takes from the report.
+fn nfacctd(flags: &[&str], scheme: &str, expected: impl Fn(&Value) -> [u64; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let (port, out) = (free_port(), folder.path().join("flows.csv"));
     let configuration = folder.path().join("nfacctd.conf");
@@ -199,7 +209,7 @@ fn nfacctd_counts_both_directions_of_netflow9() {
     fs::write(&configuration, text).unwrap();
     let mut command = Command::new("/usr/sbin/nfacctd");
     let collector = Collector::start(command.arg("-f").arg(&configuration), port);
-    let report = export(&office(), &[format!("netflow9://127.0.0.1:{port}")]);
+    let report = export_with(flags, &office(), &[format!("{scheme}://127.0.0.1:{port}")]);
     let sum = || {
         let text = fs::read_to_string(&out).unwrap_or_default();
         let mut sum = [0; 2];
@@ -212,11 +222,95 @@ fn nfacctd_counts_both_directions_of_netflow9() {
         }
         sum
     };
-    let [_, packets, octets] = totals(&report["export"][0]["sent"]);
+    let expected = expected(&report);
     // It reads its buffer, is told to end, and writes what it still holds.
     std::thread::sleep(Duration::from_millis(500));
     collector.end();
-    wait_until("nfacctd has counted everything", || sum() == [packets, octets]);
+    wait_until("nfacctd has counted everything", || sum() == expected);
+}
+
+#[test]
+fn nfacctd_counts_both_directions_of_netflow9_and_of_uniflows() {
+    if !have("nfacctd") {
+        return;
+    }
+    let all = |report: &Value| {
+        let [_, packets, octets] = totals(&report["export"][0]["sent"]);
+        [packets, octets]
+    };
+    nfacctd(&[], "netflow9", all);
+    nfacctd(&["--uniflow"], "ipfix", all);
+}
+
+#[test]
+fn nfacctd_counts_the_forward_direction_of_biflows() {
+    if !have("nfacctd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("flows.json");
+    let write = format!("json:{}", json.display());
+    nfacctd(&["--write", &write], "ipfix", |_| {
+        let mut sum = [0; 2];
+        for line in fs::read_to_string(&json).unwrap().lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            sum[0] += record["packetDeltaCount"].as_u64().unwrap();
+            sum[1] += record["octetDeltaCount"].as_u64().unwrap();
+        }
+        sum
+    });
+}
+
+/// What ipfixDump says of an IPFIX file: data records of flows by the number of their template.
+fn ipfix_dump(file: &Path) -> std::collections::BTreeMap<u64, u64> {
+    let output = Command::new("ipfixDump").arg("--stats").arg("--in").arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    // " 260 (0x0104)| 17"
+    let line = |line: &str| {
+        let (template, count) = line.split_once('|')?;
+        let template = template.split_whitespace().next()?.parse().ok()?;
+        Some((template, count.trim().parse().ok()?))
+    };
+    text.lines().filter_map(line).filter(|(template, _)| (256..320).contains(template)).collect()
+}
+
+#[test]
+fn ipfix_dump_counts_every_record_and_no_answer_in_uniflows() {
+    if !have("ipfixDump") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flows.ipfix");
+    let url = [format!("ipfix-file:{}", file.display())];
+    // Bit 2 of a template's number: there are reverse elements.
+    let answered = |counts: &std::collections::BTreeMap<u64, u64>| -> u64 {
+        counts.iter().filter(|(template, _)| *template & 4 != 0).map(|(_, count)| count).sum()
+    };
+    for capture in captures() {
+        let report = export(&capture, &url);
+        let counts = ipfix_dump(&file);
+        let sum: u64 = counts.values().sum();
+        assert_eq!(sum, report["flows"]["records"].as_u64().unwrap(), "{}", capture.display());
+        if capture == office() {
+            assert!(answered(&counts) > 1000, "{counts:?}");
+        }
+
+        let report = export_with(&["--uniflow"], &capture, &url);
+        let counts = ipfix_dump(&file);
+        let sum: u64 = counts.values().sum();
+        assert_eq!(sum, report["flows"]["records"].as_u64().unwrap(), "{}", capture.display());
+        assert_eq!(answered(&counts), 0, "{}: {counts:?}", capture.display());
+    }
+
+    let many = folder.path().join("many.pcap");
+    let mut command = ringtap();
+    command.args(["generate", "--profile", "w3", "--packets", "2M", "--flows", "1M", "-w"]);
+    command.arg(&many).assert().success();
+    let report = export(&many, &url);
+    let counts = ipfix_dump(&file);
+    assert_eq!(counts.values().sum::<u64>(), report["flows"]["records"].as_u64().unwrap());
+    assert!(counts.values().sum::<u64>() >= 1_000_000, "{counts:?}");
 }
 
 /// What tshark says of the messages in a file of any kind.
@@ -255,14 +349,118 @@ fn tshark_understands_every_field_of_an_ipfix_file() {
         assert_eq!((sum(4), sum(3)), (packets, octets), "{}", capture.display());
 
         let verbose = Command::new("tshark").arg("-V").arg("-r").arg(&file).output().unwrap();
-        let text = String::from_utf8_lossy(&verbose.stdout);
+        // gtpuTEid is younger than some tsharks.
+        let text = String::from_utf8_lossy(&verbose.stdout).replace("Unknown(507)", "");
+        let text = text.replace("Type: Unknown (507)", "");
         for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
             assert!(!text.contains(word), "{word}: {}", capture.display());
         }
-        for template in (256..264).chain(320..323) {
+        for template in 256..326 {
             assert!(text.contains(&format!("Template Id: {template}")), "{template}");
         }
     }
+}
+
+#[test]
+fn tls_carries_to_openssl_what_a_file_holds() {
+    if !have("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let port = free_port();
+    let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=collector \
+        -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
+    let mut command = Command::new("openssl");
+    command.args(request.split_whitespace());
+    command.args(["-keyout", &path("key"), "-out", &path("certificate")]);
+    assert!(command.output().unwrap().status.success());
+
+    let (certificate, key) = (path("certificate"), path("key"));
+    let serve = |more: &[&str]| {
+        let mut command = Command::new("openssl");
+        command.args(["s_server", "-quiet", "-naccept", "1", "-accept", &port.to_string()]);
+        command.args(["-cert", &certificate, "-key", &key]).args(more);
+        let received = fs::File::create(path("received")).unwrap();
+        let child = command.stdin(Stdio::piped()).stdout(received).stderr(Stdio::null()).spawn();
+        let child = Collector(child.unwrap());
+        let listens = format!(":{port:04X} 00000000");
+        wait_until("openssl listens", || {
+            ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+                let table = fs::read_to_string(table).unwrap_or_default();
+                table.lines().any(|line| line.contains(&listens) && line.contains(" 0A "))
+            })
+        });
+        child
+    };
+    let file = format!("ipfix-file:{}", path("flows.ipfix"));
+    let tls = format!("ipfix+tls://127.0.0.1:{port}");
+    let flags = ["--tls-ca", &certificate];
+
+    let mut server = serve(&[]);
+    let report = export_with(&flags, &office(), &[tls.clone(), file]);
+    wait_until("openssl has seen the end", || server.0.try_wait().unwrap().is_some());
+    let received = fs::read(path("received")).unwrap();
+    assert_eq!(report["export"][0]["sent"]["message_octets"], received.len());
+    check_books(&report, &report["export"][0]);
+    if have("ipfixDump") {
+        let counts = ipfix_dump(Path::new(&path("received")));
+        assert_eq!(counts, ipfix_dump(Path::new(&path("flows.ipfix"))));
+        assert_eq!(counts.values().sum::<u64>(), 1921);
+    }
+
+    // A collector that insists on a certificate, ours being the same here; and one that gets none.
+    let insist = ["-Verify", "1", "-verify_return_error", "-CAfile", &certificate];
+    let mut server = serve(&insist);
+    let own = ["--tls-ca", &certificate, "--tls-cert", &certificate, "--tls-key", &key];
+    export_with(&own, &office(), &[tls.clone()]);
+    wait_until("openssl has seen the end", || server.0.try_wait().unwrap().is_some());
+
+    let _server = serve(&insist);
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--export", &tls]).args(flags).arg("-r").arg(office());
+    let (out, errors, code) = said(&mut command);
+    assert!(code == 1 && out.contains("Flows"), "{errors}");
+    assert!(errors.contains("records not sent"), "{errors}");
+}
+
+#[test]
+fn flags_of_tls_are_judged_before_the_run() {
+    let run = |flags: &[&str]| {
+        let mut command = ringtap();
+        command.args(["monitor", "-q", "--export", "ipfix+tls://127.0.0.1:9"]).args(flags);
+        said(command.arg("-r").arg(office()))
+    };
+    let (out, errors, code) = run(&["--tls-ca", "no/such/file"]);
+    assert_eq!((out.as_str(), code), ("", 1), "{errors}");
+    assert!(errors.contains("no/such/file"), "{errors}");
+    let (_, errors, code) = run(&["--tls-cert", "a.pem"]);
+    assert!(code == 2 && errors.contains("--tls-key"), "{errors}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_no_half_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    // A disk of 64 KiB in a mount namespace of its own.
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" || exit 99
+        \"$2\" monitor -q --export ipfix-file:\"$1\"/flows.ipfix -r \"$3\"; code=$?; ls -A \"$1\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", script, "sh"]).arg(&disk);
+    let output = command.arg(env!("CARGO_BIN_EXE_ringtap")).arg(office()).output();
+    let output = match output {
+        Ok(output) if output.status.code() != Some(99) => output,
+        _ => return eprintln!("SKIPPED: a small disk needs a mount namespace"),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("unshare") {
+        return eprintln!("SKIPPED: a small disk needs a mount namespace");
+    }
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("No space left") && errors.contains("records not sent"), "{errors}");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(out.contains("Flows") && !out.contains("flows.ipfix."), "{out}");
 }
 
 #[test]

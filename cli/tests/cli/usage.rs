@@ -52,7 +52,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--write", "xml:f"], "json and csv"),
         (vec!["monitor", "-r", office, "--write", "flows.json"], "FORMAT:PATH"),
         (vec!["monitor", "-r", office, "--export", "h:1"], "ipfix://HOST:PORT"),
-        (vec!["monitor", "-r", office, "--export", "ipfix+tls://h:1"], "stunnel"),
+        (vec!["monitor", "-r", office, "--export", "ipfix+tls://"], "HOST:PORT"),
         (vec!["monitor", "-r", office, "--export", "netflow9://h"], "HOST:PORT"),
         (vec!["monitor", "-r", office, "--export", "ipfix://h", "--export", "ipfix://h"], "twice"),
         (

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `ipfix://HOST:PORT` | IPFIX over UDP; without a port 4739 |
 //! | `ipfix+tcp://HOST:PORT` | IPFIX over TCP; without a port 4739 |
+//! | `ipfix+tls://HOST:PORT` | IPFIX over TLS; without a port 4740 |
 //! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
@@ -19,6 +20,9 @@ use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
 
 /// Where IPFIX collectors listen unless told otherwise (RFC 7011, section 10.1).
 const IPFIX_PORT: u16 = 4739;
+
+/// And where they listen for TLS (the same).
+const IPFIX_TLS_PORT: u16 = 4740;
 
 /// A collector: protocol and place.
 ///
@@ -66,6 +70,13 @@ pub enum Transport {
         /// Port.
         port: u16,
     },
+    /// A connection that is encrypted, to a collector that proves who it is.
+    Tls {
+        /// Name or address, which the collector's certificate must have.
+        host: String,
+        /// Port.
+        port: u16,
+    },
     /// A file.
     File(PathBuf),
 }
@@ -75,13 +86,10 @@ pub enum Transport {
 pub enum UnknownCollector {
     /// No scheme, or none of ours.
     #[error(
-        "no collector is called {0:?}; there are ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, ipfix-file:PATH, \
-         netflow9://HOST:PORT and netflow5://HOST:PORT"
+        "no collector is called {0:?}; there are ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
+         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT and netflow5://HOST:PORT"
     )]
     Scheme(String),
-    /// TLS is not built in.
-    #[error("TLS is not spoken here: send to ipfix+tcp:// through a tunnel, stunnel say")]
-    Tls,
     /// What follows the scheme is no place.
     #[error(
         "{0:?} names no HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
@@ -139,11 +147,12 @@ impl FromStr for Collector {
                     .map(|(host, port)| (Protocol::Ipfix, Transport::Udp { host, port }))?,
                 "ipfix+tcp" => place(Some(IPFIX_PORT))
                     .map(|(host, port)| (Protocol::Ipfix, Transport::Tcp { host, port }))?,
+                "ipfix+tls" => place(Some(IPFIX_TLS_PORT))
+                    .map(|(host, port)| (Protocol::Ipfix, Transport::Tls { host, port }))?,
                 "netflow9" => place(None)
                     .map(|(host, port)| (Protocol::NetFlow9, Transport::Udp { host, port }))?,
                 "netflow5" => place(None)
                     .map(|(host, port)| (Protocol::NetFlow5, Transport::Udp { host, port }))?,
-                "ipfix+tls" => return Err(UnknownCollector::Tls),
                 _ => return Err(unknown()),
             }
         };
@@ -188,6 +197,7 @@ mod tests {
             ("netflow9://h:2055/", Protocol::NetFlow9, udp("h", 2055)),
             ("netflow5://[::1]:2055", Protocol::NetFlow5, udp("::1", 2055)),
             ("ipfix+tcp://h:1", Protocol::Ipfix, Transport::Tcp { host: "h".into(), port: 1 }),
+            ("ipfix+tls://h", Protocol::Ipfix, Transport::Tls { host: "h".into(), port: 4740 }),
             ("ipfix-file:a:b", Protocol::Ipfix, Transport::File("a:b".into())),
         ] {
             let collector: Collector = url.parse().unwrap();
@@ -203,7 +213,7 @@ mod tests {
             ("127.0.0.1:2055", "netflow9://HOST:PORT"),
             ("http://h:1", "ipfix+tcp"),
             ("netflow7://h:1", "netflow5"),
-            ("ipfix+tls://h:1", "stunnel"),
+            ("ipfix+tls://", "HOST:PORT"),
             ("netflow9://h", "HOST:PORT"),
             ("netflow9://:2055", "HOST:PORT"),
             ("ipfix://h:0", "HOST:PORT"),

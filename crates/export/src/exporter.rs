@@ -1,40 +1,24 @@
-//! The exporting threads: records in, messages out, books kept.
+//! An exporter: records in, messages out, books kept.
 //!
 //! ```text
-//! ring ─▶ encoder.add ── full? ──▶ link.open ─ anew? ─▶ templates, statistics
-//!                                      └───────────────▶ the message ─▶ books
+//! record ─▶ encoder.add ── full? ──▶ link.open ─ anew? ─▶ templates, statistics
+//!                                        └───────────────▶ the message ─▶ books
 //! ```
 //!
-//! Templates go first on each connection and into each file, and again over UDP by time and by count. Withdrawals are
-//! never sent: over UDP RFC 7011, section 8.4, forbids them ("Template Withdrawals […] MUST NOT be sent by Exporting
-//! Processes exporting via UDP"), and elsewhere all templates live as long as the connection.
+//! Templates go first on each connection and into each file, and again over UDP by time and by count. At the orderly
+//! end of a connection they are withdrawn; over UDP never, for RFC 7011, section 8.4, forbids it ("Template Withdrawals
+//! […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
-use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ringtap_flow::FlowRecord;
 use ringtap_ring::{Consumer, Vernier};
 
-use crate::encode::{
-    Encoder, Ipfix, NetFlow5, NetFlow9, Progress, Refusal, STREAM_LIMIT, UDP_LIMIT,
-};
-use crate::feed::{Lane, ROOM};
-use crate::link::{
-    self, Delivery, FileLink, Link, Opened, Store, TcpLink, Trouble, UdpLink, Until,
-};
-use crate::{
-    Collector, Feed, Protocol, Reason, Refresh, Sent, Settings, Summary, Tally, Transport,
-};
-
-/// How long collectors have, at the end, for what is still waiting.
-pub const LINGER: Duration = Duration::from_secs(5);
-
-/// Beyond [`LINGER`], for a thread to notice. One that does not is stuck in a write, and left behind.
-const NOTICE: Duration = Duration::from_secs(3);
+use crate::encode::{Encoder, Progress, Refusal};
+use crate::link::{self, Delivery, Link, Opened, Trouble, Until};
+use crate::{Meter, Protocol, Reason, Refresh, Sent, Settings, Summary, Tally};
 
 /// How long a quiet thread sleeps at a time.
 const NAP: Duration = Duration::from_millis(20);
@@ -42,129 +26,13 @@ const NAP: Duration = Duration::from_millis(20);
 /// Naps after which a message leaves though it is not full.
 const QUIET: u32 = 50;
 
-/// A collector to which nothing can be sent at all.
-#[derive(Debug, thiserror::Error)]
-#[error("exporting to {collector}")]
-pub struct StartError {
-    collector: Collector,
-    #[source]
-    error: io::Error,
-}
-
-/// Starts a thread for each collector. Files are opened by `open`.
-///
-/// # Errors
-/// A host without an address, a file that cannot be written, a socket or thread that cannot be had. A collector that
-/// is merely down is none: it is tried again and again.
-pub fn start(
-    collectors: &[Collector],
-    settings: &Settings,
-    mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
-) -> Result<(Feed, Exports), StartError> {
-    let mut feed = Feed { lanes: Vec::with_capacity(collectors.len()) };
-    let mut exports = Exports(Vec::with_capacity(collectors.len()));
-    for (number, collector) in (1..).zip(collectors) {
-        let failed = |error| StartError { collector: collector.clone(), error };
-        let link: Box<dyn Link> = match collector.transport() {
-            Transport::Udp { host, port } => {
-                let addresses = link::resolve(host, *port).map_err(failed)?;
-                Box::new(UdpLink::new(addresses).map_err(failed)?)
-            }
-            Transport::Tcp { host, port } => {
-                Box::new(TcpLink::new(link::resolve(host, *port).map_err(failed)?))
-            }
-            Transport::File(path) => Box::new(FileLink::new(open(path).map_err(failed)?)),
-        };
-        let shared = Arc::new(Shared::default());
-        shared.books().summary.collector = collector.to_string();
-        let ring = ringtap_ring::spsc(ROOM).map_err(|error| failed(io::Error::other(error)))?;
-        let exporter = Exporter {
-            encoder: encoder(collector, number, settings),
-            link,
-            protocol: collector.protocol(),
-            until: Until::new(Arc::clone(&shared)),
-            shared: Arc::clone(&shared),
-            refresh: settings.refresh,
-            announced: None,
-            in_doubt: Sent::default(),
-        };
-        let thread = std::thread::Builder::new().name(format!("export {number}"));
-        let thread = thread.spawn(move || exporter.run(ring.1)).map_err(failed)?;
-        feed.lanes.push(Lane::new(ring.0, collector.protocol(), Arc::clone(&shared)));
-        exports.0.push((shared, Some(thread)));
-    }
-    Ok((feed, exports))
-}
-
-fn encoder(collector: &Collector, number: u32, settings: &Settings) -> Box<dyn Encoder> {
-    let limit = match collector.transport() {
-        Transport::Udp { .. } => UDP_LIMIT,
-        Transport::Tcp { .. } | Transport::File(_) => STREAM_LIMIT,
-    };
-    let domain = settings.observation_domain;
-    match collector.protocol() {
-        Protocol::Ipfix => Box::new(Ipfix::new(domain, number, limit)),
-        Protocol::NetFlow9 => Box::new(NetFlow9::new(domain, limit)),
-        Protocol::NetFlow5 => Box::new(NetFlow5::new(domain as u16, limit)),
-    }
-}
-
-/// All exporting threads of a run.
-pub struct Exports(Vec<(Arc<Shared>, Option<JoinHandle<()>>)>);
-
-impl Exports {
-    /// Files are finished and begun anew under the same names.
-    pub fn renew(&self) {
-        for (shared, _) in &self.0 {
-            // Relaxed: it carries no data.
-            shared.renew.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until everything is sent, for [`LINGER`] at the most and a little more, and tells what became of it. The
-    /// [`Feed`] must be gone.
-    pub fn finish(mut self) -> Vec<Summary> {
-        self.end();
-        self.0.iter().map(|(shared, _)| shared.books().summary.clone()).collect()
-    }
-
-    fn end(&mut self) {
-        for (shared, _) in &self.0 {
-            // Relaxed: it says when, it hands over nothing.
-            shared.ending.store(true, Ordering::Relaxed);
-        }
-        let end = link::now() + LINGER + NOTICE;
-        for (shared, thread) in &mut self.0 {
-            let Some(thread) = thread.take() else { continue };
-            thread.thread().unpark();
-            while !thread.is_finished() && link::now() < end {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            let why = if !thread.is_finished() {
-                Some("nobody takes what is written")
-            } else {
-                thread.join().err().map(|_| "the exporting thread panicked")
-            };
-            if let Some(why) = why {
-                shared.books().abandon(why);
-            }
-        }
-    }
-}
-
-impl Drop for Exports {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 /// What the exporting thread has in common with the others.
 #[derive(Default)]
 pub(crate) struct Shared {
     books: Mutex<Books>,
-    /// The run is over: [`LINGER`] begins.
+    /// The run is over: [`LINGER`](crate::LINGER) begins.
     pub(crate) ending: AtomicBool,
-    renew: AtomicBool,
+    pub(crate) renew: AtomicBool,
 }
 
 #[derive(Default)]
@@ -182,7 +50,7 @@ impl Shared {
 
 impl Books {
     /// The thread cannot tell any more what it did not send: the rest.
-    fn abandon(&mut self, why: &str) {
+    pub(crate) fn abandon(&mut self, why: &str) {
         let mut rest = self.offered;
         rest -= self.summary.accounted();
         self.summary.lose(Reason::TooLate, rest);
@@ -190,14 +58,15 @@ impl Books {
     }
 }
 
-/// One exporting thread.
-struct Exporter {
+/// What sends to one collector, in a thread of its own or where records come from.
+pub(crate) struct Exporter {
     encoder: Box<dyn Encoder>,
     link: Box<dyn Link>,
     protocol: Protocol,
     until: Until,
     shared: Arc<Shared>,
     refresh: Refresh,
+    meter: Option<Meter>,
     /// When templates were sent, and how many messages since; `None`: they are due.
     announced: Option<(Instant, u64)>,
     /// The last message, as long as the collector's machine may still refuse it.
@@ -205,14 +74,34 @@ struct Exporter {
 }
 
 impl Exporter {
-    fn run(mut self, mut records: Consumer<FlowRecord, Vernier>) {
+    pub(crate) fn new(
+        encoder: Box<dyn Encoder>,
+        link: Box<dyn Link>,
+        protocol: Protocol,
+        settings: &Settings,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            encoder,
+            link,
+            protocol,
+            until: Until::new(Arc::clone(&shared)),
+            shared,
+            refresh: settings.refresh,
+            meter: settings.meter.clone(),
+            announced: None,
+            in_doubt: Sent::default(),
+        }
+    }
+
+    /// The exporting thread: to the end of the ring.
+    pub(crate) fn run(mut self, mut records: Consumer<FlowRecord, Vernier>) {
         let mut quiet = 0;
         loop {
             // Relaxed: it carries no data.
             if self.shared.renew.load(Ordering::Relaxed) {
                 self.shared.renew.store(false, Ordering::Relaxed);
-                self.conclude();
-                self.link.renew();
+                self.renew();
             }
             let closed = records.is_closed();
             let burst = records.peek(256);
@@ -235,18 +124,31 @@ impl Exporter {
         self.finish();
     }
 
-    fn add(&mut self, record: &FlowRecord) {
-        let mut added = self.encoder.add(record);
-        if added == Err(Refusal::Full) {
-            self.deliver();
-            added = self.encoder.add(record);
-        }
-        match added {
+    /// Finishes the file, and begins another one.
+    pub(crate) fn renew(&mut self) {
+        self.conclude();
+        self.link.renew();
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, record: &FlowRecord) {
+        match self.encoder.add(record) {
             Ok(()) => {}
             Err(Refusal::Unfit(reason)) => self.lose(reason, self.protocol.tally(record)),
-            // An empty message has room for any record; if not, it is said and not lost.
-            Err(Refusal::Full) => self.lose(Reason::Failed, self.protocol.tally(record)),
+            Err(Refusal::Full) => self.add_to_next(record),
         }
+    }
+
+    #[inline(never)]
+    fn add_to_next(&mut self, record: &FlowRecord) {
+        self.deliver();
+        // An empty message has room for any record; if not, it is said and not lost.
+        let lost = match self.encoder.add(record) {
+            Ok(()) => return,
+            Err(Refusal::Unfit(reason)) => reason,
+            Err(Refusal::Full) => Reason::Failed,
+        };
+        self.lose(lost, self.protocol.tally(record));
     }
 
     /// Sends the message under way, if it holds anything, and before it whatever must come first.
@@ -352,8 +254,9 @@ impl Exporter {
     }
 
     fn progress(&self) -> Progress {
+        let metered = self.meter.as_ref().map(Meter::read);
         let summary = &self.shared.books().summary;
-        Progress { sent: summary.sent, not_sent: summary.not_sent() }
+        Progress { sent: summary.sent, not_sent: summary.not_sent(), metered }
     }
 
     /// Sends what is left, and last of all what was not sent. A collector hears of a run without flows, too.
@@ -366,8 +269,15 @@ impl Exporter {
         }
     }
 
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.conclude();
+        if self.link.is_connection() {
+            // "After receiving a Template Withdrawal, a Collecting Process MUST stop using the Template to interpret
+            // subsequently exported Data Sets." (section 8.1) None follow. A connection that breaks is not made again
+            // for this, and what was sent is.
+            let farewell = self.encoder.farewell();
+            let _ = farewell.iter().try_for_each(|message| self.send_alone(message));
+        }
         if self.link.close(&mut self.until) == Delivery::EarlierRefused {
             self.refused();
         }

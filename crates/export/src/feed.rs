@@ -1,12 +1,13 @@
-//! Where records go in: a ring to each exporting thread, and patience with those that are full.
+//! Where records go in: a ring to each exporting thread, with patience if it is full; or, for a regular file, the
+//! encoder itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ringtap_flow::FlowRecord;
 use ringtap_ring::{Producer, Vernier};
 
-use crate::exporter::Shared;
+use crate::exporter::{Exporter, Shared};
 use crate::link::now;
 use crate::{Protocol, Reason, Tally};
 
@@ -41,7 +42,59 @@ impl Feed {
 }
 
 /// The way to one collector.
-pub(crate) struct Lane {
+pub(crate) enum Lane {
+    Ring(Box<RingLane>),
+    Here(Here),
+}
+
+impl Lane {
+    #[inline]
+    fn take(&mut self, record: &FlowRecord) {
+        match self {
+            Self::Ring(lane) => lane.take(record),
+            Self::Here(here) => here.take(record),
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        match self {
+            Self::Ring(lane) => lane.shared.books().offered = lane.offered,
+            Self::Here(here) => here.finish(),
+        }
+    }
+}
+
+/// An exporter that works where records come from. The lock is for whoever finishes its file and begins another one.
+pub(crate) struct Here(pub(crate) Arc<Mutex<Option<Exporter>>>);
+
+impl Here {
+    #[inline]
+    fn take(&self, record: &FlowRecord) {
+        if let Some(exporter) = &mut *self.lock() {
+            exporter.add(record);
+        }
+    }
+
+    pub(crate) fn renew(&self) {
+        if let Some(exporter) = &mut *self.lock() {
+            exporter.renew();
+        }
+    }
+
+    fn finish(&self) {
+        let exporter = self.lock().take();
+        exporter.into_iter().for_each(Exporter::finish);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Exporter>> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+/// The way to one exporting thread.
+pub(crate) struct RingLane {
     records: Producer<FlowRecord, Vernier>,
     protocol: Protocol,
     shared: Arc<Shared>,
@@ -50,7 +103,7 @@ pub(crate) struct Lane {
     pushed: u64,
 }
 
-impl Lane {
+impl RingLane {
     pub(crate) fn new(
         records: Producer<FlowRecord, Vernier>,
         protocol: Protocol,
@@ -86,11 +139,5 @@ impl Lane {
             }
         }
         self.shared.books().summary.lose(Reason::NoRoom, self.protocol.tally(record));
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.shared.books().offered = self.offered;
     }
 }

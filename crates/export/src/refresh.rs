@@ -21,3 +21,9 @@ impl Refresh {
     /// Every ten minutes or 4,096 messages.
     pub const DEFAULT: Self = Self { every: Duration::from_secs(600), messages: 4096 };
 }
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

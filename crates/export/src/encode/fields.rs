@@ -1,6 +1,6 @@
-//! The fields of a flow: one list from which templates, records and flow keys come, so that none contradicts another.
+//! The fields of a flow: what a template says of each, and how it is written.
 
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowRecord, Initiator, IpVersion, Tunnel, TunnelKind};
 
 use super::milliseconds;
 
@@ -10,9 +10,7 @@ pub(crate) const REVERSE: u32 = 29_305;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// RFC 5103, biflowDirection (element 239): the source is who initiated the flow.
-const INITIATOR: u8 = 1;
-
+/// A field, in the direction of a [`View`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     SourceV4,
@@ -26,17 +24,32 @@ pub(crate) enum Field {
     IcmpV4,
     IcmpV6,
     EndReason,
-    Vlan,
     Packets,
     Octets,
+    Tos,
+    MinTtl,
+    MaxTtl,
+    MinLength,
+    MaxLength,
     Start,
     End,
     FirstSwitched,
     LastSwitched,
-    ReversePackets,
-    ReverseOctets,
-    ReverseTcpFlags,
     Direction,
+    SourceMac,
+    DestinationMac,
+    Vlan,
+    Dot1qVlan,
+    CustomerVlan,
+    TopLabel,
+    OuterSourceV4,
+    OuterDestinationV4,
+    OuterSourceV6,
+    OuterDestinationV6,
+    OuterProtocol,
+    Segment,
+    GreKey,
+    GtpTeid,
 }
 
 use Field::*;
@@ -45,35 +58,47 @@ use Field::*;
 pub(crate) struct Element {
     pub(crate) id: u16,
     pub(crate) len: u16,
-    pub(crate) reverse: bool,
 }
 
 impl Field {
     pub(crate) const fn element(self) -> Element {
         let (id, len) = match self {
-            Octets | ReverseOctets => (1, 8),
-            Packets | ReversePackets => (2, 8),
-            Protocol => (4, 1),
+            Octets => (1, 8),
+            Packets => (2, 8),
+            Protocol | OuterProtocol => (4, 1),
+            Tos => (5, 1),
             // RFC 7011, section 6.2, allows fewer octets; these are the flags' lower eight bits.
-            TcpFlags | ReverseTcpFlags => (6, 1),
+            TcpFlags => (6, 1),
             SourcePort => (7, 2),
-            SourceV4 => (8, 4),
+            SourceV4 | OuterSourceV4 => (8, 4),
             DestinationPort => (11, 2),
-            DestinationV4 => (12, 4),
+            DestinationV4 | OuterDestinationV4 => (12, 4),
             LastSwitched => (21, 4),
             FirstSwitched => (22, 4),
-            SourceV6 => (27, 16),
-            DestinationV6 => (28, 16),
+            // Fewer octets again: an IP packet longer than 65,535 is told as that.
+            MinLength => (25, 2),
+            MaxLength => (26, 2),
+            SourceV6 | OuterSourceV6 => (27, 16),
+            DestinationV6 | OuterDestinationV6 => (28, 16),
             IcmpV4 => (32, 2),
+            MinTtl => (52, 1),
+            MaxTtl => (53, 1),
+            SourceMac => (56, 6),
             Vlan => (58, 2),
+            TopLabel => (70, 3),
+            DestinationMac => (80, 6),
             EndReason => (136, 1),
             IcmpV6 => (139, 2),
             Start => (152, 8),
             End => (153, 8),
             Direction => (239, 1),
+            Dot1qVlan => (243, 2),
+            CustomerVlan => (245, 2),
+            GreKey => (296, 4),
+            Segment => (351, 8),
+            GtpTeid => (507, 4),
         };
-        let reverse = matches!(self, ReversePackets | ReverseOctets | ReverseTcpFlags);
-        Element { id, len, reverse }
+        Element { id, len }
     }
 
     /// Whether flows are told apart by it.
@@ -90,37 +115,50 @@ impl Field {
         )
     }
 
-    #[inline]
-    pub(crate) fn put(self, view: &View<'_>, out: &mut Vec<u8>) {
+    #[inline(always)]
+    pub(crate) fn put(self, view: &View<'_>, out: &mut Out<'_>) {
         let View { record, way, first, last } = *view;
-        let key = &record.key;
+        let (key, path) = (&record.key, &record.path);
         let (source, destination) =
             if way == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
         let ports =
             if way == 0 { [key.src_port, key.dst_port] } else { [key.dst_port, key.src_port] };
-        let back = 1 - way;
         match self {
-            SourceV4 => out.extend_from_slice(&source[..4]),
-            DestinationV4 => out.extend_from_slice(&destination[..4]),
-            SourceV6 => out.extend_from_slice(source),
-            DestinationV6 => out.extend_from_slice(destination),
-            SourcePort => out.extend_from_slice(&ports[0].to_be_bytes()),
-            DestinationPort => out.extend_from_slice(&ports[1].to_be_bytes()),
-            Protocol => out.push(key.protocol),
-            TcpFlags => out.push(record.tcp_flags[way]),
-            IcmpV4 | IcmpV6 => out.extend_from_slice(&record.icmp_type_code.to_be_bytes()),
-            EndReason => out.push(record.end_reason as u8),
-            Vlan => out.extend_from_slice(&record.path.vlans[0].to_be_bytes()),
-            Packets => out.extend_from_slice(&record.packets[way].to_be_bytes()),
-            Octets => out.extend_from_slice(&record.octets[way].to_be_bytes()),
-            Start => out.extend_from_slice(&milliseconds(record.first_ns).to_be_bytes()),
-            End => out.extend_from_slice(&milliseconds(record.last_ns).to_be_bytes()),
-            FirstSwitched => out.extend_from_slice(&first.to_be_bytes()),
-            LastSwitched => out.extend_from_slice(&last.to_be_bytes()),
-            ReversePackets => out.extend_from_slice(&record.packets[back].to_be_bytes()),
-            ReverseOctets => out.extend_from_slice(&record.octets[back].to_be_bytes()),
-            ReverseTcpFlags => out.push(record.tcp_flags[back]),
-            Direction => out.push(INITIATOR),
+            SourceV4 => out.put(first_four(source)),
+            DestinationV4 => out.put(first_four(destination)),
+            SourceV6 => out.put(*source),
+            DestinationV6 => out.put(*destination),
+            SourcePort => out.put(ports[0].to_be_bytes()),
+            DestinationPort => out.put(ports[1].to_be_bytes()),
+            Protocol => out.put([key.protocol]),
+            TcpFlags => out.put([record.tcp_flags[way]]),
+            IcmpV4 | IcmpV6 => out.put(record.icmp_type_code.to_be_bytes()),
+            EndReason => out.put([record.end_reason as u8]),
+            Packets => out.put(record.packets[way].to_be_bytes()),
+            Octets => out.put(record.octets[way].to_be_bytes()),
+            Tos => out.put([record.tos[way]]),
+            MinTtl => out.put([record.ttl[way][0]]),
+            MaxTtl => out.put([record.ttl[way][1]]),
+            MinLength => out.put(record.ip_len[way][0].to_be_bytes()),
+            MaxLength => out.put(record.ip_len[way][1].to_be_bytes()),
+            Start => out.put(milliseconds(record.first_ns).to_be_bytes()),
+            End => out.put(milliseconds(record.last_ns).to_be_bytes()),
+            FirstSwitched => out.put(first.to_be_bytes()),
+            LastSwitched => out.put(last.to_be_bytes()),
+            Direction => out.put([direction(record.initiator)]),
+            SourceMac => out.put(path.macs[0]),
+            DestinationMac => out.put(path.macs[1]),
+            Vlan | Dot1qVlan => out.put(path.vlans[0].to_be_bytes()),
+            CustomerVlan => out.put(path.vlans[1].to_be_bytes()),
+            TopLabel => out.put(label(path.mpls_label)),
+            OuterSourceV4 => out.put(first_four(&outer(record).src)),
+            OuterDestinationV4 => out.put(first_four(&outer(record).dst)),
+            OuterSourceV6 => out.put(outer(record).src),
+            OuterDestinationV6 => out.put(outer(record).dst),
+            OuterProtocol => out.put([outer_protocol(outer(record).kind)]),
+            Segment => out.put(segment(&outer(record)).to_be_bytes()),
+            GreKey => out.put(id_of(record, TunnelKind::Gre)),
+            GtpTeid => out.put(id_of(record, TunnelKind::GtpU)),
         }
     }
 }
@@ -136,14 +174,18 @@ pub(crate) struct View<'a> {
     pub(crate) last: u32,
 }
 
-/// Octets of a record of these fields.
-pub(crate) const fn length(fields: &[Field]) -> usize {
-    let (mut octets, mut at) = (0, 0);
-    while at < fields.len() {
-        octets += fields[at].element().len as usize;
-        at += 1;
+/// The place of a record, filled from the left.
+pub(crate) struct Out<'a>(pub(crate) &'a mut [u8]);
+
+impl Out<'_> {
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, octets: [u8; N]) {
+        // The place is as long as the template says, and so are its fields.
+        if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
+            *place = octets;
+            self.0 = rest;
+        }
     }
-    octets
 }
 
 /// Whether the record has an ICMP type and code of its own IP version.
@@ -155,7 +197,52 @@ pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
     record.key.protocol == own
 }
 
-/// flowKeyIndicator (element 173) of a template: bit n is set if field n is part of the key.
-pub(crate) fn keys(fields: &[Field]) -> u64 {
-    fields.iter().enumerate().filter(|(_, field)| field.is_key()).map(|(at, _)| 1 << at).sum()
+fn first_four(address: &[u8; 16]) -> [u8; 4] {
+    let [a, b, c, d, ..] = *address;
+    [a, b, c, d]
+}
+
+/// RFC 5103, biflowDirection (element 239): 1, the source initiated the flow; 0, it merely was seen first.
+fn direction(initiator: Initiator) -> u8 {
+    u8::from(initiator != Initiator::FirstPacket)
+}
+
+/// mplsTopLabelStackSection (element 70): the label's 20 bits, then traffic class and bottom of stack, which nobody
+/// keeps.
+fn label(label: Option<u32>) -> [u8; 3] {
+    let [_, a, b, c] = (label.unwrap_or_default() << 4).to_be_bytes();
+    [a, b, c]
+}
+
+/// The tunnel of a record whose template has one.
+fn outer(record: &FlowRecord) -> Tunnel {
+    let none = Tunnel { kind: TunnelKind::IpIp, ipv6: false, src: [0; 16], dst: [0; 16], id: 0 };
+    record.path.tunnel.unwrap_or(none)
+}
+
+/// The protocol of the outer IP header.
+const fn outer_protocol(kind: TunnelKind) -> u8 {
+    match kind {
+        TunnelKind::IpIp => 4,
+        TunnelKind::SixInFour => 41,
+        TunnelKind::Gre | TunnelKind::Erspan => 47,
+        TunnelKind::Vxlan | TunnelKind::Geneve | TunnelKind::GtpU | TunnelKind::Teredo => 17,
+    }
+}
+
+/// layer2SegmentId (element 351): the kind of overlay in the first octet (1 is VXLAN; Geneve has no number), the
+/// network identifier in the last three.
+fn segment(tunnel: &Tunnel) -> u64 {
+    match tunnel.kind {
+        TunnelKind::Vxlan => 1 << 56 | u64::from(tunnel.id),
+        TunnelKind::Geneve => u64::from(tunnel.id),
+        _ => 0,
+    }
+}
+
+/// The identifier of a tunnel if it is of this kind.
+fn id_of(record: &FlowRecord, kind: TunnelKind) -> [u8; 4] {
+    let tunnel = outer(record);
+    let id = if tunnel.kind == kind { tunnel.id } else { 0 };
+    id.to_be_bytes()
 }

@@ -6,17 +6,26 @@
 //! ├ sequence number ───────────────┼ observation domain ───────────┤   16 octets, then sets
 //! ```
 //!
-//! Eight templates, 256 to 263: bit 0 says IPv6, bit 1 ICMP, bit 2 that the flow was answered. An answered flow is one
-//! record with reverse elements, of which RFC 5103, section 6.1, makes the enterprise number 29305; one that was never
-//! answered has none of them. Three options templates: statistics and reliability of the exporting process (RFC 7011,
-//! sections 4.1 and 4.3) and flow keys (4.4).
+//! The number of a template, less 256, says what is in it:
+//!
+//! ```text
+//! bits    5 4 3                                           2         1      0
+//!         0 nothing, 1 link addresses, 2 and VLAN tags,   answered  ICMP   IPv6
+//!         3 and an MPLS label; 4 and 5: 2 and 3 within
+//!         a tunnel over IPv4; 6 and 7: over IPv6
+//! ```
+//!
+//! An answered flow is one record with reverse elements, of which RFC 5103, section 6.1, makes the enterprise number
+//! 29305; one that was never answered has none of them. `options.rs` has what the exporter says of itself.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
-use super::fields::{self, Field, REVERSE, View};
+use super::fields::{self, REVERSE, View};
 use super::message::Message;
+use super::options::{self, Noticed, Options};
+use super::template::{Group, Template};
 use super::{Encoder, Progress, Refusal, Sealed, as_biflow, milliseconds};
-use Field::*;
+use crate::Sampling;
 
 const HEADER: usize = 16;
 const TEMPLATE_SET: u16 = 2;
@@ -27,144 +36,85 @@ const FIRST_TEMPLATE: u16 = 256;
 const IPV6: usize = 1;
 const ICMP: usize = 2;
 const ANSWERED: usize = 4;
+const AROUND_SHIFT: usize = 3;
 
-const TEMPLATES: [&[Field]; 8] = [
-    &[
-        SourceV4,
-        DestinationV4,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-    ],
-    &[
-        SourceV6,
-        DestinationV6,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-    ],
-    &[SourceV4, DestinationV4, Protocol, IcmpV4, EndReason, Vlan, Packets, Octets, Start, End],
-    &[SourceV6, DestinationV6, Protocol, IcmpV6, EndReason, Vlan, Packets, Octets, Start, End],
-    &[
-        SourceV4,
-        DestinationV4,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-        ReversePackets,
-        ReverseOctets,
-        ReverseTcpFlags,
-        Direction,
-    ],
-    &[
-        SourceV6,
-        DestinationV6,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-        ReversePackets,
-        ReverseOctets,
-        ReverseTcpFlags,
-        Direction,
-    ],
-    &[
-        SourceV4,
-        DestinationV4,
-        Protocol,
-        IcmpV4,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-        ReversePackets,
-        ReverseOctets,
-        Direction,
-    ],
-    &[
-        SourceV6,
-        DestinationV6,
-        Protocol,
-        IcmpV6,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        Start,
-        End,
-        ReversePackets,
-        ReverseOctets,
-        Direction,
-    ],
-];
+const COUNT: usize = 64;
 
-const LENGTHS: [usize; 8] = {
-    let mut lengths = [0; 8];
-    let mut at = 0;
-    while at < 8 {
-        lengths[at] = fields::length(TEMPLATES[at]);
-        at += 1;
+static TEMPLATES: [Template; COUNT] = {
+    let mut all = [Template::EMPTY; COUNT];
+    let mut bits = 0;
+    while bits < COUNT {
+        all[bits] = template(bits);
+        bits += 1;
     }
-    lengths
+    all
 };
 
-/// An options template: scope first, then what is said of it.
-struct Options {
-    id: u16,
-    scope: (u16, u16),
-    elements: &'static [(u16, u16)],
+/// The template of these bits.
+const fn template(bits: usize) -> Template {
+    let around = bits >> AROUND_SHIFT;
+    let (is_v6, is_icmp) = (bits & IPV6 != 0, bits & ICMP != 0);
+    let mut all = Template::EMPTY;
+    if around >= 4 {
+        let outer = if around < 6 { Group::OuterV4 } else { Group::OuterV6 };
+        all = all.with(outer).with(Group::TunnelId);
+    }
+    all = all.with(if is_v6 { Group::AddressesV6 } else { Group::AddressesV4 });
+    all = all.with(match (is_icmp, is_v6) {
+        (false, _) => Group::Ports,
+        (true, false) => Group::IcmpOfV4,
+        (true, true) => Group::IcmpOfV6,
+    });
+    all = all.with(Group::Span).with(Group::Counts);
+    if !is_icmp {
+        all = all.with(Group::Flags);
+    }
+    if bits & ANSWERED != 0 {
+        all = all.with_reverse(Group::Counts);
+        if !is_icmp {
+            all = all.with_reverse(Group::Flags);
+        }
+        all = all.with(Group::Initiative);
+    }
+    if around > 0 {
+        all = all.with(Group::Ethernet);
+    }
+    if around > 1 {
+        all = all.with(Group::Vlans);
+    }
+    if around > 1 && around % 2 == 1 {
+        all = all.with(Group::Label);
+    }
+    all
 }
 
-/// Section 4.1: observationDomainId; messages, flow records and octets exported.
-const STATISTICS: Options =
-    Options { id: 320, scope: (149, 4), elements: &[(41, 8), (42, 8), (40, 8)] };
-/// Section 4.3: exportingProcessId; flows, packets and octets not sent; when the first and the last.
-const RELIABILITY: Options = Options {
-    id: 321,
-    scope: (144, 4),
-    elements: &[(166, 8), (167, 8), (168, 8), (152, 8), (153, 8)],
-};
-/// Section 4.4: templateId; flowKeyIndicator.
-const FLOW_KEYS: Options = Options { id: 322, scope: (145, 2), elements: &[(173, 8)] };
+/// The bits of a record.
+#[inline]
+fn bits(record: &FlowRecord) -> usize {
+    let path = &record.path;
+    let labelled = usize::from(path.mpls_label.is_some());
+    let around = match &path.tunnel {
+        Some(tunnel) => 4 + 2 * usize::from(tunnel.ipv6) + labelled,
+        None if labelled == 1 => 3,
+        None if path.vlan_tags > 0 => 2,
+        None => usize::from(path.macs != [[0; 6]; 2]),
+    };
+    let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
+    let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
+    let answered = if record.packets[1] > 0 { ANSWERED } else { 0 };
+    around << AROUND_SHIFT | version | icmp | answered
+}
 
 /// See the module.
 pub struct Ipfix {
     domain: u32,
     process: u32,
+    sampling: Option<Sampling>,
     sequence: u32,
     latest_ms: u64,
-    /// Export time at which loss was first and last noticed.
-    lossy_ms: Option<(u64, u64)>,
-    lost: u64,
+    /// Losses of the export and of the metering.
+    lost: Noticed,
+    ignored: Noticed,
     message: Message,
 }
 
@@ -184,12 +134,20 @@ impl Ipfix {
         Self {
             domain,
             process,
+            sampling: None,
             sequence: 0,
             latest_ms: 0,
-            lossy_ms: None,
-            lost: 0,
+            lost: Noticed::default(),
+            ignored: Noticed::default(),
             message: Message::new(HEADER, limit, 1),
         }
+    }
+
+    /// With the announcement that packets are sampled.
+    #[must_use]
+    pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
+        self.sampling = sampling;
+        self
     }
 
     fn header(&self) -> Header {
@@ -198,44 +156,41 @@ impl Ipfix {
         Header { time, sequence: self.sequence, domain: self.domain }
     }
 
-    /// Messages with these records, each with the set it belongs to.
-    fn pack(&self, records: impl IntoIterator<Item = (u16, Vec<u8>)>) -> Vec<Vec<u8>> {
-        let (mut message, header) = (self.message.another(), self.header());
+    /// Messages with these records, each with the set it belongs to; `counted` if they are Data Records.
+    fn pack(
+        &mut self,
+        records: impl IntoIterator<Item = (u16, Vec<u8>)>,
+        counted: bool,
+    ) -> Vec<Vec<u8>> {
         let mut finished = Vec::new();
+        let mut message = self.message.another();
+        let mut finish = |message: &mut Message| {
+            finished.push(self.header().seal(message).to_vec());
+            let records = if counted { message.records } else { 0 };
+            self.sequence = self.sequence.wrapping_add(u32::from(records));
+            message.clear();
+        };
         for (set, record) in records {
             if !message.fits(set, record.len()) {
-                finished.push(header.seal(&mut message).to_vec());
-                message.clear();
+                finish(&mut message);
             }
-            message.record(set).extend_from_slice(&record);
+            message.copy(set, &record);
         }
-        finished.push(header.seal(&mut message).to_vec());
+        finish(&mut message);
         finished
-    }
-
-    /// One message with these data records: options, few enough to fit. They are Data Records, too, so they count.
-    fn pack_data(&mut self, records: Vec<(u16, Vec<u8>)>) -> Vec<u8> {
-        let count = records.len() as u32;
-        let message = self.pack(records).concat();
-        self.sequence = self.sequence.wrapping_add(count);
-        message
     }
 }
 
 impl Encoder for Ipfix {
     #[inline]
     fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
-        let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
-        let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
-        let answered = if record.packets[1] > 0 { ANSWERED } else { 0 };
-        let template = version | icmp | answered;
-        let set = FIRST_TEMPLATE + template as u16;
-        if !self.message.fits(set, LENGTHS[template]) {
+        let bits = bits(record);
+        let (set, template) = (FIRST_TEMPLATE + bits as u16, &TEMPLATES[bits]);
+        if !self.message.fits(set, template.len) {
             return Err(Refusal::Full);
         }
-        let out = self.message.record(set);
-        let view = View { record, way: 0, first: 0, last: 0 };
-        TEMPLATES[template].iter().for_each(|field| field.put(&view, out));
+        let place = self.message.record(set, template.len);
+        template.put(&View { record, way: 0, first: 0, last: 0 }, place);
         self.message.flows += as_biflow(record);
         self.latest_ms = self.latest_ms.max(milliseconds(record.last_ns));
         Ok(())
@@ -255,33 +210,36 @@ impl Encoder for Ipfix {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let numbered = || (FIRST_TEMPLATE..).zip(TEMPLATES);
-        let templates = numbered().map(|(id, fields)| (TEMPLATE_SET, template(id, fields)));
-        let options = [STATISTICS, RELIABILITY, FLOW_KEYS];
-        let options = options.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
-        // Messages without Data Records: the sequence number stands still.
-        let mut messages = self.pack(templates.chain(options));
-        let keys = numbered()
-            .map(|(id, fields)| (FLOW_KEYS.id, option(&id.to_be_bytes(), &[fields::keys(fields)])));
-        messages.push(self.pack_data(keys.collect()));
+        let numbered = || (FIRST_TEMPLATE..).zip(&TEMPLATES);
+        let templates = numbered().map(|(id, one)| (TEMPLATE_SET, template_record(id, one)));
+        let options = Options::ALL.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
+        let mut messages = self.pack(templates.chain(options), false);
+        let keys = numbered().map(|(id, one)| options::flow_keys(id, one.keys()));
+        // Options data are Data Records, too.
+        messages.extend(self.pack(keys.chain(self.sampling.map(options::sampling)), true));
         messages
     }
 
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>> {
-        let Progress { sent, not_sent } = progress;
-        if not_sent.records > self.lost {
-            self.lost = not_sent.records;
-            let (first, _) = self.lossy_ms.unwrap_or((self.latest_ms, 0));
-            self.lossy_ms = Some((first, self.latest_ms));
-        }
-        let (first, last) = self.lossy_ms.unwrap_or_default();
-        let lost = [not_sent.records, not_sent.packets, not_sent.octets, first, last];
-        let exported = [sent.messages, sent.flows.records, sent.message_octets];
-        let data = vec![
-            (STATISTICS.id, option(&self.domain.to_be_bytes(), &exported)),
-            (RELIABILITY.id, option(&self.process.to_be_bytes(), &lost)),
+        let Progress { sent, not_sent, metered } = progress;
+        let lost = self.lost.look(not_sent.records, self.latest_ms);
+        let mut data = vec![
+            options::statistics(self.domain, sent),
+            options::reliability(self.process, not_sent, lost),
         ];
-        vec![self.pack_data(data)]
+        if let Some(metered) = metered {
+            let ignored = self.ignored.look(metered.ignored_packets, self.latest_ms);
+            data.push(options::metering(self.domain, metered, ignored));
+        }
+        self.pack(data, true)
+    }
+
+    fn farewell(&mut self) -> Vec<Vec<u8>> {
+        // A withdrawal is a template record without fields (section 8.1). One for each: some collectors take the short
+        // form, which means all of them, for damage, and options templates without a scope, too.
+        let withdrawn =
+            (FIRST_TEMPLATE..).take(COUNT).map(|id| [id.to_be_bytes(), [0; 2]].concat());
+        self.pack(withdrawn.map(|record| (TEMPLATE_SET, record)), false)
     }
 
     fn restart(&mut self) {
@@ -316,31 +274,18 @@ impl Header {
     }
 }
 
-impl Options {
-    fn template(&self) -> Vec<u8> {
-        let fields = self.elements.len() as u16 + 1;
-        let head = [self.id, fields, 1].into_iter();
-        let all = [self.scope].into_iter().chain(self.elements.iter().copied());
-        head.chain(all.flat_map(|(id, len)| [id, len])).flat_map(u16::to_be_bytes).collect()
-    }
-}
-
-fn template(id: u16, fields: &[Field]) -> Vec<u8> {
-    let mut out: Vec<u8> =
-        [id, fields.len() as u16].into_iter().flat_map(u16::to_be_bytes).collect();
-    for field in fields {
+fn template_record(id: u16, template: &Template) -> Vec<u8> {
+    let count = template.fields().count() as u16;
+    let mut out: Vec<u8> = [id, count].into_iter().flat_map(u16::to_be_bytes).collect();
+    for (field, reverse) in template.fields() {
         let element = field.element();
         // "E: Enterprise bit" (section 3.2): with it an enterprise number follows.
-        let id = if element.reverse { element.id | 0x8000 } else { element.id };
+        let id = if reverse { element.id | 0x8000 } else { element.id };
         out.extend_from_slice(&id.to_be_bytes());
         out.extend_from_slice(&element.len.to_be_bytes());
-        if element.reverse {
+        if reverse {
             out.extend_from_slice(&REVERSE.to_be_bytes());
         }
     }
     out
-}
-
-fn option(scope: &[u8], numbers: &[u64]) -> Vec<u8> {
-    scope.iter().copied().chain(numbers.iter().flat_map(|number| number.to_be_bytes())).collect()
 }

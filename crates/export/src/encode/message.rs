@@ -65,8 +65,9 @@ impl Message {
         self.bytes.len() + own + len + padding <= self.limit
     }
 
-    /// The place for a record in a set `id`, which must fit.
-    pub(crate) fn record(&mut self, id: u16) -> &mut Vec<u8> {
+    /// The place for a record of `len` octets in a set `id`; it must fit.
+    #[inline]
+    pub(crate) fn record(&mut self, id: u16, len: usize) -> &mut [u8] {
         if self.open.is_none_or(|set| set.id != id) {
             self.close();
             self.open = Some(Set { id, begin: self.bytes.len() });
@@ -74,7 +75,14 @@ impl Message {
             self.bytes.extend_from_slice(&[0; 2]);
         }
         self.records += 1;
-        &mut self.bytes
+        let begin = self.bytes.len();
+        self.bytes.resize(begin + len, 0);
+        &mut self.bytes[begin..]
+    }
+
+    /// Adds a whole record to a set `id`, which must fit.
+    pub(crate) fn copy(&mut self, id: u16, record: &[u8]) {
+        self.record(id, record.len()).copy_from_slice(record);
     }
 
     /// Ends the open set, if there is one, and shows everything, the header to be filled in.

@@ -17,11 +17,13 @@ mod ipfix;
 mod message;
 mod netflow5;
 mod netflow9;
+mod options;
+mod template;
 mod uptime;
 
 use ringtap_flow::FlowRecord;
 
-use crate::{Reason, Sent, Tally};
+use crate::{Metered, Reason, Sent, Tally};
 
 pub use ipfix::Ipfix;
 pub use netflow5::NetFlow5;
@@ -34,6 +36,9 @@ pub const UDP_LIMIT: usize = 1_400;
 /// Octets of a message where no packet bounds it. RFC 7011, section 10: "The IPFIX Message Header 16-bit Length field
 /// limits the length of an IPFIX Message to 65535 octets, including the header."
 pub const STREAM_LIMIT: usize = 16 << 10;
+
+/// Octets of a message in a file that is written without a thread: as many as can be, for each message is one write.
+pub const FILE_LIMIT: usize = u16::MAX as usize;
 
 /// The smallest limit that is obeyed: each template and each record fits in it.
 pub const LEAST_LIMIT: usize = 512;
@@ -58,6 +63,10 @@ pub trait Encoder: Send {
 
     /// Whole messages that say how far the export has come. None where the protocol has nothing of the kind.
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>>;
+
+    /// Whole messages that take back the templates of flows at the end of a connection. None where the protocol has
+    /// nothing of the kind.
+    fn farewell(&mut self) -> Vec<Vec<u8>>;
 
     /// A new connection or file: sequence numbers begin anew.
     fn restart(&mut self);
@@ -88,6 +97,8 @@ pub struct Progress {
     pub sent: Sent,
     /// Not sent so far.
     pub not_sent: Tally,
+    /// What the metering says of itself, if it says anything.
+    pub metered: Option<Metered>,
 }
 
 /// Directions in which the flow had packets, at least one: each is a record of its own where flows have one direction.

@@ -4,19 +4,20 @@
 //!  0               2               4               6               8
 //! ├ version = 5 ───┼ count ≤ 30 ───┼ sysUptime, milliseconds ──────┤
 //! ├ seconds since 1970 ────────────┼ nanoseconds = 0 ──────────────┤
-//! ├ flow sequence ─────────────────┼ engine ───────┼ sampling = 0 ─┤   24 octets, then records of 48
+//! ├ flow sequence ─────────────────┼ engine ───────┼ sampling ─────┤   24 octets, then records of 48
 //! ```
 //!
 //! Flows have one direction here, so an answered flow becomes two records. A direction with more packets or octets than
 //! 32 bits hold becomes as many records as it takes, if they fit in one message. As is custom, the destination port of ICMP is type
-//! and code of the first packet; the answers have 0.
+//! and code of the first packet; the answers have 0. Sampling is a mode in two bits, 1 deterministic or 2 random, and
+//! in 14 bits of how many packets one is taken.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
 use super::fields;
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, milliseconds, tally, ways};
-use crate::{Reason, Tally};
+use crate::{Reason, Sampling, Tally};
 
 const HEADER: usize = 24;
 const RECORD: usize = 48;
@@ -25,6 +26,7 @@ const RECORDS_MAX: usize = 30;
 /// See the module.
 pub struct NetFlow5 {
     engine: u16,
+    sampling: u16,
     sequence: u32,
     uptime: Uptime,
     bytes: Vec<u8>,
@@ -40,7 +42,17 @@ impl NetFlow5 {
         let mut bytes = Vec::with_capacity(limit);
         bytes.resize(HEADER, 0);
         let (uptime, flows) = (Uptime::default(), Tally::default());
-        Self { engine, sequence: 0, uptime, bytes, records_max, flows }
+        Self { engine, sampling: 0, sequence: 0, uptime, bytes, records_max, flows }
+    }
+
+    /// With the announcement that packets are sampled; one in 16,383 is the most that can be told.
+    #[must_use]
+    pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
+        let told = |one: Sampling| {
+            u16::from(one.mode()) << 14 | one.of().min(Sampling::NETFLOW5_MOST) as u16
+        };
+        self.sampling = sampling.map_or(0, told);
+        self
     }
 
     fn records(&self) -> usize {
@@ -86,6 +98,7 @@ impl Encoder for NetFlow5 {
         bytes[8..12].copy_from_slice(&seconds.to_be_bytes());
         bytes[16..20].copy_from_slice(&self.sequence.to_be_bytes());
         bytes[20..22].copy_from_slice(&self.engine.to_be_bytes());
+        bytes[22..24].copy_from_slice(&self.sampling.to_be_bytes());
         Some(Sealed { bytes, flows: self.flows })
     }
 
@@ -101,6 +114,10 @@ impl Encoder for NetFlow5 {
     }
 
     fn statistics(&mut self, _progress: &Progress) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn farewell(&mut self) -> Vec<Vec<u8>> {
         Vec::new()
     }
 
@@ -150,5 +167,6 @@ fn put(
     bytes[34..36].copy_from_slice(&to.to_be_bytes());
     bytes[37] = record.tcp_flags[way];
     bytes[38] = key.protocol;
+    bytes[39] = record.tos[way];
     out.extend_from_slice(&bytes);
 }

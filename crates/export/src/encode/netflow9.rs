@@ -7,18 +7,20 @@
 //! ├ source identifier ─────────────┤                                   20 octets, then flow sets
 //! ```
 //!
-//! Flows have one direction here, so an answered flow becomes two records. Four templates, 256 to 259: bit 0 says IPv6,
-//! bit 1 ICMP. The type and code are those of the flow's first packet, so the answers of an ICMP flow are told without
-//! them, by the other template. An options template (320) tells of the exporter's totals.
+//! Flows have one direction here, so an answered flow becomes two records. The number of a template, less 256: bit 0
+//! says IPv6, bit 1 ICMP; bits 2 and 3: 0 nothing of the link, 1 a VLAN tag, 2 and link addresses, 3 and an MPLS label.
+//! The type and code of ICMP, the link addresses and the label are those of the flow's first packet, so the answers are
+//! told without them, by another template. Options templates tell of the exporter's totals (320) and of sampling (321).
+//! There are no field types for tunnels.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
-use super::fields::{self, Field, View};
+use super::fields::{self, View};
 use super::message::Message;
+use super::template::{Group, Template};
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, milliseconds, ways};
-use crate::Sent;
-use Field::*;
+use crate::{Sampling, Sent};
 
 const HEADER: usize = 20;
 
@@ -33,79 +35,75 @@ const FIRST_TEMPLATE: u16 = 256;
 const IPV6: usize = 1;
 const ICMP: usize = 2;
 
-const TEMPLATES: [&[Field]; 4] = [
-    &[
-        SourceV4,
-        DestinationV4,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        FirstSwitched,
-        LastSwitched,
-    ],
-    &[
-        SourceV6,
-        DestinationV6,
-        SourcePort,
-        DestinationPort,
-        Protocol,
-        TcpFlags,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        FirstSwitched,
-        LastSwitched,
-    ],
-    &[
-        SourceV4,
-        DestinationV4,
-        Protocol,
-        IcmpV4,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        FirstSwitched,
-        LastSwitched,
-    ],
-    // ICMP_TYPE (32) for both versions: v9 knows no other.
-    &[
-        SourceV6,
-        DestinationV6,
-        Protocol,
-        IcmpV4,
-        EndReason,
-        Vlan,
-        Packets,
-        Octets,
-        FirstSwitched,
-        LastSwitched,
-    ],
-];
+const LINK_SHIFT: usize = 2;
 
-const LENGTHS: [usize; 4] = {
-    let mut lengths = [0; 4];
-    let mut at = 0;
-    while at < 4 {
-        lengths[at] = fields::length(TEMPLATES[at]);
-        at += 1;
+const COUNT: usize = 16;
+
+static TEMPLATES: [Template; COUNT] = {
+    let mut all = [Template::EMPTY; COUNT];
+    let mut bits = 0;
+    while bits < COUNT {
+        all[bits] = template(bits);
+        bits += 1;
     }
-    lengths
+    all
 };
+
+/// The template of these bits.
+const fn template(bits: usize) -> Template {
+    let (is_icmp, link) = (bits & ICMP != 0, bits >> LINK_SHIFT);
+    let v6 = bits & IPV6 != 0;
+    let addresses = if v6 { Group::AddressesV6 } else { Group::AddressesV4 };
+    // ICMP_TYPE (32) for both versions: v9 knows no other.
+    let what = if is_icmp { Group::IcmpOfV4 } else { Group::Ports };
+    let mut all = Template::EMPTY.with(addresses).with(what);
+    all = all.with(Group::SpanOfUptime).with(Group::Counts);
+    if !is_icmp {
+        all = all.with(Group::Flags);
+    }
+    if link > 0 {
+        all = all.with(Group::OneVlan);
+    }
+    if link > 1 {
+        all = all.with(Group::Ethernet);
+    }
+    if link > 2 {
+        all = all.with(Group::Label);
+    }
+    all
+}
+
+/// The bits of one direction of a record.
+#[inline]
+fn bits(record: &FlowRecord, way: usize) -> usize {
+    let path = &record.path;
+    let tagged = usize::from(path.vlan_tags > 0);
+    let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
+    if way == 1 {
+        return tagged << LINK_SHIFT | version;
+    }
+    let link = match (path.mpls_label, path.macs != [[0; 6]; 2]) {
+        (Some(_), _) => 3,
+        (None, true) => 2,
+        (None, false) => tagged,
+    };
+    let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
+    link << LINK_SHIFT | version | icmp
+}
 
 /// The exporter's totals. Scope "System" (1); TOTAL_BYTES_EXP, TOTAL_PKTS_EXP, TOTAL_FLOWS_EXP (section 8).
 const TOTALS: u16 = 320;
 const TOTALS_TEMPLATE: [u16; 11] = [TOTALS, 4, 12, 1, 4, 40, 8, 41, 8, 42, 8];
 
+/// Sampling, by its old field types and by those that name a sampler. Scope "System"; SAMPLING_INTERVAL,
+/// SAMPLING_ALGORITHM; FLOW_SAMPLER_ID, FLOW_SAMPLER_MODE, FLOW_SAMPLER_RANDOM_INTERVAL (section 8).
+const SAMPLER: u16 = 321;
+const SAMPLER_TEMPLATE: [u16; 15] = [SAMPLER, 4, 20, 1, 4, 34, 4, 35, 1, 48, 1, 49, 1, 50, 4];
+
 /// See the module.
 pub struct NetFlow9 {
     source: u32,
+    sampling: Option<Sampling>,
     sequence: u32,
     uptime: Uptime,
     message: Message,
@@ -115,14 +113,33 @@ impl NetFlow9 {
     /// An encoder for the source `source`, whose messages have at most `limit` octets.
     pub fn new(source: u32, limit: usize) -> Self {
         let message = Message::new(HEADER, limit, ALIGN);
-        Self { source, sequence: 0, uptime: Uptime::default(), message }
+        Self { source, sampling: None, sequence: 0, uptime: Uptime::default(), message }
+    }
+
+    /// With the announcement that packets are sampled.
+    #[must_use]
+    pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
+        self.sampling = sampling;
+        self
     }
 
     /// A message beside the one under way.
-    fn send_alone(&mut self, mut message: Message) -> Vec<u8> {
-        let bytes = self.header().seal(&mut message).to_vec();
+    fn send_alone(&mut self, message: &mut Message) -> Vec<u8> {
+        let bytes = self.header().seal(message).to_vec();
         self.sequence = self.sequence.wrapping_add(1);
         bytes
+    }
+
+    fn send_option(&mut self, set: u16, record: &[u8]) -> Vec<u8> {
+        let mut message = self.message.another();
+        message.copy(set, record);
+        self.send_alone(&mut message)
+    }
+
+    fn sampler(&mut self, sampling: Sampling) -> Vec<u8> {
+        let (of, mode) = (sampling.of().to_be_bytes(), [sampling.mode()]);
+        let parts = [&self.source.to_be_bytes()[..], &of, &mode, &[1], &mode, &of];
+        self.send_option(SAMPLER, &parts.concat())
     }
 
     fn header(&self) -> Header {
@@ -134,21 +151,18 @@ impl NetFlow9 {
 impl Encoder for NetFlow9 {
     #[inline]
     fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
-        let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
-        let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
-        let template = |way: usize| if way == 0 { version | icmp } else { version };
+        let templates = [0, 1].map(|way| bits(record, way));
+        let len = |way: usize| TEMPLATES[templates[way]].len;
+        let set = |way: usize| FIRST_TEMPLATE + templates[way] as u16;
         // Both directions in one message; two sets, the second of which may be another one.
-        let both = LENGTHS[template(0)] + LENGTHS[template(1)] + 8;
-        let set = |way| FIRST_TEMPLATE + template(way) as u16;
-        if !self.message.fits(set(0), both) {
+        if !self.message.fits(set(0), len(0) + len(1) + 8) {
             return Err(Refusal::Full);
         }
         let (start, end) = (milliseconds(record.first_ns), milliseconds(record.last_ns));
         let (first, last) = self.uptime.place(start, end, self.message.is_empty())?;
         for way in ways(record) {
-            let out = self.message.record(set(way));
-            let view = View { record, way, first, last };
-            TEMPLATES[template(way)].iter().for_each(|field| field.put(&view, out));
+            let place = self.message.record(set(way), len(way));
+            TEMPLATES[templates[way]].put(&View { record, way, first, last }, place);
         }
         self.message.flows += as_uniflows(record);
         Ok(())
@@ -170,27 +184,39 @@ impl Encoder for NetFlow9 {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let mut message = self.message.another();
-        for (id, fields) in (FIRST_TEMPLATE..).zip(TEMPLATES) {
-            let head = [id, fields.len() as u16];
-            let fields = fields.iter().map(|field| field.element());
+        let templates = (FIRST_TEMPLATE..).zip(&TEMPLATES).map(|(id, template)| {
+            let head = [id, template.fields().count() as u16];
+            let fields = template.fields().map(|(field, _)| field.element());
             let words = head.into_iter().chain(fields.flat_map(|one| [one.id, one.len]));
-            message.record(TEMPLATE_SET).extend(words.flat_map(u16::to_be_bytes));
+            (TEMPLATE_SET, words.collect::<Vec<_>>())
+        });
+        let totals = (OPTIONS_TEMPLATE_SET, TOTALS_TEMPLATE.to_vec());
+        let sampler = self.sampling.map(|_| (OPTIONS_TEMPLATE_SET, SAMPLER_TEMPLATE.to_vec()));
+        let (mut message, mut messages) = (self.message.another(), Vec::new());
+        for (set, words) in templates.chain([totals]).chain(sampler) {
+            let record: Vec<u8> = words.into_iter().flat_map(u16::to_be_bytes).collect();
+            if !message.fits(set, record.len()) {
+                messages.push(self.send_alone(&mut message));
+                message.clear();
+            }
+            message.copy(set, &record);
         }
-        let words = TOTALS_TEMPLATE.into_iter().flat_map(u16::to_be_bytes);
-        message.record(OPTIONS_TEMPLATE_SET).extend(words);
-        vec![self.send_alone(message)]
+        messages.push(self.send_alone(&mut message));
+        messages.extend(self.sampling.map(|sampling| self.sampler(sampling)));
+        messages
     }
 
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>> {
-        let mut message = self.message.another();
         let Sent { flows, messages, message_octets } = progress.sent;
-        let out = message.record(TOTALS);
-        out.extend_from_slice(&self.source.to_be_bytes());
+        let mut out = self.source.to_be_bytes().to_vec();
         for total in [message_octets, messages, flows.records] {
             out.extend_from_slice(&total.to_be_bytes());
         }
-        vec![self.send_alone(message)]
+        vec![self.send_option(TOTALS, &out)]
+    }
+
+    fn farewell(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     fn restart(&mut self) {

@@ -25,6 +25,9 @@ pub trait Store: Send {
     /// What the system says.
     fn renew(&mut self) -> io::Result<()>;
 
+    /// Whether writing may wait for a reader, as with a pipe: then it is not done where records come from.
+    fn may_wait(&self) -> bool;
+
     /// Whether a reader may go before the end without that being a failure.
     fn may_be_left(&self) -> bool;
 }

@@ -1,9 +1,10 @@
-//! How messages get to a collector: datagrams, a connection, a file. Everything that can go wrong outside is here.
+//! How messages get to a collector: datagrams, a connection, plain or encrypted, a file. Everything that can go wrong outside is here.
 //!
 //! Invariant: no call takes much longer than [`Until`] allows, but for writing to a pipe that nobody empties.
 
 mod file;
 mod tcp;
+mod tls;
 mod udp;
 
 use std::io;
@@ -11,12 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::LINGER;
 use crate::Reason;
-use crate::exporter::{LINGER, Shared};
+use crate::exporter::Shared;
 
 pub(crate) use file::FileLink;
 pub use file::Store;
 pub(crate) use tcp::TcpLink;
+pub use tls::Tls;
+pub(crate) use tls::TlsClient;
 pub(crate) use udp::UdpLink;
 
 /// One way to a collector.
@@ -35,6 +39,11 @@ pub(crate) trait Link: Send {
 
     /// Whether collectors may miss or forget templates, so that they are repeated.
     fn forgets(&self) -> bool {
+        false
+    }
+
+    /// Whether there is one session from first to last message, at whose end templates are withdrawn.
+    fn is_connection(&self) -> bool {
         false
     }
 

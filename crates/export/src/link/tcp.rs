@@ -1,10 +1,10 @@
-//! A connection, made again when it breaks, with pauses that double.
+//! A connection, made again when it breaks, with pauses that double. What is written to it may be encrypted.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::{Delivery, Link, Opened, Trouble, Until, now};
+use super::{Delivery, Link, Opened, TlsClient, Trouble, Until, now};
 use crate::Reason;
 
 /// A slice of waiting, after which is asked whether to go on.
@@ -13,9 +13,29 @@ const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// What messages are written to. Each call waits a slice at the most; what is written has left when it is flushed.
+pub(super) trait Channel: Read + Write + Send {
+    /// The connection beneath.
+    fn socket(&self) -> &TcpStream;
+
+    /// Says that nothing more will be written.
+    fn end(&mut self) -> io::Result<()>;
+}
+
+impl Channel for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
 pub(crate) struct TcpLink {
     addresses: Vec<SocketAddr>,
-    stream: Option<TcpStream>,
+    tls: Option<TlsClient>,
+    channel: Option<Box<dyn Channel>>,
     /// Before the next attempt, and since when there is a connection.
     pause: Duration,
     since: Option<Instant>,
@@ -23,21 +43,15 @@ pub(crate) struct TcpLink {
 }
 
 impl TcpLink {
-    pub(crate) const fn new(addresses: Vec<SocketAddr>) -> Self {
-        Self { addresses, stream: None, pause: Duration::ZERO, since: None, trouble: None }
+    pub(crate) const fn new(addresses: Vec<SocketAddr>, tls: Option<TlsClient>) -> Self {
+        let (pause, since, trouble) = (Duration::ZERO, None, None);
+        Self { addresses, tls, channel: None, pause, since, trouble }
     }
 
-    fn connect(&mut self, until: &mut Until) -> Option<TcpStream> {
+    fn connect(&mut self, until: &mut Until) -> Option<Box<dyn Channel>> {
         for &address in &self.addresses {
-            let timeout = CONNECT.min(until.left()).max(Duration::from_millis(1));
-            let stream = TcpStream::connect_timeout(&address, timeout).and_then(|stream| {
-                stream.set_write_timeout(Some(SLICE))?;
-                stream.set_read_timeout(Some(SLICE))?;
-                stream.set_nodelay(true)?;
-                Ok(stream)
-            });
-            match stream {
-                Ok(stream) => return Some(stream),
+            match connect(address, self.tls.as_ref(), until) {
+                Ok(channel) => return Some(channel),
                 Err(error) => self.trouble = Some(error),
             }
         }
@@ -45,11 +59,27 @@ impl TcpLink {
     }
 }
 
+fn connect(
+    address: SocketAddr,
+    tls: Option<&TlsClient>,
+    until: &mut Until,
+) -> io::Result<Box<dyn Channel>> {
+    let timeout = CONNECT.min(until.left()).max(Duration::from_millis(1));
+    let stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_write_timeout(Some(SLICE))?;
+    stream.set_read_timeout(Some(SLICE))?;
+    stream.set_nodelay(true)?;
+    match tls {
+        None => Ok(Box::new(stream)),
+        Some(client) => Ok(Box::new(client.shake_hands(stream, until)?)),
+    }
+}
+
 /// Whether the collector has closed its side, which no collector does to one it still listens to.
-fn is_closed(stream: &mut TcpStream) -> io::Result<bool> {
-    stream.set_nonblocking(true)?;
-    let read = stream.read(&mut [0; 256]);
-    stream.set_nonblocking(false)?;
+fn is_closed(channel: &mut dyn Channel) -> io::Result<bool> {
+    channel.socket().set_nonblocking(true)?;
+    let read = channel.read(&mut [0; 256]);
+    channel.socket().set_nonblocking(false)?;
     match read {
         Ok(octets) => Ok(octets == 0),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -57,13 +87,13 @@ fn is_closed(stream: &mut TcpStream) -> io::Result<bool> {
     }
 }
 
-fn is_slice_over(error: &io::Error) -> bool {
+pub(super) fn is_slice_over(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 impl Link for TcpLink {
     fn open(&mut self, until: &mut Until) -> Opened {
-        if self.stream.is_some() {
+        if self.channel.is_some() {
             return Opened::Still;
         }
         // One that closes each connection at once is no better than one that is down.
@@ -73,8 +103,8 @@ impl Link for TcpLink {
         while !until.over() {
             until.sleep(self.pause);
             self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-            self.stream = self.connect(until);
-            if self.stream.is_some() {
+            self.channel = self.connect(until);
+            if self.channel.is_some() {
                 self.since = Some(now());
                 return Opened::Anew;
             }
@@ -84,45 +114,43 @@ impl Link for TcpLink {
 
     fn send(&mut self, message: &[u8], until: &mut Until) -> Result<Delivery, Trouble> {
         // Whatever ends this early, the stream then ends in the middle of a message: it is not used again.
-        let Some(mut stream) = self.stream.take() else { return Err(Trouble::Broken) };
-        match is_closed(&mut stream) {
+        let Some(mut channel) = self.channel.take() else { return Err(Trouble::Broken) };
+        let mut fail = |error: io::Error| {
+            self.trouble = Some(error);
+            Err(Trouble::Broken)
+        };
+        match is_closed(&mut *channel) {
             Ok(false) => {}
-            Ok(true) => {
-                self.trouble = Some(ErrorKind::ConnectionReset.into());
-                return Err(Trouble::Broken);
-            }
-            Err(error) => {
-                self.trouble = Some(error);
-                return Err(Trouble::Broken);
-            }
+            Ok(true) => return fail(ErrorKind::ConnectionReset.into()),
+            Err(error) => return fail(error),
         }
         let mut rest = message;
-        while !rest.is_empty() {
-            match stream.write(rest) {
+        loop {
+            let step =
+                if rest.is_empty() { channel.flush().map(|()| 0) } else { channel.write(rest) };
+            match step {
+                Ok(_) if rest.is_empty() => break,
                 Ok(written) => rest = &rest[written..],
                 Err(error) if is_slice_over(&error) => {
                     if until.over() {
                         return Err(Trouble::Lost(Reason::TooLate));
                     }
                 }
-                Err(error) => {
-                    self.trouble = Some(error);
-                    return Err(Trouble::Broken);
-                }
+                Err(error) => return fail(error),
             }
         }
-        self.stream = Some(stream);
+        self.channel = Some(channel);
         Ok(Delivery::Taken)
     }
 
     fn close(&mut self, until: &mut Until) -> Delivery {
-        if let Some(mut stream) = self.stream.take()
-            && stream.shutdown(Shutdown::Write).is_ok()
+        if let Some(mut channel) = self.channel.take()
+            && channel.end().is_ok()
         {
             // A collector that has read everything closes its side, too. One that does not is not waited for long.
             let mut slices = 5;
             while slices > 0 && !until.over() {
-                match stream.read(&mut [0; 256]) {
+                match channel.read(&mut [0; 256]) {
                     Ok(1..) => {}
                     Err(error) if is_slice_over(&error) => slices -= 1,
                     Ok(0) | Err(_) => break,
@@ -130,6 +158,10 @@ impl Link for TcpLink {
             }
         }
         Delivery::Taken
+    }
+
+    fn is_connection(&self) -> bool {
+        true
     }
 
     fn trouble(&self) -> Option<(String, bool)> {

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use ringtap_export::Tally;
 use ringtap_export::encode::{Encoder, Progress, Refusal};
-use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion, Path};
+use ringtap_flow::{
+    EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, Tunnel, TunnelKind,
+};
 
 /// One that was answered, TCP over IPv4.
 pub(crate) fn answered() -> FlowRecord {
@@ -23,9 +25,18 @@ pub(crate) fn answered() -> FlowRecord {
         packets: [3, 2],
         octets: [0x102, 0x203],
         tcp_flags: [0x1b, 0x12],
+        ttl: [[62, 64], [50, 51]],
+        ip_len: [[40, 1500], [52, 0xffff]],
+        tos: [0xb8, 0x28],
+        initiator: Initiator::Syn,
         icmp_type_code: 0,
         end_reason: EndReason::EndDetected,
-        path: Path { vlan_tags: 1, vlans: [7, 0], ..Path::default() },
+        path: Path {
+            macs: [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]],
+            vlan_tags: 2,
+            vlans: [7, 9],
+            ..Path::default()
+        },
         ..FlowRecord::new(key)
     }
 }
@@ -42,8 +53,51 @@ pub(crate) fn echo_v6() -> FlowRecord {
         protocol: 58,
     };
     (record.packets, record.octets, record.tcp_flags) = ([1, 0], [96, 0], [0, 0]);
+    (record.ttl, record.ip_len, record.tos) = ([[1, 1], [0; 2]], [[96, 96], [0; 2]], [0; 2]);
     record.icmp_type_code = 128 << 8;
+    record.path = Path::default();
     record
+}
+
+/// [`answered`] within VXLAN over IPv4, with a label.
+pub(crate) fn tunnelled() -> FlowRecord {
+    let mut record = answered();
+    let (mut src, mut dst) = ([0; 16], [0; 16]);
+    src[..4].copy_from_slice(&[192, 0, 2, 1]);
+    dst[..4].copy_from_slice(&[192, 0, 2, 2]);
+    let tunnel = Tunnel { kind: TunnelKind::Vxlan, ipv6: false, src, dst, id: 0xabcdef };
+    (record.path.tunnel, record.path.mpls_label) = (Some(tunnel), Some(0x12345));
+    record
+}
+
+/// Any way a packet may come.
+fn any_path() -> impl Strategy<Value = Path> {
+    use TunnelKind::*;
+    let kinds = [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo];
+    let tunnel =
+        (0..kinds.len(), any::<bool>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<u32>());
+    let tunnel = tunnel.prop_map(move |(kind, ipv6, mut src, mut dst, id)| {
+        if !ipv6 {
+            src[4..].fill(0);
+            dst[4..].fill(0);
+        }
+        let id = if matches!(kinds[kind], Vxlan | Geneve) { id >> 8 } else { id };
+        Tunnel { kind: kinds[kind], ipv6, src, dst, id }
+    });
+    let label = prop_oneof![Just(None), (0u32..1 << 20).prop_map(Some)];
+    let tunnel = prop_oneof![Just(None), tunnel.prop_map(Some)];
+    let macs = prop_oneof![Just([[0; 6]; 2]), any::<[[u8; 6]; 2]>()];
+    (macs, 0u8..3, any::<[u16; 2]>(), label, tunnel).prop_map(
+        |(macs, vlan_tags, vlans, mpls_label, tunnel)| Path {
+            macs,
+            vlan_tags,
+            vlans: std::array::from_fn(|at| {
+                if at < usize::from(vlan_tags) { vlans[at] % 4096 } else { 0 }
+            }),
+            mpls_label,
+            tunnel,
+        },
+    )
 }
 
 /// Any record whose times every protocol can express.
@@ -69,18 +123,26 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
         (1u64..1 << 34, 0u64..1 << 34),
     ];
     let times = (1_600_000_000_000u64..1_700_000_000_000, 0u64..1 << 30, 0u64..1_000_000);
-    let rest = (any::<[u8; 2]>(), any::<u16>(), 0u16..4096, 0usize..5);
-    (key, counts.clone(), counts, times, rest).prop_map(
-        |(key, packets, octets, (first, lasted, ns), (tcp_flags, icmp, vlan, reason))| FlowRecord {
-            first_ns: first * 1_000_000 + ns,
-            last_ns: (first + lasted) * 1_000_000 + ns,
-            packets: packets.into(),
-            octets: octets.into(),
-            tcp_flags,
-            icmp_type_code: icmp,
-            end_reason: EndReason::ALL[reason],
-            path: Path { vlan_tags: u8::from(vlan > 0), vlans: [vlan, 0], ..Path::default() },
-            ..FlowRecord::new(key)
+    let what = (any::<[u8; 2]>(), any::<u16>(), 0usize..5, 0usize..3);
+    let more = (any::<[[u8; 2]; 2]>(), any::<[[u16; 2]; 2]>(), any::<[u8; 2]>(), any_path());
+    (key, counts.clone(), counts, times, what, more).prop_map(
+        |(key, packets, octets, (first, lasted, ns), what, (ttl, ip_len, tos, path))| {
+            let (tcp_flags, icmp_type_code, reason, initiator) = what;
+            FlowRecord {
+                first_ns: first * 1_000_000 + ns,
+                last_ns: (first + lasted) * 1_000_000 + ns,
+                packets: packets.into(),
+                octets: octets.into(),
+                tcp_flags,
+                ttl,
+                ip_len,
+                tos,
+                icmp_type_code,
+                initiator: [Initiator::FirstPacket, Initiator::Syn, Initiator::SynAck][initiator],
+                end_reason: EndReason::ALL[reason],
+                path,
+                ..FlowRecord::new(key)
+            }
         },
     )
 }

@@ -1,8 +1,6 @@
 //! Another decoder, netflow_parser, reads what we write: every field of every record, every length, every sequence
 //! number.
 
-use std::collections::BTreeMap;
-
 use crate::common::{Encoded, any_record, encode};
 use netflow_parser::variable_versions::field_value::FieldValue;
 use netflow_parser::variable_versions::{ipfix, v9};
@@ -11,10 +9,24 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use ringtap_export::encode::{Ipfix, LEAST_LIMIT, NetFlow5, NetFlow9, Refusal, UDP_LIMIT};
 use ringtap_export::{Reason, Tally};
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowRecord, Initiator, IpVersion, TunnelKind};
 
-/// A decoded record: the octets of each field by its name.
-type Decoded = BTreeMap<String, Vec<u8>>;
+/// A decoded record: the octets of each field with its name, sorted; those of one name in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Decoded(Vec<(String, Vec<u8>)>);
+
+impl Decoded {
+    fn put(&mut self, name: &str, octets: impl Into<Vec<u8>>) {
+        self.0.push((name.to_owned(), octets.into()));
+        self.0.sort_by(|one, other| one.0.cmp(&other.0));
+    }
+
+    fn of(fields: &[(impl std::fmt::Debug, FieldValue)]) -> Self {
+        let mut own = Self::default();
+        fields.iter().for_each(|(name, value)| own.put(&format!("{name:?}"), octets(value)));
+        own
+    }
+}
 
 fn octets(value: &FieldValue) -> Vec<u8> {
     let mut out = Vec::new();
@@ -43,13 +55,10 @@ fn read_ipfix(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
         assert_eq!(packet.header.observation_domain_id, 77);
         for set in packet.flowsets {
             use ipfix::FlowSetBody as Body;
-            let named = |fields: Vec<(_, FieldValue)>| {
-                fields.iter().map(|(name, value)| (format!("{name:?}"), octets(value))).collect()
-            };
             match set.body {
                 Body::Data(data) => {
                     sequence += data.fields.len() as u32;
-                    flows.extend(data.fields.into_iter().map(named));
+                    flows.extend(data.fields.iter().map(|fields| Decoded::of(fields)));
                 }
                 Body::OptionsData(data) => sequence += data.fields.len() as u32,
                 Body::Template(_) | Body::Templates(_) => {}
@@ -83,12 +92,9 @@ fn read_v9(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
                 Body::Data(data) => {
                     count += data.fields.len();
                     flows.extend(data.fields.iter().map(|fields| {
-                        let mut flow: Decoded = fields
-                            .iter()
-                            .map(|(name, value)| (format!("{name:?}"), octets(value)))
-                            .collect();
-                        for name in ["FirstSwitched", "LastSwitched"] {
-                            let since = flow.get_mut(name).unwrap();
+                        let mut flow = Decoded::of(fields);
+                        let times = flow.0.iter_mut().filter(|(name, _)| name.contains("Switched"));
+                        for (_, since) in times {
                             let ms = u32::from_be_bytes(since[..].try_into().unwrap());
                             assert!(ms <= packet.header.sys_up_time);
                             *since = (boot + u64::from(ms)).to_be_bytes().to_vec();
@@ -112,59 +118,123 @@ fn address(record: &FlowRecord, octets: &[u8; 16]) -> Vec<u8> {
     octets[..if record.key.version == IpVersion::V4 { 4 } else { 16 }].to_vec()
 }
 
+/// What is counted in one direction, as `named` calls it.
+fn put_counts(
+    fields: &mut Decoded,
+    record: &FlowRecord,
+    way: usize,
+    names: [&str; 7],
+    named: impl Fn(&str) -> String,
+) {
+    let [[min_ttl, max_ttl], [min_len, max_len]] =
+        [record.ttl[way].map(u16::from), record.ip_len[way]];
+    fields.put(&named(names[0]), record.packets[way].to_be_bytes());
+    fields.put(&named(names[1]), record.octets[way].to_be_bytes());
+    fields.put(&named(names[2]), [record.tos[way]]);
+    fields.put(&named(names[3]), [min_ttl as u8]);
+    fields.put(&named(names[4]), [max_ttl as u8]);
+    fields.put(&named(names[5]), min_len.to_be_bytes());
+    fields.put(&named(names[6]), max_len.to_be_bytes());
+}
+
 /// What an IPFIX collector shall see of a record.
 fn as_ipfix(record: &FlowRecord) -> Decoded {
-    let key = &record.key;
+    let (key, path) = (&record.key, &record.path);
+    let mut fields = Decoded::default();
+    let iana = |name: &str| format!("IANA({name})");
+    let mut put = |name: &str, octets: Vec<u8>| fields.put(&iana(name), octets);
+    let addresses = |v6: bool| {
+        if v6 {
+            ["SourceIpv6address", "DestinationIpv6address"]
+        } else {
+            ["SourceIpv4address", "DestinationIpv4address"]
+        }
+    };
+    if let Some(tunnel) = &path.tunnel {
+        use TunnelKind::*;
+        // The outer header first.
+        let [source, destination] = addresses(tunnel.ipv6);
+        let len = if tunnel.ipv6 { 16 } else { 4 };
+        put(source, tunnel.src[..len].into());
+        put(destination, tunnel.dst[..len].into());
+        let (protocol, segment, gre, gtp) = match tunnel.kind {
+            Gre => (47, 0, tunnel.id, 0),
+            Erspan => (47, 0, 0, 0),
+            IpIp => (4, 0, 0, 0),
+            SixInFour => (41, 0, 0, 0),
+            Vxlan => (17, 1 << 56 | u64::from(tunnel.id), 0, 0),
+            Geneve => (17, u64::from(tunnel.id), 0, 0),
+            GtpU => (17, 0, 0, tunnel.id),
+            Teredo => (17, 0, 0, 0),
+        };
+        put("ProtocolIdentifier", vec![protocol]);
+        put("Layer2segmentId", segment.to_be_bytes().into());
+        put("GreKey", gre.to_be_bytes().into());
+        // gtpuTEid, which this decoder does not know by name yet.
+        put("Unknown(507)", gtp.to_be_bytes().into());
+    }
     let v6 = key.version == IpVersion::V6;
-    let mut fields = Decoded::new();
-    let mut put = |name: &str, octets: Vec<u8>| {
-        assert!(fields.insert(name.into(), octets).is_none());
-    };
-    let names = if v6 {
-        ["IANA(SourceIpv6address)", "IANA(DestinationIpv6address)"]
-    } else {
-        ["IANA(SourceIpv4address)", "IANA(DestinationIpv4address)"]
-    };
-    put(names[0], address(record, &key.src));
-    put(names[1], address(record, &key.dst));
-    put("IANA(ProtocolIdentifier)", vec![key.protocol]);
-    put("IANA(FlowEndReason)", vec![record.end_reason as u8]);
-    put("IANA(VlanId)", record.path.vlans[0].to_be_bytes().into());
-    put("IANA(PacketDeltaCount)", record.packets[0].to_be_bytes().into());
-    put("IANA(OctetDeltaCount)", record.octets[0].to_be_bytes().into());
-    put("IANA(FlowStartMilliseconds)", (record.first_ns / 1_000_000).to_be_bytes().into());
-    put("IANA(FlowEndMilliseconds)", (record.last_ns / 1_000_000).to_be_bytes().into());
+    let [source, destination] = addresses(v6);
+    put(source, address(record, &key.src));
+    put(destination, address(record, &key.dst));
+    put("ProtocolIdentifier", vec![key.protocol]);
+    put("FlowEndReason", vec![record.end_reason as u8]);
+    put("FlowStartMilliseconds", (record.first_ns / 1_000_000).to_be_bytes().into());
+    put("FlowEndMilliseconds", (record.last_ns / 1_000_000).to_be_bytes().into());
     let answered = record.packets[1] > 0;
     if is_icmp(record) {
-        let name = if v6 { "IANA(IcmpTypeCodeIpv6)" } else { "IANA(IcmpTypeCodeIpv4)" };
+        let name = if v6 { "IcmpTypeCodeIpv6" } else { "IcmpTypeCodeIpv4" };
         put(name, record.icmp_type_code.to_be_bytes().into());
     } else {
-        put("IANA(SourceTransportPort)", key.src_port.to_be_bytes().into());
-        put("IANA(DestinationTransportPort)", key.dst_port.to_be_bytes().into());
-        put("IANA(TcpControlBits)", vec![record.tcp_flags[0]]);
-        if answered {
-            put(&reverse("TcpControlBits"), vec![record.tcp_flags[1]]);
-        }
+        put("SourceTransportPort", key.src_port.to_be_bytes().into());
+        put("DestinationTransportPort", key.dst_port.to_be_bytes().into());
+        put("TcpControlBits", vec![record.tcp_flags[0]]);
     }
     if answered {
-        put(&reverse("PacketDeltaCount"), record.packets[1].to_be_bytes().into());
-        put(&reverse("OctetDeltaCount"), record.octets[1].to_be_bytes().into());
-        put("IANA(BiflowDirection)", vec![1]);
+        put("BiflowDirection", vec![u8::from(record.initiator != Initiator::FirstPacket)]);
+    }
+    let tagged = path.vlan_tags > 0 || path.mpls_label.is_some() || path.tunnel.is_some();
+    if path.macs != [[0; 6]; 2] || tagged {
+        put("SourceMacaddress", path.macs[0].into());
+        put("DestinationMacaddress", path.macs[1].into());
+    }
+    if tagged {
+        put("VlanId", path.vlans[0].to_be_bytes().into());
+        put("Dot1qVlanId", path.vlans[0].to_be_bytes().into());
+        put("Dot1qCustomerVlanId", path.vlans[1].to_be_bytes().into());
+    }
+    if let Some(label) = path.mpls_label {
+        put("MplsTopLabelStackSection", (label << 4).to_be_bytes()[1..].into());
+    }
+    let names = [
+        "PacketDeltaCount",
+        "OctetDeltaCount",
+        "IpClassOfService",
+        "MinimumTtl",
+        "MaximumTtl",
+        "MinimumIpTotalLength",
+        "MaximumIpTotalLength",
+    ];
+    put_counts(&mut fields, record, 0, names, iana);
+    if answered {
+        put_counts(&mut fields, record, 1, names, reverse);
+        if !is_icmp(record) {
+            fields.put(&reverse("TcpControlBits"), [record.tcp_flags[1]]);
+        }
     }
     fields
 }
 
 fn reverse(name: &str) -> String {
-    format!("ReverseInformationElement(Reverse{name})")
+    format!("ReverseInformationElement(Reverse{})", name.replace("Ttl", "TTL"))
 }
 
 /// What a NetFlow v9 collector shall see of one direction of a record.
 fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
     let key = if way == 0 { record.key } else { record.key.reversed() };
-    let mut fields = Decoded::new();
-    let mut put = |name: &str, octets: Vec<u8>| {
-        assert!(fields.insert(name.into(), octets).is_none());
-    };
+    let path = &record.path;
+    let mut fields = Decoded::default();
+    let mut put = |name: &str, octets: Vec<u8>| fields.put(name, octets);
     let names = if key.version == IpVersion::V6 {
         ["Ipv6SrcAddr", "Ipv6DstAddr"]
     } else {
@@ -173,9 +243,6 @@ fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
     put(names[0], address(record, &key.src));
     put(names[1], address(record, &key.dst));
     put("Protocol", vec![key.protocol]);
-    put("SrcVlan", record.path.vlans[0].to_be_bytes().into());
-    put("InPkts", record.packets[way].to_be_bytes().into());
-    put("InBytes", record.octets[way].to_be_bytes().into());
     put("FirstSwitched", (record.first_ns / 1_000_000).to_be_bytes().into());
     put("LastSwitched", (record.last_ns / 1_000_000).to_be_bytes().into());
     put("FlowEndReason", vec![record.end_reason as u8]);
@@ -186,6 +253,21 @@ fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
         put("L4DstPort", key.dst_port.to_be_bytes().into());
         put("TcpFlags", vec![record.tcp_flags[way]]);
     }
+    // Link addresses and label are those of the first packet, which went the first way.
+    let labelled = path.mpls_label.filter(|_| way == 0);
+    let ethernet = labelled.is_some() || way == 0 && path.macs != [[0; 6]; 2];
+    if ethernet {
+        put("InSrcMac", path.macs[0].into());
+        put("InDstMac", path.macs[1].into());
+    }
+    if ethernet || path.vlan_tags > 0 {
+        put("SrcVlan", path.vlans[0].to_be_bytes().into());
+    }
+    if let Some(label) = labelled {
+        put("MplsLabel1", (label << 4).to_be_bytes()[1..].into());
+    }
+    let names = ["InPkts", "InBytes", "SrcTos", "MinTtl", "MaxTtl", "MinPktLngth", "MaxPktLngth"];
+    put_counts(&mut fields, record, way, names, str::to_owned);
     fields
 }
 
@@ -252,7 +334,7 @@ proptest! {
             let boot = u64::from(header.unix_secs) * 1000 - u64::from(header.sys_up_time);
             for flow in &packet.flowsets {
                 let key = (flow.src_addr, flow.dst_addr, flow.src_port, flow.dst_port);
-                let rest = (flow.protocol_number, flow.tcp_flags);
+                let rest = (flow.protocol_number, flow.tcp_flags, flow.tos);
                 let times = (boot + u64::from(flow.first), boot + u64::from(flow.last));
                 read.push(((key, rest, times), u64::from(flow.d_pkts), u64::from(flow.d_octets)));
             }
@@ -269,7 +351,7 @@ proptest! {
                 };
                 let same = (
                     (src, dst, key.src_port, to),
-                    (key.protocol, record.tcp_flags[way]),
+                    (key.protocol, record.tcp_flags[way], record.tos[way]),
                     (record.first_ns / 1_000_000, record.last_ns / 1_000_000),
                 );
                 let (mut packets, mut octets) = (0, 0);

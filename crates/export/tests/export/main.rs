@@ -5,3 +5,4 @@ mod common;
 mod decode;
 mod golden;
 mod links;
+mod tls;

@@ -1,0 +1,132 @@
+//! What an IPFIX exporter says of itself: options templates and their records.
+//!
+//! | template | says | RFC |
+//! |---|---|---|
+//! | 320 | how much was exported | 7011, section 4.1 |
+//! | 321 | what was not exported | 7011, section 4.3 |
+//! | 322 | which fields of a template are the flow key | 7011, section 4.4 |
+//! | 323 | how many packets were seen, and how many not metered | 7011, section 4.2 |
+//! | 324 | which packets are metered at all, every Nth one | 5476, section 6.5.2; elements of 5477 |
+//! | 325 | the same, one of N at random | the same |
+
+use crate::sampling::Sampling;
+use crate::{Metered, Sent, Tally};
+
+/// An options template: scope first, then what is said of it.
+pub(crate) struct Options {
+    pub(crate) id: u16,
+    scope: (u16, u16),
+    elements: &'static [(u16, u16)],
+}
+
+/// observationDomainId; messages, flow records and octets exported.
+pub(crate) const STATISTICS: Options =
+    Options { id: 320, scope: (149, 4), elements: &[(41, 8), (42, 8), (40, 8)] };
+/// exportingProcessId; flows, packets and octets not sent; when that was first and last noticed.
+pub(crate) const RELIABILITY: Options = Options {
+    id: 321,
+    scope: (144, 4),
+    elements: &[(166, 8), (167, 8), (168, 8), (152, 8), (153, 8)],
+};
+/// templateId; flowKeyIndicator.
+pub(crate) const FLOW_KEYS: Options = Options { id: 322, scope: (145, 2), elements: &[(173, 8)] };
+/// observationDomainId; packets seen; packets and octets ignored; when that was first and last noticed.
+pub(crate) const METERING: Options = Options {
+    id: 323,
+    scope: (149, 4),
+    elements: &[(86, 8), (164, 8), (165, 8), (152, 8), (153, 8)],
+};
+/// selectorId; selectorAlgorithm, samplingInterval and samplingAlgorithm (old, but known to more collectors);
+/// samplingPacketInterval and samplingPacketSpace.
+pub(crate) const SYSTEMATIC: Options = Options {
+    id: 324,
+    scope: (302, 8),
+    elements: &[(304, 2), (34, 4), (35, 1), (305, 4), (306, 4)],
+};
+/// The same, with samplingProbability.
+pub(crate) const RANDOM: Options =
+    Options { id: 325, scope: (302, 8), elements: &[(304, 2), (34, 4), (35, 1), (311, 8)] };
+
+impl Options {
+    /// All of them.
+    pub(crate) const ALL: [&Self; 6] =
+        [&STATISTICS, &RELIABILITY, &FLOW_KEYS, &METERING, &SYSTEMATIC, &RANDOM];
+
+    /// The template record.
+    pub(crate) fn template(&self) -> Vec<u8> {
+        let fields = self.elements.len() as u16 + 1;
+        let head = [self.id, fields, 1].into_iter();
+        let all = [self.scope].into_iter().chain(self.elements.iter().copied());
+        head.chain(all.flat_map(|(id, len)| [id, len])).flat_map(u16::to_be_bytes).collect()
+    }
+}
+
+/// A data record, and the set it belongs to.
+pub(crate) type OptionsData = (u16, Vec<u8>);
+
+pub(crate) fn statistics(domain: u32, sent: &Sent) -> OptionsData {
+    let numbers = [sent.messages, sent.flows.records, sent.message_octets];
+    (STATISTICS.id, record(&domain.to_be_bytes(), &numbers))
+}
+
+pub(crate) fn reliability(process: u32, lost: &Tally, when: Noticed) -> OptionsData {
+    let (first, last) = when.times();
+    let numbers = [lost.records, lost.packets, lost.octets, first, last];
+    (RELIABILITY.id, record(&process.to_be_bytes(), &numbers))
+}
+
+pub(crate) fn flow_keys(template: u16, keys: u64) -> OptionsData {
+    (FLOW_KEYS.id, record(&template.to_be_bytes(), &[keys]))
+}
+
+pub(crate) fn metering(domain: u32, metered: &Metered, when: Noticed) -> OptionsData {
+    let (first, last) = when.times();
+    let numbers = [metered.packets, metered.ignored_packets, metered.ignored_octets, first, last];
+    (METERING.id, record(&domain.to_be_bytes(), &numbers))
+}
+
+pub(crate) fn sampling(sampling: Sampling) -> OptionsData {
+    // There is one selector.
+    let mut out = 1u64.to_be_bytes().to_vec();
+    let of = sampling.of();
+    // Selector algorithm 1 is systematic count-based sampling, 4 uniform probabilistic sampling (RFC 5477).
+    let algorithm = if sampling.is_random() { 4u16 } else { 1 };
+    out.extend_from_slice(&algorithm.to_be_bytes());
+    out.extend_from_slice(&of.to_be_bytes());
+    out.push(sampling.mode());
+    if sampling.is_random() {
+        out.extend_from_slice(&f64::from(of).recip().to_be_bytes());
+        return (RANDOM.id, out);
+    }
+    // One is taken, of - 1 are not.
+    out.extend_from_slice(&1u32.to_be_bytes());
+    out.extend_from_slice(&(of - 1).to_be_bytes());
+    (SYSTEMATIC.id, out)
+}
+
+fn record(scope: &[u8], numbers: &[u64]) -> Vec<u8> {
+    scope.iter().copied().chain(numbers.iter().flat_map(|number| number.to_be_bytes())).collect()
+}
+
+/// Export times at which a count of losses was first and last seen to have grown.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noticed {
+    count: u64,
+    times_ms: Option<(u64, u64)>,
+}
+
+impl Noticed {
+    /// The count as it is now.
+    pub(crate) fn look(&mut self, count: u64, now_ms: u64) -> Self {
+        if count > self.count {
+            self.count = count;
+            self.times_ms = Some((self.times_ms.map_or(now_ms, |(first, _)| first), now_ms));
+        }
+        *self
+    }
+
+    /// Zeros if there never was a loss.
+    fn times(self) -> (u64, u64) {
+        self.times_ms.unwrap_or_default()
+    }
+}

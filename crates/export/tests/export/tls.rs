@@ -1,0 +1,244 @@
+//! TLS against collectors on loopback with certificates made here: what arrives, and what is refused in which words.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use ringtap_export::{Settings, Summary, Tls};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use crate::links::{export_with, flows};
+
+/// An authority: signs certificates, and is known by its own.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    der: CertificateDer<'static>,
+}
+
+/// A certificate with its key, both in DER and PEM.
+struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: Vec<u8>,
+    pem: [String; 2],
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let own = params.self_signed(&key).unwrap();
+        let (pem, der) = (own.pem(), own.der().clone());
+        Self { issuer: Issuer::new(params, key), pem, der }
+    }
+
+    /// A certificate for this host, valid to the end of a year.
+    fn certify(&self, host: &str, year: i32) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, 12, 31);
+        let own = params.signed_by(&key, &self.issuer).unwrap();
+        let pem = [own.pem(), key.serialize_pem()];
+        Identity { chain: vec![own.der().clone()], key: key.serialize_der(), pem }
+    }
+}
+
+/// A collector's side; with `clients` it asks for a certificate that this authority signed.
+fn config(own: &Identity, clients: Option<&Authority>) -> Arc<ServerConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.der.clone()).unwrap();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            builder.with_client_cert_verifier(verifier.unwrap())
+        }
+    };
+    let key = PrivateKeyDer::try_from(own.key.clone()).unwrap();
+    Arc::new(builder.with_single_cert(own.chain.clone(), key).unwrap())
+}
+
+fn decrypted(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<Vec<u8>> {
+    let session = ServerConnection::new(Arc::clone(config)).unwrap();
+    let mut octets = Vec::new();
+    StreamOwned::new(session, stream).read_to_end(&mut octets)?;
+    Ok(octets)
+}
+
+/// Settings that know one authority and, perhaps, who we are. The files live as long as the folder.
+fn settings(folder: &tempfile::TempDir, known: &Authority, own: Option<&Identity>) -> Settings {
+    let write = |name: &str, pem: &str| -> PathBuf {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pem).unwrap();
+        path
+    };
+    let identity = own.map(|own| (write("own.pem", &own.pem[0]), write("own.key", &own.pem[1])));
+    let tls = Tls { authorities: Some(write("authority.pem", &known.pem)), identity };
+    Settings { tls, ..Settings::default() }
+}
+
+/// Exports to a collector that answers each connection by `serve`, until there are no more.
+fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send + Sync) -> Summary {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            while let Ok((stream, _)) = listener.accept() {
+                // An octet alone says that the test is over.
+                let mut first = [0; 2];
+                if stream.peek(&mut first).unwrap_or(0) == 1 {
+                    return;
+                }
+                serve(stream);
+            }
+        });
+        let summary = export_with(settings, &format!("ipfix+tls://{address}"), count, || {});
+        TcpStream::connect(address).unwrap().write_all(&[0]).unwrap();
+        server.join().unwrap();
+        summary
+    })
+}
+
+/// Nothing got through, for this reason.
+fn refused(summary: &Summary, count: u64, words: &str) {
+    assert_eq!((summary.sent.flows.records, summary.sent.messages), (0, 0), "{summary:?}");
+    assert_eq!(summary.not_sent["too_late"].records, count);
+    assert!(summary.failure.as_ref().unwrap().contains(words), "{summary:?}");
+}
+
+#[test]
+fn what_arrives_is_what_tcp_would_carry() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let server = config(&authority.certify("127.0.0.1", 2999), None);
+    let received = std::sync::Mutex::new(Vec::new());
+    let summary = export_to(&settings(&folder, &authority, None), 20_000, |stream| {
+        received.lock().unwrap().push(decrypted(stream, &server).unwrap());
+    });
+    assert_eq!((summary.sent.flows.records, &summary.failure), (20_000, &None), "{summary:?}");
+    let over_tls = received.into_inner().unwrap().concat();
+    assert_eq!(flows(&over_tls), 20_000);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
+    let over_tcp = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut octets = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut octets).unwrap();
+            octets
+        });
+        export_with(&Settings::default(), &url, 20_000, || {});
+        reader.join().unwrap()
+    });
+    assert!(over_tls == over_tcp, "octet by octet");
+}
+
+#[test]
+fn a_collector_that_cannot_prove_who_it_is_gets_nothing() {
+    let (known, other) = (Authority::new("known"), Authority::new("other"));
+    let cases = [
+        (known.certify("collector.example", 2999), "for another host"),
+        (known.certify("127.0.0.1", 2001), "expired"),
+        (other.certify("127.0.0.1", 2999), "signed by nobody we know"),
+    ];
+    std::thread::scope(|scope| {
+        for (identity, words) in &cases {
+            let known = &known;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let server = config(identity, None);
+                let summary = export_to(&settings(&folder, known, None), 100, |stream| {
+                    assert!(decrypted(stream, &server).is_err(), "{words}");
+                });
+                refused(&summary, 100, words);
+            });
+        }
+        scope.spawn(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let summary = export_to(&settings(&folder, &known, None), 100, |mut stream| {
+                let _ = stream.write_all(b"220 mail.example ESMTP\r\n");
+                let _ = stream.read(&mut [0; 1000]);
+            });
+            refused(&summary, 100, "not TLS");
+        });
+    });
+}
+
+#[test]
+fn a_collector_that_asks_who_we_are_is_told() {
+    let known = Authority::new("known");
+    let server = config(&known.certify("127.0.0.1", 2999), Some(&known));
+    let exporter = known.certify("exporter.example", 2999);
+    let stranger = Authority::new("other").certify("exporter.example", 2999);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let received = std::sync::Mutex::new(Vec::new());
+            let summary = export_to(&settings(&folder, &known, Some(&exporter)), 1000, |stream| {
+                received.lock().unwrap().push(decrypted(stream, &server).unwrap());
+            });
+            assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
+            assert_eq!(flows(&received.lock().unwrap().concat()), 1000);
+        });
+        for (own, words) in
+            [(None, "asks for a certificate"), (Some(&stranger), "refused our certificate")]
+        {
+            let (known, server) = (&known, &server);
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let summary = export_to(&settings(&folder, known, own), 100, |stream| {
+                    assert!(decrypted(stream, server).is_err());
+                });
+                refused(&summary, 100, words);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_tls_collector_that_restarts_is_found_again() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let server = config(&authority.certify("127.0.0.1", 2999), None);
+    let (cut, received) =
+        (std::sync::atomic::AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
+    let summary = export_to(&settings(&folder, &authority, None), 30_000, |stream| {
+        if !cut.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            let session = ServerConnection::new(Arc::clone(&server)).unwrap();
+            let _ = StreamOwned::new(session, stream).read(&mut [0; 100]);
+            return;
+        }
+        received.lock().unwrap().push(decrypted(stream, &server).unwrap());
+    });
+    assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
+    let octets = received.into_inner().unwrap().concat();
+    assert_eq!(octets[8..12], [0; 4], "the sequence begins anew");
+    let flows = flows(&octets);
+    assert!((1..=30_000).contains(&flows), "{flows}");
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_told_before_the_run() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let collector = ["ipfix+tls://127.0.0.1:9".parse().unwrap()];
+    let mut all = settings(&folder, &authority, Some(&authority.certify("exporter.example", 2999)));
+    let start = |all: &Settings| {
+        let started = ringtap_export::start(&collector, all, |_| unreachable!("no file here"));
+        started.err().map(|error| std::error::Error::source(&error).unwrap().to_string())
+    };
+    std::fs::write(folder.path().join("own.key"), "nothing").unwrap();
+    assert!(start(&all).unwrap().contains("own.key"));
+    all.tls.identity = None;
+    std::fs::write(folder.path().join("authority.pem"), "").unwrap();
+    assert!(start(&all).unwrap().contains("authority.pem: no certificate"));
+    all.tls.authorities = Some("no/such/file".into());
+    assert!(start(&all).unwrap().contains("no/such/file"));
+}
