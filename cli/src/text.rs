@@ -336,7 +336,16 @@ impl Page {
         let kind = if plan.metering.uniflow { "one direction" } else { "both directions" };
         let vlans = if plan.metering.vlan_in_key { ", each VLAN by itself" } else { "" };
         table.row(["a flow is", &format!("{kind}{vlans}")]);
-        table.row(["timeouts", &plan.metering.timeouts.to_string()]);
+        let timeouts = plan.metering.timeouts;
+        let idle_ns = timeouts.general_ns;
+        let alike = timeouts.idle(idle_ns) == timeouts;
+        let limits = match (alike, timeouts.active_ns) {
+            (true, active_ns @ ..u64::MAX) => {
+                format!("{} idle, {} active", seconds(idle_ns), seconds(active_ns))
+            }
+            _ => timeouts.to_string(),
+        };
+        table.row(["timeouts", &limits]);
         table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
         table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
         table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);

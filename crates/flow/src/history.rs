@@ -53,7 +53,7 @@ impl History {
     pub(crate) const fn letters(packet: &PacketRecord) -> u8 {
         // Control bits are there with TCP alone, so they say the protocol, too.
         let data = packet.flags.contains(Flags::DATA) as u8;
-        LETTERS_OF[(packet.tcp_flags & 31 | data << 5) as usize]
+        LETTERS_OF[((packet.tcp_flags & 31) | (data << 5)) as usize]
     }
 
     /// Whether a letter, 1 to 6, is there in this direction.

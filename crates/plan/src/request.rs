@@ -158,7 +158,7 @@ pub struct Plan {
     /// Slots of each worker's ring to the merger.
     pub report_capacity: usize,
     /// What a flow is and when it ends.
-    #[serde(serialize_with = "metering")]
+    #[serde(flatten, serialize_with = "metering")]
     pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time; absent: the whole run.
     pub interval_ns: Option<u64>,
@@ -187,10 +187,16 @@ fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error>
     struct Shown {
         uniflow: bool,
         vlan_in_key: bool,
-        timeouts_ns: BTreeMap<&'static str, u64>,
+        timeouts: BTreeMap<String, u64>,
     }
     let Metering { timeouts, uniflow, vlan_in_key } = *metering;
-    Shown { uniflow, vlan_in_key, timeouts_ns: timeouts.named().into() }.serialize(s)
+    let named = |(name, ns): (&str, u64)| match name {
+        "general" => ("idle_ns".into(), ns),
+        "maxlife" => ("active_ns".into(), ns),
+        _ => (name.replace('.', "_") + "_ns", ns),
+    };
+    let timeouts = timeouts.named().into_iter().map(named).collect();
+    Shown { uniflow, vlan_in_key, timeouts }.serialize(s)
 }
 
 fn seats<S: Serializer>(seating: &Seating, s: S) -> Result<S::Ok, S::Error> {
