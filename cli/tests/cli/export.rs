@@ -1,6 +1,5 @@
 //! Export to real collectors: nfcapd, nfacctd, openssl, tshark and ipfixDump, on loopback, each on a free port. What they count must be
 //! what the report says.
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every test works in a folder of its own and leaves nothing behind.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 mod common;
 mod doctor;

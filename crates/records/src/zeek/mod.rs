@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! #separator \x09
-//! #set_separator	,
-//! #empty_field	(empty)
-//! #unset_field	-
-//! #path	conn
-//! #open	2023-11-14-22-13-20          the earliest packet of the first record
-//! #fields	ts	uid	id.orig_h	…
-//! #types	time	string	addr	…
-//! 1700000000.123456	C…	10.0.0.1	…
-//! #close	2023-11-14-22-15-00          the latest packet of all records
+//! #set_separator  ,
+//! #empty_field  (empty)
+//! #unset_field  -
+//! #path  conn
+//! #open  2023-11-14-22-13-20          the earliest packet of the first record
+//! #fields  ts  uid  id.orig_h  …
+//! #types  time  string  addr  …
+//! 1700000000.123456  C…  10.0.0.1  …
+//! #close  2023-11-14-22-15-00          the latest packet of all records
 //! ```
 //!
 //! Both times are packet times in UTC, for no clock is read; without records they are those of 1970-01-01. What is not
