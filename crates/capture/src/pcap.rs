@@ -15,7 +15,8 @@
 
 use ringtap_wire::LinkType;
 
-use crate::frame::{Frame, MAX_CAPTURED_LEN, Next, Walk};
+use crate::chunk::Place;
+use crate::frame::{MAX_CAPTURED_LEN, Next, Stretch, Walk};
 use crate::notice::{Log, NoticeKind};
 
 /// Length of the file header, bytes.
@@ -79,32 +80,28 @@ impl Pcap {
         })
     }
 
-    /// Hands over up to `max` records of `bytes`, which lie at `offset` of the file.
-    #[inline]
-    pub(crate) fn walk<F: FnMut(Frame<'_>)>(
+    /// Notes the places of all whole records.
+    pub(crate) fn walk(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
         if self.big_endian {
-            self.walk_in::<true, F>(bytes, offset, max, each, log)
+            self.walk_in::<true>(stretch, places, log)
         } else {
-            self.walk_in::<false, F>(bytes, offset, max, each, log)
+            self.walk_in::<false>(stretch, places, log)
         }
     }
 
     #[inline(always)]
-    fn walk_in<const BIG: bool, F: FnMut(Frame<'_>)>(
+    fn walk_in<const BIG: bool>(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
+        let Stretch { bytes, start, offset } = stretch;
         let word = |bytes: [u8; 4]| {
             if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
         };
@@ -113,11 +110,9 @@ impl Pcap {
         let fractions = 1_000_000_000 / self.unit_ns;
         let record_header = self.record_header;
         let mut rest = bytes;
-        let mut frames = 0;
+        let mut high_ns = 0;
+        let before = places.len();
         let next = loop {
-            if frames == max {
-                break Next::Walk;
-            }
             let Some(header) = rest.first_chunk::<16>() else {
                 break Next::Need(record_header);
             };
@@ -130,30 +125,34 @@ impl Pcap {
                 if rest.len() < record_header {
                     break Next::Need(record_header);
                 }
-                let place = Place {
+                let record = Record {
                     offset: offset + (bytes.len() - rest.len()) as u64,
-                    packets: log.packets + frames as u64,
+                    packets: log.packets + (places.len() - before) as u64,
                 };
                 let lengths = (captured, original);
-                match self.question(place, lengths, fraction >= fractions, log) {
+                match self.question(record, lengths, fraction >= fractions, log) {
                     Ok(lengths) => (captured, original) = lengths,
                     Err(kind) => break Next::Stop(kind),
                 }
             }
             let len = record_header + captured as usize;
-            let Some((record, behind)) = rest.split_at_checked(len) else {
+            let Some(behind) = rest.get(len..) else {
                 break Next::Need(len);
             };
-            each(Frame {
-                ts_ns: u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit_ns,
-                link,
+            let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit_ns;
+            high_ns = high_ns.max(ts_ns);
+            places.push(Place {
+                ts_ns,
+                at: (start + bytes.len() - rest.len() + record_header) as u32,
+                len: captured,
                 original_len: original,
-                data: &record[record_header..],
+                link,
+                tag: 0,
             });
             rest = behind;
-            frames += 1;
         };
-        Walk { bytes: bytes.len() - rest.len(), frames, next }
+        let frames = places.len() - before;
+        Walk { bytes: bytes.len() - rest.len(), frames, high_ns, next }
     }
 
     /// Looks at a record header that is not quite right: the (captured, original) lengths to go
@@ -161,7 +160,7 @@ impl Pcap {
     #[cold]
     fn question(
         &mut self,
-        place: Place,
+        record: Record,
         lengths: (u32, u32),
         fraction_too_large: bool,
         log: &mut Log,
@@ -170,7 +169,7 @@ impl Pcap {
         if captured > original && self.lengths_may_be_swapped {
             (captured, original) = (original, captured);
         }
-        let Place { offset, packets } = place;
+        let Record { offset, packets } = record;
         if captured > self.limit {
             return Err(NoticeKind::AbsurdLength { offset, packets, len: captured });
         }
@@ -196,7 +195,7 @@ impl Pcap {
 }
 
 /// Where a record begins.
-struct Place {
+struct Record {
     offset: u64,
     packets: u64,
 }
