@@ -143,6 +143,7 @@ fn request(args: &MonitorArgs) -> Request {
         source: args.read.iter().map(|path| path.display().to_string()).collect(),
         analyses: args.analyses,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
+        queues: args.queues,
         workers: args.workers,
         ring: args.ring,
         ring_capacity: args.ring_capacity,
@@ -158,6 +159,7 @@ fn request(args: &MonitorArgs) -> Request {
         memory_bytes: args.memory,
         scan_threshold: args.scan_threshold,
         top: args.top,
+        sample: args.sample,
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
     }

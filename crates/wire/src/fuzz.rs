@@ -30,6 +30,10 @@ pub fn fuzz(bytes: &[u8]) {
         let mut out = PacketRecord::EMPTY;
         let decoded = decoder.decode(link, ts_ns, frame, original_len, &mut out);
         check(&key, decoded, ts_ns, frame, original_len, &out);
+        if let Some(hash) = crate::pair_hash(&key, link, frame) {
+            assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
+        }
+        crate::selection_hash(link, frame);
 
         // What the record held before must not shine through.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };

@@ -15,16 +15,20 @@ mod hash;
 mod ip;
 mod link;
 mod path;
+mod peek;
 mod reason;
 mod record;
+mod selection;
 mod span;
 mod transport;
 
 pub use decoder::{Decoded, Decoder};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
-pub use hash::HashKey;
+pub use hash::{HashKey, REGIONS};
 pub use link::LinkType;
 pub use path::{Path, Paths, Tunnel, TunnelKind};
+pub use peek::pair_hash;
 pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
+pub use selection::selection_hash;
