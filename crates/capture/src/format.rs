@@ -43,12 +43,7 @@ impl Format {
     }
 
     /// Walks what lies in the buffer.
-    pub(crate) fn walk(
-        &mut self,
-        buffer: &Buffer,
-        places: &mut Vec<Place>,
-        log: &mut Log,
-    ) -> Walk {
+    pub(crate) fn walk(&mut self, buffer: &Buffer, places: &mut Vec<Place>, log: &mut Log) -> Walk {
         match self {
             Self::Pcap(pcap) => pcap.walk(buffer.stretch(), places, log),
             Self::Pcapng(pcapng) => pcapng.walk(buffer.stretch(), places, log),

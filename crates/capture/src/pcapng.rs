@@ -202,12 +202,7 @@ impl Pcapng {
     }
 
     /// The packet of a simple packet block: of interface 0, cut at its snaplen, without a time.
-    fn simple<const BIG: bool>(
-        &self,
-        body: &[u8],
-        here: &Block,
-        log: &mut Log,
-    ) -> Option<Place> {
+    fn simple<const BIG: bool>(&self, body: &[u8], here: &Block, log: &mut Log) -> Option<Place> {
         let Some((header, behind)) = body.split_first_chunk::<SIMPLE_DATA>() else {
             here.too_small(body, SIMPLE_DATA, log);
             return None;
@@ -235,13 +230,7 @@ impl Pcapng {
     /// Takes in an interface description. A damaged one keeps its number, so that those behind it
     /// keep theirs.
     #[cold]
-    fn describe<const BIG: bool>(
-        &mut self,
-        body: &[u8],
-        sound: bool,
-        here: &Block,
-        log: &mut Log,
-    ) {
+    fn describe<const BIG: bool>(&mut self, body: &[u8], sound: bool, here: &Block, log: &mut Log) {
         if self.interfaces.len() == MAX_INTERFACES {
             log.warn(NoticeKind::TooManyInterfaces { offset: here.offset, max: MAX_INTERFACES });
             return;

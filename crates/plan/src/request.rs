@@ -6,9 +6,7 @@ use std::fmt;
 use ringtap_flow::{FlowTable, Metering};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
-use ringtap_skeleton::{
-    HIGHEST_CORE, MOST_QUEUES, Role, RunOptions, Seating, ShardMap, Skeleton,
-};
+use ringtap_skeleton::{HIGHEST_CORE, MOST_QUEUES, Role, RunOptions, Seating, ShardMap, Skeleton};
 use ringtap_wire::HashKey;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -363,15 +361,13 @@ mod tests {
 
     #[test]
     fn every_arrangement_has_a_plan_on_any_machine() {
-        for (skeleton, cores) in Skeleton::ALL.into_iter().flat_map(|s| [1, 2, 3, 8].map(|c| (s, c))) {
+        for (skeleton, cores) in
+            Skeleton::ALL.into_iter().flat_map(|s| [1, 2, 3, 8].map(|c| (s, c)))
+        {
             for queues in [None, Some(1), Some(2), Some(5), Some(64)] {
                 for workers in [None, Some(1), Some(3), Some(8)] {
-                    let request = Request {
-                        skeleton: Some(skeleton),
-                        queues,
-                        workers,
-                        ..Request::default()
-                    };
+                    let request =
+                        Request { skeleton: Some(skeleton), queues, workers, ..Request::default() };
                     let plan = match Plan::new(request, &machine(cores)) {
                         Ok(plan) => plan,
                         Err(PlanError::WorkersOfReference) if skeleton == Skeleton::Reference => {

@@ -13,9 +13,7 @@ use crate::books::{Books, Run};
 use crate::idle::Wait;
 use crate::node::Node;
 use crate::seats::{self, Role};
-use crate::{
-    MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference,
-};
+use crate::{MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference};
 
 /// More workers than any machine has cores for.
 const MOST_WORKERS: usize = 1024;
@@ -81,7 +79,11 @@ fn check_queues(shards: &ShardMap, feeds: usize) -> Result<(), RunError> {
     let queues = shards.queues();
     let most = MOST_QUEUES.min(shards.workers()).min(feeds);
     let fit = queues == feeds && shards.workers().is_multiple_of(queues.max(1));
-    if (1..=most).contains(&queues) && fit { Ok(()) } else { Err(RunError::Queues { queues, most }) }
+    if (1..=most).contains(&queues) && fit {
+        Ok(())
+    } else {
+        Err(RunError::Queues { queues, most })
+    }
 }
 
 macro_rules! skeletons {

@@ -47,8 +47,7 @@ pub(crate) fn nodes<'a, A: Application>(
             nodes.push((Role::Worker(queue * each + place), Box::new(worker)));
         }
         let (shards, dispatched) = (options.shards.clone(), &books.dispatched[queue]);
-        let dispatcher =
-            dispatcher::Dispatcher::new(app, feed, shards, queue, lanes, dispatched);
+        let dispatcher = dispatcher::Dispatcher::new(app, feed, shards, queue, lanes, dispatched);
         nodes.push((Role::Dispatcher(queue), Box::new(dispatcher)));
     }
     nodes.push((Role::Merger, Box::new(merger)));
