@@ -79,7 +79,7 @@ fn every_profile_is_reported_as_it_was_made() {
             let capture = Capture::Bytes(bytes);
             check(name, &run(&reference(request()), &capture), &truth);
             for skeleton in skeletons() {
-                let plan = parallel(request(), skeleton, 3, Ring::default(), (4096, 50));
+                let plan = parallel(request(), skeleton, (2, 3), Ring::default(), (4096, 50));
                 check(name, &run(&plan, &capture), &truth);
             }
         }

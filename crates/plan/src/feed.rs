@@ -184,3 +184,6 @@ impl Feed for PacketFeed<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
