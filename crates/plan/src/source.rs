@@ -38,11 +38,14 @@ use crate::Watch;
 // Queues take whole regions, so their decoders remember together what a single one would.
 const _: () = assert!(REGIONS == ringtap_skeleton::MOST_QUEUES);
 
+/// Packets and marks of a load that there is room for from the start: rarely are there more.
+const USUAL_PLACES: usize = 4_096;
+const USUAL_MARKS: usize = 16;
+
 /// Tag of a place that stands in all lists.
 pub(crate) const SHARED: u16 = 1;
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Load {
     pub(crate) chunk: Chunk,
     /// One for each queue.
@@ -50,11 +53,16 @@ pub(crate) struct Load {
 }
 
 /// A queue's part of a load.
-#[derive(Default)]
 pub(crate) struct List {
     pub(crate) places: Vec<Place>,
     /// Marks, each with the number of places before it.
     pub(crate) marks: Vec<(usize, Mark)>,
+}
+
+impl List {
+    fn new(places: usize) -> Self {
+        Self { places: Vec::with_capacity(places), marks: Vec::with_capacity(USUAL_MARKS) }
+    }
 }
 
 /// What became of the wish for more.
@@ -120,7 +128,7 @@ impl<'a> Source<'a> {
         let count = if queues == 1 { 1 } else { 2 * queues + 2 };
         let load = || Load {
             chunk: Chunk::default(),
-            lists: (0..queues).map(|_| List::default()).collect(),
+            lists: (0..queues).map(|_| List::new(2 * USUAL_PLACES / queues)).collect(),
         };
         let (outlets, inboxes) = (0..queues)
             .map(|_| ring(Kind::default(), count, 1).expect("a ring of a few slots"))
@@ -233,8 +241,11 @@ impl Ticks {
     fn sort(&mut self, load: &mut Load, key: &HashKey, shards: &ShardMap) {
         let Load { chunk, lists } = load;
         self.high_ns = self.high_ns.max(chunk.high_ns());
+        let Some(first) = chunk.places.first() else { return };
+        // A chunk without a mark, as nearly all are, is not watched.
+        let watch = Self::reached(chunk.high_ns(), self.due_ns(first.ts_ns));
         for place in &chunk.places {
-            if Self::reached(place.ts_ns, self.due_ns(place.ts_ns)) {
+            if watch && Self::reached(place.ts_ns, self.due_ns(place.ts_ns)) {
                 let mark = self.next(place.ts_ns);
                 lists.iter_mut().for_each(|list| list.marks.push((list.places.len(), mark)));
             }
