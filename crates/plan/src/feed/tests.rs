@@ -8,16 +8,17 @@ use ringtap_stage::Mark;
 use ringtap_wire::LinkType;
 
 use super::*;
-use crate::{Machine, Request, Timeouts};
+use crate::{Machine, Metering, Request};
 
 const TICK: u64 = 1_000_000_000;
 
 fn plan(queues: usize) -> Plan {
-    let timeouts = Timeouts { idle_ns: 2 * TICK, ..Timeouts::default() };
-    assert_eq!(timeouts.tick_ns(), TICK);
+    let mut metering = Metering::default();
+    metering.timeouts = metering.timeouts.idle(2 * TICK);
+    assert_eq!(metering.timeouts.tick_ns(), TICK);
     let skeleton = Some(if queues == 1 { Skeleton::Farm } else { Skeleton::MultiQueue });
     let request =
-        Request { skeleton, queues: Some(queues), seed: 7, timeouts, ..Request::default() };
+        Request { skeleton, queues: Some(queues), seed: 7, metering, ..Request::default() };
     Plan::new(request, &Machine { cores: 1, memory_bytes: 1 << 30 }).unwrap()
 }
 
@@ -116,8 +117,8 @@ fn an_empty_file_ends_at_once() {
 fn mixed(number: u64, pairs: u64) -> Vec<u8> {
     let pair = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % pairs;
     let [.., a, b] = pair.to_be_bytes();
-    let place: u8 = if number % 11 == 0 { 0x20 } else { 0 };
-    let port: u16 = if number % 7 == 0 { 4789 } else { 53 };
+    let place: u8 = if number.is_multiple_of(11) { 0x20 } else { 0 };
+    let port: u16 = if number.is_multiple_of(7) { 4789 } else { 53 };
     let mut frame = vec![2; 12];
     frame.extend([8, 0, 0x45, 0, 0, 48, a, number as u8, place, 0, 64, 17, 0, 0]);
     frame.extend([10, 0, a, b, 10, 1, 0, 0, 0x12, 0x34]);
