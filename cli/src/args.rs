@@ -106,6 +106,9 @@ pub(crate) struct MonitorArgs {
     /// Rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,
+    /// Look at one packet in N only, whichever those are by their contents; 1:N or N
+    #[arg(long, value_name = "1:N", value_parser = units::sample, help_heading = "Analyses")]
+    pub(crate) sample: Option<u32>,
     /// Live flows at the most; beyond, the oldest end early [default: from the memory]
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Analyses")]
     pub(crate) max_flows: Option<u64>,
@@ -124,7 +127,10 @@ pub(crate) struct MonitorArgs {
     /// One thread, in the order of the packets: the same as --skeleton reference
     #[arg(long, overrides_with = "skeleton", help_heading = "Arrangement")]
     pub(crate) sequential: bool,
-    /// How many workers [default: from the free cores]
+    /// Queues that the packets are read through, by address pair [default: from the free cores]
+    #[arg(long, value_name = "N", help_heading = "Arrangement")]
+    pub(crate) queues: Option<usize>,
+    /// How many workers, behind each queue [default: from the free cores]
     #[arg(short, long, value_name = "N", help_heading = "Arrangement")]
     pub(crate) workers: Option<usize>,
     /// Cores to pin the threads to, in order: 0,1 or 0-3

@@ -154,6 +154,7 @@ fn request(args: &MonitorArgs) -> Request {
         analyses: args.analyses,
         tunnels: args.tunnels,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
+        queues: args.queues,
         workers: args.workers,
         ring: args.ring,
         ring_capacity: args.ring_capacity,
@@ -169,6 +170,7 @@ fn request(args: &MonitorArgs) -> Request {
         memory_bytes: args.memory,
         scan_threshold: args.scan_threshold,
         top: args.top,
+        sample: args.sample,
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
     }

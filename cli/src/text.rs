@@ -301,6 +301,9 @@ impl Page {
             performance.cpu_seconds,
             bytes(performance.peak_rss_bytes)
         ));
+        if outcome.plan.sample > 1 {
+            self.line(&format!("sampled {}", sample(outcome.plan.sample)));
+        }
         self.arrangement(&outcome.plan);
         if let Some(digest) = &outcome.digest {
             self.0 += &format!("\ndigest {digest}\n");
@@ -329,6 +332,10 @@ impl Page {
         table.row(["tunnels", plan.tunnels.name()]);
         table.row(["skeleton", &plan.skeleton.to_string()]);
         table.row(["threads", &seats(plan)]);
+        if plan.queues > 1 {
+            let each = plan.workers / plan.queues;
+            table.row(["queues", &format!("{}, workers of each: {each}", plan.queues)]);
+        }
         table.row(["shares", &shares.join(", ")]);
         let ring =
             format!("{}, {} slots, batches of {}", plan.ring, plan.ring_capacity, plan.ring_batch);
@@ -339,32 +346,34 @@ impl Page {
         let timeouts = plan.metering.timeouts;
         let idle_ns = timeouts.general_ns;
         let alike = timeouts.idle(idle_ns) == timeouts;
-        let limits = match (alike, timeouts.active_ns) {
-            (true, active_ns @ ..u64::MAX) => {
-                format!("{} idle, {} active", seconds(idle_ns), seconds(active_ns))
-            }
-            _ => timeouts.to_string(),
+        let limits = if alike && timeouts.active_ns < u64::MAX {
+            format!("{} idle, {} active", seconds(idle_ns), seconds(timeouts.active_ns))
+        } else {
+            timeouts.to_string()
         };
         table.row(["timeouts", &limits]);
         table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
         table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
         table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);
+        if plan.sample > 1 {
+            table.row(["sample", &sample(plan.sample)]);
+        }
         table.row(["seed", &plan.seed.to_string()]);
         self.heading("Plan");
         self.table(&table);
     }
 }
 
+/// What a report that counts some packets only has to say.
+fn sample(one_in: u32) -> String {
+    format!("1:{one_in}; volumes count the packets selected only")
+}
+
 /// The threads of a plan, with what each of them does.
 pub(crate) fn seats(plan: &Plan) -> String {
-    let role = |role: &Role| match role {
-        Role::Dispatcher => "dispatcher".into(),
-        Role::Worker(index) => format!("worker {index}"),
-        Role::Merger => "merger".into(),
-    };
     let pin = &plan.seating.pin;
     let seat = |(seat, roles): (usize, &Vec<Role>)| {
-        let roles = roles.iter().map(role).collect::<Vec<_>>().join(" + ");
+        let roles = roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
         match pin.get(seat % pin.len().max(1)) {
             Some(core) => format!("{roles} (core {core})"),
             None => roles,

@@ -44,6 +44,15 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     scaled(text, 1_000.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
 }
 
+/// One packet in so many: `1:100`, or `100`.
+pub(crate) fn sample(text: &str) -> Result<u32, String> {
+    let given = count(text.strip_prefix("1:").unwrap_or(text)).ok();
+    given
+        .and_then(|count| u32::try_from(count).ok())
+        .filter(|&count| count > 0)
+        .ok_or_else(|| format!("{text:?} is no sampling; write 1:100 for one packet in a hundred"))
+}
+
 /// As [`count`], for what is indexed.
 pub(crate) fn index_count(text: &str) -> Result<usize, String> {
     usize::try_from(count(text)?).map_err(|_| format!("{text} is too large"))
@@ -158,6 +167,14 @@ mod tests {
         }
         for wrong in ["", "s", "1x", "-1", "1h30", "1 s", "..", "99999999999d"] {
             assert!(duration_ns(wrong).is_err_and(|e| e.contains("1h30m")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn samplings() {
+        assert_eq!((sample("1:100"), sample("100"), sample("1:2k")), (Ok(100), Ok(100), Ok(2_000)));
+        for wrong in ["", "1:", "0", "1:0", "2:3", "1:5G", "1:1:1"] {
+            assert!(sample(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -108,17 +108,19 @@ pub fn reference(request: Request) -> Plan {
     Plan::new(request, &Machine::this()).expect("a valid request")
 }
 
-/// A plan whose arrangement is chosen to the last detail: capacity and batch are `size`.
+/// A plan whose arrangement is chosen to the last detail: `shape` is the number of queues and of
+/// workers behind each, `size` capacity and batch. A multi-queue has one worker a queue.
 pub fn parallel(
     request: Request,
     skeleton: Skeleton,
-    workers: usize,
+    shape: (usize, usize),
     ring: Ring,
     size: (usize, usize),
 ) -> Plan {
     let request = Request {
         skeleton: Some(skeleton),
-        workers: Some(workers),
+        queues: Some(shape.0),
+        workers: (skeleton != Skeleton::MultiQueue).then_some(shape.1),
         ring: Some(ring),
         ring_capacity: Some(size.0),
         ring_batch: Some(size.1),

@@ -1,31 +1,42 @@
 //! After warm-up the data path allocates nothing, so its memory does not grow with the file.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use ringtap_memory::{Allocator, allocations};
 use ringtap_plan::{Outputs, PacketFeed, Plan, Request, Ring, Tunnels, Watch};
 use ringtap_stage::{Fed, Feed};
 use ringtap_tests::{Capture, generate, generate_tunnelled, parallel, profile, request, skeletons};
-use ringtap_wire::{Decoder, PacketRecord};
+use ringtap_wire::PacketRecord;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// A feed that reads the allocation counter when half of the packets are through, and at the end.
+/// A feed that reads the allocation counter when half of all packets are through, and at the end.
 struct Gauge<'a> {
     inner: PacketFeed<'a>,
+    watch: &'a Watch,
     half: u64,
-    at_half: &'a mut Option<u64>,
-    at_end: &'a mut Option<u64>,
+    marks: &'a Marks,
+}
+
+/// The counter as it stood; 0: not yet.
+#[derive(Default)]
+struct Marks {
+    at_half: AtomicU64,
+    at_end: AtomicU64,
 }
 
 impl Feed for Gauge<'_> {
     type Item = PacketRecord;
     fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
         let fed = self.inner.next(burst);
-        if self.inner.counts().packets >= self.half {
-            self.at_half.get_or_insert_with(allocations);
+        let Marks { at_half, at_end } = self.marks;
+        if self.watch.packets.get() >= self.half && at_half.load(Relaxed) == 0 {
+            at_half.store(allocations(), Relaxed);
         }
-        if matches!(fed, Fed::Mark(ringtap_stage::Mark::End { .. })) {
-            *self.at_end = Some(allocations());
+        // The first queue at its end: what a worker hands over then is not the data path's.
+        if matches!(fed, Fed::Mark(ringtap_stage::Mark::End { .. })) && at_end.load(Relaxed) == 0 {
+            at_end.store(allocations(), Relaxed);
         }
         fed
     }
@@ -35,14 +46,14 @@ impl Feed for Gauge<'_> {
 fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let paths = std::sync::Arc::default();
     let app = ringtap_plan::app(plan, &paths, Outputs::default());
-    let watch = Watch::new();
-    let (mut at_half, mut at_end) = (None, None);
-    let decoder = Decoder::new(plan.hash_key(), std::sync::Arc::clone(&paths));
-    let decoder = decoder.with_tunnels(plan.tunnels);
-    let inner = PacketFeed::new(capture.open(), decoder, plan.metering.timeouts.tick_ns(), &watch);
-    let gauge = Gauge { inner, half: packets / 2, at_half: &mut at_half, at_end: &mut at_end };
-    ringtap_skeleton::run(plan.skeleton, &app, gauge, &plan.options()).unwrap();
-    at_end.unwrap() - at_half.unwrap()
+    let (watch, marks) = (Watch::new(), Marks::default());
+    let feeds = PacketFeed::all(plan, &paths, capture.open(), &watch);
+    let gauge = |inner| Gauge { inner, watch: &watch, half: packets / 2, marks: &marks };
+    let gauges = feeds.into_iter().map(gauge).collect();
+    ringtap_skeleton::run(plan.skeleton, &app, gauges, &plan.options()).unwrap();
+    let (at_half, at_end) = (marks.at_half.into_inner(), marks.at_end.into_inner());
+    assert!(at_half > 0 && at_end > 0);
+    at_end - at_half
 }
 
 #[test]
@@ -54,8 +65,11 @@ fn nothing_is_allocated_after_warm_up() {
     assert_eq!(second_half(&ringtap_tests::reference(request()), &capture, packets), 0);
     for skeleton in skeletons() {
         for ring in Ring::ALL {
-            let plan = parallel(request(), skeleton, 2, ring, (1024, 50));
-            assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {ring}");
+            for shape in [(1, 2), (2, 2)] {
+                let plan = parallel(request(), skeleton, shape, ring, (1024, 50));
+                let after = second_half(&plan, &capture, packets);
+                assert_eq!(after, 0, "{skeleton}, {ring}, {shape:?}");
+            }
         }
     }
 }
@@ -69,7 +83,7 @@ fn nor_for_what_tunnels_carry() {
         let request = Request { tunnels, ..request() };
         assert_eq!(second_half(&ringtap_tests::reference(request.clone()), &capture, packets), 0);
         for skeleton in skeletons() {
-            let plan = parallel(request.clone(), skeleton, 2, Ring::default(), (1024, 50));
+            let plan = parallel(request.clone(), skeleton, (2, 2), Ring::default(), (1024, 50));
             assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {tunnels}");
         }
     }

@@ -81,7 +81,7 @@ fn every_profile_is_reported_as_it_was_made() {
             let capture = Capture::Bytes(bytes);
             check(name, &run(&reference(request()), &capture), &truth);
             for skeleton in skeletons() {
-                let plan = parallel(request(), skeleton, 3, Ring::default(), (4096, 50));
+                let plan = parallel(request(), skeleton, (2, 3), Ring::default(), (4096, 50));
                 check(name, &run(&plan, &capture), &truth);
             }
         }
@@ -142,7 +142,7 @@ fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTr
     let capture = Capture::Bytes(bytes);
     let request = Request { metering: as_asked(rules), ..request() };
     let parallel = skeletons()
-        .map(|skeleton| parallel(request.clone(), skeleton, 3, Ring::default(), (512, 50)));
+        .map(|skeleton| parallel(request.clone(), skeleton, (2, 3), Ring::default(), (512, 50)));
     for plan in [reference(request.clone())].into_iter().chain(parallel) {
         let found = records(&plan, &capture);
         let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.skeleton);

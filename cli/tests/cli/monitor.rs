@@ -19,8 +19,21 @@ fn every_arrangement_has_the_same_digest() {
             assert_eq!(digest(&flags), expected, "{flags:?}");
         }
     }
-    for workers in ["1", "3"] {
-        let flags = ["--skeleton", "pipeline", "-w", workers];
+    for arrangement in [
+        "--skeleton pipeline -w 1",
+        "--skeleton pipeline -w 3",
+        "--skeleton pipeline --queues 2 -w 2",
+        "--skeleton shared-pipeline --queues 2 -w 2",
+        "--skeleton shared-pipeline",
+        "--skeleton farm --queues 3 -w 2",
+        "--skeleton multi-queue",
+        "--queues 1",
+        "--queues 2",
+        "--queues 7 --cores 0",
+        "--queues 2 -w 2",
+        "",
+    ] {
+        let flags: Vec<_> = arrangement.split_whitespace().collect();
         assert_eq!(digest(&flags), expected, "{flags:?}");
     }
     assert_ne!(digest(&["--idle-timeout", "1s"]), expected);
@@ -59,6 +72,53 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
         (&plan["seed"], &plan["timeouts"]["idle_ns"]),
         (&7.into(), &90_000_000_000_u64.into())
     );
+}
+
+#[test]
+fn a_plan_says_who_reads_which_queue() {
+    let plan = |flags: &str| {
+        let mut command = ringtap();
+        command.args(["monitor", "--dry-run", "-r", "no-such.pcap", "--cores", "0,1"]);
+        said(command.args(flags.split_whitespace()))
+    };
+    for (flags, words) in [
+        ("", ["multi-queue", "queue 0 + merger (core 0) | queue 1 (core 1)"]),
+        ("--queues 2 -w 2", ["farm", "dispatcher 0 + worker 0 + worker 1 + merger (core 0) | "]),
+        (
+            "--skeleton shared-pipeline --queues 2 -w 1",
+            ["2, workers of each: 1", "worker 0 + worker 1"],
+        ),
+        ("--sample 1:1k", ["sample", "1:1000"]),
+    ] {
+        let (text, errors, code) = plan(flags);
+        assert_eq!((errors.as_str(), code), ("", 0));
+        assert!(words.iter().all(|words| text.contains(words)), "{flags}: {text}");
+    }
+    for (flags, words) in [
+        ("--queues 0", "queues must be from 1 to 64, not 0"),
+        ("--queues 2 --sequential", "one thread"),
+        ("--skeleton multi-queue -w 2", "one worker a queue"),
+        ("--sample 2:3", "write 1:100"),
+    ] {
+        let (_, errors, code) = plan(flags);
+        assert!(code == 2 && errors.contains(words), "{flags}: {errors}");
+    }
+}
+
+#[test]
+fn a_sample_says_that_it_is_one_and_is_no_loss() {
+    let flags = ["--sample", "1:10", "--fail-on-drop", "--digest"];
+    let report = json(&office(), &flags);
+    let packets = &report["packets"];
+    let handled = packets["handled"].as_u64().unwrap();
+    assert!((500..1_200).contains(&handled), "{packets}");
+    assert_eq!(packets["received"], 8_192);
+    assert_eq!(packets["dropped"]["not_sampled"], 8_192 - handled);
+    assert_eq!((&report["ledger"]["residual"], &report["plan"]["sample"]), (&0.into(), &10.into()));
+    let alone = json(&office(), &[&flags[..], &["--sequential"]].concat());
+    assert_eq!(alone["digest"], report["digest"]);
+    let (text, _, _) = said(ringtap().args(["monitor", "--sample", "10", "-r"]).arg(office()));
+    assert!(text.contains("sampled 1:10"), "{text}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Several inputs read one after the other, as one stream of frames.
 //!
 //! Invariants: inputs are opened one at a time and in the order given; a file that cannot be read
-//! costs a [`Notice`] and nothing else; a burst never waits for bytes while it has frames to give.
+//! costs a [`Notice`] and nothing else; nobody waits for bytes while there are frames to give.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, SIZE};
+use crate::chunk::{Chunk, Place};
 use crate::format::Format;
 use crate::frame::{Frame, Next};
 use crate::input::{self, Raw, Stream};
@@ -65,6 +66,8 @@ pub struct Files {
     bytes_total: Option<u64>,
     file_count: usize,
     packets: u64,
+    /// What [`Files::burst`] hands out, and how far it has come.
+    handed: (Chunk, usize),
 }
 
 struct Waiting {
@@ -126,29 +129,60 @@ impl Files {
             files_done: 0,
             bytes_done: 0,
             packets: 0,
+            handed: (Chunk::default(), 0),
         }
     }
 
-    /// Hands up to `max` frames (at least one), in place, to `each`; returns how many. 0 is the
-    /// end of all inputs. Fewer than `max` is no sign of the end.
-    #[inline]
-    pub fn burst<F: FnMut(Frame<'_>)>(&mut self, max: usize, mut each: F) -> usize {
+    /// Fills `chunk` with what comes next; returns how many frames that are, at least one. 0 is the
+    /// end of all inputs.
+    pub fn read(&mut self, chunk: &mut Chunk) -> usize {
+        chunk.places.clear();
+        // Enough for frames of 64 bytes, which are the smallest on most links.
+        chunk.places.reserve(SIZE / 64);
+        self.buffer.borrow(&mut chunk.bytes);
+        let frames = self.walk(chunk);
+        self.buffer.give_back(&mut chunk.bytes);
+        frames
+    }
+
+    /// Walks and reads until there are frames, or nothing more to read.
+    fn walk(&mut self, chunk: &mut Chunk) -> usize {
         loop {
             let Some(open) = &mut self.open else {
                 if !self.open_next() {
+                    chunk.high_ns = 0;
                     return 0;
                 }
                 continue;
             };
-            let walk = open.format.walk(&self.buffer, max.max(1), &mut each, &mut self.log);
+            let walk = open.format.walk(&self.buffer, &mut chunk.places, &mut self.log);
             self.buffer.consume(walk.bytes);
             if walk.frames > 0 {
                 self.log.packets += walk.frames as u64;
                 self.packets += walk.frames as u64;
+                chunk.high_ns = walk.high_ns;
                 return walk.frames;
             }
             self.act(walk.next);
         }
+    }
+
+    /// Hands up to `max` frames (at least one), in place, to `each`; returns how many. 0 is the
+    /// end of all inputs. Fewer than `max` is no sign of the end. For who needs no chunks: the two
+    /// are not for the same reader.
+    pub fn burst<F: FnMut(Frame<'_>)>(&mut self, max: usize, mut each: F) -> usize {
+        let (mut chunk, mut at) = std::mem::take(&mut self.handed);
+        if at == chunk.places.len() {
+            self.read(&mut chunk);
+            at = 0;
+        }
+        let count = (chunk.places.len() - at).min(max.max(1));
+        for place in &chunk.places[at..at + count] {
+            let &Place { ts_ns, link, original_len, .. } = place;
+            each(Frame { ts_ns, link, original_len, data: chunk.data(place) });
+        }
+        self.handed = (chunk, at + count);
+        count
     }
 
     /// What there is to say since the last call, in order.
@@ -167,7 +201,7 @@ impl Files {
         }
     }
 
-    /// Frames handed over so far.
+    /// Frames read so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -184,7 +218,6 @@ impl Files {
         let (offset, packets) = (self.buffer.offset(), self.log.packets);
         let skipping = matches!(next, Next::Skip(_));
         let filled = match next {
-            Next::Walk => return,
             Next::Need(bytes) => self.buffer.fill(&mut open.stream, bytes),
             Next::Skip(bytes) => self.buffer.skip(&mut open.stream, bytes),
             Next::Stop(kind) => {

@@ -8,7 +8,8 @@
 //! Invariant: names decide nothing. What is not read but known is named, with the way out.
 
 use crate::buffer::Buffer;
-use crate::frame::{Frame, Walk};
+use crate::chunk::Place;
+use crate::frame::Walk;
 use crate::input::Stream;
 use crate::notice::{Log, NoticeKind};
 use crate::pcap::{self, Pcap};
@@ -42,18 +43,10 @@ impl Format {
     }
 
     /// Walks what lies in the buffer.
-    #[inline(always)]
-    pub(crate) fn walk<F: FnMut(Frame<'_>)>(
-        &mut self,
-        buffer: &Buffer,
-        max: usize,
-        each: &mut F,
-        log: &mut Log,
-    ) -> Walk {
-        let (bytes, offset) = (buffer.unread(), buffer.offset());
+    pub(crate) fn walk(&mut self, buffer: &Buffer, places: &mut Vec<Place>, log: &mut Log) -> Walk {
         match self {
-            Self::Pcap(pcap) => pcap.walk(bytes, offset, max, each, log),
-            Self::Pcapng(pcapng) => pcapng.walk(bytes, offset, max, each, log),
+            Self::Pcap(pcap) => pcap.walk(buffer.stretch(), places, log),
+            Self::Pcapng(pcapng) => pcapng.walk(buffer.stretch(), places, log),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::notice::NoticeKind;
 /// claims more is damaged.
 pub const MAX_CAPTURED_LEN: u32 = 16 << 20;
 
-/// One captured packet, in the reader's buffer.
+/// One captured packet, in its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Time of capture, nanoseconds since 1970-01-01 UTC, saturating; 0 where the file has none
@@ -25,20 +25,31 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
+/// Bytes to walk over, and where they come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Stretch<'a> {
+    /// Read and not walked yet.
+    pub(crate) bytes: &'a [u8],
+    /// Where they begin in the buffer that a place is counted from.
+    pub(crate) start: usize,
+    /// Where they begin in the file.
+    pub(crate) offset: u64,
+}
+
 /// What one walk over the buffered bytes came to.
 pub(crate) struct Walk {
     /// Bytes done with, from the start of the buffered ones.
     pub(crate) bytes: usize,
-    /// Frames handed over.
+    /// Frames found.
     pub(crate) frames: usize,
+    /// The highest time among them.
+    pub(crate) high_ns: u64,
     /// What must happen before the next walk; to be ignored if there were frames.
     pub(crate) next: Next,
 }
 
 /// How a walk ended.
 pub(crate) enum Next {
-    /// Walk on.
-    Walk,
     /// So many bytes must lie in the buffer, counted from the first one not done with.
     Need(usize),
     /// So many bytes are of no interest.

@@ -1,17 +1,18 @@
 //! Sources of packets: capture files, in place and without a copy, and the writer of them.
 //!
 //! ```text
-//! path, stdin ─▶ input (gzip, zstd) ─▶ buffer (256 KiB) ─▶ pcap | pcapng walk ─▶ each(Frame)
+//! path, stdin ─▶ input (gzip, zstd) ─▶ buffer (256 KiB) ─▶ pcap | pcapng walk ─▶ chunk: bytes, places
 //! ```
 //!
-//! [`Files`] reads several inputs one after the other; a [`Frame`] borrows the buffer. What a
-//! reader has to say about a file (cut off, damaged, no capture) is a [`Notice`], never a panic.
+//! [`Files`] reads several inputs one after the other, by the [`Chunk`]; a [`Frame`] borrows from
+//! it. What a reader has to say about a file (cut off, damaged, no capture) is a [`Notice`], never a panic.
 //!
 //! Invariants: formats are told by magic number, never by name; nothing seeks, so a pipe does as
 //! well as a file; memory is bounded whatever the bytes; no allocation per packet.
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod chunk;
 mod files;
 mod format;
 mod frame;
@@ -24,6 +25,7 @@ mod pcap;
 mod pcapng;
 mod writer;
 
+pub use chunk::{Chunk, Place};
 pub use files::{Files, Input, Position};
 pub use frame::{Frame, MAX_CAPTURED_LEN};
 #[cfg(any(test, feature = "fuzz"))]

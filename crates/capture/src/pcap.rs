@@ -15,7 +15,8 @@
 
 use ringtap_wire::LinkType;
 
-use crate::frame::{Frame, MAX_CAPTURED_LEN, Next, Walk};
+use crate::chunk::Place;
+use crate::frame::{MAX_CAPTURED_LEN, Next, Stretch, Walk};
 use crate::notice::{Log, NoticeKind};
 
 /// Length of the file header, bytes.
@@ -79,81 +80,82 @@ impl Pcap {
         })
     }
 
-    /// Hands over up to `max` records of `bytes`, which lie at `offset` of the file.
-    #[inline]
-    pub(crate) fn walk<F: FnMut(Frame<'_>)>(
+    /// Notes the places of all whole records.
+    pub(crate) fn walk(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
         if self.big_endian {
-            self.walk_in::<true, F>(bytes, offset, max, each, log)
+            self.walk_in::<true>(stretch, places, log)
         } else {
-            self.walk_in::<false, F>(bytes, offset, max, each, log)
+            self.walk_in::<false>(stretch, places, log)
         }
     }
 
     #[inline(always)]
-    fn walk_in<const BIG: bool, F: FnMut(Frame<'_>)>(
+    fn walk_in<const BIG: bool>(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
-        let word = |bytes: [u8; 4]| {
-            if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-        };
+        let Stretch { bytes, start, offset } = stretch;
+        let word = |word: u32| if BIG { word.swap_bytes() } else { word };
         let link = self.link;
         let unit_ns = u64::from(self.unit_ns);
         let fractions = 1_000_000_000 / self.unit_ns;
         let record_header = self.record_header;
-        let mut rest = bytes;
-        let mut frames = 0;
+        let mut unquestioned = self.unquestioned;
+        let mut high_ns = 0;
+        let before = places.len();
+        // Where the next record begins: in one register, as all that the loop needs.
+        let mut at = 0;
         let next = loop {
-            if frames == max {
-                break Next::Walk;
-            }
-            let Some(header) = rest.first_chunk::<16>() else {
+            let Some(header) = bytes[at..].first_chunk::<16>() else {
                 break Next::Need(record_header);
             };
-            let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *header;
-            let seconds = word([s0, s1, s2, s3]);
-            let fraction = word([f0, f1, f2, f3]);
-            let mut captured = word([c0, c1, c2, c3]);
-            let mut original = word([o0, o1, o2, o3]);
-            if (captured > self.unquestioned) | (captured > original) | (fraction >= fractions) {
-                if rest.len() < record_header {
+            // As one number: in two loads, not sixteen.
+            let header = u128::from_le_bytes(*header);
+            let seconds = word(header as u32);
+            let fraction = word((header >> 32) as u32);
+            let mut captured = word((header >> 64) as u32);
+            let mut original = word((header >> 96) as u32);
+            if (captured > unquestioned.min(original)) | (fraction >= fractions) {
+                if bytes.len() - at < record_header {
                     break Next::Need(record_header);
                 }
-                let place = Place {
-                    offset: offset + (bytes.len() - rest.len()) as u64,
-                    packets: log.packets + frames as u64,
+                let record = Record {
+                    offset: offset + at as u64,
+                    packets: log.packets + (places.len() - before) as u64,
                 };
                 let lengths = (captured, original);
-                match self.question(place, lengths, fraction >= fractions, log) {
+                match self.question(record, lengths, fraction >= fractions, log) {
                     Ok(lengths) => (captured, original) = lengths,
                     Err(kind) => break Next::Stop(kind),
                 }
+                unquestioned = self.unquestioned;
             }
-            let len = record_header + captured as usize;
-            let Some((record, behind)) = rest.split_at_checked(len) else {
-                break Next::Need(len);
-            };
-            each(Frame {
-                ts_ns: u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit_ns,
-                link,
+            let data = at + record_header;
+            let behind = data + captured as usize;
+            if behind > bytes.len() {
+                break Next::Need(behind - at);
+            }
+            let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit_ns;
+            high_ns = high_ns.max(ts_ns);
+            places.push(Place {
+                ts_ns,
+                at: (start + data) as u32,
+                len: captured,
                 original_len: original,
-                data: &record[record_header..],
+                link,
+                tag: 0,
             });
-            rest = behind;
-            frames += 1;
+            at = behind;
         };
-        Walk { bytes: bytes.len() - rest.len(), frames, next }
+        let frames = places.len() - before;
+        Walk { bytes: at, frames, high_ns, next }
     }
 
     /// Looks at a record header that is not quite right: the (captured, original) lengths to go
@@ -161,7 +163,7 @@ impl Pcap {
     #[cold]
     fn question(
         &mut self,
-        place: Place,
+        record: Record,
         lengths: (u32, u32),
         fraction_too_large: bool,
         log: &mut Log,
@@ -170,7 +172,7 @@ impl Pcap {
         if captured > original && self.lengths_may_be_swapped {
             (captured, original) = (original, captured);
         }
-        let Place { offset, packets } = place;
+        let Record { offset, packets } = record;
         if captured > self.limit {
             return Err(NoticeKind::AbsurdLength { offset, packets, len: captured });
         }
@@ -196,7 +198,7 @@ impl Pcap {
 }
 
 /// Where a record begins.
-struct Place {
+struct Record {
     offset: u64,
     packets: u64,
 }

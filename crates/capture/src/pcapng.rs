@@ -18,7 +18,8 @@
 
 use ringtap_wire::LinkType;
 
-use crate::frame::{Frame, MAX_CAPTURED_LEN, Next, Walk};
+use crate::chunk::Place;
+use crate::frame::{MAX_CAPTURED_LEN, Next, Stretch, Walk};
 use crate::interface::Interface;
 use crate::notice::{Log, NoticeKind};
 
@@ -60,52 +61,46 @@ impl Pcapng {
         Ok(Self { big_endian: section.big_endian, interfaces: Vec::new() })
     }
 
-    /// Hands over up to `max` packets of `bytes`, which lie at `offset` of the file.
-    #[inline]
-    pub(crate) fn walk<F: FnMut(Frame<'_>)>(
+    /// Notes the places of the packets of all whole blocks.
+    pub(crate) fn walk(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
         if self.big_endian {
-            self.walk_in::<true, F>(bytes, offset, max, each, log)
+            self.walk_in::<true>(stretch, places, log)
         } else {
-            self.walk_in::<false, F>(bytes, offset, max, each, log)
+            self.walk_in::<false>(stretch, places, log)
         }
     }
 
     #[inline(always)]
-    fn walk_in<const BIG: bool, F: FnMut(Frame<'_>)>(
+    fn walk_in<const BIG: bool>(
         &mut self,
-        bytes: &[u8],
-        offset: u64,
-        max: usize,
-        each: &mut F,
+        stretch: Stretch<'_>,
+        places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
+        let Stretch { bytes, start, offset } = stretch;
         let mut rest = bytes;
-        let mut frames = 0;
+        let mut high_ns = 0;
+        let before = places.len();
         let next = loop {
-            if frames == max {
-                break Next::Walk;
-            }
             let Some(&[k0, k1, k2, k3, l0, l1, l2, l3]) = rest.first_chunk::<8>() else {
                 break Next::Need(8);
             };
             let kind = word::<BIG>([k0, k1, k2, k3]);
             let len = word::<BIG>([l0, l1, l2, l3]);
-            let place = Place {
+            let here = Block {
                 offset: offset + (bytes.len() - rest.len()) as u64,
-                packets: log.packets + frames as u64,
+                packets: log.packets + (places.len() - before) as u64,
             };
             if kind == SECTION {
                 let Some(header) = rest.first_chunk::<SECTION_HEADER>() else {
                     break Next::Need(SECTION_HEADER);
                 };
-                match Section::read(header, place.offset, place.packets) {
+                match Section::read(header, here.offset, here.packets) {
                     Ok(section) => {
                         self.big_endian = section.big_endian;
                         self.interfaces.clear();
@@ -118,7 +113,7 @@ impl Pcapng {
             let packet_block = matches!(kind, ENHANCED | PACKET | SIMPLE);
             let looked_into = packet_block || kind == INTERFACE;
             if len < 12 || !len.is_multiple_of(4) || (looked_into && len > MAX_BLOCK) {
-                break Next::Stop(place.absurd(len));
+                break Next::Stop(here.absurd(len));
             }
             let Some((block, behind)) = rest.split_at_checked(len as usize) else {
                 if looked_into {
@@ -132,44 +127,47 @@ impl Pcapng {
                 let second = trailer.first_chunk().map_or(0, |&len| word::<BIG>(len));
                 let sound = second == len;
                 if !sound {
-                    place.lengths_differ(len, second, log);
+                    here.lengths_differ(len, second, log);
                 }
                 if packet_block {
                     let packet = if !sound {
                         None
                     } else if kind == SIMPLE {
-                        self.simple::<BIG>(body, &place, log)
+                        self.simple::<BIG>(body, &here, log)
                     } else {
-                        self.enhanced::<BIG>(body, kind == PACKET, &place, log)
+                        self.enhanced::<BIG>(body, kind == PACKET, &here, log)
                     };
                     match packet {
-                        Some(frame) => {
-                            each(frame);
-                            frames += 1;
+                        Some(packet) => {
+                            let at = start + bytes.len() - rest.len();
+                            high_ns = high_ns.max(packet.ts_ns);
+                            places.push(Place { at: at as u32 + packet.at, ..packet });
                         }
                         None => log.damaged += 1,
                     }
                 } else {
-                    self.describe::<BIG>(body, sound, &place, log);
+                    self.describe::<BIG>(body, sound, &here, log);
                 }
             }
             rest = behind;
         };
-        Walk { bytes: bytes.len() - rest.len(), frames, next }
+        let frames = places.len() - before;
+        Walk { bytes: bytes.len() - rest.len(), frames, high_ns, next }
     }
 
     /// The packet of an enhanced packet block, or of an obsolete packet block. Here and below,
-    /// `body` begins with the block type and ends before the trailer.
+    /// `body` begins with the block type and ends before the trailer, and a packet's place is
+    /// counted from the start of its block.
     #[inline(always)]
-    fn enhanced<'a, const BIG: bool>(
+    fn enhanced<const BIG: bool>(
         &self,
-        body: &'a [u8],
+        body: &[u8],
         obsolete: bool,
-        place: &Place,
+        here: &Block,
         log: &mut Log,
-    ) -> Option<Frame<'a>> {
+    ) -> Option<Place> {
         let Some((header, behind)) = body.split_first_chunk::<DATA>() else {
-            place.too_small(body, DATA, log);
+            here.too_small(body, DATA, log);
             return None;
         };
         let at =
@@ -183,65 +181,63 @@ impl Pcapng {
         let time = u64::from(at(12)) << 32 | u64::from(at(16));
         let (captured, original) = (at(20), at(24));
         let Some(Some(known)) = self.interfaces.get(interface) else {
-            place.no_interface(interface, self.interfaces.len(), log);
+            here.no_interface(interface, self.interfaces.len(), log);
             return None;
         };
-        let Some(data) = behind.get(..captured as usize) else {
-            place.too_small(body, DATA + captured as usize, log);
+        if behind.len() < captured as usize {
+            here.too_small(body, DATA + captured as usize, log);
             return None;
-        };
-        if (captured > original) | (captured > known.snaplen) {
-            place.question(captured, original, known.snaplen, log);
         }
-        Some(Frame {
+        if (captured > original) | (captured > known.snaplen) {
+            here.question(captured, original, known.snaplen, log);
+        }
+        Some(Place {
             ts_ns: known.nanoseconds(time),
-            link: known.link,
+            at: DATA as u32,
+            len: captured,
             original_len: original,
-            data,
+            link: known.link,
+            tag: 0,
         })
     }
 
     /// The packet of a simple packet block: of interface 0, cut at its snaplen, without a time.
-    fn simple<'a, const BIG: bool>(
-        &self,
-        body: &'a [u8],
-        place: &Place,
-        log: &mut Log,
-    ) -> Option<Frame<'a>> {
+    fn simple<const BIG: bool>(&self, body: &[u8], here: &Block, log: &mut Log) -> Option<Place> {
         let Some((header, behind)) = body.split_first_chunk::<SIMPLE_DATA>() else {
-            place.too_small(body, SIMPLE_DATA, log);
+            here.too_small(body, SIMPLE_DATA, log);
             return None;
         };
         let original = word::<BIG>([header[8], header[9], header[10], header[11]]);
         let Some(Some(known)) = self.interfaces.first() else {
-            place.no_interface(0, self.interfaces.len(), log);
+            here.no_interface(0, self.interfaces.len(), log);
             return None;
         };
         let captured = original.min(known.snaplen);
-        let Some(data) = behind.get(..captured as usize) else {
-            place.too_small(body, SIMPLE_DATA + captured as usize, log);
+        if behind.len() < captured as usize {
+            here.too_small(body, SIMPLE_DATA + captured as usize, log);
             return None;
-        };
-        Some(Frame { ts_ns: 0, link: known.link, original_len: original, data })
+        }
+        Some(Place {
+            ts_ns: 0,
+            at: SIMPLE_DATA as u32,
+            len: captured,
+            original_len: original,
+            link: known.link,
+            tag: 0,
+        })
     }
 
     /// Takes in an interface description. A damaged one keeps its number, so that those behind it
     /// keep theirs.
     #[cold]
-    fn describe<const BIG: bool>(
-        &mut self,
-        body: &[u8],
-        sound: bool,
-        place: &Place,
-        log: &mut Log,
-    ) {
+    fn describe<const BIG: bool>(&mut self, body: &[u8], sound: bool, here: &Block, log: &mut Log) {
         if self.interfaces.len() == MAX_INTERFACES {
-            log.warn(NoticeKind::TooManyInterfaces { offset: place.offset, max: MAX_INTERFACES });
+            log.warn(NoticeKind::TooManyInterfaces { offset: here.offset, max: MAX_INTERFACES });
             return;
         }
         let Some((fixed, options)) = body.split_first_chunk::<16>().filter(|_| sound) else {
             if sound {
-                place.too_small(body, 16, log);
+                here.too_small(body, 16, log);
             }
             log.damaged += 1;
             self.interfaces.push(None);
@@ -251,7 +247,7 @@ impl Pcapng {
         let link = LinkType(half::<BIG>([t0, t1]));
         let mut interface = Interface::new(link, word::<BIG>([s0, s1, s2, s3]));
         if !options_of::<BIG>(options, |code, value| interface.option::<BIG>(code, value)) {
-            log.warn(NoticeKind::BadOptions { offset: place.offset });
+            log.warn(NoticeKind::BadOptions { offset: here.offset });
         }
         self.interfaces.push(Some(interface));
     }
@@ -276,19 +272,19 @@ impl Section {
             return Err(NoticeKind::Version { offset, major, minor });
         }
         if (header_len as usize) < SECTION_HEADER || !header_len.is_multiple_of(4) {
-            return Err(Place { offset, packets }.absurd(header_len));
+            return Err(Block { offset, packets }.absurd(header_len));
         }
         Ok(Self { big_endian, header_len })
     }
 }
 
 /// Where a block begins, and how many packets came before it. Says what is wrong with it.
-struct Place {
+struct Block {
     offset: u64,
     packets: u64,
 }
 
-impl Place {
+impl Block {
     #[cold]
     fn absurd(&self, len: u32) -> NoticeKind {
         NoticeKind::AbsurdLength { offset: self.offset, packets: self.packets, len }

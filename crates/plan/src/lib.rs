@@ -13,9 +13,10 @@ mod machine;
 mod outcome;
 mod request;
 mod run;
+mod source;
 mod watch;
 
-pub use feed::PacketFeed;
+pub use feed::{FeedCounts, PacketFeed};
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
 pub use request::{Plan, PlanError, Request};

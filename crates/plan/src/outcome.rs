@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Plan;
 use crate::feed::FeedCounts;
+use crate::run::NOT_SAMPLED;
 
 /// How fast it went; outside the digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -196,8 +197,10 @@ impl Outcome {
         let report = &self.report;
         let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
         let estimated = report.conversations.is_some_and(|c| !c.exact);
+        let mut dropped = self.ledger.dropped();
+        dropped.remove(NOT_SAMPLED);
         let all = [
-            ("packets dropped", self.ledger.dropped().values().sum()),
+            ("packets dropped", dropped.values().sum()),
             ("flows ended early for lack of memory", evicted.copied().unwrap_or(0)),
             (
                 "connection attempts ignored by the scan analysis",

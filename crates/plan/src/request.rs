@@ -6,7 +6,7 @@ use std::fmt;
 use ringtap_flow::{FlowTable, Metering};
 use ringtap_monitor::Analyses;
 use ringtap_ring::Kind;
-use ringtap_skeleton::{HIGHEST_CORE, Role, RunOptions, Seating, ShardMap, Skeleton};
+use ringtap_skeleton::{HIGHEST_CORE, MOST_QUEUES, Role, RunOptions, Seating, ShardMap, Skeleton};
 use ringtap_wire::{HashKey, Tunnels};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -67,7 +67,9 @@ pub struct Request {
     pub tunnels: Tunnels,
     /// Which arrangement.
     pub skeleton: Option<Skeleton>,
-    /// How many workers.
+    /// How many queues the source is read through.
+    pub queues: Option<usize>,
+    /// How many workers, behind each queue.
     pub workers: Option<usize>,
     /// Which ring.
     pub ring: Option<Kind>,
@@ -89,6 +91,8 @@ pub struct Request {
     pub scan_threshold: Option<u32>,
     /// Rows in each list of talkers.
     pub top: Option<usize>,
+    /// One packet in so many counts, the others are left out; at least 1.
+    pub sample: Option<u32>,
     /// Whether to make a digest.
     pub digest: bool,
     /// Seed of all hash functions; the caller draws one if the user gave none.
@@ -121,8 +125,13 @@ pub enum PlanError {
         least: u64,
     },
     /// Workers were asked of a skeleton that has none to choose.
-    #[error("the reference runs on one thread; leave out the workers or take another --skeleton")]
+    #[error(
+        "the reference runs on one thread; leave out workers and queues or take another --skeleton"
+    )]
     WorkersOfReference,
+    /// Workers were asked of a skeleton that has one a queue.
+    #[error("multi-queue has one worker a queue; leave out the workers or take another --skeleton")]
+    WorkersOfQueues,
 }
 
 /// What will run. All choices made; printable.
@@ -141,7 +150,9 @@ pub struct Plan {
     /// The arrangement.
     #[serde(serialize_with = "display")]
     pub skeleton: Skeleton,
-    /// Workers.
+    /// Queues that the source is read through.
+    pub queues: usize,
+    /// Workers of all queues.
     pub workers: usize,
     /// Share of the key space of each worker, in thousandths.
     pub shares: Vec<u32>,
@@ -168,6 +179,8 @@ pub struct Plan {
     pub scan_threshold: u32,
     /// Rows in each list of talkers.
     pub top: usize,
+    /// One packet in so many counts.
+    pub sample: u32,
     /// Whether a digest is made.
     pub digest: bool,
     /// Seed of all hash functions.
@@ -200,13 +213,8 @@ fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error>
 }
 
 fn seats<S: Serializer>(seating: &Seating, s: S) -> Result<S::Ok, S::Error> {
-    let name = |role: &Role| match role {
-        Role::Dispatcher => "dispatcher".to_string(),
-        Role::Worker(index) => format!("worker {index}"),
-        Role::Merger => "merger".to_string(),
-    };
     s.collect_seq(seating.seats.iter().enumerate().map(|(seat, roles)| {
-        let names = roles.iter().map(name).collect::<Vec<_>>().join(" + ");
+        let names = roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
         match seating.pin.as_slice() {
             [] => names,
             pin => format!("{names} on core {}", pin[seat % pin.len()]),
@@ -226,26 +234,21 @@ impl Plan {
     /// Makes all choices left open.
     pub fn new(request: Request, machine: &Machine) -> Result<Self, PlanError> {
         let cores = request.cores.as_ref().map_or(machine.cores, Vec::len).max(1);
-        let alone = cores == 1 && request.workers.is_none();
-        let skeleton = request.skeleton.unwrap_or(match request.workers {
-            None if alone => Skeleton::Reference,
-            _ => Skeleton::Farm,
+        let skeleton = request.skeleton.unwrap_or(match (request.queues, request.workers) {
+            (None, None) if cores == 1 => Skeleton::Reference,
+            (_, None) => Skeleton::MultiQueue,
+            (_, Some(_)) => Skeleton::Farm,
         });
-        if skeleton == Skeleton::Reference && request.workers.is_some() {
-            return Err(PlanError::WorkersOfReference);
+        if let Some(queues) = request.queues {
+            within("the number of queues", queues as u64, 1, MOST_QUEUES as u64)?;
         }
         if let Some(workers) = request.workers {
-            within("the number of workers", workers as u64, 1, MOST_WORKERS)?;
+            let most = MOST_WORKERS / request.queues.unwrap_or(1) as u64;
+            within("the number of workers", workers as u64, 1, most)?;
         }
         let analyses = request.analyses.unwrap_or(Analyses::ALL);
-        let (weights, mut seating) = match (skeleton, request.workers) {
-            (Skeleton::Reference, _) => {
-                let seats = vec![vec![Role::Dispatcher, Role::Worker(0), Role::Merger]];
-                (vec![1000], Seating { seats, pin: Vec::new() })
-            }
-            (_, Some(workers)) => (vec![1000; workers], Seating::apart(workers, cores)),
-            (_, None) => balanced(cores, dispatch_share(analyses)),
-        };
+        let Arrangement { queues, weights, mut seating } =
+            arrange(skeleton, request.queues, request.workers, cores, dispatch_share(analyses))?;
         seating.pin = request.cores.clone().unwrap_or_default();
         for &core in request.cores.iter().flatten() {
             within("a core's number", core as u64, 0, HIGHEST_CORE as u64)?;
@@ -275,6 +278,8 @@ impl Plan {
         within("the ring batch", batch as u64, 1, 1 << 24)?;
         let top = request.top.unwrap_or(TOP);
         within("the number of rows", top as u64, 0, 100_000)?;
+        let sample = request.sample.unwrap_or(1);
+        within("the sampling", sample.into(), 1, u32::MAX.into())?;
         if let Some(interval_ns) = request.interval_ns {
             within("the interval in nanoseconds", interval_ns, 1, u64::MAX)?;
         }
@@ -284,6 +289,7 @@ impl Plan {
             analyses,
             tunnels: request.tunnels,
             skeleton,
+            queues,
             workers: weights.len(),
             shares: weights.iter().map(|w| (w * 1000 / total.max(1)).max(1)).collect(),
             seating,
@@ -296,6 +302,7 @@ impl Plan {
             max_flows,
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
             top,
+            sample,
             digest: request.digest,
             seed: request.seed,
         })
@@ -309,12 +316,58 @@ impl Plan {
     /// How the run of this plan is built.
     pub fn options(&self) -> RunOptions {
         RunOptions {
-            shards: ShardMap::weighted(&self.shares),
+            shards: ShardMap::queued(self.queues, &self.shares),
             ring: self.ring,
             capacity: self.ring_capacity,
             batch: self.ring_batch,
             report_capacity: self.report_capacity,
             seating: self.seating.clone(),
+        }
+    }
+}
+
+/// Queues, workers behind them and their threads.
+struct Arrangement {
+    queues: usize,
+    /// Of all workers.
+    weights: Vec<u32>,
+    seating: Seating,
+}
+
+fn arrange(
+    skeleton: Skeleton,
+    queues: Option<usize>,
+    workers: Option<usize>,
+    cores: usize,
+    dispatch: u32,
+) -> Result<Arrangement, PlanError> {
+    let even = |queues: usize, each: usize, seating| {
+        Ok(Arrangement { queues, weights: vec![1000; queues * each], seating })
+    };
+    match (skeleton, queues.unwrap_or(1), workers) {
+        (Skeleton::Reference, 1, None) => {
+            let seats = vec![vec![Role::Dispatcher(0), Role::Worker(0), Role::Merger]];
+            even(1, 1, Seating { seats, pin: Vec::new() })
+        }
+        (Skeleton::Reference, ..) => Err(PlanError::WorkersOfReference),
+        (Skeleton::MultiQueue, _, Some(_)) => Err(PlanError::WorkersOfQueues),
+        (Skeleton::MultiQueue, _, None) => {
+            let queues = queues.unwrap_or(cores.min(MOST_QUEUES));
+            even(queues, 1, Seating::queues(queues, cores))
+        }
+        (Skeleton::SharedPipeline, _, _) => {
+            let queues = queues.unwrap_or(2);
+            let each = workers.unwrap_or(cores.saturating_sub(queues).max(1));
+            even(queues, each, Seating::shared(queues, each, cores))
+        }
+        (_, 1, Some(workers)) => even(1, workers, Seating::apart(workers, cores)),
+        (_, 1, None) => {
+            let (weights, seating) = balanced(cores, dispatch);
+            Ok(Arrangement { queues: 1, weights, seating })
+        }
+        (_, queues, _) => {
+            let each = workers.unwrap_or((cores / queues).saturating_sub(1).max(1));
+            even(queues, each, Seating::side_by_side(queues, each, cores))
         }
     }
 }
@@ -331,7 +384,9 @@ fn dispatch_share(analyses: Analyses) -> u32 {
 fn balanced(cores: usize, dispatch: u32) -> (Vec<u32>, Seating) {
     let cores = cores.min(MOST_WORKERS as usize);
     let each = 1000 / cores as u32;
-    if each > dispatch + 20 {
+    if cores == 1 {
+        (vec![1000], Seating::apart(1, 1))
+    } else if each > dispatch + 20 {
         let mut weights = vec![each; cores];
         weights[0] = each - dispatch;
         (weights, Seating::beside(cores, cores))
@@ -359,6 +414,38 @@ mod tests {
     }
 
     #[test]
+    fn every_arrangement_has_a_plan_on_any_machine() {
+        for (skeleton, cores) in
+            Skeleton::ALL.into_iter().flat_map(|s| [1, 2, 3, 8].map(|c| (s, c)))
+        {
+            for queues in [None, Some(1), Some(2), Some(5), Some(64)] {
+                for workers in [None, Some(1), Some(3), Some(8)] {
+                    let request =
+                        Request { skeleton: Some(skeleton), queues, workers, ..Request::default() };
+                    let plan = match Plan::new(request, &machine(cores)) {
+                        Ok(plan) => plan,
+                        Err(PlanError::WorkersOfReference) if skeleton == Skeleton::Reference => {
+                            continue;
+                        }
+                        Err(PlanError::WorkersOfQueues) if workers.is_some() => continue,
+                        Err(error) => panic!("{skeleton}, {queues:?}, {workers:?}: {error}"),
+                    };
+                    assert_eq!(plan.queues, queues.unwrap_or(plan.queues));
+                    assert_eq!(plan.workers % plan.queues, 0, "{plan:?}");
+                    assert_eq!(plan.options().shards.queues(), plan.queues);
+                    assert!(plan.seating.seats.len() <= cores.max(1), "{plan:?}");
+                    let mut roles: Vec<_> = plan.seating.seats.concat();
+                    roles.sort_by_key(ToString::to_string);
+                    roles.dedup();
+                    let of_queues = if skeleton == Skeleton::MultiQueue { 0 } else { plan.queues };
+                    assert_eq!(roles.len(), of_queues + plan.workers + 1, "{plan:?}");
+                    assert_eq!(roles.len(), plan.seating.seats.concat().len(), "twice: {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn absurd_numbers_are_refused_in_words() {
         let with = |change: fn(&mut Request)| {
             let mut request = Request::default();
@@ -366,6 +453,9 @@ mod tests {
             Plan::new(request, &machine(2)).unwrap_err().to_string()
         };
         assert!(with(|r| r.workers = Some(0)).contains("from 1 to 512, not 0"));
+        assert!(with(|r| r.queues = Some(65)).contains("queues must be from 1 to 64, not 65"));
+        assert!(with(|r| (r.queues, r.workers) = (Some(4), Some(129))).contains("from 1 to 128"));
+        assert!(with(|r| r.sample = Some(0)).contains("sampling"));
         assert!(with(|r| r.ring_capacity = Some(0)).contains("ring capacity"));
         assert!(with(|r| r.max_flows = Some(0)).contains("flows"));
         assert!(
@@ -374,6 +464,20 @@ mod tests {
                 r.skeleton = Some(Skeleton::Reference);
             })
             .contains("one thread")
+        );
+        assert!(
+            with(|r| {
+                r.queues = Some(2);
+                r.skeleton = Some(Skeleton::Reference);
+            })
+            .contains("one thread")
+        );
+        assert!(
+            with(|r| {
+                r.workers = Some(2);
+                r.skeleton = Some(Skeleton::MultiQueue);
+            })
+            .contains("one worker a queue")
         );
     }
 

@@ -8,10 +8,13 @@ use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
 use ringtap_skeleton::{Run, RunError};
 use ringtap_stage::Application;
-use ringtap_wire::{Decoder, PacketRecord, Paths};
+use ringtap_wire::{PacketRecord, Paths};
 
-use crate::feed::FeedCounts;
+use crate::feed::Closed;
 use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
+
+/// Why a packet that is no part of the sample is not handled: it was asked for, so it is no loss.
+pub(crate) const NOT_SAMPLED: &str = "not_sampled";
 
 /// The application of a plan, for tests that run it under a skeleton of their own.
 pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
@@ -55,34 +58,33 @@ where
     A: Application<Item = PacketRecord, Report = Report>,
 {
     let before = Usage::now();
-    let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels);
-    let mut feed = PacketFeed::new(files, decoder, plan.metering.timeouts.tick_ns(), watch);
-    let run = ringtap_skeleton::run(plan.skeleton, app, &mut feed, &plan.options())?;
-    let counts = feed.counts().clone();
-    let damaged = feed.files().damaged();
-    let notices = feed.files().take_notices();
-    let ledger = ledger(&run, &counts, damaged);
+    let mut feeds = PacketFeed::all(plan, paths, files, watch);
+    let each = feeds.iter_mut().collect();
+    let run = ringtap_skeleton::run(plan.skeleton, app, each, &plan.options())?;
+    let closed = PacketFeed::close(feeds);
+    let ledger = ledger(&run, &closed);
     let used = Usage::now();
     let seconds = used.wall_s - before.wall_s;
-    let received = counts.packets + damaged;
+    let received = closed.packets + closed.damaged;
     let performance = Performance {
         seconds,
         packets_per_second: if seconds > 0.0 { (received as f64 / seconds) as u64 } else { 0 },
         cpu_seconds: used.cpu_s - before.cpu_s,
         peak_rss_bytes: used.peak_rss_bytes,
     };
+    let Closed { counts, notices, .. } = closed;
     Ok(Outcome::new(plan.clone(), received, counts, run.report, ledger, performance, notices))
 }
 
 /// The books of a run. What the analyses say they handled closes them, not what they were given. A packet within a
 /// tunnel is an item like the one that carries it.
-fn ledger(run: &Run<Report>, counts: &FeedCounts, damaged: u64) -> Ledger {
+fn ledger(run: &Run<Report>, closed: &Closed) -> Ledger {
+    let &Closed { ref counts, packets, damaged, .. } = closed;
     let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
     let items = counts.packets + counts.inner;
-    let mut source = stage("source", items + damaged, items);
-    if damaged > 0 {
-        source.dropped.insert("damaged", damaged);
-    }
+    let mut source = stage("source", packets + counts.inner + damaged, items);
+    let left_out = [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled)];
+    source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
     let given = run.handled.iter().sum();
     Ledger {
         stages: vec![

@@ -4,14 +4,14 @@ use std::sync::Mutex;
 
 use ringtap_metrics::Counter;
 
-use crate::RunError;
+use crate::{RunError, ShardMap};
 
 /// What a run leaves behind.
 #[derive(Debug)]
 pub struct Run<R> {
     /// The answer.
     pub report: R,
-    /// Items that left the dispatcher.
+    /// Items that left the dispatchers.
     pub dispatched: u64,
     /// Items that each worker handled.
     pub handled: Vec<u64>,
@@ -19,16 +19,18 @@ pub struct Run<R> {
 
 /// Open as long as nodes run; each entry has one writer.
 pub(crate) struct Books<R> {
-    pub(crate) dispatched: Counter,
+    /// By queue.
+    pub(crate) dispatched: Vec<Counter>,
     pub(crate) handled: Vec<Counter>,
     report: Mutex<Option<R>>,
 }
 
 impl<R> Books<R> {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(shards: &ShardMap) -> Self {
+        let counters = |count| (0..count).map(|_| Counter::new()).collect();
         Self {
-            dispatched: Counter::new(),
-            handled: (0..workers).map(|_| Counter::new()).collect(),
+            dispatched: counters(shards.queues()),
+            handled: counters(shards.workers()),
             report: Mutex::new(None),
         }
     }
@@ -45,7 +47,7 @@ impl<R> Books<R> {
                 node: "merger".into(),
                 message: "ended without a report".into(),
             })?,
-            dispatched: self.dispatched.get(),
+            dispatched: self.dispatched.iter().map(Counter::get).sum(),
             handled: self.handled.iter().map(Counter::get).collect(),
         })
     }

@@ -33,6 +33,14 @@ pub enum RunError {
         /// The largest number possible.
         most: usize,
     },
+    /// The skeleton, or the feeds there are, do not fit the queues.
+    #[error("from 1 to {most} queues are possible here, a feed each, not {queues}")]
+    Queues {
+        /// As asked.
+        queues: usize,
+        /// The largest number possible.
+        most: usize,
+    },
     /// The ring refused its capacity or batch.
     #[error("ring: {0}")]
     Ring(String),

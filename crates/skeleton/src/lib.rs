@@ -50,6 +50,7 @@ mod error;
 mod farm;
 mod idle;
 mod merger;
+mod multi_queue;
 mod node;
 mod options;
 mod owner;
@@ -68,7 +69,7 @@ pub use idle::Wait;
 pub use node::{Node, Step};
 pub use options::RunOptions;
 pub use seats::{HIGHEST_CORE, Role, Seating, free_cores, on_core};
-pub use shards::ShardMap;
+pub use shards::{MOST_QUEUES, ShardMap};
 pub use skeleton::{Skeleton, UnknownSkeleton, run};
 
 /// Items handed over at once: enough to share the cost of a call, few enough for the first-level

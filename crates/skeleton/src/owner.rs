@@ -85,10 +85,6 @@ impl<'a, A: Application> Owner<'a, A> {
         }
     }
 
-    pub(crate) fn shard(&self) -> Shard {
-        self.shard
-    }
-
     pub(crate) fn name(&self) -> String {
         format!("worker {}", self.shard.index)
     }

@@ -7,7 +7,8 @@ use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker}
 
 use crate::books::Books;
 use crate::node::{Node, Step};
-use crate::{BURST, Run, RunError, RunOptions};
+use crate::skeleton::Placed;
+use crate::{BURST, Role, Run, RunError, RunOptions};
 
 /// Runs `app` over everything `feed` has, in the calling thread.
 pub fn run<A: Application>(
@@ -41,6 +42,7 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
                     break;
                 }
             }
+            Fed::Moved => {}
             Fed::Idle => std::thread::yield_now(),
         }
     }
@@ -58,7 +60,7 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Whole<'_, A, F> {
     fn step(&mut self) -> Step {
         if let Some(feed) = self.feed.take() {
             let run = step_through(self.app, feed);
-            self.books.dispatched.add(run.dispatched);
+            self.books.dispatched[0].add(run.dispatched);
             self.books.handled[0].add(run.dispatched);
             self.books.report(run.report);
         }
@@ -73,11 +75,13 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Whole<'_, A, F> {
 /// All in one node, whatever the options.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
-    feed: impl Feed<Item = A::Item> + Send + 'a,
-    _: &RunOptions,
+    feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
+    options: &RunOptions,
     books: &'a Books<A::Report>,
-) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
-    Ok(vec![Box::new(Whole { app, feed: Some(feed), books })])
+) -> Result<Vec<Placed<'a>>, RunError> {
+    let [feed] = <[_; 1]>::try_from(feeds)
+        .map_err(|_| RunError::Queues { queues: options.shards.queues(), most: 1 })?;
+    Ok(vec![(Role::Worker(0), Box::new(Whole { app, feed: Some(feed), books }))])
 }
 
 /// Messages go straight to the merger.

@@ -1,5 +1,6 @@
 //! Seats: which threads there are, which nodes each of them steps, and on which core.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,31 +11,44 @@ use crate::RunError;
 use crate::idle::{Bell, Idle, Pause, Wait};
 use crate::node::{Node, Step};
 
-/// A node's place in a farm.
+/// A node's part in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Reads the feed and picks the worker.
-    Dispatcher,
+    /// Reads the feed of this queue and picks the worker.
+    Dispatcher(usize),
+    /// Reads the feed of this queue and owns its shard.
+    Queue(usize),
     /// Owns the shard of this index.
     Worker(usize),
     /// Joins.
     Merger,
 }
 
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Role::Dispatcher(queue) => write!(f, "dispatcher {queue}"),
+            Role::Queue(queue) => write!(f, "queue {queue}"),
+            Role::Worker(index) => write!(f, "worker {index}"),
+            Role::Merger => f.write_str("merger"),
+        }
+    }
+}
+
 /// Which nodes share a thread, and where the threads are pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seating {
-    /// The roles on each seat; every role of the farm stands in exactly one.
+    /// The roles on each seat; every role of the run stands in exactly one.
     pub seats: Vec<Vec<Role>>,
     /// The core of each seat (taken in turn if there are fewer); empty: left to the kernel.
     pub pin: Vec<usize>,
 }
 
 impl Seating {
-    /// Dispatcher and workers apart as far as `cores` allow. The merger has little to do: it
+    /// One dispatcher and its workers apart as far as `cores` allow. The merger has little to do: it
     /// gets a seat of its own only when a core is left for it.
     pub fn apart(workers: usize, cores: usize) -> Self {
-        let mut seats = vec![vec![Role::Dispatcher]];
+        let mut seats = vec![vec![Role::Dispatcher(0)]];
         let worker_seats = workers.min(cores.saturating_sub(1));
         seats.extend((0..worker_seats).map(|_| Vec::new()));
         let first = usize::from(worker_seats > 0);
@@ -61,6 +75,46 @@ impl Seating {
         }
         seating.seats[0].insert(1, Role::Worker(0));
         seating
+    }
+
+    /// For several queues that are read and worked off by one node each.
+    pub fn queues(queues: usize, cores: usize) -> Self {
+        Self::folded((0..queues).map(|queue| vec![Role::Queue(queue)]).collect(), cores)
+    }
+
+    /// For several queues with a dispatcher and `each` workers: whoever belongs to a queue sits
+    /// together, if not all can sit apart.
+    pub fn side_by_side(queues: usize, each: usize, cores: usize) -> Self {
+        let queue = |queue: usize| {
+            let workers = queue * each..(queue + 1) * each;
+            std::iter::once(vec![Role::Dispatcher(queue)])
+                .chain(workers.map(|worker| vec![Role::Worker(worker)]))
+        };
+        Self::folded((0..queues).flat_map(queue).collect(), cores)
+    }
+
+    /// For several queues whose workers share threads: worker i of each sits with worker i of the
+    /// others.
+    pub fn shared(queues: usize, each: usize, cores: usize) -> Self {
+        let readers = (0..queues).map(|queue| vec![Role::Dispatcher(queue)]);
+        let of_all = |place| (0..queues).map(|queue| Role::Worker(queue * each + place)).collect();
+        Self::folded(readers.chain((0..each).map(of_all)).collect(), cores)
+    }
+
+    /// These threads in no more seats than there are cores, neighbours together. The merger has
+    /// little to do: it gets a seat of its own only when a core is left for it.
+    fn folded(threads: Vec<Vec<Role>>, cores: usize) -> Self {
+        let count = threads.len().min(cores).max(1);
+        let mut seats = vec![Vec::new(); count];
+        for (seat, roles) in share(&vec![1; threads.len()], count).into_iter().zip(threads) {
+            seats[seat].extend(roles);
+        }
+        if cores > count {
+            seats.push(Vec::new());
+        }
+        let merger = if cores > count { count } else { 0 };
+        seats[merger].push(Role::Merger);
+        Self { seats, pin: Vec::new() }
     }
 }
 
@@ -287,7 +341,7 @@ mod tests {
                     let mut roles: Vec<_> = seating.seats.concat();
                     roles.sort_by_key(|r| format!("{r:?}"));
                     let mut all: Vec<_> = (0..workers).map(Role::Worker).collect();
-                    all.extend([Role::Dispatcher, Role::Merger]);
+                    all.extend([Role::Dispatcher(0), Role::Merger]);
                     all.sort_by_key(|r| format!("{r:?}"));
                     assert_eq!(roles, all, "{workers} workers on {cores} cores");
                     assert!(seating.seats.iter().all(|s| !s.is_empty()));
@@ -295,5 +349,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn queues_sit_apart_or_share_their_workers_threads() {
+        use Role::{Dispatcher as D, Merger as M, Queue as Q, Worker as W};
+        let seats = |seating: Seating| seating.seats;
+        assert_eq!(seats(Seating::queues(2, 1)), [[Q(0), Q(1), M]]);
+        assert_eq!(seats(Seating::queues(2, 2)), [vec![Q(0), M], vec![Q(1)]]);
+        assert_eq!(seats(Seating::queues(2, 9)), [[Q(0)], [Q(1)], [M]]);
+        let two = [vec![D(0), W(0), W(1), M], vec![D(1), W(2), W(3)]];
+        assert_eq!(seats(Seating::side_by_side(2, 2, 2)), two);
+        let six = [vec![D(0), M], vec![W(0)], vec![W(1)], vec![D(1)], vec![W(2)], vec![W(3)]];
+        assert_eq!(seats(Seating::side_by_side(2, 2, 6)), six);
+        let shared = [vec![D(0), M], vec![D(1)], vec![W(0), W(2)], vec![W(1), W(3)]];
+        assert_eq!(seats(Seating::shared(2, 2, 4)), shared);
+        let folded = [vec![D(0), D(1), M], vec![W(0), W(2), W(1), W(3)]];
+        assert_eq!(seats(Seating::shared(2, 2, 2)), folded);
     }
 }

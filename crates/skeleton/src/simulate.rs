@@ -18,16 +18,17 @@ use crate::node::{Node, Step};
 use crate::skeleton::{self, Skeleton};
 use crate::{Run, RunError, RunOptions};
 
-/// Runs `app` over everything `feed` has, as [`run`](crate::run) would, in the order `seed` says.
+/// Runs `app` over everything that `feeds` have, as [`run`](crate::run) would, in the order `seed` says.
 pub fn run<A: Application>(
     skeleton: Skeleton,
     app: &A,
-    feed: impl Feed<Item = A::Item> + Send,
+    feeds: Vec<impl Feed<Item = A::Item> + Send>,
     options: &RunOptions,
     seed: u64,
 ) -> Result<Run<A::Report>, RunError> {
-    let books = Books::new(options.shards.workers());
-    nodes(skeleton::nodes(skeleton, app, feed, options, &books)?, seed)?;
+    let books = Books::new(&options.shards);
+    let placed = skeleton::nodes(skeleton, app, feeds, options, &books)?;
+    nodes(placed.into_iter().map(|(_, node)| node).collect(), seed)?;
     books.close()
 }
 

@@ -1,7 +1,7 @@
 //! The list of skeletons, and how to run an application under any of them.
 //!
-//! A skeleton is a module with a function `nodes`, which makes the nodes of a run in the order
-//! dispatcher, workers, merger, and a line in the list below. All tests run over [`Skeleton::ALL`].
+//! A skeleton is a module with a function `nodes`, which makes the nodes of a run, and a line in the
+//! list below. All tests run over [`Skeleton::ALL`].
 
 use std::error::Error;
 use std::fmt;
@@ -13,26 +13,31 @@ use crate::books::{Books, Run};
 use crate::idle::Wait;
 use crate::node::Node;
 use crate::seats::{self, Role};
-use crate::{RunError, RunOptions, farm, pipeline, reference};
+use crate::{MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference};
 
 /// More workers than any machine has cores for.
 const MOST_WORKERS: usize = 1024;
 
-/// Runs `app` over everything `feed` has, on the threads that `options.seating` names.
+/// A node, and its place among the seats.
+pub(crate) type Placed<'a> = (Role, Box<dyn Node + 'a>);
+
+/// Runs `app` over everything that `feeds` have, one a queue, on the threads that `options.seating`
+/// names.
 ///
 /// # Errors
 /// A node that panicked, or options that cannot be met.
 pub fn run<A: Application>(
     skeleton: Skeleton,
     app: &A,
-    feed: impl Feed<Item = A::Item> + Send,
+    feeds: Vec<impl Feed<Item = A::Item> + Send>,
     options: &RunOptions,
 ) -> Result<Run<A::Report>, RunError> {
-    let workers = options.shards.workers();
-    let books = Books::new(workers);
-    let mut nodes: Vec<_> =
-        nodes(skeleton, app, feed, options, &books)?.into_iter().map(Some).collect();
-    let mut take = |role: &Role| nodes.get_mut(index(*role, workers)).and_then(Option::take);
+    let books = Books::new(&options.shards);
+    let mut nodes = nodes(skeleton, app, feeds, options, &books)?;
+    let mut take = |role: &Role| {
+        let at = nodes.iter().position(|(own, _)| own == role)?;
+        Some(nodes.swap_remove(at).1)
+    };
     let mut seats: Vec<Vec<_>> = options
         .seating
         .seats
@@ -42,17 +47,9 @@ pub fn run<A: Application>(
     if seats.is_empty() {
         seats.push(Vec::new());
     }
-    seats[0].extend(nodes.into_iter().flatten());
+    seats[0].extend(nodes.into_iter().map(|(_, node)| node));
     seats::run(seats, &options.seating.pin, Wait::default())?;
     books.close()
-}
-
-fn index(role: Role, workers: usize) -> usize {
-    match role {
-        Role::Dispatcher => 0,
-        Role::Worker(worker) => 1 + worker,
-        Role::Merger => 1 + workers,
-    }
 }
 
 /// A name that is none of [`Skeleton::ALL`].
@@ -75,6 +72,18 @@ impl Error for UnknownSkeleton {}
 pub(crate) fn check_workers(workers: usize) -> Result<(), RunError> {
     let most = MOST_WORKERS;
     if (1..=most).contains(&workers) { Ok(()) } else { Err(RunError::Workers { workers, most }) }
+}
+
+/// Refuses queues without a feed or without a worker.
+fn check_queues(shards: &ShardMap, feeds: usize) -> Result<(), RunError> {
+    let queues = shards.queues();
+    let most = MOST_QUEUES.min(shards.workers()).min(feeds);
+    let fit = queues == feeds && shards.workers().is_multiple_of(queues.max(1));
+    if (1..=most).contains(&queues) && fit {
+        Ok(())
+    } else {
+        Err(RunError::Queues { queues, most })
+    }
 }
 
 macro_rules! skeletons {
@@ -108,17 +117,18 @@ macro_rules! skeletons {
             }
         }
 
-        /// The nodes of a run: dispatcher, workers in order, merger.
+        /// The nodes of a run.
         pub(crate) fn nodes<'a, A: Application>(
             skeleton: Skeleton,
             app: &'a A,
-            feed: impl Feed<Item = A::Item> + Send + 'a,
+            feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
             options: &RunOptions,
             books: &'a Books<A::Report>,
-        ) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
+        ) -> Result<Vec<Placed<'a>>, RunError> {
             check_workers(options.shards.workers())?;
+            check_queues(&options.shards, feeds.len())?;
             match skeleton {
-                $(Skeleton::$variant => $module::nodes(app, feed, options, books),)*
+                $(Skeleton::$variant => $module::nodes(app, feeds, options, books),)*
             }
         }
     };
@@ -131,6 +141,11 @@ skeletons! {
     Farm = "farm": farm,
     /// Reader → worker 0 → … → worker n−1: messages pass through all of them.
     Pipeline = "pipeline": pipeline,
+    /// The pipeline of several queues whose workers share threads: worker i of each sits with worker i
+    /// of the others.
+    SharedPipeline = "shared-pipeline": pipeline,
+    /// A node a queue, which reads it and works it off: no item changes threads.
+    MultiQueue = "multi-queue": multi_queue,
 }
 
 impl fmt::Display for Skeleton {

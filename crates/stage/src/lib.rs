@@ -141,11 +141,14 @@ pub enum Fed {
     /// A mark for all workers; the burst is untouched. After [`Mark::End`] the feed is not asked
     /// again.
     Mark(Mark),
+    /// Nothing for this feed, but its neighbours (other queues of the same source) got something: ask
+    /// again.
+    Moved,
     /// Nothing at the moment (a quiet interface); ask again.
     Idle,
 }
 
-/// Where items come from: a source of packets with its decoder, or a test's list.
+/// Where items come from: a queue of a source of packets with its decoder, or a test's list.
 pub trait Feed {
     /// What it delivers.
     type Item;

@@ -1,7 +1,7 @@
 //! The ports of later fragments, remembered from the first fragment of their datagram.
 //!
 //! A table of fixed size, four ways to a set; the set is picked by a keyed hash, since an attacker
-//! chooses the key:
+//! chooses the key. Sixteen sets make a region ([`REGIONS`]), whose pairs share them with no other:
 //!
 //! ```text
 //!  set 0     | entry | entry | entry | entry |      entry: source, destination, identification,
@@ -11,11 +11,11 @@
 //!
 //! An entry answers for 30 s of packet time after its first fragment. A new datagram takes, in this
 //! order: the entry with its own key, an empty one, the one with the oldest time (the first of
-//! them). So what is remembered depends on the packets alone.
+//! them). So what is remembered depends on the packets alone, and only on those of the region.
 //!
 //! Invariants: 4096 datagrams at most, no allocation after [`FragmentTable::new`].
 
-use crate::hash::HashKey;
+use crate::hash::{HashKey, REGIONS, region};
 
 /// How long later fragments may come after the first one (RFC 791 suggests 15 s, RFC 8200 says
 /// 60 s for reassembly; hosts use 30 s).
@@ -94,10 +94,11 @@ impl FragmentTable {
     }
 
     fn set(&mut self, key: &DatagramKey) -> &mut [Option<Entry>; WAYS] {
-        let pair = u64::from(self.key.pair(&key.src, &key.dst));
-        let hash =
-            self.key.word((pair ^ u64::from(key.scope)) << 32 ^ u64::from(key.identification));
-        &mut self.sets[(hash >> 32) as usize % SETS]
+        const OF_REGION: usize = SETS / REGIONS;
+        let pair = self.key.pair(&key.src, &key.dst);
+        let scoped = u64::from(pair) ^ u64::from(key.scope);
+        let hash = self.key.word(scoped << 32 ^ u64::from(key.identification));
+        &mut self.sets[region(pair) * OF_REGION + (hash >> 32) as usize % OF_REGION]
     }
 }
 
@@ -134,6 +135,28 @@ mod tests {
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(2000));
         table.remove(key(1, 7));
         assert_eq!(ports(&mut table, key(1, 7), TIMEOUT_NS), None);
+    }
+
+    /// Two tables, each of which sees half of the regions only, know what one table knows.
+    #[test]
+    fn regions_do_not_disturb_each_other() {
+        let hash_key = HashKey::from_seed(1);
+        let mut whole = FragmentTable::new(hash_key);
+        let mut halves = [FragmentTable::new(hash_key), FragmentTable::new(hash_key)];
+        let half = |key: &DatagramKey| region(hash_key.pair(&key.src, &key.dst)) * 2 / REGIONS;
+        for i in 0..30_000u32 {
+            let key = key(i % 700, i);
+            whole.insert(key, u64::from(i), first(i as u16));
+            halves[half(&key)].insert(key, u64::from(i), first(i as u16));
+        }
+        let mut known = 0;
+        for i in 0..30_000u32 {
+            let key = key(i % 700, i);
+            let port = ports(&mut whole, key, u64::from(i));
+            assert_eq!(ports(&mut halves[half(&key)], key, u64::from(i)), port, "{i}");
+            known += u32::from(port.is_some());
+        }
+        assert!(known > 3_000, "{known}");
     }
 
     #[test]

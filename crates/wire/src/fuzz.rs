@@ -46,6 +46,10 @@ pub fn fuzz(bytes: &[u8]) {
             assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
             assert_eq!(Path { tunnel: None, ..within }, way);
         }
+        if let Some(hash) = crate::pair_hash(&key, link, frame) {
+            assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
+        }
+        crate::selection_hash(link, frame);
 
         // What the record held before must not shine through.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };

@@ -7,6 +7,17 @@
 //! Invariant: [`HashKey::pair`] is symmetric in its addresses and depends on nothing else, so
 //! both directions of a conversation and all fragments of a datagram reach the same worker.
 
+/// The upper bits of a pair hash say in which of so many *regions* a pair lies. What is remembered of
+/// packets before they are shared out (fragments) is kept apart by regions. So if frames are shared
+/// out by whole regions, to a decoder each, these remember together exactly what one would alone.
+pub const REGIONS: usize = 64;
+
+/// The region of a pair hash.
+#[inline(always)]
+pub(crate) const fn region(pair_hash: u32) -> usize {
+    pair_hash as usize / ((1 << 32) / REGIONS)
+}
+
 /// The secret of the hash functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashKey {

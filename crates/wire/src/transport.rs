@@ -21,7 +21,7 @@ pub(crate) const UDP: u8 = 17;
 pub(crate) const PLAIN_LEN: usize = 14;
 const UDP_HEADER_LEN: u8 = 8;
 const DCCP: u8 = 33;
-const ICMPV6: u8 = 58;
+pub(crate) const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 

@@ -1,7 +1,9 @@
 //! Frames by hand, one for each rule that a random frame rarely meets.
 #![allow(clippy::unwrap_used, reason = "a broken frame ends the test")]
 
-use ringtap_wire::{Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord};
+use ringtap_wire::{
+    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, pair_hash,
+};
 
 const UDP: [u8; 12] = [0x12, 0x34, 0, 80, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
 
@@ -346,4 +348,56 @@ fn ipv6_fragments_learn_protocol_and_ports() {
         (facts(&records[4]), records[4].dst_port),
         ((true, true, false, true, 0, 58), 128 << 8)
     );
+}
+
+/// A glance is certain of everything common, and never of what may be a tunnel.
+#[test]
+fn a_glance_knows_the_pair_unless_there_may_be_another_inside() {
+    let key = HashKey::from_seed(1);
+    let udp =
+        |port: u16| [&[0x12, 0x34][..], &port.to_be_bytes(), &[0, 12, 0, 0, 1, 2, 3, 4]].concat();
+    let v4 = |packet: Vec<u8>| ethernet(0x0800, &packet);
+    let v6 = |packet: Vec<u8>| ethernet(0x86dd, &packet);
+    let certain = [
+        v4(ipv4(17, 0, &UDP)),
+        v4(ipv4(6, 0, &[0; 20])),
+        v4(ipv4(6, 0, &[])),
+        v4(ipv4(1, 0, &[8, 0])),
+        v4(ipv4(50, 0, &[0; 8])),
+        v4(ipv4(17, 0x2000, &UDP)),
+        // A later fragment has no ports, whatever its bytes look like.
+        v4(ipv4(17, 5, &udp(4789))),
+        v6(ipv6(17, &UDP)),
+        v6(ipv6(58, &[128, 0])),
+        [&[2; 12][..], &[0x81, 0, 0, 7, 0x08, 0], &ipv4(17, 0, &UDP)].concat(),
+        snap(&ipv4(17, 0, &UDP)).splice(0..0, ethernet(40, &[])).collect(),
+        ethernet(0x0806, &[0; 28]),
+        vec![1, 2, 3],
+    ];
+    for frame in certain {
+        let (_, record) = decode(LinkType::ETHERNET, &frame);
+        assert_eq!(
+            pair_hash(&key, LinkType::ETHERNET, &frame),
+            Some(record.pair_hash),
+            "{frame:x?}"
+        );
+    }
+    let uncertain = [
+        v4(ipv4(4, 0, &ipv4(17, 0, &UDP))),
+        v4(ipv4(41, 0, &ipv6(17, &UDP))),
+        v4(ipv4(47, 0, &[0; 8])),
+        v6(ipv6(4, &ipv4(17, 0, &UDP))),
+        v6(ipv6(0, &[17, 0, 0, 0, 0, 0, 0, 0])),
+        v6(fragment6(17, 0, true, &UDP)),
+        v4(ipv4(17, 0, &[0x12])),
+        v4(ipv4(17, 0, &UDP)[..19].to_vec()),
+        v6(ipv6(17, &UDP)[..39].to_vec()),
+        v6(ipv4(17, 0, &UDP)),
+    ];
+    let ports = [4789, 8472, 6081, 2152, 3544];
+    let tunnels =
+        ports.into_iter().flat_map(|port| [v4(ipv4(17, 0, &udp(port))), v6(ipv6(17, &udp(port)))]);
+    for frame in uncertain.into_iter().chain(tunnels) {
+        assert_eq!(pair_hash(&key, LinkType::ETHERNET, &frame), None, "{frame:x?}");
+    }
 }

@@ -33,7 +33,7 @@ fn agrees(world: &World) {
     same(&monitored(&plan, &capture), &expected);
     // Late packets, marks and shards meet nowhere else under such pressure.
     for skeleton in skeletons() {
-        let plan = parallel(world.request.clone(), skeleton, 3, Ring::default(), (64, 8));
+        let plan = parallel(world.request.clone(), skeleton, (2, 3), Ring::default(), (64, 8));
         same(&monitored(&plan, &capture), &expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The dispatcher: reads the feed and hands each item to the owner of its key.
+//! The dispatcher: reads the feed of its queue and hands each item to the owner of its key.
 
 use ringtap_metrics::Counter;
 use ringtap_stage::{Application, Fed, Feed, Mark};
@@ -11,6 +11,8 @@ pub(super) struct Dispatcher<'a, A: Application, F> {
     app: &'a A,
     feed: F,
     shards: ShardMap,
+    queue: usize,
+    /// To the workers of this queue.
     lanes: Vec<LaneTx<A::Item>>,
     /// Read from the feed; those before `at` are on their lanes.
     burst: Vec<A::Item>,
@@ -25,11 +27,12 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         app: &'a A,
         feed: F,
         shards: ShardMap,
+        queue: usize,
         lanes: Vec<LaneTx<A::Item>>,
         dispatched: &'a Counter,
     ) -> Self {
         let burst = Vec::with_capacity(BURST);
-        Self { app, feed, shards, lanes, burst, at: 0, mark: None, dispatched }
+        Self { app, feed, shards, queue, lanes, burst, at: 0, mark: None, dispatched }
     }
 
     /// Hands over as much of the burst as finds room, and shows it to the workers: the next call of
@@ -40,7 +43,9 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
             only.push_burst(rest)
         } else {
             let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
-            let push = |item: &&A::Item| lanes[shards.owner(app.shard_key(item))].push(**item);
+            let first = self.queue * lanes.len();
+            let push =
+                |item: &&A::Item| lanes[shards.owner(app.shard_key(item)) - first].push(**item);
             rest.iter().take_while(push).count()
         };
         self.flush();
@@ -83,6 +88,7 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
                     self.hand_over();
                     return Step::Worked;
                 }
+                Fed::Moved => return Step::Worked,
                 Fed::Idle => return Step::Idle,
                 Fed::Mark(mark) => self.mark = Some((mark, 0)),
             }
@@ -99,6 +105,6 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
     }
 
     fn name(&self) -> String {
-        "dispatcher".into()
+        format!("dispatcher {}", self.queue)
     }
 }

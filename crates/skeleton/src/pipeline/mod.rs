@@ -16,6 +16,10 @@
 //! message on *before* it works, so that no worker waits for the work of another. The mark stands
 //! behind all items of its message. What circulates is made once; later nothing is allocated.
 //!
+//! With several queues there is such a pipeline for each. Worker i of one may sit with worker i of the
+//! others (ffProbe's "2 PF_RING, 1 pipeline": several readers before one row of threads) or apart
+//! ("2 PF_RING, 2 pipelines"): that is a matter of seats. Either way each owns a shard of its own.
+//!
 //! No deadlock, although the graph has a cycle. Every ring of the cycle has room for *all* messages
 //! there are, and a node gives back the slot of a message before it passes the message on. So there
 //! are never more messages in a ring than slots free for them, and passing on never finds a ring
@@ -30,9 +34,9 @@ use ringtap_ring::{Consumer, Producer, ring};
 use ringtap_stage::{Application, Feed, Mark};
 
 use crate::books::Books;
-use crate::node::Node;
 use crate::owner::owners;
-use crate::{BURST, RunError, RunOptions};
+use crate::skeleton::Placed;
+use crate::{BURST, Role, RunError, RunOptions};
 
 /// Parts of all messages together: bounds the memory when there are many workers.
 const MOST_PARTS: usize = 1 << 14;
@@ -79,37 +83,40 @@ fn split(capacity: usize, workers: usize) -> (usize, usize) {
     ((capacity / items).min((MOST_PARTS / workers).max(1)), items)
 }
 
-/// Reader, workers in order, merger.
+/// Of every queue: reader and workers in order. And the merger.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
-    feed: impl Feed<Item = A::Item> + Send + 'a,
+    feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
     options: &RunOptions,
     books: &'a Books<A::Report>,
-) -> Result<Vec<Box<dyn Node + 'a>>, RunError> {
-    let count = options.shards.workers();
-    let (messages, items) = split(options.capacity, count);
+) -> Result<Vec<Placed<'a>>, RunError> {
+    let each = options.shards.workers_each();
+    let (messages, items) = split(options.capacity, each);
     let (owners, merger) = owners(app, options, books)?;
-    let (outlet, mut inbox) = ring(options.ring, messages, 1)?;
-    let mut workers: Vec<Box<dyn Node + 'a>> = Vec::new();
-    for owner in owners {
-        let (tx, rx) = ring(options.ring, messages, 1)?;
-        let (inbox, outlet) = (Inbox(std::mem::replace(&mut inbox, rx)), Outlet(tx));
-        workers.push(Box::new(worker::WorkerNode::new(owner, inbox, outlet, items)));
+    let mut owners = owners.into_iter();
+    let mut nodes: Vec<Placed<'a>> = Vec::new();
+    for (queue, feed) in feeds.into_iter().enumerate() {
+        let (outlet, mut inbox) = ring(options.ring, messages, 1)?;
+        for (place, owner) in owners.by_ref().take(each).enumerate() {
+            let (tx, rx) = ring(options.ring, messages, 1)?;
+            let (inbox, outlet) = (Inbox(std::mem::replace(&mut inbox, rx)), Outlet(tx));
+            let worker = worker::WorkerNode::new(owner, place, inbox, outlet, items);
+            nodes.push((Role::Worker(queue * each + place), Box::new(worker)));
+        }
+        let reader = reader::Reader {
+            app,
+            feed,
+            shards: options.shards.clone(),
+            queue,
+            burst: Vec::with_capacity(items),
+            spare: (0..messages).map(|_| Message::new(each, items)).collect(),
+            returned: Inbox(inbox),
+            outlet: Outlet(outlet),
+            dispatched: &books.dispatched[queue],
+        };
+        nodes.push((Role::Dispatcher(queue), Box::new(reader)));
     }
-    let spare = (0..messages).map(|_| Message::new(count, items)).collect();
-    let reader = reader::Reader {
-        app,
-        feed,
-        shards: options.shards.clone(),
-        burst: Vec::with_capacity(items),
-        spare,
-        returned: Inbox(inbox),
-        outlet: Outlet(outlet),
-        dispatched: &books.dispatched,
-    };
-    let mut nodes: Vec<Box<dyn Node + 'a>> = vec![Box::new(reader)];
-    nodes.append(&mut workers);
-    nodes.push(Box::new(merger));
+    nodes.push((Role::Merger, Box::new(merger)));
     Ok(nodes)
 }
 

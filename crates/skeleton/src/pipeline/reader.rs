@@ -1,4 +1,4 @@
-//! The reader: fills messages from the feed. The paper's RDR.
+//! The reader: fills messages from the feed of its queue. The paper's RDR.
 
 use ringtap_metrics::Counter;
 use ringtap_stage::{Application, Fed, Feed, Mark};
@@ -11,6 +11,7 @@ pub(super) struct Reader<'a, A: Application, F> {
     pub(super) app: &'a A,
     pub(super) feed: F,
     pub(super) shards: ShardMap,
+    pub(super) queue: usize,
     /// Read from the feed and not yet sorted; empty between steps.
     pub(super) burst: Vec<A::Item>,
     /// Messages that have not been sent, or not since they came back.
@@ -29,8 +30,9 @@ impl<A: Application, F: Feed<Item = A::Item>> Reader<'_, A, F> {
             return fed;
         }
         let fed = self.feed.next(&mut self.burst);
+        let first = self.queue * message.parts.len();
         for item in &self.burst {
-            message.parts[self.shards.owner(self.app.shard_key(item))].push(*item);
+            message.parts[self.shards.owner(self.app.shard_key(item)) - first].push(*item);
         }
         self.dispatched.add(self.burst.len() as u64);
         self.burst.clear();
@@ -46,9 +48,9 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Reader<'_, A, F> {
         match self.read(&mut message) {
             Fed::Items => message.mark = None,
             Fed::Mark(mark) => message.mark = Some(mark),
-            Fed::Idle => {
+            fed @ (Fed::Moved | Fed::Idle) => {
                 self.spare.push(message);
-                return Step::Idle;
+                return if fed == Fed::Idle { Step::Idle } else { Step::Worked };
             }
         }
         let ended = matches!(message.mark, Some(Mark::End { .. }));
@@ -57,6 +59,6 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Reader<'_, A, F> {
     }
 
     fn name(&self) -> String {
-        "reader".into()
+        format!("reader {}", self.queue)
     }
 }

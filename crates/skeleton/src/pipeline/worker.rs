@@ -8,6 +8,8 @@ use crate::owner::Owner;
 
 pub(super) struct WorkerNode<'a, A: Application> {
     owner: Owner<'a, A>,
+    /// Which part of a message is its own.
+    place: usize,
     inbox: Inbox<A::Item>,
     outlet: Outlet<A::Item>,
     /// The part being handled; empty between steps, when it goes into a message for a full one.
@@ -17,11 +19,12 @@ pub(super) struct WorkerNode<'a, A: Application> {
 impl<'a, A: Application> WorkerNode<'a, A> {
     pub(super) fn new(
         owner: Owner<'a, A>,
+        place: usize,
         inbox: Inbox<A::Item>,
         outlet: Outlet<A::Item>,
         items: usize,
     ) -> Self {
-        Self { owner, inbox, outlet, part: Vec::with_capacity(items) }
+        Self { owner, place, inbox, outlet, part: Vec::with_capacity(items) }
     }
 }
 
@@ -33,7 +36,7 @@ impl<A: Application> Node for WorkerNode<'_, A> {
         let Some(mut message) = self.inbox.take() else {
             return Step::Idle;
         };
-        std::mem::swap(&mut self.part, &mut message.parts[self.owner.shard().index]);
+        std::mem::swap(&mut self.part, &mut message.parts[self.place]);
         let mark = message.mark;
         self.outlet.pass_on(message);
         self.owner.items(&self.part);

@@ -58,6 +58,11 @@ pub(crate) struct ToyMerger {
     heard: BTreeMap<usize, u64>,
 }
 
+/// Spread over 32 bits.
+fn key(item: &Item) -> u32 {
+    item.0.wrapping_mul(0x9e37_79b9)
+}
+
 fn chain(state: u64, value: u64) -> u64 {
     (state ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
 }
@@ -71,7 +76,7 @@ impl Application for Toy {
     type Merger = ToyMerger;
 
     fn shard_key(&self, item: &Item) -> u32 {
-        item.0.wrapping_mul(0x9e37_79b9)
+        key(item)
     }
     fn worker(&self, shard: Shard) -> Self::Worker {
         ToyWorker {
@@ -167,11 +172,20 @@ pub(crate) struct List {
     every: u64,
     marked: u64,
     chunk: usize,
+    /// The queue whose items it has, of all that the map knows.
+    queue: (usize, ShardMap),
 }
 
 impl List {
     pub(crate) fn new(items: u64, keys: u32, every: u64, chunk: usize) -> Self {
-        Self { next: 1, items, keys, every, marked: 0, chunk }
+        let queue = (0, ShardMap::even(1));
+        Self { next: 1, items, keys, every, marked: 0, chunk, queue }
+    }
+
+    /// The same list, sorted by queues.
+    pub(crate) fn queues(self, options: &RunOptions) -> Vec<Self> {
+        let of = |queue| Self { queue: (queue, options.shards.clone()), ..self };
+        (0..options.shards.queues()).map(of).collect()
     }
 }
 
@@ -191,10 +205,14 @@ impl Feed for List {
             if self.next > self.items || self.next / self.every > self.marked {
                 break;
             }
-            burst.push(((self.next.wrapping_mul(7919) % u64::from(self.keys)) as u32, self.next));
+            let item = ((self.next.wrapping_mul(7919) % u64::from(self.keys)) as u32, self.next);
+            let (queue, shards) = &self.queue;
+            if shards.queue(key(&item)) == *queue {
+                burst.push(item);
+            }
             self.next += 1;
         }
-        Fed::Items
+        if burst.is_empty() { Fed::Moved } else { Fed::Items }
     }
 }
 
@@ -206,6 +224,29 @@ pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize)
         batch,
         report_capacity: capacity,
         seating: Seating::apart(workers, ringtap_skeleton::free_cores()),
+    }
+}
+
+/// Options with several queues, each with so many workers: as many as `skeleton` allows.
+pub(crate) fn queued(
+    skeleton: Skeleton,
+    queues: usize,
+    each: usize,
+    ring: Kind,
+    capacity: usize,
+    batch: usize,
+) -> RunOptions {
+    let queues = if skeleton == Skeleton::Reference { 1 } else { queues };
+    let each = if skeleton == Skeleton::MultiQueue { 1 } else { each };
+    let cores = ringtap_skeleton::free_cores();
+    RunOptions {
+        shards: ShardMap::queued(queues, &vec![1; queues * each]),
+        seating: match skeleton {
+            Skeleton::MultiQueue => Seating::queues(queues, cores),
+            Skeleton::SharedPipeline => Seating::shared(queues, each, cores),
+            _ => Seating::side_by_side(queues, each, cores),
+        },
+        ..options(1, ring, capacity, batch)
     }
 }
 

@@ -133,6 +133,6 @@ pub(crate) fn decode<'a>(
 
 /// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).
 #[inline(always)]
-fn widen(address: [u8; 4]) -> [u8; 16] {
+pub(crate) fn widen(address: [u8; 4]) -> [u8; 16] {
     u128::from(u32::from_le_bytes(address)).to_le_bytes()
 }

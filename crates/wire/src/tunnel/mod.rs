@@ -43,12 +43,12 @@ const IPV6: u8 = 41;
 const GRE: u8 = 47;
 const UDP_HEADER_LEN: usize = 8;
 
-const GTP_PORT: u16 = 2152;
-const TEREDO_PORT: u16 = 3544;
-const VXLAN_PORT: u16 = 4789;
-const GENEVE_PORT: u16 = 6081;
+pub(crate) const GTP_PORT: u16 = 2152;
+pub(crate) const TEREDO_PORT: u16 = 3544;
+pub(crate) const VXLAN_PORT: u16 = 4789;
+pub(crate) const GENEVE_PORT: u16 = 6081;
 /// Where Linux sent VXLAN before there was a port for it.
-const VXLAN_PORT_OLD: u16 = 8472;
+pub(crate) const VXLAN_PORT_OLD: u16 = 8472;
 
 /// What a tunnel holds.
 pub(crate) struct Inside<'a> {

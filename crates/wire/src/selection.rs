@@ -1,0 +1,130 @@
+//! Which packets a sample is made of: a hash of what a packet keeps on its way.
+//!
+//! ```text
+//!  IPv4  addresses | protocol | total length   | identification | first 8 bytes behind the header
+//!  IPv6  addresses | next     | payload length |                | (TCP: ports and sequence number;
+//!  else  the first 64 bytes                                        UDP: the whole header)
+//! ```
+//!
+//! Source: RFC 5475, section 5.2.2 (hash-based selection). Time to live, checksum, type of service
+//! and everything below IP stay out, for routers change them. The hash has no secret: every run and
+//! every observation point selects the same packets, whatever the arrangement of threads. So an
+//! attacker can stay out of a sample; whoever minds does not sample.
+//!
+//! Invariant: the hash depends on the packet alone. Bytes that were not captured read as zero.
+
+use crate::hash::HashKey;
+use crate::link::{self, LinkType, Network, Stack};
+use crate::span::Span;
+
+/// No secret: see the module.
+const KEY: HashKey = HashKey::from_seed(0);
+
+/// The hash of a frame's outermost IP packet, spread over all 32 bits; of the frame if it is not IP.
+pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
+    let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let span = Span { bytes: &frame[..wire as usize], wire };
+    let hash = match link::strip(link, span, &mut Stack::default()) {
+        Ok(Network::Ipv4(packet)) => v4(packet.bytes),
+        Ok(Network::Ipv6(packet)) => v6(packet.bytes),
+        Err(_) => other(frame),
+    };
+    (hash >> 32) as u32
+}
+
+fn v4(packet: &[u8]) -> u64 {
+    let h = padded::<20>(packet);
+    let behind = packet.get(usize::from(h[0] & 0x0f) * 4..).unwrap_or_default();
+    let addresses = word(&h[12..20]);
+    let length_and_identification =
+        u64::from(h[2]) << 24 | u64::from(h[3]) << 16 | u64::from(h[4]) << 8 | u64::from(h[5]);
+    mix(KEY.word(addresses), length_and_identification << 8 | u64::from(h[9]), behind)
+}
+
+fn v6(packet: &[u8]) -> u64 {
+    let h = padded::<40>(packet);
+    let (mut src, mut dst) = ([0; 16], [0; 16]);
+    src.copy_from_slice(&h[8..24]);
+    dst.copy_from_slice(&h[24..]);
+    let addresses = KEY.word(KEY.address(&src)) ^ KEY.address(&dst);
+    let length = u64::from(h[4]) << 8 | u64::from(h[5]);
+    mix(addresses, length << 8 | u64::from(h[6]), packet.get(40..).unwrap_or_default())
+}
+
+fn other(frame: &[u8]) -> u64 {
+    padded::<64>(frame).chunks_exact(8).fold(0, |hash, bytes| KEY.word(hash ^ word(bytes)))
+}
+
+fn mix(addresses: u64, header: u64, behind: &[u8]) -> u64 {
+    let transport = word(&padded::<8>(behind));
+    KEY.word(KEY.word(KEY.word(addresses) ^ header) ^ transport)
+}
+
+/// The first `N` bytes; zero where there are none.
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    let len = bytes.len().min(N);
+    out[..len].copy_from_slice(&bytes[..len]);
+    out
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(padded(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(number: u32) -> Vec<u8> {
+        let [a, b, c, d] = number.to_be_bytes();
+        let mut packet = vec![0x45, 0, 0, 48, c, d, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x12, 0x34, 0, 80, a, b, c, d, 0, 0, 0, 0, 0x50, 0x10, 0, 0]);
+        packet
+    }
+
+    fn ethernet(tags: &[u8], packet: &[u8]) -> Vec<u8> {
+        [&[2; 12][..], tags, &[8, 0], packet].concat()
+    }
+
+    #[test]
+    fn what_routers_change_does_not_count_and_what_packets_are_does() {
+        let plain = packet(7);
+        let hash = selection_hash(LinkType::RAW, &plain);
+        let mut routed = plain.clone();
+        (routed[1], routed[8], routed[10], routed[11]) = (0xb8, 3, 0xaa, 0xbb);
+        assert_eq!(selection_hash(LinkType::RAW, &routed), hash);
+        assert_eq!(selection_hash(LinkType::ETHERNET, &ethernet(&[], &routed)), hash);
+        let tagged = ethernet(&[0x81, 0, 0, 7], &routed);
+        assert_eq!(selection_hash(LinkType::ETHERNET, &tagged), hash);
+        // Length, identification, protocol, either address, port, sequence number.
+        for at in [3, 5, 9, 15, 19, 21, 27] {
+            let mut other = plain.clone();
+            other[at] ^= 1;
+            assert_ne!(selection_hash(LinkType::RAW, &other), hash, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn one_in_n_means_one_in_n() {
+        for n in [2_u64, 10, 100] {
+            let selected = |number: &u32| {
+                u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n >> 32 == 0
+            };
+            let count = (0..100_000).filter(selected).count() as f64;
+            let fair = 100_000.0 / n as f64;
+            assert!((count - fair).abs() < 5.0 * fair.sqrt(), "1:{n} selected {count}");
+        }
+    }
+
+    #[test]
+    fn stumps_have_a_hash_too() {
+        for link in LinkType::SUPPORTED {
+            for len in 0..60 {
+                selection_hash(link, &vec![0x45; len]);
+                selection_hash(link, &vec![0x60; len]);
+            }
+        }
+        assert_ne!(selection_hash(LinkType(9999), &[1]), selection_hash(LinkType(9999), &[2]));
+    }
+}
