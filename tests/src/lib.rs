@@ -41,12 +41,14 @@ pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
 pub fn generate_tunnelled(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     generate_as(profile, seed, |frame| {
         let (link, packet) = frame.split_at(14);
-        let protocol = match link[12..] {
-            [0x08, 0x00] => 4,
-            [0x86, 0xdd] => 41,
+        // By its header, for padding may follow.
+        let length = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+        let (protocol, len) = match link[12..] {
+            [0x08, 0x00] => (4, length(2)),
+            [0x86, 0xdd] => (41, 40 + length(4)),
             _ => return frame.to_vec(),
         };
-        let len = (20 + packet.len() as u16).to_be_bytes();
+        let len = (20 + len).to_be_bytes();
         let header = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0];
         [&link[..12], &[8, 0], &header, &[10, 255, 0, 1, 10, 255, 0, 2], packet].concat()
     })

@@ -56,12 +56,18 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     at_end - at_half
 }
 
+/// One test, for there is one counter.
 #[test]
 fn nothing_is_allocated_after_warm_up() {
+    assert!(allocations() > 0, "the counting allocator is in place");
+    whatever_the_ring();
+    whatever_tunnels_carry();
+}
+
+fn whatever_the_ring() {
     let packets = 400_000;
     let (bytes, _) = generate(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);
-    assert!(allocations() > 0, "the counting allocator is in place");
     assert_eq!(second_half(&ringtap_tests::reference(request()), &capture, packets), 0);
     for skeleton in skeletons() {
         for ring in Ring::ALL {
@@ -74,8 +80,7 @@ fn nothing_is_allocated_after_warm_up() {
     }
 }
 
-#[test]
-fn nor_for_what_tunnels_carry() {
+fn whatever_tunnels_carry() {
     let packets = 200_000;
     let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);

@@ -120,10 +120,10 @@ fn every_fact_of_the_manifest() {
 /// Failed attempts of a file: in all; sources and targets between which there are any; sources
 /// and ports with any; most ports of one target; most targets of one port. Counted from the list
 /// of SYNs that tshark prints: SYN without ACK, FIN and RST, less those that a SYN-ACK answers,
-/// TCP right behind the outermost IP header. Files that are not listed have none.
+/// TCP right behind the innermost IP header (two of o006 are within GRE). Files that are not listed have none.
 const FAILED: &[(&str, [u64; 5])] = &[
     ("o004-gnutella.pcap", [76, 75, 73, 2, 4]),
-    ("o006-sanitized4k.pcap", [114, 114, 89, 1, 4]),
+    ("o006-sanitized4k.pcap", [116, 116, 91, 1, 4]),
     ("o009-fragtest.pcap", [99, 98, 79, 2, 14]),
     ("o013-mixed-vlan-mpls.pcap", [1, 1, 1, 1, 1]),
     ("o025-raw_ip.pcap", [2, 2, 1, 1, 2]),

@@ -45,6 +45,8 @@ pub struct Outcome {
     pub performance: Performance,
     /// What became of the records that were exported, by collector; outside the digest.
     pub export: Vec<Summary>,
+    /// Packets, inner ones too, that came by more ways than are told apart; outside the digest.
+    pub packets_without_path: u64,
     /// What the source had to say.
     pub notices: Vec<Notice>,
     /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
@@ -105,9 +107,15 @@ struct Document<'a> {
     performance: Performance,
     #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
     export: &'a [Summary],
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_without_path: u64,
     notices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 #[derive(Serialize)]
@@ -155,6 +163,7 @@ impl Outcome {
             ledger,
             performance,
             export: Vec::new(),
+            packets_without_path: 0,
             notices,
             digest: None,
         };
@@ -212,6 +221,10 @@ impl Outcome {
             ),
             ("conversation counts estimated", u64::from(estimated)),
             ("packets beyond the intervals listed", report.packets_in_further_intervals),
+            (
+                "packets whose link addresses, tags and tunnel are not known",
+                self.packets_without_path,
+            ),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
         ];
         all.into_iter().filter(|&(_, count)| count > 0).collect()
@@ -227,6 +240,7 @@ impl Outcome {
             ledger: Books { residual: self.ledger.residual(), stages },
             performance: self.performance,
             export: &self.export,
+            packets_without_path: self.packets_without_path,
             notices: self.notices.iter().map(ToString::to_string).collect(),
             digest: self.digest.as_ref(),
         })

@@ -73,7 +73,11 @@ where
         peak_rss_bytes: used.peak_rss_bytes,
     };
     let Closed { counts, notices, .. } = closed;
-    Ok(Outcome::new(plan.clone(), received, counts, run.report, ledger, performance, notices))
+    let plan = plan.clone();
+    let mut outcome =
+        Outcome::new(plan, received, counts, run.report, ledger, performance, notices);
+    outcome.packets_without_path = paths.lost();
+    Ok(outcome)
 }
 
 /// The books of a run. What the analyses say they handled closes them, not what they were given. A packet within a

@@ -269,7 +269,7 @@ fn a_cut_tunnel_is_opened_if_the_header_within_is_there() {
             opened_at.get_or_insert(len);
             assert_eq!(inner.ttl, 60, "{name}");
             assert_eq!(inner.flags.contains(Flags::TRUNCATED), len < frame.len());
-            assert_eq!(inner.flags.contains(Flags::BAD_HEADER), false);
+            assert!(!inner.flags.contains(Flags::BAD_HEADER));
         }
         // Behind the user's addresses stand 12 more bytes.
         assert_eq!(opened_at, Some(frame.len() - 12), "{name}");

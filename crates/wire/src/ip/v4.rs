@@ -18,8 +18,8 @@ use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 const HEADER_LEN: u32 = 20;
 
 /// The common case, whole: no options, no fragment, TCP, or UDP on ports that are not watched, with at least 14 bytes
-/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
-/// the common case leaves `out` untouched.
+/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`. False for anything
+/// but the common case; what `out` holds then is not to be used.
 #[inline(always)]
 pub(crate) fn decode_plain(
     context: &Context<'_>,
@@ -43,9 +43,6 @@ pub(crate) fn decode_plain(
     let dst = widen([h[16], h[17], h[18], h[19]]);
     let Plain { src_port, dst_port, tcp_flags, data } =
         transport::plain(protocol, t, total_len - HEADER_LEN);
-    if (protocol == UDP) & context.watched.either(src_port, dst_port) {
-        return false;
-    }
     *out = PacketRecord {
         src,
         dst,
@@ -60,7 +57,7 @@ pub(crate) fn decode_plain(
         tos: h[1],
         ..base
     };
-    true
+    !context.watched.suspects(out)
 }
 
 /// Any packet declared to be IPv4.

@@ -31,8 +31,8 @@ const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
 /// The common case, whole: no extension headers, TCP, or UDP on ports that are not watched, with at least 14 bytes
-/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`; anything but
-/// the common case leaves `out` untouched.
+/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`. False for anything
+/// but the common case; what `out` holds then is not to be used.
 #[inline(always)]
 pub(crate) fn decode_plain(
     context: &Context<'_>,
@@ -52,9 +52,6 @@ pub(crate) fn decode_plain(
     }
     let (src, dst) = addresses(h);
     let Plain { src_port, dst_port, tcp_flags, data } = transport::plain(protocol, t, payload_len);
-    if (protocol == UDP) & context.watched.either(src_port, dst_port) {
-        return false;
-    }
     *out = PacketRecord {
         src,
         dst,
@@ -69,7 +66,7 @@ pub(crate) fn decode_plain(
         tos: h[0] << 4 | h[1] >> 4,
         ..base
     };
-    true
+    !context.watched.suspects(out)
 }
 
 /// Any packet declared to be IPv6.

@@ -8,6 +8,8 @@
 //! ```
 
 use super::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, Tunnels, VXLAN_PORT, VXLAN_PORT_OLD};
+use crate::record::PacketRecord;
+use crate::transport::UDP;
 
 /// What stands nowhere else but in its own place.
 pub(crate) struct Watched([u16; 8]);
@@ -41,9 +43,17 @@ impl Watched {
         Self(places)
     }
 
-    /// Whether either port is watched, without a branch.
+    /// Whether a TCP or UDP packet may be a tunnel's: UDP, and one of its ports is watched. Without a branch between the
+    /// two protocols.
     #[inline(always)]
-    pub(crate) fn either(&self, a: u16, b: u16) -> bool {
+    pub(crate) fn suspects(&self, packet: &PacketRecord) -> bool {
+        // A number that is never watched.
+        let never = 0u16.wrapping_sub(u16::from(packet.protocol != UDP));
+        self.either(packet.src_port | never, packet.dst_port | never)
+    }
+
+    #[inline(always)]
+    fn either(&self, a: u16, b: u16) -> bool {
         (self.0[place(a)] == a) | (self.0[place(b)] == b)
     }
 }
@@ -61,6 +71,11 @@ mod tests {
         assert_eq!(watched(Watched::by(Tunnels::Inner)), all);
         assert_eq!(watched(Watched::by(Tunnels::Both)), all);
         assert_eq!(watched(Watched::by(Tunnels::Outer)), []);
-        assert!(Watched::ALL.either(2152, 1) && !Watched::ALL.either(1, 1));
+        let suspected = |protocol, src_port, dst_port| {
+            let packet = PacketRecord { protocol, src_port, dst_port, ..PacketRecord::EMPTY };
+            Watched::ALL.suspects(&packet)
+        };
+        assert!(suspected(17, 2152, 1) && suspected(17, 1, 4789) && !suspected(17, 1, 65_535));
+        assert!(!suspected(6, 2152, 4789));
     }
 }
