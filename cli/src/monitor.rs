@@ -70,6 +70,7 @@ fn settings(args: &MonitorArgs) -> Settings {
         observation_domain: args.observation_domain,
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
+        vlan_in_key: args.vlan_in_key,
         sampling: None,
         meter: Some(Meter::new(|| Metered { packets: WATCH.packets.get(), ..Metered::default() })),
     }

@@ -412,7 +412,7 @@ fn tls_carries_to_openssl_what_a_file_holds() {
     let insist = ["-Verify", "1", "-verify_return_error", "-CAfile", &certificate];
     let mut server = serve(&insist);
     let own = ["--tls-ca", &certificate, "--tls-cert", &certificate, "--tls-key", &key];
-    export_with(&own, &office(), &[tls.clone()]);
+    export_with(&own, &office(), std::slice::from_ref(&tls));
     wait_until("openssl has seen the end", || server.0.try_wait().unwrap().is_some());
 
     let _server = serve(&insist);

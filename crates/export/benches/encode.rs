@@ -1,13 +1,16 @@
-//! Records a second that one thread encodes: `cargo bench -p ringtap-export`.
+//! Records a second that one thread encodes, and that a feed takes which writes a file: `cargo bench -p ringtap-export`.
 //!
 //! Each figure is the best of ten rounds over a million records, half of them answered, a quarter IPv6, a few ICMP. As
 //! a test (`cargo test --benches`) it runs one small round.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use ringtap_export::encode::{
     Encoder, Ipfix, NetFlow5, NetFlow9, Refusal, STREAM_LIMIT, UDP_LIMIT,
 };
+use ringtap_export::{Settings, Store, start};
 use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion};
 
 fn record(number: u64) -> FlowRecord {
@@ -60,6 +63,45 @@ fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> u64 {
     octets
 }
 
+/// A regular file.
+struct Plain(File);
+
+impl Store for Plain {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.0.write_all(octets)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn renew(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn may_wait(&self) -> bool {
+        false
+    }
+
+    fn may_be_left(&self) -> bool {
+        false
+    }
+}
+
+/// Octets in the file.
+fn take(records: &[FlowRecord]) -> u64 {
+    let folder = tempfile::tempdir().expect("a folder for a file");
+    let path = folder.path().join("flows.ipfix");
+    let collector = format!("ipfix-file:{}", path.display()).parse().expect("a URL");
+    let open = |path: &std::path::Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
+    let (mut feed, exports) = start(&[collector], &Settings::default(), open).expect("a file");
+    records.iter().for_each(|record| feed.take(record));
+    drop(feed);
+    let summary = exports.finish().remove(0);
+    assert_eq!(summary.sent.flows.records, records.len() as u64, "{summary:?}");
+    summary.sent.message_octets
+}
+
 #[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark")]
 fn main() {
     let measuring = std::env::args().any(|arg| arg == "--bench");
@@ -71,17 +113,21 @@ fn main() {
         ("netflow9", || Box::new(NetFlow9::new(0, UDP_LIMIT))),
         ("netflow5", || Box::new(NetFlow5::new(0, UDP_LIMIT))),
     ];
-    for (name, make) in encoders {
+    let measure = |name: &str, run: &mut dyn FnMut() -> u64| {
         let (mut best, mut octets) = (f64::INFINITY, 0);
         for _ in 0..rounds {
-            let mut encoder = make();
             let begin = Instant::now();
-            octets = encode(&mut *encoder, &records);
+            octets = run();
             best = best.min(begin.elapsed().as_secs_f64());
         }
         assert!(octets > 48 * count / 2, "{name} wrote {octets} octets");
         if measuring {
-            println!("{name:12} {:6.2} M flow records/s", count as f64 / best / 1e6);
+            println!("{name:16} {:6.2} M flow records/s", count as f64 / best / 1e6);
         }
+    };
+    for (name, make) in encoders {
+        measure(name, &mut || encode(&mut *make(), &records));
     }
+    // In the folder of TMPDIR, which may lie in memory.
+    measure("file, written", &mut || take(&records));
 }

@@ -105,7 +105,10 @@ fn start_one(
 fn encoder(protocol: Protocol, number: u32, settings: &Settings, limit: usize) -> Box<dyn Encoder> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
     match protocol {
-        Protocol::Ipfix => Box::new(Ipfix::new(domain, number, limit).sampled(sampling)),
+        Protocol::Ipfix => {
+            let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
+            Box::new(encoder.keyed_by_vlans(settings.vlan_in_key))
+        }
         Protocol::NetFlow9 => Box::new(NetFlow9::new(domain, limit).sampled(sampling)),
         Protocol::NetFlow5 => Box::new(NetFlow5::new(domain as u16, limit).sampled(sampling)),
     }

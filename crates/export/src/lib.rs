@@ -45,6 +45,8 @@ pub struct Settings {
     pub refresh: Refresh,
     /// With which certificates TLS is spoken.
     pub tls: Tls,
+    /// Whether packets of different VLANs are of different flows.
+    pub vlan_in_key: bool,
     /// Which packets are metered, if not all.
     pub sampling: Option<Sampling>,
     /// Whom to ask how far the metering has come.

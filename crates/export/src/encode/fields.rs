@@ -101,18 +101,14 @@ impl Field {
         Element { id, len }
     }
 
-    /// Whether flows are told apart by it.
-    pub(crate) const fn is_key(self) -> bool {
-        matches!(
-            self,
-            SourceV4
-                | DestinationV4
-                | SourceV6
-                | DestinationV6
-                | SourcePort
-                | DestinationPort
-                | Protocol
-        )
+    /// Whether flows are told apart by it, VLAN tags if `vlans` says so.
+    pub(crate) const fn is_key(self, vlans: bool) -> bool {
+        match self {
+            SourceV4 | DestinationV4 | SourceV6 | DestinationV6 => true,
+            SourcePort | DestinationPort | Protocol => true,
+            Dot1qVlan | CustomerVlan => vlans,
+            _ => false,
+        }
     }
 
     #[inline(always)]

@@ -110,6 +110,7 @@ pub struct Ipfix {
     domain: u32,
     process: u32,
     sampling: Option<Sampling>,
+    vlans_are_key: bool,
     sequence: u32,
     latest_ms: u64,
     /// Losses of the export and of the metering.
@@ -135,6 +136,7 @@ impl Ipfix {
             domain,
             process,
             sampling: None,
+            vlans_are_key: false,
             sequence: 0,
             latest_ms: 0,
             lost: Noticed::default(),
@@ -147,6 +149,13 @@ impl Ipfix {
     #[must_use]
     pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
         self.sampling = sampling;
+        self
+    }
+
+    /// With the announcement that VLAN tags are part of the flow key, or that they are not.
+    #[must_use]
+    pub fn keyed_by_vlans(mut self, yes: bool) -> Self {
+        self.vlans_are_key = yes;
         self
     }
 
@@ -214,7 +223,8 @@ impl Encoder for Ipfix {
         let templates = numbered().map(|(id, one)| (TEMPLATE_SET, template_record(id, one)));
         let options = Options::ALL.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
         let mut messages = self.pack(templates.chain(options), false);
-        let keys = numbered().map(|(id, one)| options::flow_keys(id, one.keys()));
+        let vlans = self.vlans_are_key;
+        let keys = numbered().map(|(id, one)| options::flow_keys(id, one.keys(vlans)));
         // Options data are Data Records, too.
         messages.extend(self.pack(keys.chain(self.sampling.map(options::sampling)), true));
         messages

@@ -125,9 +125,9 @@ impl Template {
         debug_assert!(out.0.is_empty(), "a record is as long as its template says");
     }
 
-    /// flowKeyIndicator (element 173): bit n is set if field n is part of the key.
-    pub(crate) fn keys(&self) -> u64 {
-        let own = |(field, reverse): (Field, bool)| field.is_key() && !reverse;
+    /// flowKeyIndicator (element 173): bit n is set if field n is part of the key, as VLAN tags are if `vlans` says so.
+    pub(crate) fn keys(&self, vlans: bool) -> u64 {
+        let own = |(field, reverse): (Field, bool)| field.is_key(vlans) && !reverse;
         self.fields().enumerate().filter(|&(_, field)| own(field)).map(|(at, _)| 1 << at).sum()
     }
 }

@@ -52,6 +52,8 @@ impl TcpLink {
         for &address in &self.addresses {
             match connect(address, self.tls.as_ref(), until) {
                 Ok(channel) => return Some(channel),
+                // An attempt that the end cut short says less than those before it.
+                Err(_) if self.trouble.is_some() && until.over() => {}
                 Err(error) => self.trouble = Some(error),
             }
         }

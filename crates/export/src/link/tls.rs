@@ -160,7 +160,10 @@ impl TlsChannel {
     /// Whatever the collector says first, if it says anything soon.
     fn hear_verdict(&mut self, until: &mut Until) -> io::Result<()> {
         let end = now() + VERDICT;
-        while now() < end && !until.over() {
+        while now() < end {
+            if until.over() {
+                return Err(ErrorKind::TimedOut.into());
+            }
             match self.session.read_tls(&mut self.stream) {
                 Ok(0) => return Err(in_words(ErrorKind::UnexpectedEof.into())),
                 Ok(_) => return self.process(),

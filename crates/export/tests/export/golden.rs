@@ -101,6 +101,9 @@ fn ipfix_templates() {
     let keys = "0142 0284 0100 000000000000001f 0101 000000000000001f 0102 0000000000000007";
     assert!(messages.last().unwrap()[16..].starts_with(&hex(keys)));
     assert!(has(&messages, "0120 00000000000007c0"));
+    // Of template 276 the VLAN tags, too, if they are in the key.
+    let keyed = Ipfix::new(0, 1, UDP_LIMIT).keyed_by_vlans(true).announcement();
+    assert!(has(&keyed, "0114 000000003000001f") && !has(&messages, "0114 000000003000001f"));
     let farewell = Ipfix::new(0, 1, UDP_LIMIT).farewell().concat();
     assert_eq!(farewell.len(), 16 + 4 + 64 * 4);
     assert!(farewell[16..].starts_with(&hex("0002 0104  0100 0000  0101 0000")), "withdrawals");

@@ -1,0 +1,171 @@
+//! A record of every template to real collectors: what they count, and that they understand all of it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ringtap_export::{Collector, Meter, Metered, Sampling, Settings, Store, Summary, start};
+use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
+
+use crate::common::{answered, echo_v6, tunnelled};
+
+/// Records of all kinds: four of IP version and ICMP, answered and not, by all ways and through all tunnels.
+fn records() -> Vec<FlowRecord> {
+    let mut v6 = answered();
+    v6.key.version = echo_v6().key.version;
+    (v6.key.src, v6.key.dst) = (echo_v6().key.src, echo_v6().key.dst);
+    let mut echo_v4 = answered();
+    (echo_v4.key.protocol, echo_v4.icmp_type_code) = (1, 0x0800);
+    let kinds = [answered(), v6, echo_v4, echo_v6()];
+
+    let (plain, tunnel) = (answered().path, tunnelled().path.tunnel.unwrap());
+    let mut ways = vec![Way::default(), Way { vlan_tags: 0, vlans: [0; 2], ..plain }, plain];
+    use TunnelKind::*;
+    for kind in [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo] {
+        for ipv6 in [false, true] {
+            let mut tunnel = ringtap_flow::Tunnel { kind, ipv6, ..tunnel };
+            if ipv6 {
+                tunnel.src[15] = 1;
+            }
+            ways.push(Way { tunnel: Some(tunnel), ..plain });
+        }
+    }
+    let labelled: Vec<_> =
+        ways[2..].iter().map(|way| Way { mpls_label: Some(77), ..*way }).collect();
+    ways.extend(labelled);
+    let mut all = Vec::new();
+    for kind in kinds {
+        for path in &ways {
+            for back in [0, 2] {
+                let mut record = FlowRecord { path: *path, ..kind };
+                record.packets[1] = back;
+                record.octets[1] = back * 100;
+                all.push(record);
+            }
+        }
+    }
+    all
+}
+
+struct Plain(File);
+
+impl Store for Plain {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.0.write_all(octets)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn renew(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn may_wait(&self) -> bool {
+        false
+    }
+
+    fn may_be_left(&self) -> bool {
+        false
+    }
+}
+
+fn export(url: &str, sampling: Option<Sampling>) -> Summary {
+    let meter = Some(Meter::new(|| Metered { packets: 10, ..Metered::default() }));
+    let settings = Settings { sampling, meter, ..Settings::default() };
+    let collector: Collector = url.parse().unwrap();
+    let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
+    let (mut feed, exports) = start(&[collector], &settings, open).unwrap();
+    records().iter().for_each(|record| feed.take(record));
+    drop(feed);
+    let summary = exports.finish().remove(0);
+    assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
+    summary
+}
+
+/// Whether the tool is here; says so if not.
+fn have(tool: &str) -> bool {
+    let is_here = Command::new(tool).arg("--version").output().is_ok();
+    if !is_here {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    is_here
+}
+
+fn output(tool: &str, flags: &[&str]) -> String {
+    let output = Command::new(tool).args(flags).output().unwrap();
+    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn tshark_and_ipfix_dump_understand_every_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flows.ipfix").display().to_string();
+    for sampling in [Sampling::Random(100), Sampling::Systematic(100)] {
+        let summary = export(&format!("ipfix-file:{file}"), Some(sampling));
+        if have("tshark") {
+            // gtpuTEid is younger than some tsharks.
+            let text = output("tshark", &["-V", "-r", &file]);
+            let text = text.replace("Unknown(507)", "").replace("Type: Unknown (507)", "");
+            for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
+                assert!(!text.contains(word), "{word}");
+            }
+            for template in 256..320 {
+                assert!(text.contains(&format!("FlowSet Id: (Data) ({template})")), "{template}");
+            }
+            for word in ["Gre Key: 11259375", "Biflow Direction", "Dot1q Customer Vlan Id: 9"] {
+                assert!(text.contains(word), "{word}");
+            }
+        }
+        if have("ipfixDump") {
+            let text = output("ipfixDump", &["--data", "--in", &file]);
+            let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
+            assert_eq!(count("flowEndReason"), summary.sent.flows.records as usize);
+            // Of each tunnelled record, the outer protocol and the inner one; once if there is no tunnel.
+            let tunnels = records().iter().filter(|record| record.path.tunnel.is_some()).count();
+            assert_eq!(count(" protocolIdentifier"), records().len() + tunnels);
+            assert_eq!(count("selectorAlgorithm"), 1);
+        }
+    }
+}
+
+#[test]
+fn nfcapd_counts_every_template() {
+    if !have("nfcapd") || !have("nfdump") {
+        return;
+    }
+    for scheme in ["ipfix", "netflow9"] {
+        let folder = tempfile::tempdir().unwrap();
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("nfcapd");
+        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-w"]).arg(folder.path());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let listens = format!(":{port:04X} 00000000:0000");
+        let is_bound = || std::fs::read_to_string("/proc/net/udp").unwrap().contains(&listens);
+        let tries = (0..500).take_while(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            !is_bound()
+        });
+        assert!(tries.count() < 500, "nfcapd listens");
+        let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None);
+        std::thread::sleep(Duration::from_millis(300));
+        output("kill", &["-INT", &child.id().to_string()]);
+        child.wait().unwrap();
+        let text = output("nfdump", &["-I", "-R", &folder.path().display().to_string()]);
+        let number = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
+        };
+        let flows = summary.sent.flows;
+        assert_eq!(
+            ["Flows:", "Packets:", "Bytes:", "Sequence failures:"].map(number),
+            [flows.records, flows.packets, flows.octets, 0],
+            "{scheme}"
+        );
+    }
+}
