@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_export::{Collector, Feed, Meter, Metered, Settings, Tls};
+use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
 use ringtap_plan::{
     Files, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton,
     Timeouts, Watch,
@@ -71,7 +71,7 @@ fn settings(args: &MonitorArgs) -> Settings {
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
-        sampling: None,
+        sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
         meter: Some(Meter::new(|| Metered { packets: WATCH.packets.get(), ..Metered::default() })),
     }
 }

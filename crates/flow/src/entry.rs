@@ -123,11 +123,12 @@ impl<E: Ends> Entry<E> {
         }
     }
 
-    /// The next part of a flow that was cut while alive: still the same connection, so who began it and which FINs were
-    /// seen stay known.
+    /// The next part of a flow that was cut while alive: still the same connection, so who began it, by which way, and
+    /// which FINs were seen stay known.
     pub(crate) fn continued(&self, packet: &PacketRecord) -> Self {
         let mut next = Self::new(packet, self.key(), Initiator::FirstPacket);
         next.state = self.state & !AGEING;
+        next.path = self.path;
         next.set_stamp(self.stamp());
         next
     }

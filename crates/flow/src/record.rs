@@ -80,7 +80,7 @@ pub struct FlowRecord {
     pub initiator: Initiator,
     /// Why it ended.
     pub end_reason: EndReason,
-    /// By which way its first packet came.
+    /// By which way the first packet of the connection came.
     pub path: Path,
 }
 

@@ -343,6 +343,7 @@ impl Live {
         let mut next = Self::begin(plan, paths, packet);
         (next.fin, next.closed) = (self.fin, self.closed);
         (next.record.key, next.record.initiator) = (self.record.key, self.record.initiator);
+        next.record.path = self.record.path;
         next
     }
 
