@@ -49,7 +49,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 512"),
         (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),
         (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
-        (vec!["monitor", "-r", office, "--write", "xml:f"], "json and csv"),
+        (vec!["monitor", "-r", office, "--write", "xml:f"], "json, csv"),
         (vec!["monitor", "-r", office, "--write", "flows.json"], "FORMAT:PATH"),
         (vec!["monitor", "-r", office, "--export", "h:1"], "ipfix://HOST:PORT"),
         (vec!["monitor", "-r", office, "--export", "ipfix+tls://"], "HOST:PORT"),
