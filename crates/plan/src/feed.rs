@@ -127,51 +127,64 @@ impl<'a> PacketFeed<'a> {
         }
     }
 
-    /// Appends the packets at `places` that are this queue's, and part of the sample, until the burst is full. Returns
+    /// Appends the packets at `places` that are this queue's, and part of the sample, as far as there is room. Returns
     /// how many places are done.
     fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Vec<PacketRecord>) -> usize {
         let counts = &mut self.counts;
-        let room = burst.capacity();
-        for (done, place) in places.iter().enumerate() {
-            if burst.len() == room {
-                return done;
-            }
+        let chooses = self.sample > 1;
+        let before = burst.len();
+        // Records are decoded where they will stay; who is not kept is overwritten by the next.
+        let room = places.len().min(burst.capacity() - before);
+        burst.resize(before + room, PacketRecord::EMPTY);
+        let records = &mut burst[before..];
+        let (mut done, mut kept, mut packets, mut octets) = (0, 0, 0, 0);
+        for place in places {
+            let Some(record) = records.get_mut(kept) else { break };
+            done += 1;
             let frame = load.chunk.data(place);
-            // Decoded where it will stay: a record is not copied.
-            burst.push(PacketRecord::EMPTY);
-            let Some(record) = burst.last_mut() else { return done };
             let decoded =
                 self.decoder.decode(place.link, place.ts_ns, frame, place.original_len, record);
-            let inner = self.decoder.inner(record).copied();
-            // Only a frame that every queue has may hold another queue's packets.
-            let owns = |hash| place.tag != SHARED || self.shards.queue(hash) == self.queue;
-            let own = owns(record.pair_hash);
-            let inner = inner.filter(|inner| owns(inner.pair_hash));
-            if !own && inner.is_none() {
-                burst.pop();
-                continue;
-            }
-            // Not before it is decoded: a fragment that is left out may have the ports of another.
-            if self.sample > 1 && !selected(place.link, frame, self.sample) {
-                counts.not_sampled += u64::from(own);
-                burst.pop();
-                continue;
-            }
-            if own {
-                if let Decoded::NonIp(reason) = decoded {
-                    *counts.non_ip.entry(reason).or_default() += 1;
+            let mut inner = self.decoder.inner(record).copied();
+            if (place.tag == SHARED) | chooses {
+                // Only a frame that every queue has may hold another queue's packets.
+                let owns = |hash| place.tag != SHARED || self.shards.queue(hash) == self.queue;
+                let own = owns(record.pair_hash);
+                inner = inner.filter(|inner| owns(inner.pair_hash));
+                // Not before it is decoded: a fragment left out may have the ports of another.
+                if chooses && !selected(place.link, frame, self.sample) {
+                    counts.not_sampled += u64::from(own);
+                    continue;
                 }
-                counts.captured_octets += frame.len() as u64;
-                counts.packets += 1;
-            } else {
-                burst.pop();
+                if !own {
+                    if let Some(inner) = inner {
+                        *record = inner;
+                        kept += 1;
+                        counts.inner += 1;
+                    }
+                    continue;
+                }
             }
+            if let Decoded::NonIp(reason) = decoded {
+                *counts.non_ip.entry(reason).or_default() += 1;
+            }
+            octets += frame.len() as u64;
+            packets += 1;
+            kept += 1;
             if let Some(inner) = inner {
                 counts.inner += 1;
-                if burst.len() == room { self.waiting = Some(inner) } else { burst.push(inner) }
+                match records.get_mut(kept) {
+                    Some(record) => {
+                        *record = inner;
+                        kept += 1;
+                    }
+                    None => self.waiting = Some(inner),
+                }
             }
         }
-        places.len()
+        counts.captured_octets += octets;
+        counts.packets += packets;
+        burst.truncate(before + kept);
+        done
     }
 }
 
@@ -199,17 +212,12 @@ impl Feed for PacketFeed<'_> {
                 }
                 return fed;
             }
-            self.load = self.inbox.take();
-            if self.load.is_none() {
-                match self.source.ask() {
-                    Asked::Read => self.load = self.inbox.take(),
-                    Asked::Taken | Asked::Nothing => return Fed::Idle,
-                }
+            match self.source.ask(&mut self.inbox) {
+                Asked::Given(load) => self.load = Some(load),
+                Asked::Moved => return Fed::Moved,
+                Asked::Nothing => return Fed::Idle,
             }
             (self.places, self.marks) = (0, 0);
-            if self.load.is_none() {
-                return Fed::Moved;
-            }
         }
     }
 }

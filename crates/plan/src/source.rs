@@ -25,7 +25,7 @@
 //! some queue holds loads, so it has packets to hand out and needs no lock for that; once it has, they
 //! are free. A ring has room for all loads, so it is never full.
 
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 
 use ringtap_capture::{Chunk, Files, Place};
 use ringtap_ring::{Consumer, Kind, Producer, ring};
@@ -67,11 +67,11 @@ impl List {
 
 /// What became of the wish for more.
 pub(crate) enum Asked {
-    /// Something was read, for whatever queues.
-    Read,
-    /// Another queue is reading.
-    Taken,
-    /// No load is free, or all has been read.
+    /// Here it is.
+    Given(Arc<Load>),
+    /// Something was read, but nothing for this queue.
+    Moved,
+    /// Another queue is reading, no load is free, or all has been read.
     Nothing,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Source<'a>(Arc<Mutex<Reader<'a>>>);
 pub(crate) struct Inbox(Consumer<Arc<Load>>);
 
 impl Inbox {
-    pub(crate) fn take(&mut self) -> Option<Arc<Load>> {
+    fn take(&mut self) -> Option<Arc<Load>> {
         let load = self.0.pop();
         // The slot goes back before the load does, so there is always one for a load that is free.
         self.0.flush();
@@ -146,12 +146,25 @@ impl<'a> Source<'a> {
         (Self(Arc::new(Mutex::new(reader))), inboxes.into_iter().map(Inbox).collect())
     }
 
-    /// Reads more, unless another queue does.
-    pub(crate) fn ask(&self) -> Asked {
-        match self.0.try_lock() {
-            Ok(mut reader) => reader.read(),
+    /// What comes next for the queue of this inbox; reads more, unless another queue does.
+    pub(crate) fn ask(&self, inbox: &mut Inbox) -> Asked {
+        if let Some(load) = inbox.take() {
+            return Asked::Given(load);
+        }
+        let Ok(mut reader) = self.0.try_lock() else {
             // A queue that panicked has said so itself.
-            Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => Asked::Taken,
+            return Asked::Nothing;
+        };
+        // Reading may wait for a quiet source, so nothing may lie here that another queue has read in
+        // the meantime. With the lock in hand none can.
+        let read = match inbox.take() {
+            Some(load) => return Asked::Given(load),
+            None => reader.read(),
+        };
+        match inbox.take() {
+            Some(load) => Asked::Given(load),
+            None if read => Asked::Moved,
+            None => Asked::Nothing,
         }
     }
 
@@ -162,13 +175,14 @@ impl<'a> Source<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Asked {
+    /// Reads a load, for whatever queues; false if all has been read or no load is free.
+    fn read(&mut self) -> bool {
         if self.ended {
-            return Asked::Nothing;
+            return false;
         }
         let free = |(at, load)| Arc::get_mut(load).map(|load| (at, load));
         let Some((at, load)) = self.loads.iter_mut().enumerate().find_map(free) else {
-            return Asked::Nothing;
+            return false;
         };
         for list in &mut load.lists {
             list.places.clear();
@@ -196,7 +210,7 @@ impl Reader<'_> {
                 outlet.flush();
             }
         }
-        Asked::Read
+        true
     }
 }
 

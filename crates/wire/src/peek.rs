@@ -34,7 +34,7 @@ const TUNNELS: [u8; 3] = [4, 41, 47];
 #[inline(always)]
 pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
     if link == LinkType::ETHERNET
-        && let Some(hash) = plain(key, frame)
+        && let Some(hash) = plain(key, frame).or_else(|| plain6(key, frame))
     {
         return Some(hash);
     }
@@ -58,6 +58,25 @@ fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
     }
     let src = widen([h[26], h[27], h[28], h[29]]);
     let dst = widen([h[30], h[31], h[32], h[33]]);
+    Some(key.pair(&src, &dst))
+}
+
+/// The same with IPv6.
+#[inline(always)]
+fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
+    let h = frame.first_chunk::<58>()?;
+    let version = h[14] >> 4;
+    let (protocol, src, dst) = (h[20], h[55], h[57]);
+    let tunnel = (TUNNEL_BITS >> (src & 63) | TUNNEL_BITS >> (dst & 63)) & 1;
+    let certain = ([h[12], h[13]] == [0x86, 0xdd])
+        & (version == 6)
+        & ((protocol == TCP) | ((protocol == UDP) & (tunnel == 0)));
+    if !certain {
+        return None;
+    }
+    let (mut src, mut dst) = ([0; 16], [0; 16]);
+    src.copy_from_slice(&h[22..38]);
+    dst.copy_from_slice(&h[38..54]);
     Some(key.pair(&src, &dst))
 }
 
