@@ -82,7 +82,7 @@ fn a_plan_says_who_reads_which_queue() {
         said(command.args(flags.split_whitespace()))
     };
     for (flags, words) in [
-        ("", ["multi-queue", "queue 0 + merger (core 0) | queue 1 (core 1)"]),
+        ("", ["multi-queue", "queue 0 + merger (core 0) | queue 1 + merger (core 1)"]),
         ("--queues 2 -w 2", ["farm", "dispatcher 0 + worker 0 + worker 1 + merger (core 0) | "]),
         (
             "--skeleton shared-pipeline --queues 2 -w 1",

@@ -2,21 +2,32 @@
 //! completion.
 //!
 //! ```text
-//! feed 0 ─▶ queue 0: worker 0 ─ reports ─┐
-//! feed 1 ─▶ queue 1: worker 1 ─ reports ─┼─▶ merger ─▶ report
-//! feed 2 ─▶ queue 2: worker 2 ─ reports ─┘
+//! feed 0 ─▶ queue 0: worker 0 ─ reports ─┐              ┌─ hand on the seat of queue 0
+//! feed 1 ─▶ queue 1: worker 1 ─ reports ─┼─▶ merger ◀───┼─ hand on the seat of queue 1
+//! feed 2 ─▶ queue 2: worker 2 ─ reports ─┘      │       └─ hand on the seat of queue 2
+//!                                               └─▶ report
 //! ```
 //!
 //! No item passes from one thread to another, so none waits in a ring: what a queue reads is in the
 //! cache of the core that works on it. What is shared is the source, if the feeds have one in common.
 //!
+//! The merger has no seat. A *hand* sits with every queue, and whose turn it is takes the lock and merges a
+//! little; who finds it taken goes on with something else. So merging falls to whoever has time, and no
+//! queue is behind because of it.
+//!
+//! No wake-up is lost by that: a hand that holds the lock looks at all rings, and its seat looks once more
+//! before it sleeps (`idle.rs`); a hand that does not, leaves them to the one that does.
+//!
 //! No deadlock: a queue waits for its feed, which waits for no worker, and for the merger, which waits
 //! for nobody.
+
+use std::sync::{Arc, Mutex};
 
 use ringtap_metrics::Counter;
 use ringtap_stage::{Application, Fed, Feed};
 
 use crate::books::Books;
+use crate::merger::MergerNode;
 use crate::node::{Node, Step};
 use crate::owner::{Owner, owners};
 use crate::skeleton::Placed;
@@ -53,7 +64,30 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for QueueNode<'_, A, F
     }
 }
 
-/// A node a queue, and the merger.
+/// One of those who merge.
+struct Hand<'a, A: Application>(Arc<Mutex<Option<MergerNode<'a, A>>>>);
+
+impl<A: Application> Node for Hand<'_, A> {
+    fn step(&mut self) -> Step {
+        let Ok(mut merger) = self.0.try_lock() else { return Step::Idle };
+        let Some(node) = merger.as_mut() else { return Step::Done };
+        let step = node.step();
+        if matches!(step, Step::Done) {
+            *merger = None;
+        }
+        step
+    }
+
+    fn name(&self) -> String {
+        "merger".into()
+    }
+
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+/// For each queue a node, and a hand of the merger.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
     feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
@@ -71,6 +105,9 @@ pub(crate) fn nodes<'a, A: Application>(
         let node = QueueNode { feed, owner, burst, dispatched: &books.dispatched[queue] };
         nodes.push((Role::Queue(queue), Box::new(node)));
     }
-    nodes.push((Role::Merger, Box::new(merger)));
+    let merger = Arc::new(Mutex::new(Some(merger)));
+    for _ in 0..workers {
+        nodes.push((Role::Merger, Box::new(Hand(Arc::clone(&merger)))));
+    }
     Ok(nodes)
 }

@@ -38,7 +38,8 @@ impl fmt::Display for Role {
 /// Which nodes share a thread, and where the threads are pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seating {
-    /// The roles on each seat; every role of the run stands in exactly one.
+    /// The roles on each seat; every role of the run stands in exactly one, but the merger of several
+    /// queues may sit with each.
     pub seats: Vec<Vec<Role>>,
     /// The core of each seat (taken in turn if there are fewer); empty: left to the kernel.
     pub pin: Vec<usize>,
@@ -77,9 +78,13 @@ impl Seating {
         seating
     }
 
-    /// For several queues that are read and worked off by one node each.
+    /// For several queues that are read and worked off by one node each. The merger sits with all of
+    /// them: whoever has time merges.
     pub fn queues(queues: usize, cores: usize) -> Self {
-        Self::folded((0..queues).map(|queue| vec![Role::Queue(queue)]).collect(), cores)
+        let seats = queues.min(cores).max(1);
+        let of_seat = |seat| (seat..queues).step_by(seats).map(Role::Queue);
+        let with_merger = |seat| of_seat(seat).chain([Role::Merger]).collect();
+        Self { seats: (0..seats).map(with_merger).collect(), pin: Vec::new() }
     }
 
     /// For several queues with a dispatcher and `each` workers: whoever belongs to a queue sits
@@ -356,8 +361,9 @@ mod tests {
         use Role::{Dispatcher as D, Merger as M, Queue as Q, Worker as W};
         let seats = |seating: Seating| seating.seats;
         assert_eq!(seats(Seating::queues(2, 1)), [[Q(0), Q(1), M]]);
-        assert_eq!(seats(Seating::queues(2, 2)), [vec![Q(0), M], vec![Q(1)]]);
-        assert_eq!(seats(Seating::queues(2, 9)), [[Q(0)], [Q(1)], [M]]);
+        assert_eq!(seats(Seating::queues(2, 2)), [[Q(0), M], [Q(1), M]]);
+        assert_eq!(seats(Seating::queues(2, 9)), [[Q(0), M], [Q(1), M]]);
+        assert_eq!(seats(Seating::queues(3, 2)), [vec![Q(0), Q(2), M], vec![Q(1), M]]);
         let two = [vec![D(0), W(0), W(1), M], vec![D(1), W(2), W(3)]];
         assert_eq!(seats(Seating::side_by_side(2, 2, 2)), two);
         let six = [vec![D(0), M], vec![W(0)], vec![W(1)], vec![D(1)], vec![W(2)], vec![W(3)]];
