@@ -83,7 +83,7 @@ fn whatever_the_ring() {
 }
 
 fn whatever_tunnels_carry() {
-    let packets = 200_000;
+    let packets = 400_000;
     let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);
     for tunnels in Tunnels::ALL {

@@ -14,6 +14,8 @@
 
 use ringtap_wire::LinkType;
 
+use crate::buffer::SIZE;
+
 /// Where a packet lies in its chunk, and what its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -43,6 +45,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// An empty one with the memory that it will need, unless a record is larger than usual.
+    pub fn new() -> Self {
+        Self { bytes: vec![0; SIZE], places: Vec::with_capacity(SIZE / 64), high_ns: 0 }
+    }
+
     /// The captured bytes of a packet of this chunk.
     #[inline(always)]
     pub fn data(&self, place: &Place) -> &[u8] {

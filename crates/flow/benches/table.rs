@@ -31,7 +31,7 @@ fn packet(flow: u64, number: u64, ipv6: bool) -> PacketRecord {
     (p.src_port, p.dst_port) = (flow as u16, 443);
     (p.protocol, p.tcp_flags, p.ip_len, p.ttl) = (6, 16, 40 + number as u32 % 1400, 64);
     p.flags = Flags(if ipv6 { Flags::IPV6.0 } else { Flags::IPV4.0 } | Flags::PORTS.0);
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         std::mem::swap(&mut p.src, &mut p.dst);
         std::mem::swap(&mut p.src_port, &mut p.dst_port);
     }

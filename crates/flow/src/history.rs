@@ -61,7 +61,8 @@ impl History {
     pub(crate) const fn knows(self, number: u8, side: usize) -> bool {
         const ONES: u64 = 0x1111_1111_1111;
         // A four-bit lane is zero where the entry is the one sought; the lowest such lane is found for certain.
-        let lanes = self.0 ^ (number as u64 | (side as u64) << 3) * ONES;
+        let entry = number as u64 | (side as u64) << 3;
+        let lanes = self.0 ^ (entry * ONES);
         lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) != 0
     }
 

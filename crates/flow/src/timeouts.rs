@@ -167,7 +167,7 @@ impl Default for Timeouts {
 }
 
 impl fmt::Display for Timeouts {
-    /// Every timeout by name, as [`FromStr`] reads it.
+    /// Every timeout by its name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, time_ns)) in self.named().into_iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };

@@ -127,7 +127,7 @@ impl<'a> Source<'a> {
         // One is enough for a single queue; otherwise each has one at work and one waiting.
         let count = if queues == 1 { 1 } else { 2 * queues + 2 };
         let load = || Load {
-            chunk: Chunk::default(),
+            chunk: Chunk::new(),
             lists: (0..queues).map(|_| List::new(2 * USUAL_PLACES / queues)).collect(),
         };
         let (outlets, inboxes) = (0..queues)

@@ -119,7 +119,7 @@ mod tests {
                 for part in 0..PARTS as u32 {
                     let key = part << 22 | 12_345;
                     assert_eq!(map.queue(key), map.owner(key) / each, "{queues} × {each}");
-                    assert_eq!(map.queue(key), map.queue(part / 16 * 16 << 22));
+                    assert_eq!(map.queue(key), map.queue((part / 16 * 16) << 22));
                     own[map.owner(key)] += 1;
                 }
                 let fair = PARTS as f64 / own.len() as f64;

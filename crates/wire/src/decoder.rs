@@ -97,14 +97,18 @@ impl Decoder {
             let mut base = blank(ts_ns, frame);
             let [macs @ .., t0, t1] = header;
             let ether_type = [*t0, *t1];
-            if ether_type == [0x08, 0x00] {
-                base.path = self.paths.of_macs(macs);
+            if ether_type == [0x08, 0x00]
+                && let Some(path) = self.paths.met(macs)
+            {
+                base.path = path;
                 if v4::decode_plain(&self.context(0), base, packet, out) {
                     return Decoded::Ipv4;
                 }
             }
-            if ether_type == [0x86, 0xdd] {
-                base.path = self.paths.of_macs(macs);
+            if ether_type == [0x86, 0xdd]
+                && let Some(path) = self.paths.met(macs)
+            {
+                base.path = path;
                 if v6::decode_plain(&self.context(0), base, packet, out) {
                     return Decoded::Ipv6;
                 }

@@ -52,17 +52,22 @@ impl PathCache {
         Self { key, paths, links, others }
     }
 
-    /// The number of a way of which only the MAC addresses are known, the destination's first.
+    /// The number of a way of which only the MAC addresses are known, the destination's first, if it was met lately.
     #[inline(always)]
-    pub(crate) fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
+    pub(crate) fn met(&self, macs: &[u8; 12]) -> Option<u16> {
         let link = Link::of(macs);
-        let at = self.key.bits::<LINK_BITS>(link.first ^ u64::from(link.last) << 32);
-        let known = self.links[at];
-        if (known.first == link.first) & (known.last == link.last) {
-            known.number
-        } else {
-            self.new_link(macs, at)
-        }
+        let known = self.links[self.slot(&link)];
+        ((known.first == link.first) & (known.last == link.last)).then_some(known.number)
+    }
+
+    /// The same of any; to be asked once a packet, for it may count as lost.
+    fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
+        self.met(macs).unwrap_or_else(|| self.new_link(macs))
+    }
+
+    #[inline(always)]
+    fn slot(&self, link: &Link) -> usize {
+        self.key.bits::<LINK_BITS>(link.first ^ u64::from(link.last) << 32)
     }
 
     /// The number of a way of which the link layer is known.
@@ -91,12 +96,13 @@ impl PathCache {
 
     #[cold]
     #[inline(never)]
-    fn new_link(&mut self, macs: &[u8; 12], at: usize) -> u16 {
+    fn new_link(&mut self, macs: &[u8; 12]) -> u16 {
         let mut stack = Stack::default();
         stack.macs = *macs;
         let number = self.paths.number(&stack.path());
         if number != 0 {
-            self.links[at] = Link { number, ..Link::of(macs) };
+            let link = Link { number, ..Link::of(macs) };
+            self.links[self.slot(&link)] = link;
         }
         number
     }

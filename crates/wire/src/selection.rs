@@ -109,7 +109,7 @@ mod tests {
     fn one_in_n_means_one_in_n() {
         for n in [2_u64, 10, 100] {
             let selected = |number: &u32| {
-                u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n >> 32 == 0
+                (u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n) >> 32 == 0
             };
             let count = (0..100_000).filter(selected).count() as f64;
             let fair = 100_000.0 / n as f64;

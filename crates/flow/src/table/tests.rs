@@ -43,8 +43,9 @@ fn packet(
     p.tcp_flags = flags;
     p.ip_len = 40 + (ts_ns / SECOND % 3) as u32;
     (p.ttl, p.tos) = (60 + (ts_ns / SECOND % 5) as u8, (ts_ns / SECOND % 7) as u8);
-    p.flags =
-        Flags(Flags::IPV4.0 | Flags::PORTS.0 | if ts_ns % 2 == 0 { Flags::DATA.0 } else { 0 });
+    p.flags = Flags(
+        Flags::IPV4.0 | Flags::PORTS.0 | if ts_ns.is_multiple_of(2) { Flags::DATA.0 } else { 0 },
+    );
     p.pair_hash = key.pair(&p.src, &p.dst);
     p
 }
