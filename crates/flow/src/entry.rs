@@ -7,7 +7,7 @@
 //!  IPv6  the same with 32 bytes of ends: 88
 //! ```
 //!
-//! One cache line holds all that a packet of IPv4 needs; only the time of the first packet, which few packets ask for,
+//! As many bytes as a cache line has hold all that a packet of IPv4 needs (they may lie across two lines); only the time of the first packet, which few packets ask for,
 //! stands elsewhere. Counters here have 32 bits; who keeps the entry carries them over before they overflow.
 //!
 //! *Notes* are the flow's [`History`], or type and code of ICMP.

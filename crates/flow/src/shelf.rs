@@ -173,8 +173,11 @@ impl<E: Ends> Shelf<E> {
     ) -> bool {
         let entry = &mut self.entries[at];
         let Some(last) = run.last() else { return false };
-        let one_by_one = entry.is_closed()
-            || entry.may_be_old(last, rules.calm_until_ns)
+        // An elephant is old, and shall not be counted one by one for that.
+        let cut = entry.may_be_old(last, rules.calm_until_ns)
+            && last.ts_ns.saturating_sub(self.first_ns[at]) >= rules.active_ns;
+        let one_by_one = cut
+            || entry.is_closed()
             || run[0].ts_ns < entry.last_ns
             || last.ts_ns - entry.last_ns > rules.harmless_ns;
         if one_by_one || !entry.count_run(run, direction) {
