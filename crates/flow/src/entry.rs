@@ -7,7 +7,7 @@
 //!  IPv6  the same with 32 bytes of ends: 88
 //! ```
 //!
-//! As many bytes as a cache line has hold all that a packet of IPv4 needs (they may lie across two lines); only the time of the first packet, which few packets ask for,
+//! One cache line holds all that a packet of IPv4 needs; only the time of the first packet, which few packets ask for,
 //! stands elsewhere. Counters here have 32 bits; who keeps the entry carries them over before they overflow.
 //!
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
@@ -41,7 +41,9 @@ const STAMP: u32 = 48;
 /// See the module.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<E> {
+pub(crate) struct Entry<E: Ends> {
+    /// Of no size.
+    align: [E::Align; 0],
     ends: E,
     /// Source port in the upper half.
     ports: u32,
@@ -107,6 +109,7 @@ impl<E: Ends> Entry<E> {
     fn new(packet: &PacketRecord, key: Key<E>, initiator: Initiator) -> Self {
         let icmp = matches!(key.protocol, ICMP | ICMPV6);
         Self {
+            align: [],
             ends: key.ends,
             ports: key.ports,
             protocol: key.protocol,
@@ -196,6 +199,12 @@ impl<E: Ends> Entry<E> {
     pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
         let packets = std::mem::take(&mut self.packets).map(u64::from);
         [packets, std::mem::take(&mut self.octets).map(u64::from)]
+    }
+
+    /// Its last word.
+    #[inline(always)]
+    pub(crate) const fn tail(&self) -> &u64 {
+        &self.tail
     }
 
     #[inline(always)]

@@ -10,6 +10,8 @@
 //! core's second-level cache; the tag (the hash's upper bits) lets only one foreign word in 256
 //! cost a look at its row. Growing needs the hashes alone, the rows are not touched.
 
+use ringtap_memory::prefetch;
+
 /// Positions 0, 1, 2 … by hash. Several rows may share a hash; the caller compares keys.
 pub(crate) struct Index {
     words: Vec<u32>,
@@ -25,6 +27,12 @@ impl Index {
 
     pub(crate) fn new() -> Self {
         Self { words: vec![0; Self::SMALLEST], mask: Self::SMALLEST - 1, hashes: Vec::new() }
+    }
+
+    /// Brings the word at the hash's home near.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u32) {
+        prefetch(&self.words[hash as usize & self.mask]);
     }
 
     /// The word at the hash's home: a hint to be checked, and a touch that brings the line in.

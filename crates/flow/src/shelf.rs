@@ -15,6 +15,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ringtap_memory::prefetch;
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;
@@ -62,8 +63,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) alike: &'a [PacketRecord],
 }
 
-pub(crate) struct Shelf<E> {
-    pub(crate) index: Index,
+pub(crate) struct Shelf<E: Ends> {
+    index: Index,
     entries: Vec<Entry<E>>,
     first_ns: Vec<u64>,
     /// Packets and octets by flow, of those whose counters overflowed.
@@ -98,11 +99,24 @@ impl<E: Ends> Shelf<E> {
         self.entries.len()
     }
 
-    /// Brings an entry near.
+    /// Brings the word of the index near by which a flow is found.
     #[inline(always)]
-    pub(crate) fn touch(&self, at: u32) -> u64 {
-        // An IPv6 entry lies on two lines.
-        self.entries.get(at as usize).map_or(0, |entry| entry.last_ns ^ u64::from(entry.stamp()))
+    pub(crate) fn prefetch_word(&self, hash: u32) {
+        self.index.prefetch(hash);
+    }
+
+    /// Where the flow seems to stand; brings that entry near.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self, hash: u32) -> Option<u32> {
+        let at = self.index.find(hash, |_| true)?;
+        if let Some(entry) = self.entries.get(at) {
+            prefetch(entry);
+            // An IPv6 entry lies on two lines.
+            if size_of::<Entry<E>>() > 64 {
+                prefetch(entry.tail());
+            }
+        }
+        Some(at as u32)
     }
 
     /// The packet's flow and its direction there, if it is live. `same` judges what the key does not say.

@@ -24,6 +24,19 @@ use crate::{FlowKey, FlowRecord, Timeouts};
 /// Packets whose cache misses are made to overlap.
 const GROUP: usize = 32;
 
+/// What is known of a group before its turn comes.
+#[derive(Clone, Copy)]
+struct Stage {
+    ports: [u32; GROUP],
+    hashes: [u32; GROUP],
+    /// Where the flows seemed to stand.
+    likely: [Option<u32>; GROUP],
+}
+
+impl Stage {
+    const EMPTY: Self = Self { ports: [0; GROUP], hashes: [0; GROUP], likely: [None; GROUP] };
+}
+
 /// Who hears of what happens in the table.
 pub trait Observer {
     /// A packet was counted on its flow. `stamp` is the observer's own word in the entry, 0 in a
@@ -94,51 +107,67 @@ impl FlowTable {
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
-        for group in packets.chunks(GROUP) {
-            // Short loops of independent loads: the shorter, the more misses are under way at once.
-            let mut ports = [0; GROUP];
-            let mut hashes = [0; GROUP];
-            for ((packet, ports), hash) in group.iter().zip(&mut ports).zip(&mut hashes) {
-                let (src, dst) = FlowKey::ports_of(packet);
-                *ports = u32::from(src) << 16 | u32::from(dst);
-                *hash = self.hash(packet, src, dst);
+        let group = |number: usize| packets.chunks(GROUP).nth(number);
+        let mut stages = [Stage::EMPTY; 3];
+        for number in 0..packets.len().div_ceil(GROUP) + 2 {
+            if let Some(packets) = group(number) {
+                self.hash_all(packets, &mut stages[number % 3]);
             }
-            let mut touched = 0;
-            for (packet, &hash) in group.iter().zip(&hashes) {
-                let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
-                touched ^= u64::from(index.home(hash));
+            if let Some((number, packets)) = number.checked_sub(1).and_then(|n| Some((n, group(n)?))) {
+                self.find_all(packets, &mut stages[number % 3]);
             }
-            let mut likely = [None; GROUP];
-            for ((packet, &hash), likely) in group.iter().zip(&hashes).zip(&mut likely) {
-                let index = if is_v6(packet) { &self.v6.index } else { &self.v4.index };
-                *likely = index.find(hash, |_| true).map(|at| at as u32);
-                touched ^= match *likely {
-                    Some(at) if is_v6(packet) => self.v6.touch(at),
-                    Some(at) => self.v4.touch(at),
-                    None => 0,
-                };
+            if let Some((number, packets)) = number.checked_sub(2).and_then(|n| Some((n, group(n)?))) {
+                self.count_all(packets, &stages[number % 3], observer);
             }
-            std::hint::black_box(touched);
-            let mut next = 0;
-            while let Some(packet) = group.get(next) {
-                let (ports, hash, likely) = (ports[next], hashes[next], likely[next]);
-                next += 1;
-                let rest = &group[next..];
-                // Packets of one flow in a row, as an elephant's come, are counted as one.
-                let alike = match hashes.get(next) {
-                    Some(&after) if after == hash => run_of(packet, rest),
-                    _ => &[],
-                };
-                let arrival = Arrival { packet, ports, hash, likely, alike };
-                let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
-                next += if kind == Flags::IPV4.0 {
-                    self.v4(&arrival, observer)
-                } else if kind == Flags::IPV6.0 {
-                    self.v6(&arrival, observer)
-                } else {
-                    0
-                };
+        }
+    }
+
+    #[inline(always)]
+    fn hash_all(&mut self, packets: &[PacketRecord], stage: &mut Stage) {
+        for ((packet, ports), hash) in packets.iter().zip(&mut stage.ports).zip(&mut stage.hashes) {
+            let (src, dst) = FlowKey::ports_of(packet);
+            *ports = u32::from(src) << 16 | u32::from(dst);
+            *hash = self.hash(packet, src, dst);
+            if is_v6(packet) {
+                self.v6.prefetch_word(*hash);
+            } else {
+                self.v4.prefetch_word(*hash);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn find_all(&self, packets: &[PacketRecord], stage: &mut Stage) {
+        for ((packet, likely), &hash) in packets.iter().zip(&mut stage.likely).zip(&stage.hashes) {
+            *likely = if is_v6(packet) {
+                self.v6.prefetch_entry(hash)
+            } else {
+                self.v4.prefetch_entry(hash)
+            };
+        }
+    }
+
+    #[inline(always)]
+    fn count_all(&mut self, group: &[PacketRecord], stage: &Stage, observer: &mut impl Observer) {
+        let mut next = 0;
+        while let Some(packet) = group.get(next) {
+            let (ports, hash, likely) = (stage.ports[next], stage.hashes[next], stage.likely[next]);
+            next += 1;
+            let rest = &group[next..];
+            // Packets of one flow in a row, as an elephant's come, are counted as one.
+            let alike = match rest.first() {
+                Some(_) if stage.hashes[next] == hash => run_of(packet, rest),
+                _ => &[],
+            };
+            let arrival = Arrival { packet, ports, hash, likely, alike };
+            let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
+            next += if kind == Flags::IPV4.0 {
+                self.v4(&arrival, observer)
+            } else if kind == Flags::IPV6.0 {
+                self.v6(&arrival, observer)
+            } else {
+                0
+            };
         }
     }
 

@@ -1,9 +1,13 @@
-//! The program's allocator: the system's, with two additions.
+//! What programs may tell the machine about memory: which blocks are large, and what will be read soon.
+//!
+//! [`Allocator`] is the program's allocator: the system's, with two additions.
 //!
 //! - The kernel is asked to back large blocks (flow tables, address maps) with huge pages: random
 //!   reads over hundreds of megabytes then miss the TLB far less often. The tables themselves
 //!   stay in safe code.
 //! - Allocations are counted, so that a test can prove that the data path makes none.
+//!
+//! [`prefetch`] brings a line near before it is needed, so that the misses of many look-ups overlap.
 //!
 //! A crate of its own because it is the one place outside the rings that needs `unsafe`.
 
@@ -21,6 +25,21 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 /// program's global allocator; else 0.
 pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Brings the cache line in which `value` begins near, without waiting for it. A hint: where the processor has no such
+/// instruction nothing happens.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch neither faults nor changes anything that a program can see.
+    // JUSTIFICATION: docs/PERFORMANCE.md, "Prefetching".
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
 }
 
 /// The global allocator; see the crate's head.
