@@ -21,10 +21,11 @@ mod analyses;
 mod config;
 mod digest;
 mod merger;
+mod outlet;
 pub mod report;
 mod worker;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
@@ -37,10 +38,12 @@ pub use worker::MonitorWorker;
 
 use analyses::scans::Attempted;
 
-/// The application. Holds the configuration and, until the merger takes them, the outputs.
+/// The application. Holds the configuration and, for its workers and until the merger takes its own, who hears of
+/// what they find.
 pub struct Monitor {
     config: Config,
-    outputs: Mutex<Outputs>,
+    record: Option<Arc<Mutex<OnRecord>>>,
+    alert: Mutex<Option<OnAlert>>,
 }
 
 /// Takes flow records.
@@ -49,7 +52,8 @@ pub type OnRecord = Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>;
 /// Takes alerts.
 pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
-/// Who hears of records and scans while the run goes on. Called on the merger's thread.
+/// Who hears of records and scans while the run goes on. Records are told by the workers, one at a time, alerts by the
+/// merger.
 #[derive(Default)]
 pub struct Outputs {
     /// Every flow record as it leaves; without one, records are only counted.
@@ -61,15 +65,18 @@ pub struct Outputs {
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(config: Config, outputs: Outputs) -> Self {
-        Self { config, outputs: Mutex::new(outputs) }
+        let Outputs { record, alert } = outputs;
+        Self {
+            config,
+            record: record.map(|hear| Arc::new(Mutex::new(hear))),
+            alert: Mutex::new(alert),
+        }
     }
 }
 
 /// A state report from a worker.
 #[derive(Clone, Copy, Debug)]
 pub enum Message {
-    /// A flow ended.
-    Record(ringtap_flow::FlowRecord),
     /// A source's failed attempts on a port became one more or one fewer.
     Attempted(Attempted),
     /// A source crossed the threshold on one target.
@@ -101,12 +108,11 @@ impl Application for Monitor {
     }
 
     fn worker(&self, shard: Shard) -> MonitorWorker {
-        let outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        MonitorWorker::new(&self.config, shard, outputs.record.is_some())
+        MonitorWorker::new(&self.config, shard, self.record.clone())
     }
 
     fn merger(&self) -> MonitorMerger {
-        let mut outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        MonitorMerger::new(&self.config, std::mem::take(&mut *outputs))
+        let mut alert = self.alert.lock().unwrap_or_else(|poison| poison.into_inner());
+        MonitorMerger::new(&self.config, alert.take())
     }
 }

@@ -11,13 +11,13 @@ use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::{Conversations, Flows, Report};
 use crate::worker::{Findings, FlowCounts};
-use crate::{Analyses, Config, Message, Outputs, Partial};
+use crate::{Analyses, Config, Message, OnAlert, Partial};
 
 /// See the module.
 pub struct MonitorMerger {
     analyses: Analyses,
     top: usize,
-    outputs: Outputs,
+    hear: Option<OnAlert>,
     volumes: Volumes,
     conversations: Conversations,
     flows: FlowCounts,
@@ -29,12 +29,12 @@ pub struct MonitorMerger {
 }
 
 impl MonitorMerger {
-    pub(crate) fn new(config: &Config, outputs: Outputs) -> Self {
+    pub(crate) fn new(config: &Config, hear: Option<OnAlert>) -> Self {
         let digest = (config.digest && config.analyses.flows).then(RecordDigest::default);
         Self {
             analyses: config.analyses,
             top: config.top,
-            outputs,
+            hear,
             volumes: Volumes::new(config.interval_ns),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
@@ -46,7 +46,7 @@ impl MonitorMerger {
     }
 
     fn alert(&mut self, alert: &Alert) {
-        if let Some(hear) = &mut self.outputs.alert {
+        if let Some(hear) = &mut self.hear {
             hear(alert);
         }
     }
@@ -87,11 +87,6 @@ impl Merger for MonitorMerger {
 
     fn on_message(&mut self, message: Message) {
         match message {
-            Message::Record(record) => {
-                if let Some(hear) = &mut self.outputs.record {
-                    hear(&record);
-                }
-            }
             Message::Attempted(report) => {
                 if let Some(alert) = self.scans.on_attempted(report) {
                     self.alert(&alert);

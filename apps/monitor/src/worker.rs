@@ -1,6 +1,6 @@
 //! A worker: one shard's tables, and the analyses over them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
 use ringtap_stage::{Mark, Outbox, Shard, Worker};
@@ -11,7 +11,8 @@ use crate::analyses::scans::{ScanFindings, ScanTable};
 use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
-use crate::{Config, Message, Partial};
+use crate::outlet::Outlet;
+use crate::{Config, Message, OnRecord, Partial};
 
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -70,15 +71,18 @@ struct Tally {
     conversations: Option<Conversations>,
     talkers: Option<TalkerTable>,
     flows: FlowCounts,
-    /// Whether records are wanted by the merger.
-    send_records: bool,
+    outlet: Outlet,
     /// Whether no flow can see two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
     stamps_tell: bool,
 }
 
 impl MonitorWorker {
-    pub(crate) fn new(config: &Config, shard: Shard, send_records: bool) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        shard: Shard,
+        records: Option<Arc<Mutex<OnRecord>>>,
+    ) -> Self {
         let on = config.analyses;
         let capacity = config.capacity_of(shard);
         let key = config.hash_key;
@@ -95,7 +99,7 @@ impl MonitorWorker {
                     digest: (config.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
-                send_records: send_records && on.flows,
+                outlet: Outlet::new(records.filter(|_| on.flows)),
                 stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
                     interval_ns.saturating_mul(STAMPS - 1)
                         > config.metering.timeouts.longest_idle_ns()
@@ -169,7 +173,7 @@ impl Worker for MonitorWorker {
             scans.on_burst(metered, outbox);
         }
         if let Some(table) = &mut self.flow_table {
-            let heard = &mut Heard { tally: &mut self.tally, outbox, noted: tunnelled };
+            let heard = &mut Heard { tally: &mut self.tally, noted: tunnelled };
             table.burst(metered, heard);
         }
         let Tally { volumes, conversations, .. } = &mut self.tally;
@@ -180,10 +184,10 @@ impl Worker for MonitorWorker {
         }
     }
 
-    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Message>) -> Option<Partial> {
+    fn on_mark(&mut self, mark: &Mark, _: &mut impl Outbox<Message>) -> Option<Partial> {
         let mut active = 0;
         if let Some(table) = &mut self.flow_table {
-            let heard = &mut Heard { tally: &mut self.tally, outbox, noted: false };
+            let heard = &mut Heard { tally: &mut self.tally, noted: false };
             if self.ending.is_none() && !table.sweep(mark.time_ns(), SWEEP, heard) {
                 return None;
             }
@@ -195,6 +199,7 @@ impl Worker for MonitorWorker {
                 }
             }
         }
+        self.tally.outlet.empty();
         Some(match mark {
             Mark::Tick { .. } => Partial::Tick { active },
             Mark::End { .. } => self.end(active),
@@ -202,14 +207,13 @@ impl Worker for MonitorWorker {
     }
 }
 
-struct Heard<'a, O> {
+struct Heard<'a> {
     tally: &'a mut Tally,
-    outbox: &'a mut O,
     /// The conversations of these packets were noted before.
     noted: bool,
 }
 
-impl<O: Outbox<Message>> Observer for Heard<'_, O> {
+impl Observer for Heard<'_> {
     #[inline(always)]
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16) {
         let Some(conversations) = &mut self.tally.conversations else { return };
@@ -243,8 +247,6 @@ impl<O: Outbox<Message>> Observer for Heard<'_, O> {
         if let Some(digest) = &mut tally.flows.digest {
             digest.add(record);
         }
-        if tally.send_records {
-            self.outbox.send(Message::Record(*record));
-        }
+        tally.outlet.take(record);
     }
 }

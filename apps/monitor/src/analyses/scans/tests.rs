@@ -59,7 +59,6 @@ impl Watched {
             match message {
                 Message::Attempted(report) => self.alerts.extend(self.merger.on_attempted(report)),
                 Message::Alert(alert) => self.alerts.push(alert),
-                Message::Record(_) => unreachable!("no scan is a record"),
             }
         }
     }
