@@ -146,8 +146,11 @@ events, complaints, protocols = {}, [], set()
 for name in glob.glob('*.eve'):
     lines = open(name).read().splitlines()
     events[name] = len(lines)
-    for line in lines[:500]:
+    for number, line in enumerate(lines):
         event = json.loads(line)
+        # Judging takes its time: of the many TCP flows the first ones are enough.
+        if number > 500 and event['proto'] == 'TCP':
+            continue
         protocols.add(event['proto'])
         complaints += [f'{name}: {error.message}' for error in judge.iter_errors(event)]
 print(json.dumps({'events': events, 'complaints': complaints[:10], 'protocols': sorted(protocols),
