@@ -65,7 +65,7 @@ impl Outlet {
             Err(TryLockError::WouldBlock) => None,
         };
         if let Some(mut hear) = hear {
-            self.gathered.iter().for_each(|record| hear(record));
+            self.gathered.iter().for_each(&mut *hear);
             self.gathered.clear();
         }
     }
@@ -111,6 +111,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test of what two threads do")]
     fn it_waits_rather_than_gather_without_bound() {
         let (listener, heard) = listener();
         let busy = listener.lock().unwrap();

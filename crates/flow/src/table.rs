@@ -1,11 +1,12 @@
 //! The flow table: every live flow of one shard, IPv4 and IPv6 each on a [`Shelf`] of its own.
 //!
-//! A burst is handled in groups in three passes (index words, entries, updates), so that the cache misses of a group
-//! overlap instead of queueing up:
+//! A burst is handled in groups. While one is counted, the entries of the next are on their way into the cache, and the
+//! words of the index for the one after that:
 //!
 //! ```text
-//! packets  1 2 3 … 32 ─▶ hashes, index words ─▶ entries ─▶ updates, in order
-//!                         32 misses at once       32 at once  no misses left
+//! hashes, ask for words     group 3   group 4   group 5
+//! words, ask for entries    group 2   group 3   group 4
+//! updates, in order         group 1   group 2   group 3   ─▶ time
 //! ```
 //!
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet), because without gaps a
@@ -107,17 +108,18 @@ impl FlowTable {
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
-        let group = |number: usize| packets.chunks(GROUP).nth(number);
+        // The rest is the pipeline of the module's head; a stage belongs to a group for as long as that is in it.
+        let group = |number: usize| Some((number % 3, packets.chunks(GROUP).nth(number)?));
         let mut stages = [Stage::EMPTY; 3];
         for number in 0..packets.len().div_ceil(GROUP) + 2 {
-            if let Some(packets) = group(number) {
-                self.hash_all(packets, &mut stages[number % 3]);
+            if let Some((at, packets)) = group(number) {
+                self.hash_all(packets, &mut stages[at]);
             }
-            if let Some((number, packets)) = number.checked_sub(1).and_then(|n| Some((n, group(n)?))) {
-                self.find_all(packets, &mut stages[number % 3]);
+            if let Some((at, packets)) = number.checked_sub(1).and_then(group) {
+                self.find_all(packets, &mut stages[at]);
             }
-            if let Some((number, packets)) = number.checked_sub(2).and_then(|n| Some((n, group(n)?))) {
-                self.count_all(packets, &stages[number % 3], observer);
+            if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
+                self.count_all(packets, &stages[at], observer);
             }
         }
     }
