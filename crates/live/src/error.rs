@@ -5,6 +5,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::capability::Capability;
+use crate::send::TemplateError;
 
 /// See the module.
 #[derive(Debug, Error)]
@@ -78,6 +79,14 @@ pub enum OpenError {
         /// The queue.
         queue: u32,
     },
+    /// There is no such queue to send by.
+    #[error("{name} has no queue {queue} to send by")]
+    NoQueue {
+        /// The interface.
+        name: String,
+        /// The queue.
+        queue: u32,
+    },
     /// The memory that was given is too little for anything.
     #[error("{asked} bytes for waiting frames are too few; {needed} are the least here")]
     TooLittleMemory {
@@ -107,6 +116,9 @@ pub enum OpenError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A frame to send copies of is not fit for it.
+    #[error("the template: {0}")]
+    Template(#[from] TemplateError),
     /// Anything else.
     #[error("{doing}: {source}")]
     System {

@@ -27,6 +27,7 @@ mod notice;
 mod options;
 mod packet;
 mod receiver;
+mod send;
 mod sys;
 mod xdp;
 
@@ -38,3 +39,4 @@ pub use interface::State;
 pub use notice::Notice;
 pub use options::{Attach, Method, Options};
 pub use receiver::{Description, Path, Receiver, Wake, open};
+pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};

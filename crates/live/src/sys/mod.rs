@@ -16,6 +16,7 @@ mod mapping;
 pub(crate) mod socket;
 mod xsk;
 pub(crate) mod xsk_receive;
+pub(crate) mod xsk_send;
 
 use std::ffi::c_int;
 use std::io;
