@@ -2,7 +2,8 @@
 //!
 //! `bare INTERFACE packet|xdp|generic [SECONDS [QUEUES [MIB [spin]]]]` prints, for each queue,
 //! frames a second and what was dropped; MIB is memory for waiting frames. By `spin` an empty queue is asked again at once instead of waited for.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+#![allow(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 
 use std::time::{Duration, Instant};
 

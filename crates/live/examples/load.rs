@@ -1,7 +1,8 @@
 //! Load for a receiver: frames of 60 bytes as fast as one thread can.
 //!
 //! `load INTERFACE live|packet|xdp FRAMES [FLOWS]` prints how many were sent, and how fast.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+#![allow(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 
 use std::time::{Duration, Instant};
 

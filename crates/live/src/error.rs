@@ -71,6 +71,14 @@ pub enum OpenError {
         /// How many there may be.
         most: u16,
     },
+    /// Before Linux 6.13 queues share an interface only once it is up.
+    #[error(
+        "{name} is down, and this kernel lets several queues share it only once it is up (ip link set {name} up)"
+    )]
+    Down {
+        /// The interface.
+        name: String,
+    },
     /// Somebody receives from, or sends by, a queue already.
     #[error("{name}: queue {queue} has an AF_XDP socket already")]
     QueueTaken {
@@ -79,8 +87,8 @@ pub enum OpenError {
         /// The queue.
         queue: u32,
     },
-    /// There is no such queue to send by.
-    #[error("{name} has no queue {queue} to send by")]
+    /// There is no such queue.
+    #[error("{name} has no queue {queue} for AF_XDP")]
     NoQueue {
         /// The interface.
         name: String,

@@ -26,6 +26,7 @@ mod link;
 mod notice;
 mod options;
 mod packet;
+mod queue;
 mod receiver;
 mod send;
 mod sys;

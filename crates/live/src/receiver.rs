@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringtap_wire::LinkType;
+
 use crate::counters::Counters;
 use crate::error::OpenError;
 use crate::frame::Frame;
@@ -154,6 +156,14 @@ impl Receiver {
         match &mut self.kind {
             Kind::Packet(one) => one.counters(),
             Kind::Xdp(one) => one.counters(),
+        }
+    }
+
+    /// What the first byte of each frame begins.
+    pub fn link(&self) -> LinkType {
+        match &self.kind {
+            Kind::Packet(one) => one.link(),
+            Kind::Xdp(_) => LinkType::ETHERNET,
         }
     }
 

@@ -18,7 +18,7 @@ impl Promiscuous {
         let doing = "making the interface promiscuous";
         // Protocol 0: this socket receives nothing.
         let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)
-            .map_err(OpenError::at(doing, Capability::PACKET))?;
+            .map_err(OpenError::at("opening an AF_PACKET socket", Capability::PACKET))?;
         let membership = libc::packet_mreq {
             mr_ifindex: interface.link.index as i32,
             mr_type: libc::PACKET_MR_PROMISC as u16,

@@ -87,6 +87,10 @@ impl PacketReceiver {
         self.counters
     }
 
+    pub(crate) fn link(&self) -> LinkType {
+        self.link
+    }
+
     pub(crate) fn describe(&self) -> (Path, usize) {
         (Path::Packet { hardware_time: self.hardware_time }, self.memory)
     }

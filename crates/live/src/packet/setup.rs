@@ -15,7 +15,7 @@ use super::{PacketReceiver, Promiscuous, fanout};
 use crate::capability::Capability;
 use crate::counters::Counters;
 use crate::error::OpenError;
-use crate::interface::Interface;
+use crate::interface::{Interface, State};
 use crate::notice::Notice;
 use crate::options::Options;
 use crate::sys::block_ring::{BlockRing, HEADROOM};
@@ -81,7 +81,10 @@ pub(crate) fn open(
         });
     }
     if queues > 1 {
-        setup.join(&receivers).map_err(failed)?;
+        setup.join(&receivers).map_err(|error| match interface.state() {
+            State::Down => OpenError::Down { name: interface.name().to_owned() },
+            _ => failed(error),
+        })?;
     }
     let snap = options.snap.unwrap_or(u32::MAX);
     for receiver in &receivers {

@@ -11,6 +11,7 @@ use super::{SendOptions, Sent};
 use crate::capability::Capability;
 use crate::error::OpenError;
 use crate::interface::Interface;
+use crate::queue;
 use crate::sys::socket;
 use crate::sys::xsk_send::XskSend;
 
@@ -21,9 +22,6 @@ const PATIENCE: u32 = 64;
 const SHIFTS: [u32; 2] = [11, 12];
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 20;
-
-/// `XDP_OPTIONS_ZEROCOPY`.
-const ZERO_COPY: u32 = 1;
 
 /// See the module.
 pub(super) struct XdpSender {
@@ -54,20 +52,7 @@ impl XdpSender {
             .map_err(OpenError::at("opening an AF_XDP socket to send", Capability::PACKET))?;
         let rings = XskSend::new(&socket, buffers, shift)
             .map_err(OpenError::memory("making buffers for AF_XDP", (buffers as usize) << shift))?;
-        let (index, queue) = (interface.link.index, options.queue);
-        socket::bind_xdp(&socket, index, queue, libc::XDP_USE_NEED_WAKEUP).map_err(|error| {
-            let name = interface.name().to_owned();
-            match error.raw_os_error() {
-                Some(libc::EBUSY) => OpenError::QueueTaken { name, queue },
-                Some(libc::EINVAL) => OpenError::NoQueue { name, queue },
-                _ => OpenError::at("binding an AF_XDP socket to its queue", Capability::PACKET)(
-                    error,
-                ),
-            }
-        })?;
-        let flags = libc::xdp_options { flags: 0 };
-        let flags = socket::get(&socket, libc::SOL_XDP, libc::XDP_OPTIONS, flags);
-        let zero_copy = flags.is_ok_and(|options| options.flags & ZERO_COPY != 0);
+        let zero_copy = queue::bind(&socket, interface, options.queue, true)?;
         Ok(Self { rings, socket, zero_copy, handed_over: 0, dropped: 0, refused: 0 })
     }
 

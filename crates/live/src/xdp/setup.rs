@@ -17,6 +17,7 @@ use crate::interface::Interface;
 use crate::notice::Notice;
 use crate::options::Options;
 use crate::packet::Promiscuous;
+use crate::queue;
 use crate::sys::socket;
 use crate::sys::xsk_receive::XskReceive;
 
@@ -29,9 +30,6 @@ const HEADERS: u32 = 14 + 2 * 4;
 /// The fewest buffers of a queue; and the most, as the kernel counts bytes of rings in 32 bits.
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 24;
-
-/// `XDP_OPTIONS_ZEROCOPY`.
-const ZERO_COPY: u32 = 1;
 
 /// Frames that the driver takes in one go when we make it work.
 const BUSY_POLL_BUDGET: c_int = 64;
@@ -72,7 +70,8 @@ pub(crate) fn open(
     for (socket, queue) in sockets.into_iter().zip(0..) {
         let rings = XskReceive::new(&socket, buffers, shift)
             .map_err(OpenError::memory("making buffers for AF_XDP", (buffers as usize) << shift))?;
-        let zero_copy = bind(&socket, interface, queue, options.zero_copy && attachment.native)?;
+        let zero_copy = options.zero_copy && attachment.native;
+        let zero_copy = queue::bind(&socket, interface, queue, zero_copy)?;
         let busy_poll = options.busy_poll.is_some_and(|time| {
             let allowed = poll_busily(&socket, time);
             if let (Err(error), 0) = (&allowed, queue) {
@@ -123,27 +122,6 @@ fn buffers(memory: usize, queues: usize, shift: u32) -> Result<u32, OpenError> {
     }
     // The power of two that does not exceed it.
     Ok(1 << each.min(BUFFERS_MOST).ilog2())
-}
-
-/// Binds the socket to its queue; tells whether the driver writes to our memory itself.
-fn bind(
-    socket: &OwnedFd,
-    interface: &Interface,
-    queue: u32,
-    zero_copy: bool,
-) -> Result<bool, OpenError> {
-    // Without a demand for either, the kernel tries zero-copy and then copies.
-    let copy = if zero_copy { 0 } else { libc::XDP_COPY };
-    let flags = libc::XDP_USE_NEED_WAKEUP | copy;
-    socket::bind_xdp(socket, interface.link.index, queue, flags).map_err(|error| {
-        if error.raw_os_error() == Some(libc::EBUSY) {
-            return OpenError::QueueTaken { name: interface.name().to_owned(), queue };
-        }
-        OpenError::at("binding an AF_XDP socket to its queue", Capability::XDP)(error)
-    })?;
-    let options =
-        socket::get(socket, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 });
-    Ok(options.is_ok_and(|options| options.flags & ZERO_COPY != 0))
 }
 
 fn poll_busily(socket: &OwnedFd, time: Duration) -> io::Result<()> {
