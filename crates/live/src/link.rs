@@ -35,6 +35,8 @@ pub(crate) struct Link {
     pub(crate) rx_queues: u32,
     /// Frames that it has sent.
     pub(crate) tx_packets: u64,
+    /// Frames that it lost for want of room, before the kernel saw them.
+    pub(crate) rx_missed: u64,
     /// The number of the XDP program that hangs in it.
     pub(crate) xdp_program: Option<u32>,
 }
@@ -136,9 +138,11 @@ fn parse(body: &[u8]) -> Option<Link> {
             }
             libc::IFLA_MTU => link.mtu = word(value, 0)?,
             libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,
-            // The second of `struct rtnl_link_stats64`.
             libc::IFLA_STATS64 => {
-                link.tx_packets = u64::from_ne_bytes(value.get(8..16)?.try_into().ok()?);
+                let [rx_fifo_errors, rx_missed_errors] = [14, 15];
+                link.tx_packets = statistic(value, 1)?;
+                link.rx_missed = statistic(value, rx_fifo_errors)?
+                    .saturating_add(statistic(value, rx_missed_errors)?);
             }
             XDP => link.xdp_program = xdp_program(value),
             _ => {}
@@ -162,6 +166,11 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
         Some(one)
     })
+}
+
+/// One of the fields of `struct rtnl_link_stats64`.
+fn statistic(bytes: &[u8], field: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(field * 8..field * 8 + 8)?.try_into().ok()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
@@ -190,6 +199,8 @@ mod tests {
         body[4..8].copy_from_slice(&7_u32.to_ne_bytes());
         body.extend(attribute(libc::IFLA_IFNAME, b"probe0\0"));
         body.extend(attribute(libc::IFLA_MTU, &1500_u32.to_ne_bytes()));
+        let statistics: Vec<u8> = (100..124_u64).flat_map(u64::to_ne_bytes).collect();
+        body.extend(attribute(libc::IFLA_STATS64, &statistics));
         let xdp = [attribute(XDP_ATTACHED, &[2]), attribute(4, &41_u32.to_ne_bytes())].concat();
         body.extend(attribute(XDP | 1 << 15, &xdp));
         body
@@ -200,6 +211,7 @@ mod tests {
         let link = parse(&body()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.hardware), (7, "probe0", 772));
         assert_eq!((link.mtu, link.xdp_program), (1500, Some(41)));
+        assert_eq!((link.tx_packets, link.rx_missed), (101, 114 + 115));
     }
 
     #[test]

@@ -159,6 +159,14 @@ impl Receiver {
         }
     }
 
+    /// How many frames the whole interface has lost since it was opened, for want of room in the
+    /// network card or the driver: before any receiver could see them, and in no other counter.
+    /// `None` if it is gone.
+    pub fn missed(&self) -> Option<u64> {
+        let now = self.interface.look_again().ok()??;
+        Some(now.rx_missed.saturating_sub(self.interface.link.rx_missed))
+    }
+
     /// What the first byte of each frame begins.
     pub fn link(&self) -> LinkType {
         match &self.kind {

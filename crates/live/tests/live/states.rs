@@ -32,7 +32,7 @@ fn receiving_goes_on_when_the_interface_is_up_again() {
         let mut receivers = net.receivers(&by(method, queues));
         send_all(&mut net.sender(&SendOptions::default()), &assorted(10));
         assert_eq!(take(&mut receivers, 10).len(), 10);
-        assert_eq!(receivers[0].state(), State::Up);
+        assert_eq!((receivers[0].state(), receivers[0].missed()), (State::Up, Some(0)));
         net.ip(Right, "link set right down");
         assert_eq!(wait_for(&mut receivers[0], State::Down), Wake::Nothing(State::Down));
         net.ip(Right, "link set right up");
@@ -56,6 +56,7 @@ fn a_deleted_interface_is_gone_for_good_and_waiting_does_not_fail() {
         assert_eq!(receivers[0].wait(Duration::from_millis(1)), Wake::Nothing(State::Gone));
         assert_eq!(receivers[0].burst(1, |_| panic!("a frame")), 0);
         assert_eq!(receivers[0].counters().received, 10);
+        assert_eq!(receivers[0].missed(), None);
     }
 }
 
