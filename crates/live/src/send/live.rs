@@ -76,10 +76,12 @@ impl LiveSender {
         while self.made - before < count {
             let some = (count - (self.made - before)).min(CALL_MOST) as u32;
             let run = self.program.run_live(&self.template.frame, some, BATCH.min(some));
-            self.made = self.count.number_at(0)?;
+            let made = std::mem::replace(&mut self.made, self.count.number_at(0)?);
             match run {
                 Err(error) if self.made == before => return Err(error),
+                // A signal; or, which cannot be, the program makes nothing.
                 Err(_) => break,
+                Ok(()) if self.made == made => break,
                 Ok(()) => {}
             }
         }

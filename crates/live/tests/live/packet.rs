@@ -118,16 +118,22 @@ fn talk(tags: &[(u16, u16)], pair: &Pair, number: u8) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Each number's frames came to one queue, and the numbers to more than one.
-fn assert_shared_out(came: &[(usize, Vec<u8>, u32)]) {
+/// Each number's frames came to one queue: which, by number.
+fn queues_by_number(came: &[(usize, Vec<u8>, u32)]) -> HashMap<u8, usize> {
     let mut queues = HashMap::new();
     for (queue, frame, _) in came {
         let number = frame[frame.len() - 1];
         let first = *queues.entry(number).or_insert(*queue);
         assert_eq!(first, *queue, "pair {number}");
     }
+    queues
+}
+
+/// As above, and each of two queues has some of the numbers.
+fn assert_shared_out(came: &[(usize, Vec<u8>, u32)]) {
+    let queues = queues_by_number(came);
     let to_first = queues.values().filter(|&&queue| queue == 0).count();
-    assert!(to_first > 0 && to_first < queues.len(), "{to_first} of {}", queues.len());
+    assert!(to_first > 8 && to_first < queues.len() - 8, "{to_first} of {}", queues.len());
 }
 
 #[test]
@@ -202,7 +208,7 @@ fn opened_amid_traffic_no_frame_is_seen_twice_or_elsewhere() {
             let mut seen = HashSet::new();
             assert!(came.iter().all(|(_, frame, _)| seen.insert(frame[42..46].to_vec())));
             assert!(came.len() >= 500);
-            assert_shared_out(&came);
+            queues_by_number(&came);
         }
         drop(stopped);
     });
