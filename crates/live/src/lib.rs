@@ -8,13 +8,30 @@
 //!
 //! [`open`] gives a [`Receiver`] for each queue. All frames between two addresses come by the same
 //! one, both directions and all fragments of a datagram (AF_XDP: if the network card is set to share
-//! out that way). What was lost is in its [`Counters`]. [`Notice`] has what there is to say besides.
+//! out that way). What was lost is in its [`Counters`]. What there is to say besides is a [`Notice`].
+//! [`Sender`] and [`LiveSender`] send.
 //!
-//! Invariants: every frame that came is handed out, waits, or is counted under a reason; `burst`
-//! allocates nothing and copies no frame; no call but [`Receiver::wait`] sleeps; whatever happens to
-//! the process, the kernel takes out of an interface what was put in. `unsafe` code is in the module
-//! `sys` alone. It knows no applications.
-#![deny(missing_docs)]
+//! ```no_run
+//! use std::time::Duration;
+//! use ringtap_live::{Options, State, Wake, open};
+//!
+//! let mut receivers = open("eth0", &Options::default())?;
+//! let mut octets = 0;
+//! loop {
+//!     while receivers[0].burst(256, |frame| octets += u64::from(frame.original_len)) > 0 {}
+//!     if receivers[0].wait(Duration::from_millis(100)) == Wake::Nothing(State::Gone) {
+//!         break;
+//!     }
+//! }
+//! println!("{octets} octets, {} frames lost", receivers[0].counters().dropped.total());
+//! # Ok::<(), ringtap_live::OpenError>(())
+//! ```
+//!
+//! Invariants: every frame that came is handed out, waits, or is counted under a reason. `burst` never
+//! waits, allocates nothing and copies no frame. Whatever happens to the process, the kernel takes
+//! out of an interface what was put in. `unsafe` code is in the module `sys` alone. The crate knows
+//! no applications.
+#![deny(missing_docs, unsafe_code)]
 
 mod capability;
 mod code;
@@ -29,6 +46,7 @@ mod packet;
 mod queue;
 mod receiver;
 mod send;
+#[allow(unsafe_code, reason = "the module is there for it")]
 mod sys;
 mod xdp;
 
