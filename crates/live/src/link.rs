@@ -68,6 +68,9 @@ pub(crate) fn names(netlink: &OwnedFd) -> io::Result<Vec<String>> {
     loop {
         let len = socket::receive(netlink, &mut answer, 0)?;
         let mut rest = answer.get(..len).unwrap_or_default();
+        if rest.len() < HEADER {
+            return Ok(names);
+        }
         while let Some(message) = Message::take(&mut rest) {
             match message.kind {
                 libc::RTM_NEWLINK => names.extend(parse(message.body).map(|link| link.name)),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringtap_live::{Counters, Options, SendOptions, Sender, open};
+use ringtap_live::{Counters, Notice, Options, Path, SendOptions, Sender, open};
 use ringtap_wire::LinkType;
 
 use crate::frames::{Pair, arp, assorted, fragment, udp, v4};
@@ -48,6 +48,17 @@ fn times_and_link_are_told() {
     // After 2020, and one after the other.
     assert!(times[0] > 1_577_836_800_000_000_000);
     assert!(times.is_sorted());
+}
+
+#[test]
+fn a_card_that_does_not_stamp_is_told_and_the_kernel_stamps() {
+    let Some(net) = Net::new(1) else { return };
+    let mut receivers = net.receivers(&Options { hardware_time: true, ..Options::default() });
+    let notices = receivers[0].take_notices();
+    assert!(matches!(&notices[..], [Notice::SoftwareTime { .. }]), "{notices:?}");
+    assert_eq!(receivers[0].describe().path, Path::Packet { hardware_time: false });
+    send_all(&mut net.sender(&SendOptions::default()), &assorted(3));
+    assert_eq!(take(&mut receivers, 3).len(), 3);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use ringtap_live::{
-    LiveSender, Method, OpenError, Options, SendError, SendOptions, Sender, State, TemplateError,
+    LiveSender, Method, OpenError, Options, Receiver, SendError, SendOptions, Sender, State,
+    TemplateError,
 };
 
 use crate::frames::{Pair, assorted, udp, v4};
@@ -12,6 +13,14 @@ use crate::net::{Left, Net, account, send_all, take};
 fn by(method: Method) -> SendOptions {
     SendOptions { method, ..SendOptions::default() }
 }
+
+/// Queues are for threads to have one each.
+const _: () = {
+    const fn can_move<T: Send>() {}
+    can_move::<Receiver>();
+    can_move::<Sender>();
+    can_move::<LiveSender>();
+};
 
 #[test]
 fn what_is_said_to_be_sent_arrives() {
