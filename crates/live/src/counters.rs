@@ -1,0 +1,48 @@
+//! What became of the frames that came to a receiver.
+//!
+//! Invariant: of the frames that came to a queue since it was opened,
+//! `came = received + dropped.total() + those that wait`. Numbers only grow.
+
+/// Frames of one queue since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Handed out by `burst`.
+    pub received: u64,
+    /// Not handed out, and why.
+    pub dropped: Dropped,
+    /// How often an AF_PACKET ring was found full: once for any number of frames lost in a row.
+    pub freezes: u64,
+}
+
+/// Frames that the kernel dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// AF_PACKET: no block of the ring was free.
+    pub ring_full: u64,
+    /// AF_XDP: no buffer was free (the fill ring was empty).
+    pub no_buffer: u64,
+    /// AF_XDP: the ring of received frames was full.
+    pub rx_ring_full: u64,
+    /// AF_XDP: longer than a buffer.
+    pub too_long: u64,
+    /// AF_XDP: buffers that the kernel refused. 0, or there is a mistake in this crate.
+    pub invalid: u64,
+}
+
+impl Dropped {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.by_reason().iter().map(|&(_, frames)| frames).sum()
+    }
+
+    /// Each reason with a name for people.
+    pub fn by_reason(&self) -> [(&'static str, u64); 5] {
+        [
+            ("ring full", self.ring_full),
+            ("no free buffer", self.no_buffer),
+            ("rx ring full", self.rx_ring_full),
+            ("longer than a buffer", self.too_long),
+            ("invalid buffer", self.invalid),
+        ]
+    }
+}

@@ -1,0 +1,97 @@
+//! One AF_PACKET socket with its ring.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_wire::LinkType;
+
+use super::{Promiscuous, vlan};
+use crate::counters::{Counters, Dropped};
+use crate::frame::Frame;
+use crate::receiver::Path;
+use crate::sys::block_ring::{BlockRing, HEADROOM};
+use crate::sys::socket;
+
+/// See the module.
+pub(crate) struct PacketReceiver {
+    pub(super) ring: BlockRing,
+    pub(super) socket: OwnedFd,
+    pub(super) link: LinkType,
+    /// Of a frame at most so many bytes are lent.
+    pub(super) snap: usize,
+    pub(super) hardware_time: bool,
+    pub(super) memory: usize,
+    pub(super) counters: Counters,
+    pub(super) _promiscuous: Option<Arc<Promiscuous>>,
+}
+
+impl PacketReceiver {
+    #[inline]
+    pub(crate) fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
+        let mut lent = 0;
+        while lent < most {
+            let Some(raw) = self.ring.lend() else {
+                self.ring.give_back();
+                if self.ring.take() == 0 {
+                    break;
+                }
+                continue;
+            };
+            let (ts_ns, original_len) = (raw.ts_ns, raw.original_len);
+            let (data, more) = if self.link == LinkType::ETHERNET {
+                vlan::restored(raw)
+            } else {
+                (raw.bytes.get(HEADROOM..).unwrap_or_default(), 0)
+            };
+            each(Frame {
+                ts_ns,
+                link: self.link,
+                original_len: original_len + more,
+                data: data.get(..self.snap).unwrap_or(data),
+            });
+            lent += 1;
+        }
+        if self.ring.exhausted() {
+            self.ring.give_back();
+        }
+        self.counters.received += lent as u64;
+        lent
+    }
+
+    /// Whether frames wait, at once or before `timeout` is over.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        if self.ring.waiting() {
+            return true;
+        }
+        match socket::poll(&self.socket, libc::POLLIN, timeout) {
+            // The interface went down or away. Taken, for else the next call would not sleep.
+            Ok(came) if came & libc::POLLERR != 0 => {
+                socket::take_error(&self.socket);
+                self.ring.waiting()
+            }
+            Ok(came) => came & libc::POLLIN != 0,
+            Err(_) => self.ring.waiting(),
+        }
+    }
+
+    pub(crate) fn counters(&mut self) -> Counters {
+        let none = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+        // The kernel starts again from 0 each time it is asked.
+        let new = socket::get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
+        if let Ok(new) = new {
+            let Counters { dropped: Dropped { ring_full, .. }, freezes, .. } = &mut self.counters;
+            *ring_full += u64::from(new.tp_drops);
+            *freezes += u64::from(new.tp_freeze_q_cnt);
+        }
+        self.counters
+    }
+
+    pub(crate) fn link(&self) -> LinkType {
+        self.link
+    }
+
+    pub(crate) fn describe(&self) -> (Path, usize) {
+        (Path::Packet { hardware_time: self.hardware_time }, self.memory)
+    }
+}

@@ -1,0 +1,157 @@
+//! When the next frame is due.
+//!
+//! ```text
+//!  packets a second   start + n · 1 s / rate            n: frames before this one
+//!  bits a second      start + bits · 1 s / rate         bits: of the frames before this one
+//!  as recorded        start + (ts - first ts) / speed
+//! ```
+//!
+//! Invariants: no clock, the time is handed in. Each time is reckoned from the start, in whole
+//! numbers, so no error adds up; who is late catches up.
+
+use std::num::NonZeroU64;
+
+const SECOND_NS: u128 = 1_000_000_000;
+
+/// Frames of a recording that go back in time are due with the one before.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    kind: Kind,
+    /// When the first frame was asked for.
+    start_ns: Option<u64>,
+    /// What has been asked for so far: frames, or bits.
+    done: u128,
+    /// Recorded: the time of the first frame.
+    first_ns: u64,
+    /// Recorded: how far the latest frame is behind the first.
+    latest_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Unlimited,
+    Packets(NonZeroU64),
+    Bits(NonZeroU64),
+    /// So many thousandths of the recorded speed.
+    Recorded(NonZeroU64),
+}
+
+impl Pace {
+    /// Every frame is due at once.
+    pub fn unlimited() -> Self {
+        Self::new(Kind::Unlimited)
+    }
+
+    /// So many frames a second, at even distances.
+    pub fn packets_per_second(rate: NonZeroU64) -> Self {
+        Self::new(Kind::Packets(rate))
+    }
+
+    /// So many bits a second, of the frames as they are given: without check sequence, preamble and
+    /// gap, which take 24 bytes more of a wire for each frame.
+    pub fn bits_per_second(rate: NonZeroU64) -> Self {
+        Self::new(Kind::Bits(rate))
+    }
+
+    /// At the distances of the frames' own times; at a speed of so many thousandths, hence 2000 is
+    /// twice as fast.
+    pub fn recorded(speed_thousandths: NonZeroU64) -> Self {
+        Self::new(Kind::Recorded(speed_thousandths))
+    }
+
+    fn new(kind: Kind) -> Self {
+        Self { kind, start_ns: None, done: 0, first_ns: 0, latest_ns: 0 }
+    }
+
+    /// How many nanoseconds the next frame has to wait, 0 if it may leave. The frame, which was
+    /// recorded at `ts_ns` and has `len` bytes, is taken as sent: this is asked once for each frame,
+    /// in order, and the caller sleeps if it must. `now_ns` is of a clock that does not go back.
+    pub fn due(&mut self, now_ns: u64, ts_ns: u64, len: usize) -> u64 {
+        let start_ns = *self.start_ns.get_or_insert_with(|| {
+            self.first_ns = ts_ns;
+            now_ns
+        });
+        let after_ns = match self.kind {
+            Kind::Unlimited => return 0,
+            Kind::Packets(rate) => self.advance(1) * SECOND_NS / u128::from(rate.get()),
+            Kind::Bits(rate) => self.advance(len as u128 * 8) * SECOND_NS / u128::from(rate.get()),
+            Kind::Recorded(speed) => {
+                self.latest_ns = self.latest_ns.max(ts_ns.saturating_sub(self.first_ns));
+                u128::from(self.latest_ns) * 1000 / u128::from(speed.get())
+            }
+        };
+        let due_ns = u128::from(start_ns) + after_ns;
+        u64::try_from(due_ns.saturating_sub(now_ns.into())).unwrap_or(u64::MAX)
+    }
+
+    /// What was done before, with `more` done from now on.
+    fn advance(&mut self, more: u128) -> u128 {
+        let before = self.done;
+        self.done += more;
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(number: u64) -> NonZeroU64 {
+        NonZeroU64::new(number).unwrap()
+    }
+
+    /// Asks for frames of `len` bytes as somebody who sleeps exactly as long as told; returns when
+    /// each left.
+    fn times(mut pace: Pace, frames: impl IntoIterator<Item = (u64, usize)>) -> Vec<u64> {
+        let mut now = 1_000;
+        let frames = frames.into_iter();
+        frames
+            .map(|(ts, len)| {
+                now += pace.due(now, ts, len);
+                now - 1_000
+            })
+            .collect()
+    }
+
+    #[test]
+    fn packets_leave_at_even_distances_and_no_error_adds_up() {
+        let frames = (0..3_000_001).map(|_| (0, 60));
+        let first = times(Pace::packets_per_second(rate(3)), frames.clone().take(4));
+        assert_eq!(first, [0, 333_333_333, 666_666_666, 1_000_000_000]);
+        let last = *times(Pace::packets_per_second(rate(3)), frames).last().unwrap();
+        assert_eq!(last, 1_000_000_000_000_000);
+    }
+
+    #[test]
+    fn bits_count_the_frames_before() {
+        let pace = Pace::bits_per_second(rate(8_000));
+        assert_eq!(times(pace, [(0, 1000), (0, 500), (0, 1)]), [0, 1_000_000_000, 1_500_000_000]);
+    }
+
+    #[test]
+    fn a_recording_keeps_its_distances_at_any_speed() {
+        let frames = [(50, 1), (1050, 1), (550, 1), (4050, 1)];
+        assert_eq!(times(Pace::recorded(rate(1000)), frames), [0, 1000, 1000, 4000]);
+        assert_eq!(times(Pace::recorded(rate(2000)), frames), [0, 500, 500, 2000]);
+        assert_eq!(times(Pace::recorded(rate(500)), frames), [0, 2000, 2000, 8000]);
+    }
+
+    #[test]
+    fn who_is_late_catches_up() {
+        let mut pace = Pace::packets_per_second(rate(1000));
+        assert_eq!(pace.due(0, 0, 60), 0);
+        let late: Vec<u64> = (0..4).map(|_| pace.due(3_500_000, 0, 60)).collect();
+        assert_eq!(late, [0, 0, 0, 500_000]);
+    }
+
+    #[test]
+    fn the_ends_of_the_numbers_are_no_trouble() {
+        let mut pace = Pace::recorded(rate(1));
+        assert_eq!(pace.due(u64::MAX, 0, 0), 0);
+        assert_eq!(pace.due(u64::MAX, u64::MAX, usize::MAX), u64::MAX);
+        let mut pace = Pace::bits_per_second(rate(1));
+        assert_eq!(pace.due(0, 0, usize::MAX), 0);
+        assert_eq!(pace.due(0, 0, 1), u64::MAX);
+        assert_eq!(Pace::unlimited().due(5, 9, 9), 0);
+    }
+}

@@ -1,0 +1,241 @@
+//! bpf(2): maps, programs, links and trial runs, without a library.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: u32 = 0;
+const MAP_LOOKUP: u32 = 1;
+const MAP_UPDATE: u32 = 2;
+const PROG_LOAD: u32 = 5;
+const PROG_TEST_RUN: u32 = 10;
+const LINK_CREATE: u32 = 28;
+
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+/// `BPF_F_TEST_XDP_LIVE_FRAMES`: what a trial run makes is really sent.
+const LIVE_FRAMES: u32 = 1 << 1;
+
+/// Room for what the verifier says of a program that it refuses.
+const LOG: usize = 64 << 10;
+
+/// Kinds of maps.
+#[derive(Clone, Copy)]
+pub(crate) enum MapKind {
+    /// Values of eight bytes.
+    Array = 2,
+    /// AF_XDP sockets by queue.
+    Sockets = 17,
+}
+
+/// A map from `0..entries` to values of a size that the kind says.
+pub(crate) struct Map {
+    fd: OwnedFd,
+    kind: MapKind,
+}
+
+impl Map {
+    /// A new map.
+    pub(crate) fn new(kind: MapKind, entries: u32) -> io::Result<Self> {
+        #[repr(C)]
+        struct Attributes {
+            kind: u32,
+            key_size: u32,
+            value_size: u32,
+            entries: u32,
+        }
+        let value_size = match kind {
+            MapKind::Array => 8,
+            MapKind::Sockets => 4,
+        };
+        let mut attributes = Attributes { kind: kind as u32, key_size: 4, value_size, entries };
+        // SAFETY: these are the first fields of the attributes of this command; none is an address.
+        Ok(Self { fd: unsafe { call_for_fd(MAP_CREATE, &mut attributes) }?, kind })
+    }
+
+    /// The number by which instructions name the map.
+    pub(crate) fn number(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    /// Gives the frames of a queue to a socket.
+    pub(crate) fn put_socket(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
+        assert!(matches!(self.kind, MapKind::Sockets));
+        self.element(MAP_UPDATE, queue, &mut [socket.as_raw_fd(), 0])
+    }
+
+    /// The value at `index`.
+    pub(crate) fn number_at(&self, index: u32) -> io::Result<u64> {
+        assert!(matches!(self.kind, MapKind::Array));
+        let mut value = 0_u64;
+        self.element(MAP_LOOKUP, index, &mut value)?;
+        Ok(value)
+    }
+
+    fn element<T>(&self, command: u32, key: u32, value: &mut T) -> io::Result<()> {
+        const { assert!(size_of::<T>() == 8) };
+        #[repr(C)]
+        struct Attributes {
+            map: u32,
+            gap: u32,
+            key: u64,
+            value: u64,
+            flags: u64,
+        }
+        let mut attributes = Attributes {
+            map: self.fd.as_raw_fd() as u32,
+            gap: 0,
+            key: std::ptr::from_ref(&key) as u64,
+            value: std::ptr::from_mut(value) as u64,
+            flags: 0,
+        };
+        // SAFETY: key and value outlive the call; keys have 4 bytes, values 8 or fewer.
+        unsafe { call(command, &mut attributes) }.map(drop)
+    }
+}
+
+/// A loaded XDP program.
+pub(crate) struct Program {
+    fd: OwnedFd,
+}
+
+impl Program {
+    /// Loads `instructions`; `name` is what tools show of it, at most 15 characters.
+    pub(crate) fn load(name: &str, instructions: &[u64]) -> io::Result<Self> {
+        #[repr(C)]
+        struct Attributes {
+            kind: u32,
+            count: u32,
+            instructions: u64,
+            license: u64,
+            log_level: u32,
+            log_size: u32,
+            log: u64,
+            kernel: u32,
+            flags: u32,
+            name: [u8; 16],
+            interface: u32,
+            attach_type: u32,
+        }
+        let mut bytes = [0; 16];
+        for (to, from) in bytes[..15].iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        let mut attributes = Attributes {
+            kind: PROG_TYPE_XDP,
+            count: instructions.len() as u32,
+            instructions: instructions.as_ptr() as u64,
+            license: c"MIT".as_ptr() as u64,
+            log_level: 0,
+            log_size: 0,
+            log: 0,
+            kernel: 0,
+            flags: 0,
+            name: bytes,
+            interface: 0,
+            attach_type: ATTACH_XDP,
+        };
+        // SAFETY: `count` instructions of eight bytes and a terminated string are there.
+        let error = match unsafe { call_for_fd(PROG_LOAD, &mut attributes) } {
+            Ok(fd) => return Ok(Self { fd }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            Err(error) => error,
+        };
+        // Once more, to hear why.
+        let mut log = vec![0_u8; LOG];
+        attributes.log_level = 1;
+        attributes.log_size = LOG as u32;
+        attributes.log = log.as_mut_ptr() as u64;
+        // SAFETY: as above, and the kernel writes at most as many bytes as the log has.
+        match unsafe { call_for_fd(PROG_LOAD, &mut attributes) } {
+            Ok(fd) => Ok(Self { fd }),
+            Err(_) => {
+                let text = String::from_utf8_lossy(&log);
+                let text = text.trim_end_matches('\0').trim_end();
+                Err(io::Error::new(error.kind(), format!("{error}: {text}")))
+            }
+        }
+    }
+
+    /// Hangs the program into an interface until the link is dropped, or its process is no more.
+    pub(crate) fn attach(&self, interface: u32, flags: u32) -> io::Result<Link> {
+        #[repr(C)]
+        struct Attributes {
+            program: u32,
+            interface: u32,
+            attach_type: u32,
+            flags: u32,
+        }
+        let mut attributes = Attributes {
+            program: self.fd.as_raw_fd() as u32,
+            interface,
+            attach_type: ATTACH_XDP,
+            flags,
+        };
+        // SAFETY: these are the attributes of this command; none is an address.
+        unsafe { call_for_fd(LINK_CREATE, &mut attributes) }.map(|fd| Link { _fd: fd })
+    }
+
+    /// Runs the program over `count` copies of `frame`, and sends where it tells to.
+    pub(crate) fn run_live(&self, frame: &[u8], count: u32, batch: u32) -> io::Result<()> {
+        #[repr(C)]
+        #[derive(Default)]
+        struct Attributes {
+            program: u32,
+            answer: u32,
+            frame_len: u32,
+            output_len: u32,
+            frame: u64,
+            output: u64,
+            count: u32,
+            duration: u32,
+            context_len: u32,
+            context_output_len: u32,
+            context: u64,
+            context_output: u64,
+            flags: u32,
+            processor: u32,
+            batch: u32,
+            gap: u32,
+        }
+        let mut attributes = Attributes {
+            program: self.fd.as_raw_fd() as u32,
+            frame_len: frame.len() as u32,
+            frame: frame.as_ptr() as u64,
+            count,
+            flags: LIVE_FRAMES,
+            batch,
+            ..Attributes::default()
+        };
+        // SAFETY: the kernel reads the bytes of the frame; no other address is given.
+        unsafe { call(PROG_TEST_RUN, &mut attributes) }.map(drop)
+    }
+}
+
+/// An attachment: dropping it takes the program out.
+pub(crate) struct Link {
+    _fd: OwnedFd,
+}
+
+/// As [`call`], for commands that make something.
+///
+/// # Safety
+/// As for [`call`]; and the command answers with a new descriptor.
+unsafe fn call_for_fd<T>(command: u32, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's obligation, passed on.
+    let fd = unsafe { call(command, attributes) }?;
+    // SAFETY: the descriptor is new, and ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The system call.
+///
+/// # Safety
+/// `attributes` has no padding and is laid out as `command` wants it, and each address in it is that
+/// of live memory as large as it says, writable where the command writes.
+unsafe fn call<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the caller's obligation; the kernel takes fields behind the end as 0.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>())
+    };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}

@@ -1,0 +1,76 @@
+//! What ioctl(2) knows of an interface. Any socket of the network namespace will do to ask.
+
+use std::ffi::{c_char, c_ulong, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::check;
+
+/// `ETHTOOL_GCHANNELS`: how many queues of which kind there are.
+const GET_CHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    receiving: u32,
+    sending: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// The present name of interface `index`; an error of `ENODEV` says that it is gone.
+pub(crate) fn name(socket: &OwnedFd, index: u32) -> io::Result<[u8; libc::IFNAMSIZ]> {
+    let mut request = request(&[0; libc::IFNAMSIZ]);
+    request.ifr_ifru.ifru_ifindex = index as i32;
+    ioctl(socket, libc::SIOCGIFNAME, &mut request)?;
+    Ok(request.ifr_name.map(|byte| byte as u8))
+}
+
+/// The flags (`IFF_…`) of the interface called `name`.
+pub(crate) fn flags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<i32> {
+    let mut request = request(name);
+    ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: the kernel has filled in this member of the union, and any bytes are an integer.
+    Ok(unsafe { request.ifr_ifru.ifru_flags }.into())
+}
+
+/// How many queues the interface receives by; an error if its driver does not say.
+pub(crate) fn receive_queues(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<u32> {
+    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
+    ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
+    Ok(channels.receiving + channels.combined)
+}
+
+/// Has the hardware stamp every received frame.
+pub(crate) fn stamp_all(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<()> {
+    let mut config = libc::hwtstamp_config {
+        flags: 0,
+        tx_type: libc::HWTSTAMP_TX_OFF as i32,
+        rx_filter: libc::HWTSTAMP_FILTER_ALL as i32,
+    };
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut config).cast();
+    ioctl(socket, libc::SIOCSHWTSTAMP, &mut request)
+}
+
+fn request(name: &[u8; libc::IFNAMSIZ]) -> libc::ifreq {
+    // SAFETY: all zeros are a value of this struct: bytes, and a union of integers and pointers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name = name.map(|byte| byte as c_char);
+    request
+}
+
+/// The private caller of ioctl(2): `request` points at nothing but what `command` is about.
+fn ioctl(socket: &OwnedFd, command: c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: the functions above set the member of the request that their command reads, and where
+    // that is a pointer, it points at a live struct of the kind and size that the command fills in.
+    check(unsafe {
+        libc::ioctl(socket.as_raw_fd(), command as _, std::ptr::from_mut(request).cast::<c_void>())
+    })
+    .map(drop)
+}

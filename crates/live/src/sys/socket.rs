@@ -1,0 +1,209 @@
+//! Sockets: what std does not offer of them, one system call a function.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::check;
+
+/// The most frames that one call of [`send_many`] takes. Longer batches were no faster.
+pub(crate) const SEND_MOST: usize = 64;
+
+/// Values that may be handed to and taken from a socket as bytes.
+///
+/// # Safety
+/// Any bytes are a value of the type, it has no padding, and it holds no addresses.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: integers and structs of integers without gaps.
+unsafe impl Plain for c_int {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_req3 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_stats_v3 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_options {}
+
+/// A socket, closed on exec.
+pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
+    // SAFETY: the descriptor is new, and ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// setsockopt(2).
+pub(crate) fn set<T: Plain>(
+    socket: &OwnedFd,
+    level: c_int,
+    name: c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value makes it touch no
+    // other memory of ours.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as u32,
+        )
+    })
+    .map(drop)
+}
+
+/// getsockopt(2). Where an older kernel knows less of `T`, the rest keeps what `value` had.
+pub(crate) fn get<T: Plain>(
+    socket: &OwnedFd,
+    level: c_int,
+    name: c_int,
+    mut value: T,
+) -> io::Result<T> {
+    let mut len = size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most `len` bytes, which the value has; any bytes are a value.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(&mut value).cast(),
+            &mut len,
+        )
+    })?;
+    Ok(value)
+}
+
+/// Lets only frames pass that `program` accepts, and of them so many bytes as it says.
+pub(crate) fn attach_filter(socket: &OwnedFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}
+
+/// Sets a classic BPF program by a socket option that takes one.
+pub(crate) fn set_program(
+    socket: &OwnedFd,
+    level: c_int,
+    name: c_int,
+    program: &[libc::sock_filter],
+) -> io::Result<()> {
+    let whole = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies `len` instructions from `filter`, and does not write to them.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(&whole).cast(),
+            size_of::<libc::sock_fprog>() as u32,
+        )
+    })
+    .map(drop)
+}
+
+/// Binds an AF_PACKET socket to an interface; `protocol` 0 receives nothing.
+pub(crate) fn bind_packet(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: all zeros are a value of this struct of integers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = interface as i32;
+    bind(socket, &address)
+}
+
+/// Binds an AF_XDP socket to a queue of an interface.
+pub(crate) fn bind_xdp(socket: &OwnedFd, interface: u32, queue: u32, flags: u16) -> io::Result<()> {
+    bind(
+        socket,
+        &libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: flags,
+            sxdp_ifindex: interface,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        },
+    )
+}
+
+fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the address has.
+    check(unsafe {
+        libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), size_of::<T>() as u32)
+    })
+    .map(drop)
+}
+
+/// Sleeps until one of `events` or an error has come, `timeout` is over or a signal came; returns
+/// what has come.
+pub(crate) fn poll(socket: &OwnedFd, events: i16, timeout: Duration) -> io::Result<i16> {
+    let mut one = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
+    let timeout = libc::timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: one entry is announced and one is there; no signal mask is given.
+    check(unsafe { libc::ppoll(&mut one, 1, &timeout, std::ptr::null()) })?;
+    Ok(one.revents)
+}
+
+/// The error that waits at the socket, taken from it; 0 if none does.
+pub(crate) fn take_error(socket: &OwnedFd) -> c_int {
+    get(socket, libc::SOL_SOCKET, libc::SO_ERROR, 0).unwrap_or(0)
+}
+
+/// Sends one message, without waiting.
+pub(crate) fn send(socket: &OwnedFd, message: &[u8]) -> io::Result<usize> {
+    // SAFETY: the kernel reads the bytes of the slice.
+    let sent = unsafe {
+        libc::send(
+            socket.as_raw_fd(),
+            message.as_ptr().cast::<c_void>(),
+            message.len(),
+            libc::MSG_DONTWAIT,
+        )
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives one message; what does not fit is cut off.
+pub(crate) fn receive(socket: &OwnedFd, message: &mut [u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most as many bytes as the slice has.
+    let got = unsafe {
+        libc::recv(socket.as_raw_fd(), message.as_mut_ptr().cast::<c_void>(), message.len(), flags)
+    };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends up to [`SEND_MOST`] frames in one call, without waiting; returns how many were taken. An
+/// error is that of the first frame.
+pub(crate) fn send_many(socket: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
+    let count = frames.len().min(SEND_MOST);
+    // SAFETY: all zeros are values of these structs: null pointers, and counts of 0.
+    let (mut parts, mut headers): ([libc::iovec; SEND_MOST], [libc::mmsghdr; SEND_MOST]) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    for ((frame, part), header) in frames.iter().zip(&mut parts).zip(&mut headers) {
+        part.iov_base = frame.as_ptr().cast_mut().cast();
+        part.iov_len = frame.len();
+        header.msg_hdr.msg_iov = part;
+        header.msg_hdr.msg_iovlen = 1;
+    }
+    // SAFETY: the first `count` headers point at one part each, and each part at a frame, all of
+    // which outlive the call; the kernel only reads the frames.
+    let sent = check(unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            count as u32,
+            libc::MSG_DONTWAIT as _,
+        )
+    })?;
+    Ok(sent as usize)
+}

@@ -1,0 +1,208 @@
+//! Two network namespaces joined by a veth pair, and what tests do with receivers in them.
+//!
+//! ```text
+//!  namespace a: left ─── right :namespace b        no IPv6, no addresses: nobody else sends
+//! ```
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use ringtap_live::{Options, Receiver, SendOptions, Sender, open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// An end of the pair.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Left,
+    Right,
+}
+pub(crate) use End::{Left, Right};
+
+/// So often nothing may come, 10 ms each, before a test stops waiting.
+const PATIENCE: u32 = 300;
+
+/// See the module. Dropping it deletes everything.
+pub(crate) struct Net {
+    names: [String; 2],
+}
+
+impl Net {
+    /// A pair with so many queues each way; `None`, loudly, where that cannot be.
+    pub(crate) fn new(queues: u32) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: network namespaces need root");
+            return None;
+        }
+        if Command::new("ip").arg("-V").output().is_err() {
+            eprintln!("SKIPPED: no ip here (Debian package iproute2)");
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = std::process::id();
+        let net = Self { names: ["a", "b"].map(|end| format!("ringtap-{id}-{number}-{end}")) };
+        let [a, b] = &net.names;
+        for name in [a, b] {
+            if !ip(&format!("netns add {name}")) {
+                eprintln!("SKIPPED: the system makes no network namespaces");
+                return None;
+            }
+        }
+        for end in [Left, Right] {
+            net.inside(end, || {
+                // Else the kernel sends frames of its own.
+                let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+                let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+            });
+        }
+        let shape = format!("numtxqueues {queues} numrxqueues {queues}");
+        assert!(ip(&format!(
+            "link add left netns {a} {shape} type veth peer name right netns {b} {shape}"
+        )));
+        for (name, link) in [(a, "left"), (a, "lo"), (b, "right"), (b, "lo")] {
+            assert!(ip(&format!("-n {name} link set {link} up")));
+        }
+        Some(net)
+    }
+
+    /// The name of the namespace of an end.
+    pub(crate) fn name(&self, end: End) -> &str {
+        &self.names[end as usize]
+    }
+
+    /// What `work` gives within the namespace of an end.
+    pub(crate) fn inside<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
+        let place = File::open(format!("/run/netns/{}", self.name(end))).unwrap();
+        thread::scope(|scope| {
+            let inside = scope.spawn(move || {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(place.as_fd(), kind).unwrap();
+                work()
+            });
+            inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// `ip ARGUMENTS` in the namespace of an end.
+    pub(crate) fn ip(&self, end: End, arguments: &str) {
+        assert!(ip(&format!("-n {} {arguments}", self.name(end))), "ip {arguments}");
+    }
+
+    /// Receivers at the right end.
+    pub(crate) fn receivers(&self, options: &Options) -> Vec<Receiver> {
+        self.inside(Right, || open("right", options).unwrap())
+    }
+
+    /// A sender at the left end.
+    pub(crate) fn sender(&self, options: &SendOptions) -> Sender {
+        self.inside(Left, || Sender::open("left", options).unwrap())
+    }
+
+    /// What the kernel has counted at the right end.
+    pub(crate) fn arrived(&self) -> u64 {
+        let name = self.name(Right);
+        let arguments = ["-n", name, "-j", "-s", "link", "show", "right"];
+        let shown = Command::new("ip").args(arguments).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let (_, rest) = shown.split_once("\"rx\":{").unwrap();
+        let (_, rest) = rest.split_once("\"packets\":").unwrap();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    }
+
+    /// Whether an XDP program hangs in the right end.
+    pub(crate) fn has_program(&self) -> bool {
+        let shown = Command::new("ip")
+            .args(["-n", self.name(Right), "-d", "link", "show", "right"])
+            .output()
+            .unwrap();
+        String::from_utf8(shown.stdout).unwrap().contains("prog/xdp")
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in &self.names {
+            ip(&format!("netns del {name}"));
+        }
+    }
+}
+
+/// A child process that does not outlive the test.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn ip(arguments: &str) -> bool {
+    Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|it| it.status.success())
+}
+
+/// Sends all frames, however often it must be tried.
+pub(crate) fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
+    let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    let (mut sent, mut idle) = (0, 0);
+    while sent < frames.len() {
+        let count = sender.send(&frames[sent..]).unwrap();
+        sent += count;
+        idle = if count == 0 { idle + 1 } else { 0 };
+        assert!(idle < PATIENCE, "nothing is sent any more");
+        if count == 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    assert!(sender.flush(Duration::from_secs(10)).unwrap(), "frames stay pending");
+}
+
+/// Takes frames until `count` have come over all receivers, or none come any more. They are told as
+/// (queue, frame, bytes on the wire).
+pub(crate) fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u32)> {
+    let (mut frames, mut idle) = (Vec::new(), 0);
+    while frames.len() < count && idle < PATIENCE {
+        let before = frames.len();
+        for (queue, receiver) in receivers.iter_mut().enumerate() {
+            // A number that divides no block, so that bursts stop in the middle of them.
+            receiver.burst(7, |frame| {
+                frames.push((queue, frame.data.to_vec(), frame.original_len));
+            });
+        }
+        if frames.len() > before {
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if let [only] = receivers {
+            only.wait(Duration::from_millis(10));
+        } else {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    frames
+}
+
+/// Counts what comes until the receivers account for `count` frames, or none come any more; returns
+/// how many were received and how many dropped.
+pub(crate) fn account(receivers: &mut [Receiver], count: u64) -> (u64, u64) {
+    let mut idle = 0;
+    loop {
+        let came: usize = receivers.iter_mut().map(|one| one.burst(4096, |_| ())).sum();
+        let counters = receivers.iter_mut().map(Receiver::counters);
+        let (received, dropped) = counters.fold((0, 0), |(received, dropped), one| {
+            (received + one.received, dropped + one.dropped.total())
+        });
+        idle = if came > 0 { 0 } else { idle + 1 };
+        if came == 0 && (received + dropped >= count || idle == PATIENCE) {
+            return (received, dropped);
+        }
+        if came == 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
