@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use ringtap_export::{Collector, Refresh};
 use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
 
+use crate::live::Capture;
 use crate::outputs::Destination;
 use crate::units::{self, Cores, TimeoutList};
 
@@ -64,6 +65,26 @@ pub(crate) struct MonitorArgs {
     #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
         help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
+    /// Interface to listen to, until an interrupt or for --duration
+    #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
+    pub(crate) interface: Option<String>,
+    /// How frames are taken: af-packet (a copy; the host sees them, too) or af-xdp (the host sees none of
+    /// them; one queue for each of the interface's)
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "auto",
+        hide_possible_values = true,
+        help_heading = "Source"
+    )]
+    pub(crate) capture: Capture,
+    /// Listen for so long
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
+        help_heading = "Source")]
+    pub(crate) duration: Option<u64>,
+    /// Take only frames for this host
+    #[arg(long, help_heading = "Source")]
+    pub(crate) no_promiscuous: bool,
     /// TOML file with the names of these flags as keys; flags win
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
@@ -97,7 +118,7 @@ pub(crate) struct MonitorArgs {
     /// Packets of different VLANs are of different flows
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
-    /// Reporting interval, in packet time [default: the whole run]
+    /// Reporting interval, in packet time [default: the whole run; of an interface 60s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// More failed attempts than this are a scan [default: 20]

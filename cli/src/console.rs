@@ -19,6 +19,11 @@ const ALERTS_SHOWN: u64 = 20;
 /// A run that ends sooner shows no bar.
 const BAR_AFTER: Duration = Duration::from_millis(400);
 
+/// A key of the Toeplitz hash for which both directions of a flow have the same value: it repeats every 16 bits (Woo and
+/// Park, *Scalable TCP Session Monitoring with Symmetric Receive-side Scaling*, 2012). As long as cards mostly want it.
+const KEY: &str = "6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:\
+                   6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a";
+
 /// Writes `text` to stdout, without colours where they are not wanted. A reader that has seen
 /// enough is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -39,38 +44,53 @@ pub(crate) fn complain(kind: &str, message: &str) {
     let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {message}");
 }
 
+/// How much there is to read.
+pub(crate) enum Extent {
+    /// So many bytes, if that is known.
+    Bytes(Option<u64>),
+    /// As much as comes to this interface.
+    Live(String),
+}
+
+/// Says on stderr what is worth knowing and no trouble.
+pub(crate) fn note(message: &str) {
+    let _ = writeln!(anstream::stderr(), "{message}");
+}
+
 /// The run as seen from outside. Shared by the merger, which tells of alerts, and the attendant,
 /// which shows progress.
 pub(crate) struct Console {
     begin: Instant,
     watch: &'static Watch,
-    bytes_total: Option<u64>,
+    extent: Extent,
     quiet: bool,
     /// Lines instead of a bar, this often.
     every: Option<Duration>,
     lines: AtomicU64,
     bar: OnceLock<ProgressBar>,
     alerts: AtomicU64,
+    split_told: AtomicBool,
     closed: AtomicBool,
 }
 
 impl Console {
-    /// A console over a run of `bytes_total` bytes that `watch` watches.
+    /// A console over a run that `watch` watches.
     pub(crate) fn new(
         watch: &'static Watch,
-        bytes_total: Option<u64>,
+        extent: Extent,
         every: Option<Duration>,
         quiet: bool,
     ) -> Self {
         Self {
             begin: now(),
             watch,
-            bytes_total,
+            extent,
             quiet,
             every,
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
             alerts: AtomicU64::new(0),
+            split_told: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -98,6 +118,7 @@ impl Console {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
+        self.check_sharding();
         let elapsed = self.begin.elapsed();
         if let Some(every) = self.every {
             let due = elapsed.as_nanos() / every.as_nanos().max(1);
@@ -106,25 +127,46 @@ impl Console {
                 self.statistics();
             }
         } else if !self.quiet && elapsed > BAR_AFTER && io::stderr().is_terminal() {
-            let bar = self.bar.get_or_init(|| bar(self.bytes_total));
+            let bar = self.bar.get_or_init(|| bar(&self.extent));
             // The message first: the position draws.
             bar.set_message(self.rates());
             bar.set_position(self.watch.bytes.get());
         }
     }
 
+    /// Tells, once, if an interface does not share frames out as flows need it.
+    fn check_sharding(&self) {
+        let Extent::Live(interface) = &self.extent else { return };
+        if self.watch.split.get() == 0 || self.split_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        self.say(&format!(
+            "{style}warning:{style:#} {interface}: packets between the same two addresses come by different queues, so \
+             their flows are metered in parts. Have it share out by addresses alone, both directions alike: \
+             ethtool -X {interface} hfunc toeplitz hkey {KEY} and, for tcp4, udp4, tcp6 and udp6, \
+             ethtool -N {interface} rx-flow-hash udp4 sd; or give it one queue: ethtool -L {interface} combined 1"
+        ));
+    }
+
     /// One line of totals and rates.
     pub(crate) fn statistics(&self) {
         let read = bytes(self.watch.bytes.get());
-        let of = match self.bytes_total {
-            Some(total) => {
+        let rest = match &self.extent {
+            &Extent::Bytes(Some(total)) => {
                 let share = 100.0 * self.watch.bytes.get() as f64 / total.max(1) as f64;
-                format!(" of {} ({share:.0} %)", bytes(total))
+                format!("{read} read of {} ({share:.0} %)", bytes(total))
             }
-            None => String::new(),
+            Extent::Bytes(None) => format!("{read} read"),
+            Extent::Live(_) => format!("{} dropped", count(self.watch.dropped.get())),
         };
         let seconds = self.begin.elapsed().as_secs_f64();
-        self.say(&format!("stats: {seconds:.1} s, {}, {read} read{of}", self.rates()));
+        self.say(&format!("stats: {seconds:.1} s, {}, {rest}", self.rates()));
+    }
+
+    /// Since the run began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
     }
 
     fn rates(&self) -> String {
@@ -157,13 +199,16 @@ impl Console {
     }
 }
 
-fn bar(bytes_total: Option<u64>) -> ProgressBar {
-    let (bar, template) = match bytes_total {
-        Some(total) => (
+fn bar(extent: &Extent) -> ProgressBar {
+    let (bar, template) = match extent {
+        Extent::Live(_) => (ProgressBar::new_spinner(), "{spinner} {msg}"),
+        &Extent::Bytes(Some(total)) => (
             ProgressBar::new(total),
             "{bar:20} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
         ),
-        None => (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}"),
+        Extent::Bytes(None) => {
+            (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}")
+        }
     };
     bar.with_style(
         ProgressStyle::with_template(template)

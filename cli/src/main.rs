@@ -10,6 +10,7 @@ mod console;
 mod doctor;
 mod exports;
 mod generate;
+mod live;
 mod monitor;
 mod names;
 mod numbers;

@@ -8,29 +8,30 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
+use ringtap_live::Receiver;
 use ringtap_plan::{
     Files, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton,
     Timeouts, Watch,
 };
 
 use crate::args::{Form, MonitorArgs};
-use crate::console::{self, Console, complain};
+use crate::console::{self, Console, Extent, complain};
 use crate::exports::{self, Exporting};
 use crate::outputs::{Destination, Records};
 use crate::usage::Usage;
-use crate::{signals, source, text};
+use crate::{live, signals, source, text};
 
 const LOST: u8 = 3;
 
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
-    if args.read.is_empty() {
+    if args.read.is_empty() && args.interface.is_none() {
         return Err(Usage::of(
-            "nothing to read; name capture files, as in -r trace.pcap, or - for stdin",
+            "nothing to read; name capture files, as in -r trace.pcap, or - for stdin, or an interface, as in -i eth0",
         ));
     }
-    let plan = Plan::new(request(args), &Machine::this()).map_err(Usage::of)?;
+    let plan = Plan::new(request(args)?, &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -45,12 +46,15 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     let records = Arc::new(Records::open(&args.write)?);
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
-    let files = source::files(&args.read, &WATCH);
+    let source = match &args.interface {
+        Some(interface) => Source::Live(interface.clone(), live::open(interface, args, &plan)?),
+        None => Source::Files(source::files(&args.read, &WATCH)),
+    };
     let every = args.stats.map(Duration::from_nanos);
-    let console = Console::new(&WATCH, files.position().bytes_total, every, args.quiet);
-    let console = Arc::new(console);
-    signals::attended(&WATCH, &console, &records, &exporting, || {
-        let mut outcome = observe(&plan, files, &console, &records, feed)?;
+    let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet));
+    let duration = args.duration.map(Duration::from_nanos);
+    signals::attended(&WATCH, &console, &records, &exporting, duration, || {
+        let mut outcome = observe(&plan, source, &console, &records, feed)?;
         let written = records.finish();
         outcome.export = exporting.finish();
         for (kind, what) in exports::complaints(&outcome.export) {
@@ -61,6 +65,21 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         Ok(verdict(args, &outcome))
     })
     .context("attending to signals")?
+}
+
+/// Where packets come from.
+enum Source {
+    Files(Files),
+    Live(String, Vec<Receiver>),
+}
+
+impl Source {
+    fn extent(&self) -> Extent {
+        match self {
+            Self::Files(files) => Extent::Bytes(files.position().bytes_total),
+            Self::Live(interface, _) => Extent::Live(interface.clone()),
+        }
+    }
 }
 
 /// What holds for all collectors.
@@ -79,7 +98,7 @@ fn settings(args: &MonitorArgs) -> Settings {
 /// Runs the plan and tells what the inputs had to say.
 fn observe(
     plan: &Plan,
-    files: Files,
+    source: Source,
     console: &Arc<Console>,
     records: &Arc<Records>,
     feed: Option<Feed>,
@@ -91,13 +110,19 @@ fn observe(
             Box::new(move |alert| console.alert(alert))
         }),
     };
-    let outcome = ringtap_plan::run(plan, files, outputs, &WATCH);
+    let outcome = match source {
+        Source::Files(files) => ringtap_plan::run(plan, files, outputs, &WATCH),
+        Source::Live(_, receivers) => ringtap_plan::run_live(plan, receivers, outputs, &WATCH),
+    };
     console.close();
     let mut outcome = outcome?;
     outcome.notices.retain(|notice| !source::is_stop(notice));
     for notice in &outcome.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
+    }
+    if let Some(failure) = &outcome.failure {
+        complain("error", failure);
     }
     Ok(outcome)
 }
@@ -136,7 +161,7 @@ fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     if outcome.notices.iter().any(|notice| notice.severity == Severity::Error) {
         return ExitCode::FAILURE;
     }
-    if outcome.export.iter().any(|one| one.failure.is_some()) {
+    if outcome.failure.is_some() || outcome.export.iter().any(|one| one.failure.is_some()) {
         return ExitCode::FAILURE;
     }
     let losses = outcome.losses();
@@ -149,13 +174,22 @@ fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     ExitCode::from(LOST)
 }
 
-fn request(args: &MonitorArgs) -> Request {
-    Request {
-        source: args.read.iter().map(|path| path.display().to_string()).collect(),
+fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
+    let (mut source, mut queues) = (Vec::new(), args.queues);
+    match &args.interface {
+        Some(interface) => {
+            source.push(args.capture.source(interface));
+            queues = queues.or(live::queues(interface, args.capture)?.filter(|_| !args.sequential));
+        }
+        None => source.extend(args.read.iter().map(|path| path.display().to_string())),
+    }
+    Ok(Request {
+        source,
+        live: args.interface.is_some(),
         analyses: args.analyses,
         tunnels: args.tunnels,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
-        queues: args.queues,
+        queues,
         workers: args.workers,
         ring: args.ring,
         ring_capacity: args.ring_capacity,
@@ -174,7 +208,7 @@ fn request(args: &MonitorArgs) -> Request {
         sample: args.sample,
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
-    }
+    })
 }
 
 /// The preset first, then what is said of all protocols, then what is said of one.

@@ -25,12 +25,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a shell expects of a program that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
-/// Does `work` while a thread attends to signals and progress.
+/// Does `work` while a thread attends to signals and progress. It is asked to stop after `duration`.
 pub(crate) fn attended<T>(
     watch: &Watch,
     console: &Console,
     records: &Records,
     exporting: &Exporting,
+    duration: Option<Duration>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
@@ -51,6 +52,9 @@ pub(crate) fn attended<T>(
                     _ if watch.stopped() => exit_at_once(records, exporting),
                     _ => watch.stop(),
                 }
+            }
+            if duration.is_some_and(|duration| console.elapsed() >= duration) {
+                watch.stop();
             }
             console.tick();
             std::thread::park_timeout(LOOK_EVERY);

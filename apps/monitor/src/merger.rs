@@ -25,6 +25,8 @@ pub struct MonitorMerger {
     talkers: Option<TalkerTable>,
     /// Live flows at marks that not all workers have reached: workers so far, and their sum.
     active: BTreeMap<u64, (usize, u64)>,
+    /// The latest mark of each worker.
+    reached: Vec<u64>,
     active_peak: u64,
 }
 
@@ -41,6 +43,7 @@ impl MonitorMerger {
             scans: ScanMerger::new(config.hash_key, config.scan_threshold, config.max_flows),
             talkers: None,
             active: BTreeMap::new(),
+            reached: Vec::new(),
             active_peak: 0,
         }
     }
@@ -59,6 +62,13 @@ impl MonitorMerger {
         if *workers == shard.count {
             self.active_peak = self.active_peak.max(*sum);
             self.active.remove(&mark);
+        }
+        // Queues with a time of their own may pass over marks; what all have left behind stays incomplete.
+        self.reached.resize(shard.count, 0);
+        self.reached[shard.index] = mark;
+        let oldest = self.reached.iter().copied().min().unwrap_or(0);
+        while self.active.first_key_value().is_some_and(|(&mark, _)| mark < oldest) {
+            self.active.pop_first();
         }
     }
 

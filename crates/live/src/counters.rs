@@ -35,14 +35,14 @@ impl Dropped {
         self.by_reason().iter().map(|&(_, frames)| frames).sum()
     }
 
-    /// Each reason with a name for people.
+    /// Each reason by its name in reports.
     pub fn by_reason(&self) -> [(&'static str, u64); 5] {
         [
-            ("ring full", self.ring_full),
-            ("no free buffer", self.no_buffer),
-            ("rx ring full", self.rx_ring_full),
-            ("longer than a buffer", self.too_long),
-            ("invalid buffer", self.invalid),
+            ("ring_full", self.ring_full),
+            ("no_buffer", self.no_buffer),
+            ("rx_ring_full", self.rx_ring_full),
+            ("too_long", self.too_long),
+            ("invalid_buffer", self.invalid),
         ]
     }
 }

@@ -126,6 +126,14 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
         .collect())
 }
 
+/// How many receive queues the interface called `name` has.
+///
+/// # Errors
+/// If there is no such interface, or the kernel does not say.
+pub fn receive_queues(name: &str) -> Result<u32, OpenError> {
+    Ok(Interface::open(name)?.receive_queues())
+}
+
 impl Receiver {
     /// Lends up to `most` frames that wait, in place and in the order in which they came; returns how
     /// many, 0 at once if none waits. Fewer than `most` is no sign that no more wait.
@@ -144,6 +152,15 @@ impl Receiver {
             Kind::Xdp(one) => one.wait(timeout),
         };
         if frames { Wake::Frames } else { Wake::Nothing(self.state()) }
+    }
+
+    /// Lets no further frame come. Those that came wait still, in an AF_PACKET ring for up to
+    /// [`Options::block_timeout`](crate::Options::block_timeout) before they are shown.
+    pub fn shut(&mut self) {
+        match &mut self.kind {
+            Kind::Packet(one) => one.shut(),
+            Kind::Xdp(one) => one.shut(self.queue.into()),
+        }
     }
 
     /// How the interface is now; two system calls.

@@ -12,6 +12,7 @@ use ringtap_skeleton::ShardMap;
 use ringtap_stage::{Fed, Feed};
 use ringtap_wire::{Decoded, Decoder, LinkType, NonIp, PacketRecord, Paths, selection_hash};
 
+use crate::run::PacketSource;
 use crate::source::{Asked, Inbox, List, Load, SHARED, Source};
 use crate::{Plan, Watch};
 
@@ -48,7 +49,7 @@ pub struct FeedCounts {
 }
 
 impl FeedCounts {
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.inner += other.inner;
         self.captured_octets += other.captured_octets;
@@ -60,6 +61,7 @@ impl FeedCounts {
 }
 
 /// What is left when the feeds of a run are closed.
+#[derive(Default)]
 pub(crate) struct Closed {
     pub(crate) counts: FeedCounts,
     /// Packets read.
@@ -67,6 +69,13 @@ pub(crate) struct Closed {
     /// Packets that could not be.
     pub(crate) damaged: u64,
     pub(crate) notices: Vec<ringtap_capture::Notice>,
+    /// Of an interface: packets that came and were lost before they could be read, by reason.
+    pub(crate) lost: Option<BTreeMap<&'static str, u64>>,
+    /// Of an interface: packets that came by another queue than what passed between the same addresses before, among
+    /// those looked at.
+    pub(crate) split: u64,
+    /// Why the source ended though nobody asked it to.
+    pub(crate) failure: Option<String>,
 }
 
 impl<'a> PacketFeed<'a> {
@@ -94,16 +103,6 @@ impl<'a> PacketFeed<'a> {
     /// What was counted so far.
     pub fn counts(&self) -> &FeedCounts {
         &self.counts
-    }
-
-    /// What all feeds of a run counted, and what their source has to say.
-    pub(crate) fn close(feeds: Vec<Self>) -> Closed {
-        let mut counts = FeedCounts::default();
-        feeds.iter().for_each(|feed| counts.add(&feed.counts));
-        let look = |files: &mut Files| (files.packets(), files.damaged(), files.take_notices());
-        let seen = feeds.first().map(|feed| feed.source.with_files(look));
-        let (packets, damaged, notices) = seen.unwrap_or_default();
-        Closed { counts, packets, damaged, notices }
     }
 
     /// Appends what comes next of the load; `None` if the load has nothing more.
@@ -189,7 +188,7 @@ impl<'a> PacketFeed<'a> {
 }
 
 /// Whether a frame belongs to the one in `sample` that count.
-fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
+pub(crate) fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
     (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
 }
 
@@ -219,6 +218,17 @@ impl Feed for PacketFeed<'_> {
             }
             (self.places, self.marks) = (0, 0);
         }
+    }
+}
+
+impl PacketSource for PacketFeed<'_> {
+    fn close(feeds: Vec<Self>) -> Closed {
+        let mut counts = FeedCounts::default();
+        feeds.iter().for_each(|feed| counts.add(&feed.counts));
+        let look = |files: &mut Files| (files.packets(), files.damaged(), files.take_notices());
+        let seen = feeds.first().map(|feed| feed.source.with_files(look));
+        let (packets, damaged, notices) = seen.unwrap_or_default();
+        Closed { counts, packets, damaged, notices, ..Closed::default() }
     }
 }
 

@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod feed;
+mod live;
 mod machine;
 mod outcome;
 mod request;
 mod run;
+mod sharding;
 mod source;
 mod watch;
 
@@ -20,8 +22,8 @@ pub use feed::{FeedCounts, PacketFeed};
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
 pub use request::{Plan, PlanError, Request};
-pub use run::{app, run, run_app};
-pub use watch::Watch;
+pub use run::{app, run, run_app, run_live};
+pub use watch::{Gauge, Watch};
 
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;

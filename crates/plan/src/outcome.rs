@@ -47,8 +47,13 @@ pub struct Outcome {
     pub export: Vec<Summary>,
     /// Packets, inner ones too, that came by more ways than are told apart; outside the digest.
     pub packets_without_path: u64,
+    /// Packets that came by another queue than what passed between the same addresses before, so that their flow is in
+    /// two records; of one pair of addresses in 64, which are watched. Outside the digest.
+    pub packets_split: u64,
     /// What the source had to say.
     pub notices: Vec<Notice>,
+    /// Why the source ended though nobody asked it to.
+    pub failure: Option<String>,
     /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
     pub digest: Option<String>,
 }
@@ -109,6 +114,8 @@ struct Document<'a> {
     export: &'a [Summary],
     #[serde(skip_serializing_if = "is_zero")]
     packets_without_path: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_split: u64,
     notices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a String>,
@@ -165,6 +172,8 @@ impl Outcome {
             export: Vec::new(),
             packets_without_path: 0,
             notices,
+            failure: None,
+            packets_split: 0,
             digest: None,
         };
         if digest {
@@ -225,6 +234,7 @@ impl Outcome {
                 "packets whose link addresses, tags and tunnel are not known",
                 self.packets_without_path,
             ),
+            ("packets that came by another queue than the rest of their flow", self.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
         ];
         all.into_iter().filter(|&(_, count)| count > 0).collect()
@@ -241,7 +251,8 @@ impl Outcome {
             performance: self.performance,
             export: &self.export,
             packets_without_path: self.packets_without_path,
-            notices: self.notices.iter().map(ToString::to_string).collect(),
+            packets_split: self.packets_split,
+            notices: self.notices.iter().map(ToString::to_string).chain(self.failure.clone()).collect(),
             digest: self.digest.as_ref(),
         })
     }

@@ -19,6 +19,12 @@ const RING_CAPACITY: usize = 4_096;
 const RING_BATCH: usize = 50;
 /// State reports on their way from one worker.
 const REPORT_CAPACITY: usize = 4_096;
+/// For frames of an interface that wait: 64 ms of 60-byte frames at 10 million a second.
+const BUFFER_BYTES: u64 = 64 << 20;
+/// A block or two for each of many queues.
+const LEAST_BUFFER_BYTES: u64 = 4 << 20;
+/// The reporting interval of an interface.
+const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
 /// The paper's threshold for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
@@ -59,8 +65,10 @@ fn bytes_per_flow(on: Analyses) -> u64 {
 /// What the user asked for; `None` leaves the choice to the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// What to call the source in the plan: file names.
+    /// What to call the source in the plan: file names, or an interface.
     pub source: Vec<String>,
+    /// Whether the source is an interface.
+    pub live: bool,
     /// Which analyses.
     pub analyses: Option<Analyses>,
     /// Of tunnels, whose packets make flows, talkers and scans.
@@ -173,6 +181,9 @@ pub struct Plan {
     pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time; absent: the whole run.
     pub interval_ns: Option<u64>,
+    /// Bytes for frames that wait to be read from an interface.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub buffer_bytes: u64,
     /// Live flows at the most.
     pub max_flows: u64,
     /// More failed attempts than this are a scan.
@@ -222,6 +233,10 @@ fn seats<S: Serializer>(seating: &Seating, s: S) -> Result<S::Ok, S::Error> {
     }))
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
     if (least..=most).contains(&given) {
         Ok(given)
@@ -258,7 +273,8 @@ impl Plan {
         within("the ring capacity", capacity as u64, 1, 1 << 24)?;
         let per_worker = WORKER_BYTES + capacity as u64 * SLOT_BYTES;
         let per_flow = bytes_per_flow(analyses);
-        let fixed = BASE_BYTES + per_worker * weights.len() as u64;
+        let buffer_bytes = if request.live { buffer_bytes(request.memory_bytes) } else { 0 };
+        let fixed = BASE_BYTES + buffer_bytes + per_worker * weights.len() as u64;
         let least = fixed + per_flow;
         if let Some(given) = request.memory_bytes.filter(|&given| given < least) {
             return Err(PlanError::TooLittleMemory { given, least });
@@ -298,7 +314,8 @@ impl Plan {
             ring_batch: batch,
             report_capacity: REPORT_CAPACITY.min(capacity.max(16)),
             metering: request.metering,
-            interval_ns: request.interval_ns,
+            interval_ns: request.interval_ns.or(request.live.then_some(LIVE_INTERVAL_NS)),
+            buffer_bytes,
             max_flows,
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
             top,
@@ -324,6 +341,11 @@ impl Plan {
             seating: self.seating.clone(),
         }
     }
+}
+
+/// What of the whole run's memory, if that is bounded, frames may wait in.
+fn buffer_bytes(memory_bytes: Option<u64>) -> u64 {
+    memory_bytes.map_or(BUFFER_BYTES, |memory| (memory / 4).clamp(LEAST_BUFFER_BYTES, BUFFER_BYTES))
 }
 
 /// Queues, workers behind them and their threads.

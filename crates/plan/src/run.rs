@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_capture::Files;
+use ringtap_live::Receiver;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
 use ringtap_skeleton::{Run, RunError};
-use ringtap_stage::Application;
+use ringtap_stage::{Application, Feed};
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::feed::Closed;
+use crate::live::LiveFeed;
 use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 
 /// Why a packet that is no part of the sample is not handled: it was asked for, so it is no loss.
@@ -32,6 +34,24 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
         shares: plan.shares.clone(),
     };
     Monitor::new(config, outputs)
+}
+
+/// A queue of a source of packets, whose books can be closed.
+pub(crate) trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
+    /// What all queues of a run counted, and what their source has to say.
+    fn close(feeds: Vec<Self>) -> Closed;
+}
+
+/// Runs `plan` over an open interface, until `watch` is asked to stop. There is a receiver for each of the plan's queues.
+pub fn run_live(
+    plan: &Plan,
+    receivers: Vec<Receiver>,
+    outputs: Outputs,
+    watch: &Watch,
+) -> Result<Outcome, RunError> {
+    let paths = Arc::new(Paths::new());
+    let feeds = LiveFeed::all(plan, &paths, receivers, watch);
+    drive(plan, &app(plan, &paths, outputs), &paths, feeds)
 }
 
 /// Runs `plan` over `files`.
@@ -57,44 +77,61 @@ pub fn run_app<A>(
 where
     A: Application<Item = PacketRecord, Report = Report>,
 {
+    drive(plan, app, paths, PacketFeed::all(plan, paths, files, watch))
+}
+
+fn drive<A>(
+    plan: &Plan,
+    app: &A,
+    paths: &Paths,
+    mut feeds: Vec<impl PacketSource>,
+) -> Result<Outcome, RunError>
+where
+    A: Application<Item = PacketRecord, Report = Report>,
+{
     let before = Usage::now();
-    let mut feeds = PacketFeed::all(plan, paths, files, watch);
     let each = feeds.iter_mut().collect();
     let run = ringtap_skeleton::run(plan.skeleton, app, each, &plan.options())?;
-    let closed = PacketFeed::close(feeds);
+    let closed = PacketSource::close(feeds);
     let ledger = ledger(&run, &closed);
     let used = Usage::now();
     let seconds = used.wall_s - before.wall_s;
-    let received = closed.packets + closed.damaged;
+    let received = closed.packets + closed.damaged + closed.lost.iter().flat_map(BTreeMap::values).sum::<u64>();
     let performance = Performance {
         seconds,
         packets_per_second: if seconds > 0.0 { (received as f64 / seconds) as u64 } else { 0 },
         cpu_seconds: used.cpu_s - before.cpu_s,
         peak_rss_bytes: used.peak_rss_bytes,
     };
-    let Closed { counts, notices, .. } = closed;
+    let Closed { counts, notices, failure, split, .. } = closed;
     let plan = plan.clone();
     let mut outcome =
         Outcome::new(plan, received, counts, run.report, ledger, performance, notices);
     outcome.packets_without_path = paths.lost();
+    outcome.failure = failure;
+    outcome.packets_split = split;
     Ok(outcome)
 }
 
 /// The books of a run. What the analyses say they handled closes them, not what they were given. A packet within a
 /// tunnel is an item like the one that carries it.
 fn ledger(run: &Run<Report>, closed: &Closed) -> Ledger {
-    let &Closed { ref counts, packets, damaged, .. } = closed;
+    let &Closed { ref counts, packets, damaged, ref lost, .. } = closed;
     let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
     let items = counts.packets + counts.inner;
     let mut source = stage("source", packets + counts.inner + damaged, items);
     let left_out = [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled)];
     source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
     let given = run.handled.iter().sum();
-    Ledger {
-        stages: vec![
-            source,
-            stage("dispatcher", items, run.dispatched),
-            stage("workers", given, run.report.packets.handled + run.report.packets.inner),
-        ],
-    }
+    let interface = lost.as_ref().map(|lost| {
+        let came = source.input;
+        let input = came + lost.values().sum::<u64>();
+        Stage { dropped: lost.clone(), ..stage("interface", input, came) }
+    });
+    let rest = [
+        source,
+        stage("dispatcher", items, run.dispatched),
+        stage("workers", given, run.report.packets.handled + run.report.packets.inner),
+    ];
+    Ledger { stages: interface.into_iter().chain(rest).collect() }
 }

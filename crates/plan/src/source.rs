@@ -189,9 +189,9 @@ impl Reader<'_> {
             list.marks.clear();
         }
         let frames = if self.watch.stopped() { 0 } else { self.files.read(&mut load.chunk) };
-        self.watch.packets.add(frames as u64);
+        self.watch.packets.add(0, frames as u64);
         let bytes = self.files.position().bytes_read;
-        self.watch.bytes.add(bytes.saturating_sub(self.watch.bytes.get()));
+        self.watch.bytes.set(0, bytes);
         if frames == 0 {
             self.ended = true;
             let mark = Mark::End { time_ns: self.ticks.high_ns };

@@ -85,6 +85,18 @@ impl ShardMap {
         usize::from(self.owners[(key >> 22) as usize])
     }
 
+    /// The owner of a key that came by a queue: among that queue's workers, whether or not the queue was chosen by the
+    /// same key.
+    #[inline(always)]
+    pub fn owner_in(&self, queue: usize, key: u32) -> usize {
+        let owner = self.owner(key);
+        if self.queues == 1 {
+            return owner;
+        }
+        let each = self.workers_each();
+        queue * each + owner % each
+    }
+
     /// The queue of a key: its owner's.
     #[inline(always)]
     pub fn queue(&self, key: u32) -> usize {

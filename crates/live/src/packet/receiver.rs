@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ringtap_wire::LinkType;
 
+use super::setup::accept;
 use super::{Promiscuous, vlan};
 use crate::counters::{Counters, Dropped};
 use crate::frame::Frame;
@@ -57,6 +58,12 @@ impl PacketReceiver {
         }
         self.counters.received += lent as u64;
         lent
+    }
+
+    pub(crate) fn shut(&mut self) {
+        // A filter that refuses all frames. They are none of ours then, and in no counter.
+        // Whether it is in place shows in what still comes.
+        let _ = socket::attach_filter(&self.socket, &[accept(0)]);
     }
 
     /// Whether frames wait, at once or before `timeout` is over.

@@ -214,7 +214,7 @@ impl Setup<'_> {
 }
 
 /// A filter that lets `most` bytes of every frame pass; 0 refuses it.
-fn accept(most: u32) -> libc::sock_filter {
+pub(super) fn accept(most: u32) -> libc::sock_filter {
     const RETURN: u16 = 0x06;
     libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: most }
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const MAP_CREATE: u32 = 0;
 const MAP_LOOKUP: u32 = 1;
 const MAP_UPDATE: u32 = 2;
+const MAP_DELETE: u32 = 3;
 const PROG_LOAD: u32 = 5;
 const PROG_TEST_RUN: u32 = 10;
 const LINK_CREATE: u32 = 28;
@@ -61,6 +62,12 @@ impl Map {
     pub(crate) fn put_socket(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         assert!(matches!(self.kind, MapKind::Sockets));
         self.element(MAP_UPDATE, queue, &mut [socket.as_raw_fd(), 0])
+    }
+
+    /// Takes the frames of a queue from its socket.
+    pub(crate) fn remove_socket(&self, queue: u32) -> io::Result<()> {
+        assert!(matches!(self.kind, MapKind::Sockets));
+        self.element(MAP_DELETE, queue, &mut 0_u64)
     }
 
     /// The value at `index`.

@@ -28,7 +28,7 @@ fn check(answer: c_int) -> io::Result<c_int> {
 
 /// Nanoseconds since 1970-01-01 UTC, by the clock that the kernel stamps frames with.
 #[inline]
-pub(crate) fn now_ns() -> u64 {
+pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to the address of one.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };

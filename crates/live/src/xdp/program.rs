@@ -73,6 +73,12 @@ impl Attachment {
     pub(super) fn give(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         self.sockets.put_socket(queue, socket)
     }
+
+    /// From now on the host has the frames of `queue` again.
+    pub(super) fn take_back(&self, queue: u32) {
+        // There is none any more if the interface is gone.
+        let _ = self.sockets.remove_socket(queue);
+    }
 }
 
 /// Whether the place is taken: by a program of the same mode, or of the other.

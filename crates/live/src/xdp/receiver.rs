@@ -54,6 +54,10 @@ impl XdpReceiver {
         lent as usize
     }
 
+    pub(crate) fn shut(&mut self, queue: u32) {
+        self.attachment.take_back(queue);
+    }
+
     /// Whether frames wait, at once or before `timeout` is over.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         if self.rings.waiting() > 0 {

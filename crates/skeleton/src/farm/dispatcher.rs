@@ -43,9 +43,10 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
             only.push_burst(rest)
         } else {
             let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
-            let first = self.queue * lanes.len();
-            let push =
-                |item: &&A::Item| lanes[shards.owner(app.shard_key(item)) - first].push(**item);
+            let (queue, first) = (self.queue, self.queue * lanes.len());
+            let push = |item: &&A::Item| {
+                lanes[shards.owner_in(queue, app.shard_key(item)) - first].push(**item)
+            };
             rest.iter().take_while(push).count()
         };
         self.flush();

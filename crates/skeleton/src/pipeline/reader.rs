@@ -32,7 +32,8 @@ impl<A: Application, F: Feed<Item = A::Item>> Reader<'_, A, F> {
         let fed = self.feed.next(&mut self.burst);
         let first = self.queue * message.parts.len();
         for item in &self.burst {
-            message.parts[self.shards.owner(self.app.shard_key(item)) - first].push(*item);
+            let owner = self.shards.owner_in(self.queue, self.app.shard_key(item));
+            message.parts[owner - first].push(*item);
         }
         self.dispatched.add(self.burst.len() as u64);
         self.burst.clear();

@@ -1,0 +1,252 @@
+//! The feed of a live interface: a queue's frames, decoded, with marks as time goes on.
+//!
+//! ```text
+//! Receiver ─ burst ─▶ decode ─▶ records        a mark behind the burst that reaches its time,
+//!     └─ nothing ─▶ clock ─▶ mark              or when the queue has been quiet for so long
+//! ```
+//!
+//! Queues have no source in common, so each makes its marks of its own time. A mark's number is its time in ticks, which
+//! says of the marks of all queues which belong together. While nothing comes, time goes on by the clock, counted from
+//! the last packet: so it does not matter whose clock stamped that.
+//!
+//! At the end the interface is shut first, and then read empty, so every frame that came is accounted for. A queue that
+//! is empty waits for the others, for the time of the end is the latest of all.
+//!
+//! Invariant: nothing waits here. A frame that the kernel dropped is counted under its reason.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use ringtap_live::{Counters, Receiver, State, now_ns};
+use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_wire::{Decoded, Decoder, Flags, PacketRecord, Paths};
+
+use crate::feed::{Closed, FeedCounts, selected};
+use crate::run::PacketSource;
+use crate::sharding::Sharding;
+use crate::{Plan, Watch};
+
+/// How far time by the clock stays behind, so that no packet still under way is too old for it.
+const BEHIND_NS: u64 = 1_000_000_000;
+
+/// A queue that was shut is empty when nothing has come for so long: several times what the kernel keeps a block.
+const SILENCE_NS: u64 = 60_000_000;
+
+/// How often a quiet queue looks at its counters, and whether its interface is still there.
+const LOOK_NS: u64 = 100_000_000;
+
+/// Bursts after which a busy queue looks at its counters.
+const LOOK_BURSTS: u32 = 4_096;
+
+/// See the module.
+pub(crate) struct LiveFeed<'a> {
+    receiver: Receiver,
+    queue: usize,
+    watch: &'a Watch,
+    decoder: Decoder,
+    sample: u32,
+    tick_ns: u64,
+    /// The tick that was told last, or that the first packet fell in; `None` before there is any.
+    tick: Option<u64>,
+    /// Latest packet.
+    high_ns: u64,
+    /// Since when, by the clock, nothing has come.
+    quiet_since_ns: Option<u64>,
+    looked_ns: u64,
+    bursts: u32,
+    shut: bool,
+    ended: bool,
+    ending: Arc<Ending>,
+    /// None, if there is one queue.
+    sharding: Option<Arc<Sharding>>,
+    /// Frames handed on or left out, to compare with what the receiver counts.
+    frames: u64,
+    gone: bool,
+    counts: FeedCounts,
+}
+
+/// What the queues of an interface know of one another's end.
+struct Ending {
+    /// Queues that are not empty yet.
+    open: AtomicUsize,
+    high_ns: AtomicU64,
+}
+
+impl<'a> LiveFeed<'a> {
+    /// The feeds of a plan, one for each receiver.
+    pub(crate) fn all(
+        plan: &Plan,
+        paths: &Arc<Paths>,
+        receivers: Vec<Receiver>,
+        watch: &'a Watch,
+    ) -> Vec<Self> {
+        let open = AtomicUsize::new(receivers.len());
+        let ending = Arc::new(Ending { open, high_ns: AtomicU64::new(0) });
+        let sharding = (receivers.len() > 1).then(|| Arc::new(Sharding::new()));
+        let feed = |(queue, receiver)| Self {
+            receiver,
+            queue,
+            watch,
+            decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
+            sample: plan.sample,
+            tick_ns: plan.metering.timeouts.tick_ns().max(1),
+            tick: None,
+            high_ns: 0,
+            quiet_since_ns: None,
+            looked_ns: 0,
+            bursts: 0,
+            shut: false,
+            ended: false,
+            ending: Arc::clone(&ending),
+            sharding: sharding.clone(),
+            frames: 0,
+            gone: false,
+            counts: FeedCounts::default(),
+        };
+        receivers.into_iter().enumerate().map(feed).collect()
+    }
+
+    /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
+    fn take(&mut self, burst: &mut Vec<PacketRecord>) -> usize {
+        let Self { receiver, decoder, counts, high_ns, sample, .. } = self;
+        let room = (burst.capacity() - burst.len()) / 2;
+        let (taken, octets_before) = (burst.len(), counts.captured_octets);
+        let frames = receiver.burst(room.max(1), |frame| {
+            *high_ns = (*high_ns).max(frame.ts_ns);
+            let mut record = PacketRecord::EMPTY;
+            let (link, len) = (frame.link, frame.original_len);
+            let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut record);
+            let inner = decoder.inner(&record).copied();
+            // Not before it is decoded: a fragment left out may have the ports of another.
+            if *sample > 1 && !selected(link, frame.data, *sample) {
+                counts.not_sampled += 1;
+                return;
+            }
+            if let Decoded::NonIp(reason) = decoded {
+                *counts.non_ip.entry(reason).or_default() += 1;
+            }
+            counts.captured_octets += frame.data.len() as u64;
+            counts.packets += 1;
+            burst.push(record);
+            if let Some(inner) = inner {
+                counts.inner += 1;
+                burst.push(inner);
+            }
+        });
+        if let Some(sharding) = &self.sharding {
+            let outermost = burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
+            let split = outermost.filter(|packet| sharding.splits(packet, self.queue)).count();
+            self.watch.split.add(self.queue, split as u64);
+        }
+        self.frames += frames as u64;
+        self.watch.packets.add(self.queue, frames as u64);
+        self.watch.bytes.add(self.queue, self.counts.captured_octets - octets_before);
+        frames
+    }
+
+    /// The mark that is due at this time, if one is.
+    fn mark(&mut self, time_ns: u64) -> Option<Mark> {
+        let tick = time_ns / self.tick_ns;
+        let last = *self.tick.get_or_insert(tick);
+        if tick <= last {
+            return None;
+        }
+        self.tick = Some(tick);
+        Some(Mark::Tick { number: tick, time_ns: tick * self.tick_ns })
+    }
+
+    /// Nothing came: time goes on by the clock.
+    fn quiet(&mut self) -> Fed {
+        let now_ns = now_ns();
+        let since_ns = *self.quiet_since_ns.get_or_insert(now_ns);
+        let quiet_ns = now_ns.saturating_sub(since_ns);
+        if now_ns.abs_diff(self.looked_ns) >= LOOK_NS {
+            self.looked_ns = now_ns;
+            self.look();
+            self.gone |= self.receiver.state() == State::Gone;
+        }
+        if self.gone || self.shut && quiet_ns >= SILENCE_NS {
+            return self.end();
+        }
+        let from_ns = if self.high_ns > 0 { self.high_ns } else { since_ns };
+        let time_ns = from_ns.saturating_add(quiet_ns).saturating_sub(BEHIND_NS);
+        self.mark(time_ns).map_or(Fed::Idle, Fed::Mark)
+    }
+
+    /// Tells the watch what the kernel counts.
+    fn look(&mut self) {
+        let dropped = self.receiver.counters().dropped.total();
+        self.watch.dropped.set(self.queue, dropped);
+    }
+
+    fn end(&mut self) -> Fed {
+        let Ending { open, high_ns } = &*self.ending;
+        if !std::mem::replace(&mut self.ended, true) {
+            let told_ns = self.tick.unwrap_or(0) * self.tick_ns;
+            high_ns.fetch_max(self.high_ns.max(told_ns), Ordering::Relaxed);
+            // Release: whoever sees all queues at their end (Acquire below) sees their times.
+            open.fetch_sub(1, Ordering::Release);
+        }
+        if open.load(Ordering::Acquire) > 0 {
+            return Fed::Idle;
+        }
+        Fed::Mark(Mark::End { time_ns: high_ns.load(Ordering::Relaxed) })
+    }
+}
+
+impl Feed for LiveFeed<'_> {
+    type Item = PacketRecord;
+
+    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+        if self.ended {
+            return self.end();
+        }
+        // A mark stands behind the burst that reached it.
+        if self.high_ns > 0
+            && let Some(mark) = self.mark(self.high_ns)
+        {
+            return Fed::Mark(mark);
+        }
+        if !self.shut && self.watch.stopped() {
+            self.receiver.shut();
+            self.shut = true;
+            self.quiet_since_ns = None;
+        }
+        if self.take(burst) == 0 {
+            return self.quiet();
+        }
+        self.quiet_since_ns = None;
+        self.bursts = self.bursts.wrapping_add(1);
+        if self.bursts.is_multiple_of(LOOK_BURSTS) {
+            self.look();
+        }
+        if burst.is_empty() { Fed::Moved } else { Fed::Items }
+    }
+}
+
+impl PacketSource for LiveFeed<'_> {
+    fn close(feeds: Vec<Self>) -> Closed {
+        let mut closed = Closed::default();
+        let mut lost = BTreeMap::new();
+        // Of the whole interface, so any queue may tell.
+        let missed = feeds.first().and_then(|feed| feed.receiver.missed()).unwrap_or(0);
+        lost.insert("missed", missed);
+        closed.split = feeds.first().map_or(0, |feed| feed.watch.split.get());
+        for mut feed in feeds {
+            let Counters { dropped, .. } = feed.receiver.counters();
+            for (reason, frames) in dropped.by_reason() {
+                *lost.entry(reason).or_default() += frames;
+            }
+            closed.counts.add(&feed.counts);
+            closed.packets += feed.frames;
+            if feed.gone {
+                let interface = feed.receiver.describe().interface;
+                closed.failure = Some(format!("the interface {interface} is gone"));
+            }
+        }
+        lost.retain(|_, frames| *frames > 0);
+        closed.lost = Some(lost);
+        closed
+    }
+}
