@@ -79,7 +79,7 @@ pub(crate) struct MonitorArgs {
     )]
     pub(crate) capture: Capture,
     /// Listen for so long
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
     /// Take only frames for this host

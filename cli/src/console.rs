@@ -206,9 +206,7 @@ fn bar(extent: &Extent) -> ProgressBar {
             ProgressBar::new(total),
             "{bar:20} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
         ),
-        Extent::Bytes(None) => {
-            (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}")
-        }
+        Extent::Bytes(None) => (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}"),
     };
     bar.with_style(
         ProgressStyle::with_template(template)

@@ -11,7 +11,7 @@ use crate::numbers::count;
 use crate::usage::Usage;
 use crate::whole::{Part, Whole};
 
-/// The collectors of a run. Records come from the merger, orders from the attendant.
+/// The collectors of a run. Records come from the workers, orders from the attendant.
 pub(crate) struct Exporting {
     exports: Mutex<Option<Exports>>,
     /// Files that are not whole yet.

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
     let source = match &args.interface {
         Some(interface) => Source::Live(interface.clone(), live::open(interface, args, &plan)?),
-        None => Source::Files(source::files(&args.read, &WATCH)),
+        None => Source::Files(Box::new(source::files(&args.read, &WATCH))),
     };
     let every = args.stats.map(Duration::from_nanos);
     let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet));
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
 
 /// Where packets come from.
 enum Source {
-    Files(Files),
+    Files(Box<Files>),
     Live(String, Vec<Receiver>),
 }
 
@@ -111,7 +111,7 @@ fn observe(
         }),
     };
     let outcome = match source {
-        Source::Files(files) => ringtap_plan::run(plan, files, outputs, &WATCH),
+        Source::Files(files) => ringtap_plan::run(plan, *files, outputs, &WATCH),
         Source::Live(_, receivers) => ringtap_plan::run_live(plan, receivers, outputs, &WATCH),
     };
     console.close();

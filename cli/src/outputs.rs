@@ -42,7 +42,7 @@ impl FromStr for Destination {
     }
 }
 
-/// All destinations of a run. Records come from the merger, orders from the attendant.
+/// All destinations of a run. Records come from the workers, orders from the attendant.
 pub(crate) struct Records(Mutex<State>);
 
 struct State {
@@ -79,6 +79,15 @@ impl Records {
         self.each(Output::reopen);
     }
 
+    /// Shows whoever reads along what was held back; not while a record is being written.
+    pub(crate) fn show(&self) {
+        if let Ok(mut state) = self.0.try_lock() {
+            state.each(
+                |output| if output.file.is_regular() { Ok(()) } else { output.writer.flush() },
+            );
+        }
+    }
+
     /// Finishes the files; what went wrong, now or before.
     pub(crate) fn finish(&self) -> anyhow::Result<()> {
         self.each(Output::finish);
@@ -93,7 +102,17 @@ impl Records {
     }
 
     fn each(&self, act: impl Fn(&mut Output) -> io::Result<()>) {
-        let State { open, failure } = &mut *self.state();
+        self.state().each(act);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+impl State {
+    fn each(&mut self, act: impl Fn(&mut Output) -> io::Result<()>) {
+        let Self { open, failure } = self;
         open.retain_mut(|output| match act(output) {
             Ok(()) => true,
             // A reader of stdout that has seen enough is no failure.
@@ -104,10 +123,6 @@ impl Records {
                 false
             }
         });
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }
 

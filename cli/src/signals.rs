@@ -1,4 +1,4 @@
-//! Signals and the passing of time, attended by one thread beside the run.
+//! Signals and the passing of time, attended by a thread beside the run; another one passes records on to readers.
 //!
 //! | signal | what happens |
 //! |---|---|
@@ -21,6 +21,9 @@ use crate::outputs::Records;
 
 /// How often it looks; nobody waits longer for the second interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long records may be held back from whoever reads them as they come.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
 
 /// What a shell expects of a program that an interrupt ended.
 const INTERRUPTED: i32 = 130;
@@ -61,24 +64,34 @@ pub(crate) fn attended<T>(
         }
     };
     std::thread::scope(|scope| {
-        let attendant = std::thread::Builder::new().name("attendant".into());
-        let attendant = attendant.spawn_scoped(scope, attend)?;
-        // However the work ends, by a panic too, the attendant goes home.
-        let _dismiss = Dismiss { done: &done, attendant: attendant.thread().clone() };
+        let named = |name: &str| std::thread::Builder::new().name(name.into());
+        let attendant = named("attendant").spawn_scoped(scope, attend)?.thread().clone();
+        // However the work ends, by a panic too, they go home.
+        let mut dismiss = Dismiss { done: &done, threads: vec![attendant] };
+        if !records.is_empty() {
+            // A thread of its own, for a reader may keep it waiting.
+            let shower = named("shower").spawn_scoped(scope, || {
+                while !done.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(SHOW_EVERY);
+                    records.show();
+                }
+            });
+            dismiss.threads.push(shower?.thread().clone());
+        }
         Ok(work())
     })
 }
 
-/// Ends the attendant's watch when dropped.
+/// Ends the watch of these threads when dropped.
 struct Dismiss<'a> {
     done: &'a AtomicBool,
-    attendant: Thread,
+    threads: Vec<Thread>,
 }
 
 impl Drop for Dismiss<'_> {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
-        self.attendant.unpark();
+        self.threads.iter().for_each(Thread::unpark);
     }
 }
 

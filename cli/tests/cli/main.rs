@@ -10,8 +10,12 @@ mod export;
 mod formats;
 mod generate;
 mod inputs;
+mod live;
 mod memory;
 mod monitor;
+#[allow(dead_code, reason = "made for the tests of the crate")]
+#[path = "../../../crates/live/tests/live/net.rs"]
+mod net;
 mod records;
 mod report;
 mod signals;

@@ -58,5 +58,5 @@ pub use interface::State;
 pub use notice::Notice;
 pub use options::{Attach, Method, Options};
 pub use receiver::{Description, Path, Receiver, Wake, open, receive_queues};
-pub use sys::now_ns;
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};
+pub use sys::now_ns;

@@ -135,7 +135,8 @@ impl<'a> LiveFeed<'a> {
             }
         });
         if let Some(sharding) = &self.sharding {
-            let outermost = burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
+            let outermost =
+                burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
             let split = outermost.filter(|packet| sharding.splits(packet, self.queue)).count();
             self.watch.split.add(self.queue, split as u64);
         }

@@ -252,7 +252,12 @@ impl Outcome {
             export: &self.export,
             packets_without_path: self.packets_without_path,
             packets_split: self.packets_split,
-            notices: self.notices.iter().map(ToString::to_string).chain(self.failure.clone()).collect(),
+            notices: self
+                .notices
+                .iter()
+                .map(ToString::to_string)
+                .chain(self.failure.clone())
+                .collect(),
             digest: self.digest.as_ref(),
         })
     }

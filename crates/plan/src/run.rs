@@ -96,7 +96,9 @@ where
     let ledger = ledger(&run, &closed);
     let used = Usage::now();
     let seconds = used.wall_s - before.wall_s;
-    let received = closed.packets + closed.damaged + closed.lost.iter().flat_map(BTreeMap::values).sum::<u64>();
+    let received = closed.packets
+        + closed.damaged
+        + closed.lost.iter().flat_map(BTreeMap::values).sum::<u64>();
     let performance = Performance {
         seconds,
         packets_per_second: if seconds > 0.0 { (received as f64 / seconds) as u64 } else { 0 },

@@ -30,7 +30,7 @@ impl Sharding {
     #[inline]
     pub(crate) fn splits(&self, packet: &PacketRecord, queue: usize) -> bool {
         let hash = packet.pair_hash;
-        if hash % ONE_IN != 0 || packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0) == 0 {
+        if !hash.is_multiple_of(ONE_IN) || packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0) == 0 {
             return false;
         }
         // Not the bits by which it was chosen; the whole hash is the sign.
@@ -64,7 +64,10 @@ mod tests {
         assert!(!whole, "each pair came by one queue");
         assert!(!sharding.splits(&packet(640), 0));
         assert!(sharding.splits(&packet(640), 1));
-        assert!(!sharding.splits(&packet(641), 0) && !sharding.splits(&packet(641), 1), "not watched");
+        assert!(
+            !sharding.splits(&packet(641), 0) && !sharding.splits(&packet(641), 1),
+            "not watched"
+        );
         let none = PacketRecord { flags: Flags(0), ..packet(640) };
         assert!(!sharding.splits(&none, 0), "not IP");
     }

@@ -1,0 +1,211 @@
+//! `monitor -i`, over veth pairs in network namespaces of their own.
+
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use ringtap_live::{Method, SendOptions};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{have, ringtap, said};
+use crate::net::{Left, Net, Right, send_all};
+
+/// A monitor of the right end.
+struct Monitor {
+    child: Child,
+    errors: Lines<BufReader<ChildStderr>>,
+}
+
+impl Monitor {
+    /// Starts it and waits until it listens by all queues.
+    fn new(net: &Net, queues: usize, flags: &[&str]) -> Self {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", net.name(Right), env!("CARGO_BIN_EXE_ringtap")])
+            .args(["monitor", "-i", "right", "--report", "json", "--idle-timeout", "2s"])
+            // Whatever a test waits for, it does not wait for ever.
+            .args(["--duration", "30s"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut monitor = Self { child, errors };
+        (0..queues).for_each(|_| drop(monitor.wait_for("listening: ")));
+        monitor
+    }
+
+    /// The next line on stderr with these words.
+    fn wait_for(&mut self, words: &str) -> String {
+        let line = self.errors.by_ref().map_while(Result::ok).find(|line| line.contains(words));
+        line.unwrap_or_else(|| panic!("it ended and never said {words:?}"))
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// The exit code and the report.
+    fn end(mut self) -> (Option<i32>, Value) {
+        let mut report = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+        let code = self.child.wait().unwrap().code();
+        (code, serde_json::from_str(&report).unwrap())
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// UDP datagrams between two hosts, of so many flows.
+fn datagrams(flows: u16) -> Vec<Vec<u8>> {
+    let frame = |flow: u16| {
+        let mut frame = vec![0; 60];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        let header = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        frame[14..34].copy_from_slice(&header);
+        frame[34..36].copy_from_slice(&(1000 + flow).to_be_bytes());
+        frame[36..42].copy_from_slice(&[0, 53, 0, 26, 0, 0]);
+        frame
+    };
+    (0..flows).map(frame).collect()
+}
+
+fn send(net: &Net, method: Method, frames: &[Vec<u8>]) {
+    send_all(&mut net.sender(&SendOptions { method, ..SendOptions::default() }), frames);
+}
+
+#[test]
+fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
+    for (capture, queues) in [("af-packet", 2), ("af-xdp", 2)] {
+        let Some(net) = Net::new(2) else { return };
+        let monitor = Monitor::new(&net, queues, &["--queues", "2", "--capture", capture]);
+        send(&net, Method::Packet, &datagrams(500));
+        monitor.interrupt();
+        let (code, report) = monitor.end();
+        assert_eq!(code, Some(0));
+        assert_eq!(report["packets"]["received"], 500, "{capture}");
+        assert_eq!(report["flows"]["records"], 500);
+        assert_eq!(report["ledger"]["residual"], 0);
+        assert_eq!(report["ledger"]["stages"][0]["stage"], "interface");
+        assert_eq!(report["plan"]["queues"], 2);
+    }
+}
+
+#[test]
+fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
+    let Some(net) = Net::new(1) else { return };
+    let mut monitor = Monitor::new(&net, 2, &["--queues", "2", "--write", "json:-"]);
+    send(&net, Method::Packet, &datagrams(3));
+    // Nothing comes any more, and nobody stops it: the clock alone ends the flows.
+    let mut lines = BufReader::new(monitor.child.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        let record: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(record["flowEndReason"], 1, "{record}");
+    }
+    monitor.interrupt();
+    assert_eq!(lines.count(), 0);
+}
+
+#[test]
+fn it_stops_by_itself_after_its_duration() {
+    let Some(net) = Net::new(1) else { return };
+    let monitor = Monitor::new(&net, 1, &["--sequential", "--duration", "100ms"]);
+    let (code, report) = monitor.end();
+    assert_eq!((code, &report["packets"]["received"]), (Some(0), &Value::from(0)));
+}
+
+#[test]
+fn an_interface_may_go_down_and_come_back() {
+    let Some(net) = Net::new(1) else { return };
+    let monitor = Monitor::new(&net, 1, &["--sequential"]);
+    send(&net, Method::Packet, &datagrams(10));
+    net.ip(Right, "link set right down");
+    net.ip(Right, "link set right up");
+    send(&net, Method::Packet, &datagrams(20));
+    monitor.interrupt();
+    let (code, report) = monitor.end();
+    assert_eq!((code, &report["packets"]["received"]), (Some(0), &Value::from(30)));
+}
+
+#[test]
+fn an_interface_that_is_deleted_ends_the_run_with_its_report_and_an_error() {
+    for capture in ["af-packet", "af-xdp"] {
+        let Some(net) = Net::new(1) else { return };
+        let mut monitor = Monitor::new(&net, 1, &["--queues", "1", "--capture", capture]);
+        send(&net, Method::Packet, &datagrams(10));
+        net.ip(Right, "link del right");
+        monitor.wait_for("the interface right is gone");
+        let (code, report) = monitor.end();
+        assert_eq!((code, &report["ledger"]["residual"]), (Some(1), &Value::from(0)), "{capture}");
+    }
+}
+
+#[test]
+fn after_it_was_killed_the_next_one_starts() {
+    for capture in ["af-packet", "af-xdp"] {
+        let Some(net) = Net::new(2) else { return };
+        for _ in 0..3 {
+            let monitor = Monitor::new(&net, 2, &["--queues", "2", "--capture", capture]);
+            kill_process(Pid::from_child(&monitor.child), Signal::KILL).unwrap();
+        }
+        let monitor = Monitor::new(&net, 2, &["--queues", "2", "--capture", capture]);
+        send(&net, Method::Packet, &datagrams(10));
+        monitor.interrupt();
+        let (code, report) = monitor.end();
+        assert_eq!(
+            (code, &report["packets"]["received"]),
+            (Some(0), &Value::from(10)),
+            "{capture}"
+        );
+    }
+}
+
+#[test]
+fn what_is_dropped_is_said_and_counted_among_the_losses() {
+    let Some(net) = Net::new(1) else { return };
+    // Stopped, it reads nothing: its buffers are full soon.
+    let flags = ["--sequential", "--memory", "48M", "--fail-on-drop"];
+    let mut monitor = Monitor::new(&net, 1, &flags);
+    kill_process(Pid::from_child(&monitor.child), Signal::STOP).unwrap();
+    let frames = datagrams(1_000);
+    let mut sender = net.sender(&SendOptions::default());
+    (0..300).for_each(|_| send_all(&mut sender, &frames));
+    kill_process(Pid::from_child(&monitor.child), Signal::CONT).unwrap();
+    monitor.interrupt();
+    let complaint = monitor.wait_for("packets dropped: ");
+    let (code, report) = monitor.end();
+    let dropped = report["packets"]["dropped"]["ring_full"].as_u64().unwrap();
+    assert!(complaint.ends_with(&format!(": {dropped}")), "{complaint}, {dropped}");
+    assert_eq!((code, &report["packets"]["received"]), (Some(3), &Value::from(300_000)));
+    assert_eq!(report["packets"]["handled"], 300_000 - dropped);
+}
+
+#[test]
+fn mistakes_are_told_with_the_way_out() {
+    let (_, errors, code) = said(ringtap().args(["monitor", "-i", "no-such-interface"]));
+    assert!(code != 0 && errors.contains("no-such-interface") && errors.contains("lo"), "{errors}");
+    let both = ["monitor", "-i", "lo", "-r", "x.pcap"];
+    let (_, errors, code) = said(ringtap().args(both));
+    assert!(code == 2 && errors.contains("--read"), "{errors}");
+    let (_, errors, code) = said(ringtap().args(["monitor", "-r", "x.pcap", "--duration", "1s"]));
+    assert!(code == 2 && errors.contains("--duration"), "{errors}");
+    let Some(net) = Net::new(2) else { return };
+    let wrong = net.inside(Left, || {
+        said(ringtap().args(["monitor", "-i", "left", "--capture", "af-xdp", "--queues", "1"]))
+    });
+    assert!(wrong.2 != 0 && wrong.1.contains('2'), "{wrong:?}");
+    if have("setpriv") {
+        // Root without any power.
+        let mut command = assert_cmd::Command::new("setpriv");
+        command.args(["--bounding-set", "-all", "--inh-caps", "-all"]);
+        command.arg(env!("CARGO_BIN_EXE_ringtap")).args(["monitor", "-i", "lo"]);
+        let (_, errors, code) = said(&mut command);
+        assert!(code == 1 && errors.contains("CAP_NET_RAW"), "{errors}");
+        assert!(errors.contains("setcap cap_net_raw"), "{errors}");
+    }
+}
