@@ -42,7 +42,7 @@ pub(crate) fn queues(interface: &str, capture: Capture) -> anyhow::Result<Option
     })
 }
 
-/// Opens the interface, a receiver for each queue of the plan, and tells how.
+/// Opens the interface, a receiver for each queue of the plan.
 pub(crate) fn open(
     interface: &str,
     args: &MonitorArgs,
@@ -57,11 +57,12 @@ pub(crate) fn open(
         ..Options::default()
     };
     let mut receivers = ringtap_live::open(interface, &options)?;
-    for receiver in &mut receivers {
-        receiver.take_notices().iter().for_each(|notice| complain("warning", &notice.to_string()));
-        if !args.quiet {
-            note(&format!("listening: {}", receiver.describe()));
-        }
-    }
+    let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
+    notices.for_each(|notice| complain("warning", &notice.to_string()));
     Ok(receivers)
+}
+
+/// Says what is listened to.
+pub(crate) fn announce(receivers: &[Receiver]) {
+    receivers.iter().for_each(|receiver| note(&format!("listening: {}", receiver.describe())));
 }

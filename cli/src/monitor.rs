@@ -54,6 +54,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet));
     let duration = args.duration.map(Duration::from_nanos);
     signals::attended(&WATCH, &console, &records, &exporting, duration, || {
+        if let (Source::Live(_, receivers), false) = (&source, args.quiet) {
+            live::announce(receivers);
+        }
         let mut outcome = observe(&plan, source, &console, &records, feed)?;
         let written = records.finish();
         outcome.export = exporting.finish();

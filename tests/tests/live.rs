@@ -160,7 +160,7 @@ fn send(net: &Net, case: Case, frames: &[Vec<u8>]) {
     let mut queue = |frame: &Vec<u8>| {
         let mut packet = PacketRecord::EMPTY;
         decoder.decode(LinkType::ETHERNET, 0, frame, frame.len() as u32, &mut packet);
-        (u64::from(packet.pair_hash) * queues as u64 >> 32) as usize
+        ((u64::from(packet.pair_hash) * queues as u64) >> 32) as usize
     };
     let mut senders: Vec<Sender> = (0..queues as u32).map(open).collect();
     for (sender, own) in senders.iter_mut().zip(0..) {

@@ -37,8 +37,14 @@ impl Monitor {
 
     /// The next line on stderr with these words.
     fn wait_for(&mut self, words: &str) -> String {
-        let line = self.errors.by_ref().map_while(Result::ok).find(|line| line.contains(words));
-        line.unwrap_or_else(|| panic!("it ended and never said {words:?}"))
+        let mut seen = Vec::new();
+        for line in self.errors.by_ref().map_while(Result::ok) {
+            if line.contains(words) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("it ended and said {seen:?}, never {words:?}")
     }
 
     fn interrupt(&self) {
