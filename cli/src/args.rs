@@ -82,6 +82,10 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
+    /// When more comes than can be metered, leave out the packets of some pairs of addresses (counted, and
+    /// told) instead of losing packets of all flows
+    #[arg(long, conflicts_with = "read", help_heading = "Source")]
+    pub(crate) shed: bool,
     /// Take only frames for this host
     #[arg(long, help_heading = "Source")]
     pub(crate) no_promiscuous: bool,

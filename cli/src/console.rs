@@ -70,6 +70,7 @@ pub(crate) struct Console {
     bar: OnceLock<ProgressBar>,
     alerts: AtomicU64,
     split_told: AtomicBool,
+    shed_told: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -91,6 +92,7 @@ impl Console {
             bar: OnceLock::new(),
             alerts: AtomicU64::new(0),
             split_told: AtomicBool::new(false),
+            shed_told: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -119,6 +121,7 @@ impl Console {
             return;
         }
         self.check_sharding();
+        self.check_shedding();
         let elapsed = self.begin.elapsed();
         if let Some(every) = self.every {
             let due = elapsed.as_nanos() / every.as_nanos().max(1);
@@ -149,6 +152,18 @@ impl Console {
         ));
     }
 
+    /// Tells, once, that flows are being left out.
+    fn check_shedding(&self) {
+        if self.watch.shed.get() == 0 || self.shed_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        self.say(&format!(
+            "{style}warning:{style:#} more comes than can be metered: the packets of some pairs of addresses are left \
+             out, and counted as shed"
+        ));
+    }
+
     /// One line of totals and rates.
     pub(crate) fn statistics(&self) {
         let read = bytes(self.watch.bytes.get());
@@ -158,7 +173,11 @@ impl Console {
                 format!("{read} read of {} ({share:.0} %)", bytes(total))
             }
             Extent::Bytes(None) => format!("{read} read"),
-            Extent::Live(_) => format!("{} dropped", count(self.watch.dropped.get())),
+            Extent::Live(_) => {
+                let (dropped, shed) = (self.watch.dropped.get(), self.watch.shed.get());
+                let shed = if shed > 0 { format!(", {} shed", count(shed)) } else { String::new() };
+                format!("{} dropped{shed}", count(dropped))
+            }
         };
         let seconds = self.begin.elapsed().as_secs_f64();
         self.say(&format!("stats: {seconds:.1} s, {}, {rest}", self.rates()));

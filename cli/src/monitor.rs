@@ -94,7 +94,14 @@ fn settings(args: &MonitorArgs) -> Settings {
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
         sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
-        meter: Some(Meter::new(|| Metered { packets: WATCH.packets.get(), ..Metered::default() })),
+        meter: Some(Meter::new(|| {
+            let (dropped, shed) = (WATCH.dropped.get(), WATCH.shed.get());
+            Metered {
+                packets: WATCH.packets.get() + dropped,
+                ignored_packets: dropped + shed,
+                ..Metered::default()
+            }
+        })),
     }
 }
 
@@ -209,6 +216,7 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
         scan_threshold: args.scan_threshold,
         top: args.top,
         sample: args.sample,
+        shed: args.shed,
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
     })

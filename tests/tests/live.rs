@@ -268,3 +268,30 @@ fn template() -> Vec<u8> {
     frame[34..42].copy_from_slice(&[0x30, 0x39, 0, 53, 0, 26, 0, 0]);
     frame
 }
+
+#[test]
+fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
+    const FRAMES: u64 = 30_000;
+    for shed in [false, true] {
+        let Some(net) = Net::new(1) else { return };
+        let plan = Plan { shed, ..plan((Method::Xdp, Skeleton::Reference, 1, None)) };
+        let memory = plan.buffer_bytes as usize;
+        let receivers =
+            net.receivers(&Options { method: Method::Xdp, memory, ..Options::default() });
+        // All wait before the first is read, and fill most of the room there is.
+        assert_eq!(flood(&net, Method::Xdp)(FRAMES), FRAMES);
+        let watch = Watch::new();
+        watch.stop();
+        let outcome = run_live(&plan, receivers, Outputs::default(), &watch).unwrap();
+        assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+        assert_eq!(outcome.received, FRAMES);
+        let dropped = outcome.ledger.dropped();
+        assert_eq!(dropped.contains_key("shed"), shed, "{dropped:?}");
+        let left_out = dropped.get("shed").copied().unwrap_or(0);
+        assert_eq!(outcome.report.packets.handled, FRAMES - left_out);
+        // No more than a sixteenth, and a little, of what came after the first look.
+        assert!(left_out < FRAMES / 8, "{left_out}");
+        assert_eq!(outcome.losses().contains(&("packets dropped", left_out)), shed);
+        assert_eq!(watch.shed.get(), left_out);
+    }
+}

@@ -176,6 +176,16 @@ impl Receiver {
         }
     }
 
+    /// Which part of the room for waiting frames is taken, in sixteenths: 16 when it is full, and
+    /// further frames are dropped.
+    pub fn backlog(&self) -> u32 {
+        let (taken, all) = match &self.kind {
+            Kind::Packet(one) => one.backlog(),
+            Kind::Xdp(one) => one.backlog(),
+        };
+        (taken * 16).checked_div(all).unwrap_or(0) as u32
+    }
+
     /// How many frames the whole interface has lost since it was opened, for want of room in the
     /// network card or the driver: before any receiver could see them, and in no other counter.
     /// `None` if it is gone.

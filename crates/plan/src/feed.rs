@@ -46,6 +46,8 @@ pub struct FeedCounts {
     pub non_ip: BTreeMap<NonIp, u64>,
     /// Packets that are no part of the sample.
     pub not_sampled: u64,
+    /// Packets left out because more came than can be worked off.
+    pub shed: u64,
 }
 
 impl FeedCounts {
@@ -54,6 +56,7 @@ impl FeedCounts {
         self.inner += other.inner;
         self.captured_octets += other.captured_octets;
         self.not_sampled += other.not_sampled;
+        self.shed += other.shed;
         for (&reason, &packets) in &other.non_ip {
             *self.non_ip.entry(reason).or_default() += packets;
         }

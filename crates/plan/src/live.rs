@@ -12,6 +12,9 @@
 //! At the end the interface is shut first, and then read empty, so every frame that came is accounted for. A queue that
 //! is empty waits for the others, for the time of the end is the latest of all.
 //!
+//! With shedding, a queue that falls behind leaves out the packets of more and more pairs of addresses, and of fewer
+//! again when it has caught up: rather some flows not at all than all of them with holes. What is shed is counted.
+//!
 //! Invariant: nothing waits here. A frame that the kernel dropped is counted under its reason.
 
 use std::collections::BTreeMap;
@@ -20,7 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use ringtap_live::{Counters, Receiver, State, now_ns};
 use ringtap_stage::{Fed, Feed, Mark};
-use ringtap_wire::{Decoded, Decoder, Flags, PacketRecord, Paths};
+use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
 use crate::feed::{Closed, FeedCounts, selected};
 use crate::run::PacketSource;
@@ -39,6 +42,14 @@ const LOOK_NS: u64 = 100_000_000;
 /// Bursts after which a busy queue looks at its counters.
 const LOOK_BURSTS: u32 = 4_096;
 
+/// Bursts after which it is seen how much waits, and whether to shed more or less.
+const SHED_BURSTS: u32 = 64;
+
+/// From so many sixteenths of the room for waiting frames on, one sixteenth more of the flows is shed; below the other,
+/// one less.
+const FULL: u32 = 8;
+const EASY: u32 = 2;
+
 /// See the module.
 pub(crate) struct LiveFeed<'a> {
     receiver: Receiver,
@@ -46,6 +57,9 @@ pub(crate) struct LiveFeed<'a> {
     watch: &'a Watch,
     decoder: Decoder,
     sample: u32,
+    key: HashKey,
+    /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
+    shed: Option<u32>,
     tick_ns: u64,
     /// The tick that was told last, or that the first packet fell in; `None` before there is any.
     tick: Option<u64>,
@@ -90,6 +104,8 @@ impl<'a> LiveFeed<'a> {
             watch,
             decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
             sample: plan.sample,
+            key: plan.hash_key(),
+            shed: plan.shed.then_some(0),
             tick_ns: plan.metering.timeouts.tick_ns().max(1),
             tick: None,
             high_ns: 0,
@@ -109,11 +125,19 @@ impl<'a> LiveFeed<'a> {
 
     /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
     fn take(&mut self, burst: &mut Vec<PacketRecord>) -> usize {
-        let Self { receiver, decoder, counts, high_ns, sample, .. } = self;
+        let Self { receiver, decoder, counts, high_ns, sample, key, .. } = self;
+        let shed = self.shed.unwrap_or(0);
         let room = (burst.capacity() - burst.len()) / 2;
         let (taken, octets_before) = (burst.len(), counts.captured_octets);
         let frames = receiver.burst(room.max(1), |frame| {
             *high_ns = (*high_ns).max(frame.ts_ns);
+            // Whole pairs of addresses, so that flows are whole or not there. By other bits than workers are chosen by.
+            if shed > 0
+                && pair_hash(key, frame.link, frame.data).is_some_and(|hash| hash % 16 < shed)
+            {
+                counts.shed += 1;
+                return;
+            }
             let mut record = PacketRecord::EMPTY;
             let (link, len) = (frame.link, frame.original_len);
             let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut record);
@@ -165,6 +189,7 @@ impl<'a> LiveFeed<'a> {
         if now_ns.abs_diff(self.looked_ns) >= LOOK_NS {
             self.looked_ns = now_ns;
             self.look();
+            self.adapt();
             self.gone |= self.receiver.state() == State::Gone;
         }
         if self.gone || self.shut && quiet_ns >= SILENCE_NS {
@@ -175,8 +200,21 @@ impl<'a> LiveFeed<'a> {
         self.mark(time_ns).map_or(Fed::Idle, Fed::Mark)
     }
 
-    /// Tells the watch what the kernel counts.
+    /// Sheds more if much waits, and less if little does.
+    fn adapt(&mut self) {
+        let backlog = self.receiver.backlog();
+        if let Some(shed) = &mut self.shed {
+            if backlog >= FULL {
+                *shed = (*shed + 1).min(15);
+            } else if backlog < EASY {
+                *shed = shed.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Tells the watch what the kernel counts, and what is shed.
     fn look(&mut self) {
+        self.watch.shed.set(self.queue, self.counts.shed);
         let dropped = self.receiver.counters().dropped.total();
         self.watch.dropped.set(self.queue, dropped);
     }
@@ -219,6 +257,9 @@ impl Feed for LiveFeed<'_> {
         }
         self.quiet_since_ns = None;
         self.bursts = self.bursts.wrapping_add(1);
+        if self.shed.is_some() && self.bursts.is_multiple_of(SHED_BURSTS) {
+            self.adapt();
+        }
         if self.bursts.is_multiple_of(LOOK_BURSTS) {
             self.look();
         }

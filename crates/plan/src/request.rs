@@ -101,6 +101,8 @@ pub struct Request {
     pub top: Option<usize>,
     /// One packet in so many counts, the others are left out; at least 1.
     pub sample: Option<u32>,
+    /// Whether an interface's flows are left out, some of them, when more comes than can be worked off.
+    pub shed: bool,
     /// Whether to make a digest.
     pub digest: bool,
     /// Seed of all hash functions; the caller draws one if the user gave none.
@@ -192,6 +194,9 @@ pub struct Plan {
     pub top: usize,
     /// One packet in so many counts.
     pub sample: u32,
+    /// Whether flows are left out, some of them, when more comes than can be worked off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shed: bool,
     /// Whether a digest is made.
     pub digest: bool,
     /// Seed of all hash functions.
@@ -320,6 +325,7 @@ impl Plan {
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
             top,
             sample,
+            shed: request.shed && request.live,
             digest: request.digest,
             seed: request.seed,
         })

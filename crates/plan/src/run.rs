@@ -122,7 +122,7 @@ fn ledger(run: &Run<Report>, closed: &Closed) -> Ledger {
     let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
     let items = counts.packets + counts.inner;
     let mut source = stage("source", packets + counts.inner + damaged, items);
-    let left_out = [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled)];
+    let left_out = [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled), ("shed", counts.shed)];
     source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
     let given = run.handled.iter().sum();
     let interface = lost.as_ref().map(|lost| {

@@ -14,6 +14,8 @@ pub struct Watch {
     pub bytes: Gauge,
     /// Packets lost so far before they could be read.
     pub dropped: Gauge,
+    /// Packets left out so far because more came than can be worked off.
+    pub shed: Gauge,
     /// Packets that came by another queue than what passed between the same addresses before.
     pub split: Gauge,
     stop: AtomicBool,
@@ -26,6 +28,7 @@ impl Watch {
             packets: Gauge::new(),
             bytes: Gauge::new(),
             dropped: Gauge::new(),
+            shed: Gauge::new(),
             split: Gauge::new(),
             stop: AtomicBool::new(false),
         }

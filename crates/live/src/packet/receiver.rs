@@ -94,6 +94,10 @@ impl PacketReceiver {
         self.counters
     }
 
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.ring.backlog()
+    }
+
     pub(crate) fn link(&self) -> LinkType {
         self.link
     }

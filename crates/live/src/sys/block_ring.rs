@@ -75,10 +75,24 @@ impl BlockRing {
 
     #[inline]
     fn status(&self) -> &AtomicU32 {
-        let at = self.map.at(self.current * self.block_size + STATUS, 4);
+        self.status_of(self.current)
+    }
+
+    #[inline]
+    fn status_of(&self, block: usize) -> &AtomicU32 {
+        let at = self.map.at(block * self.block_size + STATUS, 4);
         // SAFETY: aligned, for blocks are made of pages; mapped as long as `self` lives; both sides
         // access the word as a whole.
         unsafe { AtomicU32::from_ptr(at.as_ptr().cast()) }
+    }
+
+    /// How many blocks of how many wait for us, the held one among them.
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        let ours = |&place: &usize| {
+            let block = (self.current + place) % self.blocks;
+            self.status_of(block).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
+        };
+        ((0..self.blocks).take_while(ours).count(), self.blocks)
     }
 
     /// Takes the next block if it is ours and none is held; returns how many frames are left in

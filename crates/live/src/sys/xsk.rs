@@ -109,6 +109,13 @@ impl<T: Entry> Ring<T> {
         self.theirs.wrapping_sub(self.own)
     }
 
+    /// For the consumer: how many entries wait this moment, and how many can.
+    pub(super) fn backlog(&self) -> (usize, usize) {
+        // SAFETY: as in `wants_waking`.
+        let theirs = unsafe { self.producer.as_ref() }.load(Ordering::Relaxed);
+        (theirs.wrapping_sub(self.own) as usize, self.mask as usize + 1)
+    }
+
     /// For the consumer: the entry `offset` behind the first that waits; fewer than wait.
     #[inline]
     pub(super) fn look(&self, offset: u32) -> T {

@@ -40,6 +40,11 @@ impl XskReceive {
         self.rx.waiting()
     }
 
+    /// How many frames wait, and how many can.
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.rx.backlog()
+    }
+
     /// Lends up to `most` frames and gives their buffers back for new ones; returns how many.
     #[inline]
     pub(crate) fn burst(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {

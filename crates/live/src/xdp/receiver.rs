@@ -99,6 +99,10 @@ impl XdpReceiver {
         }
     }
 
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.rings.backlog()
+    }
+
     pub(crate) fn describe(&self) -> (Path, usize) {
         let (memory, huge_pages) = self.rings.memory();
         let native = self.attachment.native;
