@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, Watch};
 
 use crate::numbers::{bytes, count, rate};
@@ -113,6 +114,27 @@ impl Console {
         };
         let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
         self.say(&format!("{style}alert:{style:#} {time} {what}"));
+    }
+
+    /// Tells of an interval that is over, and of flows that live.
+    pub(crate) fn interval(&self, interval: &Interval, live: u64) {
+        if self.quiet {
+            return;
+        }
+        let Interval { start, end, packets, octets, conversations, .. } = interval;
+        let seconds = end.0.saturating_sub(start.0) as f64 / 1e9;
+        let about = if conversations.exact { "" } else { "about " };
+        self.say(&format!(
+            "{start}, {seconds} s: {} packets ({}/s), {}, {about}{} TCP and {} UDP conversations, {} flows live, \
+             {} dropped so far",
+            count(packets.handled),
+            rate(packets.handled as f64 / seconds),
+            bytes(octets.wire),
+            count(conversations.tcp),
+            count(conversations.udp),
+            count(live),
+            count(self.watch.dropped.get()),
+        ));
     }
 
     /// Shows how far the run has come, if it is time to.

@@ -10,8 +10,8 @@ use anyhow::Context;
 use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
 use ringtap_live::Receiver;
 use ringtap_plan::{
-    Files, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Severity, Skeleton,
-    Timeouts, Watch,
+    Files, Machine, Metering, OnInterval, OnRecord, Outcome, Outputs, Plan, Request, Severity,
+    Skeleton, Timeouts, Watch,
 };
 
 use crate::args::{Form, MonitorArgs};
@@ -118,6 +118,11 @@ fn observe(
         alert: Some({
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
+        }),
+        interval: matches!(source, Source::Live(..)).then(|| {
+            let console = Arc::clone(console);
+            let hear: OnInterval = Box::new(move |interval, live| console.interval(interval, live));
+            hear
         }),
     };
     let outcome = match source {

@@ -218,6 +218,7 @@ fn community_ids_are_those_of_the_specification() {
             writer.flush().unwrap();
         })),
         alert: None,
+        interval: None,
     };
     let capture = Capture::File(folder.join("o050-combined.pcap"));
     let outcome =

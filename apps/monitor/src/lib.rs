@@ -43,7 +43,9 @@ use analyses::scans::Attempted;
 pub struct Monitor {
     config: Config,
     record: Option<Arc<Mutex<OnRecord>>>,
-    alert: Mutex<Option<OnAlert>>,
+    /// For the merger.
+    merged: Mutex<(Option<OnAlert>, Option<OnInterval>)>,
+    tells_intervals: bool,
 }
 
 /// Takes flow records.
@@ -52,24 +54,30 @@ pub type OnRecord = Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>;
 /// Takes alerts.
 pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
-/// Who hears of records and scans while the run goes on. Records are told by the workers, one at a time, alerts by the
-/// merger.
+/// Takes an interval that is over, and how many flows live. What comes late for it is in the report alone.
+pub type OnInterval = Box<dyn FnMut(&report::Interval, u64) + Send>;
+
+/// Who hears of records, scans and intervals while the run goes on. Records are told by the workers, one at a time, the
+/// rest by the merger.
 #[derive(Default)]
 pub struct Outputs {
     /// Every flow record as it leaves; without one, records are only counted.
     pub record: Option<OnRecord>,
     /// A scan, as soon as it crosses the threshold.
     pub alert: Option<OnAlert>,
+    /// An interval, as soon as all workers are past it.
+    pub interval: Option<OnInterval>,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(config: Config, outputs: Outputs) -> Self {
-        let Outputs { record, alert } = outputs;
+        let Outputs { record, alert, interval } = outputs;
         Self {
             config,
             record: record.map(|hear| Arc::new(Mutex::new(hear))),
-            alert: Mutex::new(alert),
+            tells_intervals: interval.is_some(),
+            merged: Mutex::new((alert, interval)),
         }
     }
 }
@@ -85,11 +93,8 @@ pub enum Message {
 
 /// What a worker hands over at a mark.
 pub enum Partial {
-    /// At a tick: its live flows.
-    Tick {
-        /// After everything expired has left.
-        active: u64,
-    },
+    /// At a tick: how things stand.
+    Tick(worker::Standing),
     /// At the end: everything.
     End(Box<worker::Findings>),
 }
@@ -108,11 +113,12 @@ impl Application for Monitor {
     }
 
     fn worker(&self, shard: Shard) -> MonitorWorker {
-        MonitorWorker::new(&self.config, shard, self.record.clone())
+        MonitorWorker::new(&self.config, shard, self.record.clone(), self.tells_intervals)
     }
 
     fn merger(&self) -> MonitorMerger {
-        let mut alert = self.alert.lock().unwrap_or_else(|poison| poison.into_inner());
-        MonitorMerger::new(&self.config, alert.take())
+        let mut outputs = self.merged.lock().unwrap_or_else(|poison| poison.into_inner());
+        let (alert, interval) = std::mem::take(&mut *outputs);
+        MonitorMerger::new(&self.config, alert, interval)
     }
 }

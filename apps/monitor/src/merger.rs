@@ -10,14 +10,19 @@ use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::{Conversations, Flows, Report};
-use crate::worker::{Findings, FlowCounts};
-use crate::{Analyses, Config, Message, OnAlert, Partial};
+use crate::worker::{Findings, FlowCounts, Standing};
+use crate::{Analyses, Config, Message, OnAlert, OnInterval, Partial};
 
 /// See the module.
 pub struct MonitorMerger {
     analyses: Analyses,
     top: usize,
     hear: Option<OnAlert>,
+    hear_interval: Option<OnInterval>,
+    interval_ns: Option<u64>,
+    /// The first interval that was not told of yet.
+    untold: u64,
+    exact: bool,
     volumes: Volumes,
     conversations: Conversations,
     flows: FlowCounts,
@@ -31,12 +36,20 @@ pub struct MonitorMerger {
 }
 
 impl MonitorMerger {
-    pub(crate) fn new(config: &Config, hear: Option<OnAlert>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        hear: Option<OnAlert>,
+        hear_interval: Option<OnInterval>,
+    ) -> Self {
         let digest = (config.digest && config.analyses.flows).then(RecordDigest::default);
         Self {
             analyses: config.analyses,
             top: config.top,
             hear,
+            hear_interval,
+            interval_ns: config.interval_ns,
+            untold: 0,
+            exact: true,
             volumes: Volumes::new(config.interval_ns),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
@@ -54,11 +67,26 @@ impl MonitorMerger {
         }
     }
 
-    /// Live flows of one worker at a mark; marks count when every worker has reached them.
-    fn on_active(&mut self, mark: u64, shard: Shard, active: u64) {
+    /// Tells of the intervals that are over at this time.
+    fn tell_intervals(&mut self, time_ns: u64, active: u64) {
+        let (Some(hear), Some(interval_ns)) = (&mut self.hear_interval, self.interval_ns) else {
+            return;
+        };
+        let upto = time_ns / interval_ns;
+        let conversations = Conversations { exact: self.exact, ..Conversations::default() };
+        if upto > self.untold {
+            let over = self.volumes.rows(self.untold..upto, conversations);
+            over.iter().for_each(|interval| hear(interval, active));
+            self.untold = upto;
+        }
+    }
+
+    /// Live flows of one worker at a mark; marks count when every worker has reached them: how many there are then.
+    fn on_active(&mut self, mark: u64, shard: Shard, active: u64) -> Option<u64> {
         let (workers, sum) = self.active.entry(mark).or_default();
         *workers += 1;
         *sum += active;
+        let all = (*workers == shard.count).then_some(*sum);
         if *workers == shard.count {
             self.active_peak = self.active_peak.max(*sum);
             self.active.remove(&mark);
@@ -70,6 +98,7 @@ impl MonitorMerger {
         while self.active.first_key_value().is_some_and(|(&mark, _)| mark < oldest) {
             self.active.pop_first();
         }
+        all
     }
 
     fn on_findings(&mut self, findings: Findings) {
@@ -112,7 +141,15 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick { active } => self.on_active(number, shard, active),
+            Partial::Tick(Standing { active, over }) => {
+                if let Some((volumes, exact)) = over {
+                    self.volumes.merge(*volumes);
+                    self.exact &= exact;
+                }
+                if let Some(active) = self.on_active(number, shard, active) {
+                    self.tell_intervals(mark.time_ns(), active);
+                }
+            }
             Partial::End(findings) => {
                 self.on_active(number, shard, findings.active);
                 self.on_findings(*findings);

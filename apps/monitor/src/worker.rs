@@ -34,6 +34,14 @@ pub struct Findings {
     pub(crate) active: u64,
 }
 
+/// How things stand with a worker at a tick.
+pub struct Standing {
+    /// Live flows, after everything expired has left.
+    pub(crate) active: u64,
+    /// Intervals that are over, if somebody wants to hear of them, and whether their conversations are exact.
+    pub(crate) over: Option<(Box<Volumes>, bool)>,
+}
+
 /// Flow records in numbers.
 #[derive(Default)]
 pub(crate) struct FlowCounts {
@@ -59,6 +67,7 @@ pub struct MonitorWorker {
     scans: Option<ScanTable>,
     tally: Tally,
     tunnels: Tunnels,
+    tells_intervals: bool,
     /// What is left of a burst without its tunnels.
     metered: Vec<PacketRecord>,
     /// Live flows when the end was reached.
@@ -82,6 +91,7 @@ impl MonitorWorker {
         config: &Config,
         shard: Shard,
         records: Option<Arc<Mutex<OnRecord>>>,
+        tells_intervals: bool,
     ) -> Self {
         let on = config.analyses;
         let capacity = config.capacity_of(shard);
@@ -106,6 +116,7 @@ impl MonitorWorker {
                 }),
             },
             tunnels: config.tunnels,
+            tells_intervals: tells_intervals && on.volumes,
             metered: Vec::with_capacity(BURST),
             ending: None,
         }
@@ -120,6 +131,13 @@ impl MonitorWorker {
         let metered = |packet: &&PacketRecord| !packet.flags.contains(Flags::TUNNEL);
         self.metered.clear();
         self.metered.extend(burst.iter().filter(metered));
+    }
+
+    /// The intervals that are over at this time.
+    fn over(&mut self, time_ns: u64) -> Option<(Box<Volumes>, bool)> {
+        let Tally { volumes, conversations, .. } = &mut self.tally;
+        let exact = conversations.as_ref().is_none_or(|own| own.counts().1);
+        self.tells_intervals.then(|| (Box::new(volumes.take_before(time_ns)), exact))
     }
 
     /// Hands over everything; the worker is empty afterwards.
@@ -201,7 +219,9 @@ impl Worker for MonitorWorker {
         }
         self.tally.outlet.empty();
         Some(match mark {
-            Mark::Tick { .. } => Partial::Tick { active },
+            Mark::Tick { time_ns, .. } => {
+                Partial::Tick(Standing { active, over: self.over(*time_ns) })
+            }
             Mark::End { .. } => self.end(active),
         })
     }

@@ -118,6 +118,25 @@ fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
 }
 
 #[test]
+fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
+    let Some(net) = Net::new(1) else { return };
+    let mut monitor = Monitor::new(&net, 2, &["--queues", "2", "--interval", "1s"]);
+    send(&net, Method::Packet, &datagrams(3));
+    let mut packets = 0;
+    // They may have come in two of them.
+    while packets < 3 {
+        let line = monitor.wait_for(" UDP conversations, ");
+        let (_, told) = line.split_once(" s: ").unwrap();
+        packets += told.split(' ').next().unwrap().parse::<u32>().unwrap();
+    }
+    monitor.interrupt();
+    let (code, report) = monitor.end();
+    assert_eq!((packets, code), (3, Some(0)));
+    let rows = report["intervals"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["packets"]["handled"].as_u64().unwrap()).sum::<u64>(), 3);
+}
+
+#[test]
 fn it_stops_by_itself_after_its_duration() {
     let Some(net) = Net::new(1) else { return };
     let monitor = Monitor::new(&net, 1, &["--sequential", "--duration", "100ms"]);

@@ -18,7 +18,7 @@ fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
     let records = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&records);
     let record = move |record: &FlowRecord| heard.lock().unwrap().push(*record);
-    let outputs = Outputs { record: Some(Box::new(record)), alert: None };
+    let outputs = Outputs { record: Some(Box::new(record)), ..Outputs::default() };
     let outcome = ringtap_plan::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
     assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
     let mut records = records.lock().unwrap().clone();

@@ -5,10 +5,11 @@
 //! packets are added to the interval they belong to.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 use ringtap_wire::{Flags, PacketRecord};
 
-use crate::report::{Interval, Octets, Packets, Time, Volume};
+use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
 
 /// Intervals kept in a report. The earliest are kept, so which they are does not depend on who
 /// counted them.
@@ -203,6 +204,20 @@ impl Volumes {
         }
     }
 
+    /// Hands over the intervals that lie wholly before `time_ns`. What comes for them later is handed over later.
+    pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
+        let mut before = Self::new(self.interval_ns);
+        if let Some(interval_ns) = self.interval_ns {
+            let number = Self::number(time_ns, interval_ns);
+            if self.current < number {
+                self.fold();
+            }
+            let later = self.intervals.split_off(&number);
+            before.intervals = std::mem::replace(&mut self.intervals, later);
+        }
+        before
+    }
+
     /// Ends counting in this shard.
     pub(crate) fn end(&mut self) {
         self.fold();
@@ -234,7 +249,12 @@ impl Volumes {
     }
 
     /// The rows of the report. `all` are the conversations of the whole run.
-    pub(crate) fn intervals(&self, all: crate::report::Conversations) -> Vec<Interval> {
+    pub(crate) fn intervals(&self, all: Conversations) -> Vec<Interval> {
+        self.rows(.., all)
+    }
+
+    /// The rows of intervals with these numbers.
+    pub(crate) fn rows(&self, numbers: impl RangeBounds<u64>, all: Conversations) -> Vec<Interval> {
         let row = |(&number, tally): (&u64, &Tally)| Interval {
             start: Time(self.interval_ns.map_or(tally.first_ns, |ns| number * ns)),
             end: Time(
@@ -245,14 +265,14 @@ impl Volumes {
             protocols: tally.protocols.clone(),
             conversations: match self.interval_ns {
                 None => all,
-                Some(_) => crate::report::Conversations {
+                Some(_) => Conversations {
                     tcp: tally.conversations[0],
                     udp: tally.conversations[1],
                     exact: all.exact,
                 },
             },
         };
-        self.intervals.iter().map(row).collect()
+        self.intervals.range(numbers).map(row).collect()
     }
 }
 

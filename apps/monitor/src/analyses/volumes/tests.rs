@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::*;
-use crate::report::Conversations;
 
 fn packet(ts_ns: u64) -> PacketRecord {
     let mut packet = PacketRecord::EMPTY;
@@ -38,6 +37,28 @@ fn an_interval_begins_with_its_first_nanosecond_and_ends_before_the_next() {
     let row = &found.intervals(Conversations::default())[1];
     assert_eq!(row.protocols, BTreeMap::from([(17, Volume { packets: 2, octets: 60 })]));
     assert_eq!((row.octets.wire, row.octets.ip, row.packets.ipv4), (88, 60, 2));
+}
+
+#[test]
+fn intervals_handed_over_early_and_late_are_the_same_together() {
+    let times: Vec<u64> = vec![10, 20, 110, 130, 250, 15, 340, 120, 360];
+    let whole = volumes(Some(100), &[&times]);
+    for cut in 0..times.len() {
+        let mut own = Volumes::new(Some(100));
+        let mut merged = Volumes::new(Some(100));
+        for (number, &time) in times.iter().enumerate() {
+            own.on_burst(&[packet(time)]);
+            if number >= cut {
+                let part = own.take_before(time);
+                assert!(rows(&part).iter().all(|(interval, _)| interval.end <= time));
+                merged.merge(part);
+            }
+        }
+        own.end();
+        merged.merge(own);
+        assert_eq!(rows(&merged), rows(&whole), "from {cut} on");
+        assert_eq!(merged.packets(), whole.packets());
+    }
 }
 
 #[test]
