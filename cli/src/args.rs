@@ -86,6 +86,9 @@ pub(crate) struct MonitorArgs {
     /// told) instead of losing packets of all flows
     #[arg(long, conflicts_with = "read", help_heading = "Source")]
     pub(crate) shed: bool,
+    /// Become this user once everything is open; started as root
+    #[arg(long, value_name = "NAME", conflicts_with = "read", help_heading = "Source")]
+    pub(crate) user: Option<String>,
     /// Take only frames for this host
     #[arg(long, help_heading = "Source")]
     pub(crate) no_promiscuous: bool,

@@ -16,6 +16,7 @@ mod names;
 mod numbers;
 mod outputs;
 mod pages;
+mod privileges;
 mod signals;
 mod source;
 mod table;

@@ -19,7 +19,7 @@ use crate::console::{self, Console, Extent, complain};
 use crate::exports::{self, Exporting};
 use crate::outputs::{Destination, Records};
 use crate::usage::Usage;
-use crate::{live, signals, source, text};
+use crate::{live, privileges, signals, source, text};
 
 const LOST: u8 = 3;
 
@@ -44,12 +44,16 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if let Some(one) = args.export.iter().find(clash) {
         return Err(Usage::of(format!("--write and --export {one} go to the same place")));
     }
+    let user = args.user.as_deref().map(privileges::user).transpose()?;
     let records = Arc::new(Records::open(&args.write)?);
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
     let source = match &args.interface {
         Some(interface) => Source::Live(interface.clone(), live::open(interface, args, &plan)?),
         None => Source::Files(Box::new(source::files(&args.read, &WATCH))),
     };
+    if let Some(user) = &user {
+        privileges::become_user(user)?;
+    }
     let every = args.stats.map(Duration::from_nanos);
     let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet));
     let duration = args.duration.map(Duration::from_nanos);

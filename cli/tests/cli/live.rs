@@ -1,5 +1,6 @@
 //! `monitor -i`, over veth pairs in network namespaces of their own.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -115,6 +116,30 @@ fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
     }
     monitor.interrupt();
     assert_eq!(lines.count(), 0);
+}
+
+#[test]
+fn it_becomes_another_user_once_everything_is_open() {
+    for capture in ["af-packet", "af-xdp"] {
+        let Some(net) = Net::new(1) else { return };
+        let flags = ["--sequential", "--capture", capture, "--user", "nobody"];
+        let monitor = Monitor::new(&net, 1, &flags);
+        let status = fs::read_to_string(format!("/proc/{}/status", monitor.child.id())).unwrap();
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        assert!(line("Uid:").split_whitespace().all(|id| id == "65534"), "{status}");
+        assert!(line("Gid:").split_whitespace().all(|id| id != "0"), "{status}");
+        assert_eq!(line("CapEff:").trim(), "0000000000000000", "{status}");
+        send(&net, Method::Packet, &datagrams(10));
+        monitor.interrupt();
+        let (code, report) = monitor.end();
+        assert_eq!(
+            (code, &report["packets"]["received"]),
+            (Some(0), &Value::from(10)),
+            "{capture}"
+        );
+    }
+    let (_, errors, code) = said(ringtap().args(["monitor", "-i", "lo", "--user", "no-such-user"]));
+    assert!(code == 2 && errors.contains("no user no-such-user"), "{errors}");
 }
 
 #[test]

@@ -36,6 +36,9 @@ const BEHIND_NS: u64 = 1_000_000_000;
 /// A queue that was shut is empty when nothing has come for so long: several times what the kernel keeps a block.
 const SILENCE_NS: u64 = 60_000_000;
 
+/// So long after it was shut a queue ends though frames still come: then it could not be shut.
+const SHUT_MOST_NS: u64 = 2_000_000_000;
+
 /// How often a quiet queue looks at its counters, and whether its interface is still there.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -69,7 +72,8 @@ pub(crate) struct LiveFeed<'a> {
     quiet_since_ns: Option<u64>,
     looked_ns: u64,
     bursts: u32,
-    shut: bool,
+    /// When it was shut, by the clock.
+    shut_ns: Option<u64>,
     ended: bool,
     ending: Arc<Ending>,
     /// None, if there is one queue.
@@ -112,7 +116,7 @@ impl<'a> LiveFeed<'a> {
             quiet_since_ns: None,
             looked_ns: 0,
             bursts: 0,
-            shut: false,
+            shut_ns: None,
             ended: false,
             ending: Arc::clone(&ending),
             sharding: sharding.clone(),
@@ -192,7 +196,7 @@ impl<'a> LiveFeed<'a> {
             self.adapt();
             self.gone |= self.receiver.state() == State::Gone;
         }
-        if self.gone || self.shut && quiet_ns >= SILENCE_NS {
+        if self.gone || self.shut_ns.is_some() && quiet_ns >= SILENCE_NS {
             return self.end();
         }
         let from_ns = if self.high_ns > 0 { self.high_ns } else { since_ns };
@@ -247,10 +251,14 @@ impl Feed for LiveFeed<'_> {
         {
             return Fed::Mark(mark);
         }
-        if !self.shut && self.watch.stopped() {
-            self.receiver.shut();
-            self.shut = true;
-            self.quiet_since_ns = None;
+        match self.shut_ns {
+            None if self.watch.stopped() => {
+                self.receiver.shut();
+                self.shut_ns = Some(now_ns());
+                self.quiet_since_ns = None;
+            }
+            Some(shut_ns) if now_ns().saturating_sub(shut_ns) > SHUT_MOST_NS => return self.end(),
+            _ => {}
         }
         if self.take(burst) == 0 {
             return self.quiet();
