@@ -33,26 +33,45 @@ pub(crate) fn attended<T>(
     exporting: &Exporting,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     if !records.is_empty() || exporting.has_files() {
         signals.add_signal(SIGHUP)?;
     }
+    let heard = |signal| match signal {
+        SIGUSR1 => console.statistics(),
+        SIGHUP => {
+            records.reopen();
+            exporting.renew();
+        }
+        _ if watch.stopped() => {
+            records.abandon();
+            exporting.abandon();
+            exit_at_once()
+        }
+        _ => watch.stop(),
+    };
+    beside(signals, heard, || console.tick(), work)
+}
+
+/// Does `work`, which ends when `watch` says so, while a thread attends to INT and TERM.
+pub(crate) fn stoppable<T>(watch: &Watch, work: impl FnOnce() -> T) -> io::Result<T> {
+    let heard = |_| if watch.stopped() { exit_at_once() } else { watch.stop() };
+    beside(Signals::new([SIGINT, SIGTERM])?, heard, || (), work)
+}
+
+/// Does `work` while a thread says which signals are heard, and that time passes.
+fn beside<T>(
+    mut signals: Signals,
+    heard: impl Fn(i32) + Sync,
+    tick: impl Fn() + Sync,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
     let done = AtomicBool::new(false);
     let attend = || {
         // Relaxed: it says when, it hands over nothing.
         while !done.load(Ordering::Relaxed) {
-            for signal in signals.pending() {
-                match signal {
-                    SIGUSR1 => console.statistics(),
-                    SIGHUP => {
-                        records.reopen();
-                        exporting.renew();
-                    }
-                    _ if watch.stopped() => exit_at_once(records, exporting),
-                    _ => watch.stop(),
-                }
-            }
-            console.tick();
+            signals.pending().for_each(&heard);
+            tick();
             std::thread::park_timeout(LOOK_EVERY);
         }
     };
@@ -78,9 +97,7 @@ impl Drop for Dismiss<'_> {
     }
 }
 
-fn exit_at_once(records: &Records, exporting: &Exporting) -> ! {
-    records.abandon();
-    exporting.abandon();
+fn exit_at_once() -> ! {
     complain("error", "interrupted twice: no report");
     std::process::exit(INTERRUPTED)
 }

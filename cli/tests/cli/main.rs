@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
+mod check;
 mod common;
 mod doctor;
 mod export;
@@ -12,7 +13,9 @@ mod generate;
 mod inputs;
 mod memory;
 mod monitor;
+mod net;
 mod records;
 mod report;
+mod send;
 mod signals;
 mod usage;
