@@ -1,11 +1,17 @@
 //! The flags: one list from which parsing, help, man pages and completions come.
 
+mod check;
+mod generate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, Refresh};
 use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
+
+pub(crate) use check::{CheckArgs, ReceiveMethod};
+pub(crate) use generate::{GenerateArgs, SendMethod};
 
 use crate::live::Capture;
 use crate::outputs::Destination;
@@ -33,8 +39,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Flows, port scans, talkers and volumes of captured traffic
     Monitor(Box<MonitorArgs>),
-    /// Deterministic traffic whose truth is known, to a capture file
-    Generate(GenerateArgs),
+    /// Traffic whose truth is known, or a capture, to a file or interface
+    Generate(Box<GenerateArgs>),
+    /// Receives what 'generate --stamp' sent: what was lost, how late
+    Check(CheckArgs),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout
@@ -244,37 +252,6 @@ pub(crate) struct DoctorArgs {
     /// The report on stdout: text or json
     #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,
-}
-
-#[derive(Args)]
-pub(crate) struct GenerateArgs {
-    /// A named profile (w1, w2, w3, mix, scans, steady, flood) or a file, TOML or JSON
-    #[arg(long, value_name = "NAME|FILE", default_value = "mix")]
-    pub(crate) profile: String,
-    /// Frames in all
-    #[arg(long, value_name = "N", value_parser = units::count)]
-    pub(crate) packets: Option<u64>,
-    /// Background conversations
-    #[arg(long, value_name = "N", value_parser = units::count)]
-    pub(crate) flows: Option<u64>,
-    /// Packets a second, in packet time [default: by the profile]
-    #[arg(long, value_name = "N", value_parser = units::count)]
-    pub(crate) rate: Option<u64>,
-    /// Exponent of the Zipf law of the flows' sizes, 0 (all equal) to 10
-    #[arg(long, value_name = "S")]
-    pub(crate) zipf: Option<f64>,
-    /// Bytes of frames with data on the wire: 64 to 9018, or imix
-    #[arg(long, value_name = "N|imix")]
-    pub(crate) size: Option<ringtap_traffic::Size>,
-    /// The same seed and profile give the same bytes
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Capture file to write; - is stdout
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) write: PathBuf,
-    /// Write what is true of this traffic, as JSON; - is stdout
-    #[arg(long, value_name = "FILE")]
-    pub(crate) truth: Option<PathBuf>,
 }
 
 /// How a report is printed: for people or for programs.

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod check;
+mod clock;
 mod config;
 mod console;
 mod doctor;
@@ -48,6 +50,7 @@ fn run() -> anyhow::Result<ExitCode> {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
+        Some(Command::Check(args)) => check::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

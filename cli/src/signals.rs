@@ -37,29 +37,53 @@ pub(crate) fn attended<T>(
     duration: Option<Duration>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     if !records.is_empty() || exporting.has_files() {
         signals.add_signal(SIGHUP)?;
     }
+    let heard = |signal| match signal {
+        SIGUSR1 => console.statistics(),
+        SIGHUP => {
+            records.reopen();
+            exporting.renew();
+        }
+        _ if watch.stopped() => {
+            records.abandon();
+            exporting.abandon();
+            exit_at_once()
+        }
+        _ => watch.stop(),
+    };
+    let tick = || {
+        if duration.is_some_and(|duration| console.elapsed() >= duration) {
+            watch.stop();
+        }
+        console.tick();
+    };
+    beside(signals, heard, tick, Some(records).filter(|records| !records.is_empty()), work)
+}
+
+/// Does `work`, which ends when `watch` says so, while a thread attends to INT and TERM.
+pub(crate) fn stoppable<T>(watch: &Watch, work: impl FnOnce() -> T) -> io::Result<T> {
+    let heard = |_| if watch.stopped() { exit_at_once() } else { watch.stop() };
+    beside(Signals::new([SIGINT, SIGTERM])?, heard, || (), None, work)
+}
+
+/// Does `work` while a thread says which signals are heard, and that time passes; another one shows `records` to whoever
+/// reads along.
+fn beside<T>(
+    mut signals: Signals,
+    heard: impl Fn(i32) + Sync,
+    tick: impl Fn() + Sync,
+    records: Option<&Records>,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
     let done = AtomicBool::new(false);
     let attend = || {
         // Relaxed: it says when, it hands over nothing.
         while !done.load(Ordering::Relaxed) {
-            for signal in signals.pending() {
-                match signal {
-                    SIGUSR1 => console.statistics(),
-                    SIGHUP => {
-                        records.reopen();
-                        exporting.renew();
-                    }
-                    _ if watch.stopped() => exit_at_once(records, exporting),
-                    _ => watch.stop(),
-                }
-            }
-            if duration.is_some_and(|duration| console.elapsed() >= duration) {
-                watch.stop();
-            }
-            console.tick();
+            signals.pending().for_each(&heard);
+            tick();
             std::thread::park_timeout(LOOK_EVERY);
         }
     };
@@ -68,7 +92,7 @@ pub(crate) fn attended<T>(
         let attendant = named("attendant").spawn_scoped(scope, attend)?.thread().clone();
         // However the work ends, by a panic too, they go home.
         let mut dismiss = Dismiss { done: &done, threads: vec![attendant] };
-        if !records.is_empty() {
+        if let Some(records) = records {
             // A thread of its own, for a reader may keep it waiting.
             let shower = named("shower").spawn_scoped(scope, || {
                 while !done.load(Ordering::Relaxed) {
@@ -95,9 +119,7 @@ impl Drop for Dismiss<'_> {
     }
 }
 
-fn exit_at_once(records: &Records, exporting: &Exporting) -> ! {
-    records.abandon();
-    exporting.abandon();
+fn exit_at_once() -> ! {
     complain("error", "interrupted twice: no report");
     std::process::exit(INTERRUPTED)
 }

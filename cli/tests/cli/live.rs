@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
-use crate::net::{Left, Net, Right, send_all};
+use crate::veth::{Left, Net, Right, send_all};
 
 /// A monitor of the right end.
 struct Monitor {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
+mod check;
 mod common;
 mod doctor;
 mod export;
@@ -13,10 +14,12 @@ mod inputs;
 mod live;
 mod memory;
 mod monitor;
-#[allow(dead_code, reason = "made for the tests of the crate")]
-#[path = "../../../crates/live/tests/live/net.rs"]
 mod net;
 mod records;
 mod report;
+mod send;
 mod signals;
 mod usage;
+#[allow(dead_code, reason = "made for the tests of the crate")]
+#[path = "../../../crates/live/tests/live/net.rs"]
+mod veth;

@@ -6,7 +6,7 @@ use crate::common::{office, ringtap, said};
 fn no_arguments_show_the_help_on_one_screen() {
     let (help, errors, code) = said(&mut ringtap());
     assert_eq!((errors.as_str(), code), ("", 0));
-    for command in ["monitor", "generate", "doctor"] {
+    for command in ["monitor", "generate", "check", "doctor"] {
         assert!(help.contains(command), "{help}");
     }
     for later in ["filter", "forward", "measure", "lab", "completions"] {
@@ -20,7 +20,7 @@ fn no_arguments_show_the_help_on_one_screen() {
 
 #[test]
 fn every_command_has_a_help_and_the_program_a_version() {
-    for command in ["monitor", "generate", "doctor"] {
+    for command in ["monitor", "generate", "check", "doctor"] {
         let (help, _, code) = said(ringtap().args([command, "--help"]));
         assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
@@ -69,6 +69,34 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["generate", "--size", "9", "-w", "x"], "64 to 9018"),
         (vec!["generate", "--zipf", "11", "-w", "x"], "0 to 10"),
         (vec!["generate", "-w", "-", "--truth", "-"], "stdout"),
+        (vec!["generate", "-i", "x", "--report", "json", "--truth", "-"], "stdout"),
+        (vec!["generate", "-i", "x", "-w", "y"], "cannot be used with"),
+        (vec!["generate", "--method", "live", "-w", "x"], "--interface"),
+        (vec!["generate", "-r", office, "-w", "x"], "--interface"),
+        (vec!["generate", "--src-mac", "02:0:0:0:0:1", "-w", "x"], "--interface"),
+        (
+            vec!["generate", "-i", "x", "--method", "pktgen"],
+            "[possible values: af-packet, af-xdp, live]",
+        ),
+        (vec!["generate", "-i", "x", "--rate", "fast"], "100Mbit or 1Gbit"),
+        (vec!["generate", "-i", "x", "--rate", "0"], "100Mbit or 1Gbit"),
+        (vec!["generate", "-w", "x", "--rate", "1Gbit"], "packets a second of packet time"),
+        (vec!["generate", "-w", "x", "--rate", "recorded"], "packets a second of packet time"),
+        (vec!["generate", "-i", "x", "--dst-mac", "1:2:3"], "02:00:00:00:00:01"),
+        (vec!["generate", "-i", "x", "-r", office, "--profile", "mix"], "--profile"),
+        (vec!["generate", "-i", "x", "-r", office, "--truth", "t"], "--truth"),
+        (vec!["generate", "-i", "x", "-r", office, "--flows", "8"], "of a profile"),
+        (vec!["generate", "-i", "x", "-r", "-", "--loop", "2"], "once only"),
+        (vec!["generate", "-i", "x", "--loop", "2"], "--read"),
+        (vec!["generate", "-i", "x", "--queue", "1"], "af-xdp"),
+        (vec!["generate", "-i", "x", "--method", "live", "--stamp"], "no --stamp"),
+        (vec!["generate", "-i", "x", "--method", "live", "--truth", "t"], "no --truth"),
+        (vec!["generate", "-i", "x", "--method", "live", "--flows", "100"], "power of two"),
+        (vec!["generate", "-i", "x", "--method", "live", "--rate", "2x"], "cannot leave 2x"),
+        (vec!["generate", "-i", "x", "--method", "live", "--size", "imix"], "one size"),
+        (vec!["check"], "--interface"),
+        (vec!["check", "-i", "x", "--method", "live"], "af-packet, af-xdp"),
+        (vec!["check", "-i", "x", "--idle-stop", "soon"], "1h30m"),
     ] {
         let (out, errors, code) = said(ringtap().args(&flags));
         assert!(errors.contains(words), "{flags:?}: {errors}");

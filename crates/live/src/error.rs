@@ -41,7 +41,7 @@ pub enum OpenError {
     /// Somebody else's XDP program hangs in the interface. It is left there.
     #[error(
         "{name}: an XDP program{} hangs in it already and is not replaced \
-         (bpftool net shows whose it is; --capture af-packet works beside it)",
+         (bpftool net shows whose it is; AF_PACKET works beside it)",
         numbered(*id)
     )]
     ProgramInPlace {

@@ -2,6 +2,7 @@
 //! answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
 
@@ -24,6 +25,7 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
     let mut merger = app.merger();
     let mut burst = Vec::with_capacity(BURST);
     let mut handled = 0;
+    let mut idle = Rest::default();
     loop {
         burst.clear();
         match feed.next(&mut burst) {
@@ -43,10 +45,34 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
                 }
             }
             Fed::Moved => {}
-            Fed::Idle => std::thread::yield_now(),
+            Fed::Idle => {
+                idle.rest();
+                continue;
+            }
         }
+        idle = Rest::default();
     }
     Run { report: merger.finish(), dispatched: handled, handled: vec![handled] }
+}
+
+/// How it waits for a quiet source: at first it lets other threads run, then it sleeps, never for long.
+#[derive(Default)]
+struct Rest {
+    times: u32,
+}
+
+impl Rest {
+    const YIELDS: u32 = 200;
+    const NAP: Duration = Duration::from_millis(1);
+
+    fn rest(&mut self) {
+        self.times += u32::from(self.times < Self::YIELDS);
+        if self.times < Self::YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::park_timeout(Self::NAP);
+        }
+    }
 }
 
 /// The whole run is one node, and its only step.

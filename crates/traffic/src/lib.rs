@@ -13,6 +13,9 @@
 //! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners
 //! and flooders that play a fixed script. The wheel lets them all take turns.
 //!
+//! A [`Stamp`] in a frame says which it is and when it was sent; [`Arrivals`] counts what became of
+//! stamped frames.
+//!
 //! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every
 //! machine; memory grows with flows and actors, never with packets, and is taken at the start.
 //!
@@ -36,20 +39,27 @@
 
 mod actor;
 mod address;
+mod arrivals;
 mod flow;
 mod frame;
 mod generator;
 mod keyed;
+mod latency;
 mod named;
 mod profile;
 mod records;
+mod segment;
 mod sizes;
+mod stamp;
 mod truth;
 mod wheel;
 
+pub use arrivals::{Arrivals, Tally};
 pub use generator::{GeneratedFrame, Generator};
+pub use latency::Latency;
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
+pub use stamp::{Reading, Stamp};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,
 };

@@ -18,7 +18,7 @@ use crate::code::{
     set, shift_right, skip, skip_if_greater, store, to_network, xor_32,
 };
 use crate::error::OpenError;
-use crate::interface::Interface;
+use crate::interface::{Interface, State};
 use crate::sys::bpf::{Map, MapKind, Program};
 
 /// Where `struct xdp_md` has the frame and its end.
@@ -29,6 +29,9 @@ const ABORTED: i32 = 0;
 
 /// Spreads consecutive numbers over the flows; odd, so each flow has its turn once a round.
 const SPREAD: u32 = 0x9e37_79b1;
+
+/// The Ethernet header and a VLAN tag.
+const HEADERS: usize = 18;
 
 /// Frames that the kernel makes before it hands them to the interface.
 const BATCH: u32 = 64;
@@ -56,7 +59,9 @@ impl LiveSender {
     /// If there is no such interface, if the template is not IPv4, if the process may not.
     pub fn open(name: &str, template: &[u8], flows: u32) -> Result<Self, OpenError> {
         let interface = Interface::open(name)?;
-        let template = Template::new(template, flows)?;
+        // What XDP programs may send: a frame with one VLAN tag, whether it has one or not.
+        let most = interface.link.mtu as usize + HEADERS;
+        let template = Template::new(template, flows, most)?;
         let doing = "loading an XDP program to send with";
         let count = Map::new(MapKind::Array, 1).map_err(OpenError::at(doing, Capability::LIVE))?;
         let code = instructions(&template, interface.link.index as i32, count.number());
@@ -86,6 +91,11 @@ impl LiveSender {
             }
         }
         Ok(self.made - before)
+    }
+
+    /// How the interface is now.
+    pub fn state(&self) -> State {
+        self.interface.state()
     }
 
     /// How many frames have left the interface since this sender was opened, by whomever. The driver

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: no clock, the time is handed in. Each time is reckoned from the start, in whole
-//! numbers, so no error adds up; who is late catches up.
+//! numbers, so no error adds up; who is late catches up, and how late frames were is remembered.
 
 use std::num::NonZeroU64;
 
@@ -25,6 +25,8 @@ pub struct Pace {
     first_ns: u64,
     /// Recorded: how far the latest frame is behind the first.
     latest_ns: u64,
+    /// The most that a frame was late.
+    late_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,7 @@ impl Pace {
     }
 
     fn new(kind: Kind) -> Self {
-        Self { kind, start_ns: None, done: 0, first_ns: 0, latest_ns: 0 }
+        Self { kind, start_ns: None, done: 0, first_ns: 0, latest_ns: 0, late_ns: 0 }
     }
 
     /// How many nanoseconds the next frame has to wait, 0 if it may leave. The frame, which was
@@ -81,7 +83,14 @@ impl Pace {
             }
         };
         let due_ns = u128::from(start_ns) + after_ns;
+        let late_ns = u128::from(now_ns).saturating_sub(due_ns) as u64;
+        self.late_ns = self.late_ns.max(late_ns);
         u64::try_from(due_ns.saturating_sub(now_ns.into())).unwrap_or(u64::MAX)
+    }
+
+    /// How late the latest frame was when it was asked for; 0 for a pace that every frame keeps.
+    pub fn late_ns(&self) -> u64 {
+        self.late_ns
     }
 
     /// What was done before, with `more` done from now on.
@@ -142,6 +151,7 @@ mod tests {
         assert_eq!(pace.due(0, 0, 60), 0);
         let late: Vec<u64> = (0..4).map(|_| pace.due(3_500_000, 0, 60)).collect();
         assert_eq!(late, [0, 0, 0, 500_000]);
+        assert_eq!(pace.late_ns(), 2_500_000);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The face that both ways of sending have.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::SendError;
@@ -9,9 +10,10 @@ use crate::error::OpenError;
 use crate::interface::{Interface, State};
 use crate::options::Method;
 
-/// The Ethernet header, and one more tag than the MTU allows for.
+/// The Ethernet header, and a VLAN tag, for which the kernel allows beyond the MTU.
 const HEADER: usize = 14;
 const TAG: usize = 4;
+const TAGGED: [u8; 2] = [0x81, 0x00];
 
 /// How a [`Sender`] sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +54,8 @@ pub struct Sent {
 pub struct Sender {
     kind: Kind,
     interface: Interface,
-    /// The longest frame.
-    most: usize,
+    /// The longest frame without a tag, and with one.
+    most: [usize; 2],
 }
 
 enum Kind {
@@ -73,12 +75,14 @@ impl Sender {
             let name = name.to_owned();
             return Err(OpenError::UnsupportedLink { name, hardware, method: "sending" });
         }
-        let most = interface.link.mtu as usize + HEADER + TAG;
+        let plain = interface.link.mtu as usize + HEADER;
+        let tag = if hardware == libc::ARPHRD_ETHER { TAG } else { 0 };
+        let most = [plain, plain + tag];
         let (kind, most) = match options.method {
             Method::Packet => (Kind::Packet(PacketSender::open(&interface, options.bypass)?), most),
             Method::Xdp => {
-                let sender = XdpSender::open(&interface, options, most)?;
-                let most = most.min(sender.frame_most());
+                let sender = XdpSender::open(&interface, options, plain + tag)?;
+                let most = most.map(|most| most.min(sender.frame_most()));
                 (Kind::Xdp(Box::new(sender)), most)
             }
         };
@@ -92,10 +96,10 @@ impl Sender {
     /// # Errors
     /// If the first frame cannot be sent, and would not be at another time.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SendError> {
-        let fit = |frame: &&[u8]| (HEADER..=self.most).contains(&frame.len());
-        let good = frames.iter().take_while(|frame| fit(frame)).count();
+        let good = frames.iter().take_while(|frame| self.fits(frame)).count();
         if let (0, Some(first)) = (good, frames.first()) {
-            return Err(SendError::Length { len: first.len(), least: HEADER, most: self.most });
+            let (least, most) = self.lengths(first).into_inner();
+            return Err(SendError::Length { len: first.len(), least, most });
         }
         let frames = frames.get(..good).unwrap_or_default();
         let sent = match &mut self.kind {
@@ -103,6 +107,17 @@ impl Sender {
             Kind::Xdp(one) => one.send(frames),
         };
         sent.map_err(|error| self.explained(error))
+    }
+
+    /// Whether the interface takes a frame of this length.
+    pub fn fits(&self, frame: &[u8]) -> bool {
+        self.lengths(frame).contains(&frame.len())
+    }
+
+    /// The lengths that the interface takes of such a frame: one with a VLAN tag may have 4 bytes more.
+    pub fn lengths(&self, frame: &[u8]) -> RangeInclusive<usize> {
+        let [plain, tagged] = self.most;
+        HEADER..=if frame.get(12..14) == Some(&TAGGED) { tagged } else { plain }
     }
 
     /// Waits until nothing is pending, at most for `timeout`; whether that is so. AF_PACKET has

@@ -25,9 +25,14 @@ pub enum TemplateError {
     /// Not IPv4 within Ethernet.
     #[error("not a whole IPv4 packet, in an Ethernet frame with at most two VLAN tags")]
     NotIpv4,
-    /// More than fits a page.
-    #[error("{0} bytes; at most {FRAME_MOST} can be copied")]
-    TooLong(usize),
+    /// More than the interface takes, or than fits a page.
+    #[error("{len} bytes; at most {most} can be copied and sent")]
+    TooLong {
+        /// Bytes of the frame.
+        len: usize,
+        /// The longest.
+        most: usize,
+    },
     /// The number of flows.
     #[error("{0} flows; the number must be a power of two")]
     Flows(u32),
@@ -60,12 +65,14 @@ pub(super) struct Transport {
 }
 
 impl Template {
-    pub(super) fn new(frame: &[u8], flows: u32) -> Result<Self, TemplateError> {
+    /// `most` bytes are what the interface takes.
+    pub(super) fn new(frame: &[u8], flows: u32, most: usize) -> Result<Self, TemplateError> {
         if !flows.is_power_of_two() {
             return Err(TemplateError::Flows(flows));
         }
-        if frame.len() > FRAME_MOST {
-            return Err(TemplateError::TooLong(frame.len()));
+        let most = most.min(FRAME_MOST);
+        if frame.len() > most {
+            return Err(TemplateError::TooLong { len: frame.len(), most });
         }
         Self::parse(frame, flows).ok_or(TemplateError::NotIpv4)
     }
@@ -160,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_datagram_is_understood() {
-        let template = Template::new(&udp(), 8).unwrap();
+        let template = Template::new(&udp(), 8, 1518).unwrap();
         assert_eq!((template.ip, template.source), (14, 0x0a00_0001));
         let transport = template.transport.as_ref().unwrap();
         assert_eq!((transport.at, transport.port, transport.checksum), (34, 12345, None));
@@ -173,29 +180,34 @@ mod tests {
         let mut tagged = udp()[..12].to_vec();
         tagged.extend([0x88, 0xa8, 0, 5, 0x81, 0, 0, 6]);
         tagged.extend(&udp()[12..]);
-        assert_eq!(Template::new(&tagged, 1).unwrap().ip, 22);
+        assert_eq!(Template::new(&tagged, 1, 1518).unwrap().ip, 22);
     }
 
     #[test]
     fn of_a_fragment_the_address_alone_differs() {
         let mut frame = udp();
         frame[20] = 0x20;
-        assert_eq!(Template::new(&frame, 1).unwrap().transport, None);
+        assert_eq!(Template::new(&frame, 1, 1518).unwrap().transport, None);
     }
 
     #[test]
     fn what_is_not_fit_is_an_error_and_never_a_panic() {
         let whole = udp();
         for len in 0..whole.len() {
-            assert_eq!(Template::new(&whole[..len], 1), Err(TemplateError::NotIpv4), "{len}");
+            assert_eq!(Template::new(&whole[..len], 1, 1518), Err(TemplateError::NotIpv4), "{len}");
         }
         for at in 0..whole.len() {
             let mut wrong = whole.clone();
             wrong[at] ^= 0xff;
-            let _ = Template::new(&wrong, 1);
+            let _ = Template::new(&wrong, 1, 1518);
         }
-        assert_eq!(Template::new(&whole, 3), Err(TemplateError::Flows(3)));
-        assert_eq!(Template::new(&whole, 0), Err(TemplateError::Flows(0)));
-        assert_eq!(Template::new(&[0; 4000], 1), Err(TemplateError::TooLong(4000)));
+        assert_eq!(Template::new(&whole, 3, 1518), Err(TemplateError::Flows(3)));
+        assert_eq!(Template::new(&whole, 0, 1518), Err(TemplateError::Flows(0)));
+        let page = TemplateError::TooLong { len: 4000, most: FRAME_MOST };
+        assert_eq!(Template::new(&[0; 4000], 1, 9018), Err(page));
+        assert_eq!(
+            Template::new(&[0; 4000], 1, 1518),
+            Err(TemplateError::TooLong { len: 4000, most: 1518 })
+        );
     }
 }

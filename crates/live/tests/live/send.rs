@@ -66,6 +66,30 @@ fn a_frame_of_the_wrong_length_is_an_error_and_those_before_it_are_sent() {
     }
 }
 
+/// The kernel allows for one tag beyond the MTU, and refuses an untagged frame of that length.
+#[test]
+fn the_longest_frame_is_longer_with_a_tag() {
+    for method in [Method::Packet, Method::Xdp] {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&Options::default());
+        let mut sender = net.sender(&by(method));
+        let plain = |payload| udp(&[], v4([10, 0, 0, 1], [10, 0, 0, 2]), 5, 6, vec![1; payload]);
+        let tagged =
+            |payload| udp(&[(0x8100, 3)], v4([10, 0, 0, 1], [10, 0, 0, 2]), 5, 6, vec![1; payload]);
+        let sent = [plain(1472), tagged(1472)];
+        assert_eq!([sent[0].len(), sent[1].len()], [1514, 1518]);
+        send_all(&mut sender, &sent);
+        let came = take(&mut receivers, 2);
+        assert!(came.iter().map(|(_, frame, _)| frame).eq(&sent), "{method:?}");
+        for bad in [plain(1473), plain(1476), tagged(1473)] {
+            assert!(!sender.fits(&bad), "{} bytes", bad.len());
+            let error = sender.send(&[&bad]).unwrap_err();
+            let most = *sender.lengths(&bad).end();
+            assert!(matches!(error, SendError::Length { most: told, .. } if told == most));
+        }
+    }
+}
+
 #[test]
 fn by_an_interface_that_is_down_nothing_is_sent() {
     for method in [Method::Packet, Method::Xdp] {

@@ -106,7 +106,7 @@ fn decode_ip(packet: &PacketHeaders, room: usize) -> Option<Ip> {
         }
         Some(TransportHeader::Udp(udp)) => {
             assert_eq!(usize::from(udp.length), 8 + payload.len());
-            check_udp(udp, packet);
+            check_udp(udp, packet, payload);
             seen.ports = Some((udp.source_port, udp.destination_port));
         }
         Some(TransportHeader::Icmpv4(icmp)) => {
@@ -121,8 +121,8 @@ fn decode_ip(packet: &PacketHeaders, room: usize) -> Option<Ip> {
         None => {
             assert!(fragment && protocol == IpNumber::UDP, "{packet:?}");
             if first {
-                let (udp, _) = UdpHeader::from_slice(payload).unwrap();
-                check_udp(&udp, packet);
+                let (udp, part) = UdpHeader::from_slice(payload).unwrap();
+                check_udp(&udp, packet, part);
                 seen.ports = Some((udp.source_port, udp.destination_port));
             }
         }
@@ -130,12 +130,13 @@ fn decode_ip(packet: &PacketHeaders, room: usize) -> Option<Ip> {
     Some(seen)
 }
 
-/// Verifies the checksum over as much zero payload as the length announces, in this frame or not.
-fn check_udp(udp: &UdpHeader, packet: &PacketHeaders) {
-    let zeros = vec![0; usize::from(udp.length) - 8];
+/// Verifies the checksum over this part of the payload, and zeros up to the length announced.
+fn check_udp(udp: &UdpHeader, packet: &PacketHeaders, part: &[u8]) {
+    let mut whole = part.to_vec();
+    whole.resize(usize::from(udp.length) - 8, 0);
     let expected = match &packet.net {
-        Some(NetHeaders::Ipv4(ip, _)) => udp.calc_checksum_ipv4(ip, &zeros),
-        Some(NetHeaders::Ipv6(ip, _)) => udp.calc_checksum_ipv6(ip, &zeros),
+        Some(NetHeaders::Ipv4(ip, _)) => udp.calc_checksum_ipv4(ip, &whole),
+        Some(NetHeaders::Ipv6(ip, _)) => udp.calc_checksum_ipv6(ip, &whole),
         _ => panic!("UDP outside of IP"),
     };
     assert_eq!(udp.checksum, expected.unwrap());

@@ -3,4 +3,5 @@
 
 mod decode;
 mod promises;
+mod stamp;
 mod truth;

@@ -1,0 +1,105 @@
+//! `ringtap check`: receives stamped frames and says what became of those that were sent.
+//!
+//! ```text
+//!  interface ─▶ Receiver ─▶ Stamp::read ─▶ Arrivals, one a stream ─▶ report
+//! ```
+//!
+//! Invariants: memory does not grow. It ends when all have come, when none come any more, or when
+//! asked to.
+
+mod findings;
+mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use ringtap_live::{Method, Options, Receiver, State, Wake, open};
+use ringtap_plan::Watch;
+use ringtap_wire::LinkType;
+
+use crate::args::{CheckArgs, Form, ReceiveMethod};
+use crate::clock::Clock;
+use crate::console::{self, complain};
+use crate::signals;
+use findings::Findings;
+
+const LOST: u8 = 3;
+
+/// Frames of a burst.
+const BURST: usize = 256;
+
+/// One wait for frames; with several queues, after which the next one is looked at.
+const WAIT: Duration = Duration::from_millis(50);
+const WAIT_OF_MANY: Duration = Duration::from_millis(1);
+
+/// When all have come: copies may follow, which are waited for no longer than this.
+const COPIES_NS: u64 = 100_000_000;
+
+static WATCH: Watch = Watch::new();
+
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    signals::stoppable(&WATCH, || check(args)).context("attending to signals")?
+}
+
+fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let method = match args.method {
+        ReceiveMethod::AfPacket => Method::Packet,
+        ReceiveMethod::AfXdp => Method::Xdp,
+    };
+    // What this host sends itself would come twice.
+    let options = Options { method, outgoing: false, ..Options::default() };
+    let mut receivers = open(&args.interface, &options)?;
+    for receiver in &mut receivers {
+        if receiver.link() != LinkType::ETHERNET {
+            bail!("{} is not Ethernet: stamps are read in Ethernet frames", args.interface);
+        }
+        for notice in receiver.take_notices() {
+            complain("warning", &notice.to_string());
+        }
+        let _ = writeln!(anstream::stderr(), "receiving: {}", receiver.describe());
+    }
+
+    let mut findings = Findings::new(&args.interface, args.count);
+    let state = receive(&mut receivers, args, &mut findings);
+    findings.close(&mut receivers);
+    console::print(&match args.report {
+        Form::Text => text::report(&findings),
+        Form::Json => serde_json::to_string_pretty(&findings)? + "\n",
+    })?;
+    if state == State::Gone {
+        bail!("{} is gone", args.interface);
+    }
+    Ok(if findings.all_well() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
+}
+
+/// Receives until it is over; how the interface is then.
+fn receive(receivers: &mut [Receiver], args: &CheckArgs, findings: &mut Findings) -> State {
+    let clock = Clock::start();
+    let (mut stamped, mut latest_ns) = (0, 0);
+    let wait = if receivers.len() == 1 { WAIT } else { WAIT_OF_MANY };
+    for turn in 0.. {
+        if WATCH.stopped() {
+            break;
+        }
+        let mut came = 0;
+        for receiver in receivers.iter_mut() {
+            came += receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
+        }
+        let now = clock.now_ns();
+        if findings.stamped() > stamped {
+            (stamped, latest_ns) = (findings.stamped(), now);
+        }
+        let silence = now - latest_ns;
+        let over = silence >= args.idle_stop || findings.all_came() && silence >= COPIES_NS;
+        if stamped > 0 && over {
+            break;
+        }
+        let next = turn % receivers.len();
+        if came == 0 && receivers[next].wait(wait) == Wake::Nothing(State::Gone) {
+            return State::Gone;
+        }
+    }
+    receivers.first().map_or(State::Gone, Receiver::state)
+}

@@ -1,0 +1,111 @@
+//! The frames to send, wherever they come from, and batches of them.
+
+use ringtap_plan::Severity;
+use ringtap_traffic::Generator;
+
+use super::replay::Replay;
+use crate::console::complain;
+
+/// A frame to send.
+pub(super) struct Given<'a> {
+    /// Its time: packet time, or when it was captured.
+    pub(super) ts_ns: u64,
+    pub(super) data: &'a [u8],
+    /// Whether it was longer on the wire than it was captured.
+    pub(super) cut: bool,
+}
+
+/// Where frames come from.
+pub(super) enum Frames {
+    Profile(Box<Generator>),
+    Capture(Box<Replay>),
+}
+
+impl Frames {
+    pub(super) fn next(&mut self) -> Option<Given<'_>> {
+        match self {
+            Self::Profile(generator) => {
+                let frame = generator.next()?;
+                Some(Given { ts_ns: frame.ts_ns, data: frame.data, cut: false })
+            }
+            Self::Capture(replay) => replay.next(),
+        }
+    }
+
+    /// Says what the captures had to say; whether all could be read.
+    pub(super) fn tell(&mut self) -> bool {
+        let Self::Capture(replay) = self else { return true };
+        let mut whole = true;
+        for notice in replay.take_notices() {
+            let error = notice.severity == Severity::Error;
+            complain(if error { "error" } else { "warning" }, &notice.to_string());
+            whole &= !error;
+        }
+        whole
+    }
+
+    /// Frames passed over because they were not Ethernet.
+    pub(super) fn not_ethernet(&self) -> u64 {
+        match self {
+            Self::Profile(_) => 0,
+            Self::Capture(replay) => replay.not_ethernet,
+        }
+    }
+}
+
+/// Copies of frames that are sent together.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn push(&mut self, frame: &[u8]) -> &mut [u8] {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+        &mut self.bytes[start..]
+    }
+
+    pub(super) fn each(&mut self, mut change: impl FnMut(&mut [u8])) {
+        let mut start = 0;
+        for &end in &self.ends {
+            change(&mut self.bytes[start..end]);
+            start = end;
+        }
+    }
+
+    pub(super) fn slices(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end]).collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_keeps_frames_apart() {
+        let mut batch = Batch::default();
+        for round in 0..2 {
+            batch.push(&[1, 2])[0] = 9;
+            batch.push(&[]);
+            batch.push(&[3]);
+            batch.each(|frame| frame.reverse());
+            assert_eq!(batch.slices(), [&[2, 9][..], &[], &[3]], "{round}");
+            batch.clear();
+            assert_eq!(batch.len(), 0);
+        }
+    }
+}

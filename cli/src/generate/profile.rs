@@ -1,0 +1,46 @@
+//! The profile that the flags ask for.
+
+use std::io;
+
+use anyhow::Context;
+use ringtap_traffic::Profile;
+
+use super::Rate;
+use crate::args::GenerateArgs;
+use crate::usage::Usage;
+
+/// The profile, with what the flags change of it.
+pub(super) fn asked(args: &GenerateArgs) -> anyhow::Result<Profile> {
+    let mut profile = named(args.profile.as_deref().unwrap_or("mix"))?;
+    profile.packets = args.packets.unwrap_or(profile.packets);
+    profile.flows = args.flows.unwrap_or(profile.flows);
+    profile.zipf = args.zipf.unwrap_or(profile.zipf);
+    profile.size = args.size.unwrap_or(profile.size);
+    if let Some(Rate::Packets(rate)) = args.rate {
+        profile.packets_per_second = rate.get();
+    }
+    Ok(profile)
+}
+
+/// A profile by name, or from a file of TOML or JSON.
+fn named(name: &str) -> anyhow::Result<Profile> {
+    if let Some(profile) = Profile::named(name) {
+        return Ok(profile);
+    }
+    let text = match std::fs::read_to_string(name) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Usage::of(format!(
+                "no profile is called {name:?}, and no file either; there are {}",
+                Profile::NAMES.join(", "),
+            )));
+        }
+        Err(error) => return Err(error).with_context(|| format!("reading the profile {name}")),
+    };
+    let parsed = if text.trim_start().starts_with('{') {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(&text).map_err(|error| error.to_string())
+    };
+    parsed.map_err(|error| Usage::of(format!("the profile {name}: {error}")))
+}

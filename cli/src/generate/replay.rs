@@ -1,0 +1,247 @@
+//! The frames of capture files, once or several times over.
+//!
+//! ```text
+//!  round 1   files ─▶ chunk, chunk, chunk …   kept while there is room
+//!  round 2   kept? the same chunks : the files once more
+//!  times     ├ round 1 ┤ gap ├ round 2 ┤ gap …     they go on, gap: the mean distance of frames
+//! ```
+//!
+//! Invariant: memory is bounded; what is not Ethernet is counted and passed over.
+
+use std::path::{Path, PathBuf};
+
+use ringtap_capture::{Chunk, Place};
+use ringtap_plan::{Files, Notice, Watch};
+use ringtap_wire::LinkType;
+
+use super::frames::Given;
+use crate::source;
+use crate::usage::Usage;
+
+/// Chunks of 256 KiB that are kept for further rounds.
+const KEPT_MOST: usize = 1024;
+
+/// See the module.
+pub(super) struct Replay {
+    paths: Vec<PathBuf>,
+    watch: &'static Watch,
+    files: Files,
+    /// What has been read of this round, if it is kept; else the chunk that is being read.
+    chunks: Vec<Chunk>,
+    keep: bool,
+    kept_most: usize,
+    /// Whether all of a round is there.
+    all_kept: bool,
+    /// The chunk and the place in it that come next.
+    chunk: usize,
+    at: usize,
+    rounds_left: u64,
+    frames_left: u64,
+    times: Times,
+    first_round: bool,
+    notices: Vec<Notice>,
+    /// Frames of other links.
+    pub(super) not_ethernet: u64,
+}
+
+impl Replay {
+    /// `rounds` times all files, 0 without end, but no more than `most` frames.
+    pub(super) fn new(
+        paths: &[PathBuf],
+        rounds: u64,
+        most: u64,
+        watch: &'static Watch,
+    ) -> anyhow::Result<Self> {
+        let again = rounds != 1;
+        let once_only = |path: &&PathBuf| path.as_os_str() == "-" || is_pipe(path);
+        if let Some(path) = paths.iter().find(once_only).filter(|_| again) {
+            let path = path.display();
+            return Err(Usage::of(format!("{path} can be read once only, so not with --loop")));
+        }
+        Ok(Self {
+            paths: paths.to_vec(),
+            watch,
+            files: source::files(paths, watch),
+            chunks: vec![Chunk::new()],
+            keep: again,
+            kept_most: KEPT_MOST,
+            all_kept: false,
+            chunk: 0,
+            at: 0,
+            rounds_left: if rounds == 0 { u64::MAX } else { rounds },
+            frames_left: most,
+            times: Times::default(),
+            first_round: true,
+            notices: Vec::new(),
+            not_ethernet: 0,
+        })
+    }
+
+    pub(super) fn next(&mut self) -> Option<Given<'_>> {
+        if self.frames_left == 0 {
+            return None;
+        }
+        let place = self.find()?;
+        self.frames_left -= 1;
+        let data = self.chunks[self.chunk].data(&place);
+        let cut = data.len() < place.original_len as usize;
+        Some(Given { ts_ns: self.times.of(place.ts_ns), data, cut })
+    }
+
+    /// What the files had to say, each once.
+    pub(super) fn take_notices(&mut self) -> Vec<Notice> {
+        self.note();
+        self.notices.retain(|notice| !source::is_stop(notice));
+        std::mem::take(&mut self.notices)
+    }
+
+    /// The next Ethernet frame of this round or a later one.
+    fn find(&mut self) -> Option<Place> {
+        loop {
+            while let Some(place) = self.chunks[self.chunk].places.get(self.at).copied() {
+                self.at += 1;
+                if place.link == LinkType::ETHERNET {
+                    return Some(place);
+                }
+                self.not_ethernet += 1;
+            }
+            if !self.next_chunk() && !self.next_round() {
+                return None;
+            }
+        }
+    }
+
+    /// False at the end of the round.
+    fn next_chunk(&mut self) -> bool {
+        if self.all_kept {
+            let more = self.chunk + 1 < self.chunks.len();
+            self.chunk += usize::from(more);
+            self.at = if more { 0 } else { self.at };
+            return more;
+        }
+        if self.keep && self.chunks.len() == self.kept_most {
+            self.keep = false;
+            self.chunks.truncate(1);
+            self.chunk = 0;
+        }
+        if self.keep && !self.chunks[self.chunk].places.is_empty() {
+            self.chunks.push(Chunk::new());
+            self.chunk += 1;
+        }
+        self.at = 0;
+        self.files.read(&mut self.chunks[self.chunk]) > 0
+    }
+
+    /// False if there is none, or nothing in it.
+    fn next_round(&mut self) -> bool {
+        self.note();
+        self.first_round = false;
+        self.rounds_left = self.rounds_left.saturating_sub(1);
+        if self.rounds_left == 0 || self.times.end_round() == 0 || self.watch.stopped() {
+            return false;
+        }
+        if self.keep {
+            self.all_kept = true;
+        } else {
+            self.files = source::files(&self.paths, self.watch);
+        }
+        (self.chunk, self.at) = (0, 0);
+        self.all_kept || self.next_chunk()
+    }
+
+    fn note(&mut self) {
+        let notices = self.files.take_notices();
+        if self.first_round {
+            self.notices.extend(notices);
+        }
+    }
+}
+
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
+}
+
+/// Times that go on from round to round.
+#[derive(Default)]
+struct Times {
+    /// The earliest and the latest of this round.
+    range: Option<(u64, u64)>,
+    frames: u64,
+    shift_ns: u64,
+}
+
+impl Times {
+    fn of(&mut self, ts_ns: u64) -> u64 {
+        let (first, last) = self.range.unwrap_or((ts_ns, ts_ns));
+        self.range = Some((first.min(ts_ns), last.max(ts_ns)));
+        self.frames += 1;
+        ts_ns.saturating_add(self.shift_ns)
+    }
+
+    /// How many frames it had.
+    fn end_round(&mut self) -> u64 {
+        let frames = std::mem::take(&mut self.frames);
+        if let Some((first, last)) = self.range.take() {
+            let span = last - first;
+            let gap = span / frames.saturating_sub(1).max(1);
+            self.shift_ns = self.shift_ns.saturating_add(span).saturating_add(gap);
+        }
+        frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_capture::PcapWriter;
+
+    use super::*;
+
+    static WATCH: Watch = Watch::new();
+
+    /// However many chunks of the file may be kept, the rounds are the same.
+    #[test]
+    fn rounds_are_the_same_kept_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.pcap");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = PcapWriter::new(file, LinkType::ETHERNET, 65_535);
+        // Three chunks.
+        for number in 0..500_u32 {
+            let frame = [number.to_be_bytes(); 350].concat();
+            writer.write(u64::from(number) * 10, 1_400 + number % 2, &frame).unwrap();
+        }
+        writer.flush().unwrap();
+        for kept_most in [1, 2, 3, 4] {
+            let mut replay = Replay::new(std::slice::from_ref(&path), 3, 1_499, &WATCH).unwrap();
+            replay.kept_most = kept_most;
+            for number in 0..1_499 {
+                let given = replay.next().unwrap();
+                assert_eq!(given.ts_ns, number * 10, "{kept_most}");
+                assert_eq!(given.data[..4], (number as u32 % 500).to_be_bytes(), "{kept_most}");
+                assert_eq!(given.cut, number % 2 == 1);
+            }
+            assert!(replay.next().is_none() && replay.take_notices().is_empty());
+            assert!(replay.chunks.len() <= kept_most);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_ends_it_and_is_said_once() {
+        let path = PathBuf::from("no-such.pcap");
+        let mut replay = Replay::new(&[path], 0, u64::MAX, &WATCH).unwrap();
+        assert!(replay.next().is_none() && replay.next().is_none());
+        assert_eq!((replay.take_notices().len(), replay.take_notices().len()), (1, 0));
+    }
+
+    #[test]
+    fn times_go_on_from_round_to_round() {
+        let mut times = Times::default();
+        let round = |times: &mut Times| [100, 140, 120, 160].map(|ts| times.of(ts));
+        assert_eq!(round(&mut times), [100, 140, 120, 160]);
+        assert_eq!(times.end_round(), 4);
+        assert_eq!(round(&mut times), [180, 220, 200, 240]);
+        times.end_round();
+        assert_eq!(round(&mut times), [260, 300, 280, 320]);
+        assert_eq!(Times::default().end_round(), 0);
+    }
+}

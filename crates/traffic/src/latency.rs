@@ -1,0 +1,111 @@
+//! A distribution of times in little memory.
+//!
+//! ```text
+//!  0 … 63 ns: a counter each │ 64 … 127: 64 counters │ 128 … 255: 64 counters │ …
+//! ```
+//!
+//! Invariant: memory does not grow; a quantile is told at most 1/64 (1.6 %) too high, never too low.
+
+/// Counters for each power of two.
+const PARTS: u64 = 64;
+const BITS: u32 = PARTS.ilog2();
+const COUNTERS: usize = (64 - BITS as usize + 1) * PARTS as usize;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    counters: Box<[u64]>,
+    count: u64,
+    least: u64,
+    most: u64,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        let counters = vec![0; COUNTERS].into_boxed_slice();
+        Self { counters, count: 0, least: u64::MAX, most: 0 }
+    }
+}
+
+impl Latency {
+    /// One more time, in nanoseconds.
+    pub fn add(&mut self, time_ns: u64) {
+        self.counters[at(time_ns)] += 1;
+        self.count += 1;
+        self.least = self.least.min(time_ns);
+        self.most = self.most.max(time_ns);
+    }
+
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The shortest and the longest.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        (self.count > 0).then_some((self.least, self.most))
+    }
+
+    /// The time that so many of a thousand do not exceed; `None` if there are none.
+    pub fn quantile(&self, thousandths: u64) -> Option<u64> {
+        let (least, most) = self.range()?;
+        let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000).max(1);
+        let mut sum = 0;
+        let reached = |&counter: &u64| {
+            sum += u128::from(counter);
+            sum >= rank
+        };
+        let found = self.counters.iter().position(reached).unwrap_or(COUNTERS - 1);
+        Some(highest(found).clamp(least, most))
+    }
+}
+
+/// The counter of a time.
+fn at(time: u64) -> usize {
+    let shift = (u64::BITS - 1 - time.max(1).leading_zeros()).saturating_sub(BITS);
+    // Within its power of two, `time >> shift` is from 64 on.
+    (u64::from(shift) * PARTS + (time >> shift)) as usize
+}
+
+/// The longest time of a counter.
+fn highest(at: usize) -> u64 {
+    let at = at as u64;
+    if at < 2 * PARTS {
+        return at;
+    }
+    let shift = at / PARTS - 1;
+    let lowest = (at - shift * PARTS) << shift;
+    lowest + ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_has_a_counter_that_is_near() {
+        let mut before = 0;
+        for bits in 0..64 {
+            for time in [1 << bits, (1_u64 << bits) + (1 << bits) / 3] {
+                let (counter, told) = (at(time), highest(at(time)));
+                assert!(counter < COUNTERS && counter >= before, "{time}");
+                assert!(told >= time && told - time <= time / PARTS, "{time}: {told}");
+                before = counter;
+            }
+        }
+        assert_eq!((highest(at(u64::MAX)), highest(at(0))), (u64::MAX, 0));
+    }
+
+    #[test]
+    fn quantiles_are_of_the_ranks() {
+        let mut latency = Latency::default();
+        assert_eq!((latency.quantile(500), latency.range()), (None, None));
+        (1..=50).for_each(|time| latency.add(time));
+        assert_eq!(latency.quantile(500), Some(25));
+        assert_eq!(latency.quantile(990), Some(50));
+        assert_eq!((latency.quantile(0), latency.quantile(1000)), (Some(1), Some(50)));
+        latency.add(1_000_000);
+        assert_eq!((latency.range(), latency.count()), (Some((1, 1_000_000)), 51));
+        assert_eq!(latency.quantile(1000), Some(1_000_000));
+    }
+}
