@@ -4,15 +4,14 @@
 //!
 //! Invariant: what comes when depends on the capture alone, never on bursts, chunks or threads.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_capture::{Files, Place};
 use ringtap_skeleton::ShardMap;
 use ringtap_stage::{Fed, Feed};
-use ringtap_wire::{Decoded, Decoder, LinkType, NonIp, PacketRecord, Paths, selection_hash};
+use ringtap_wire::{Decoded, Decoder, PacketRecord, Paths};
 
-use crate::run::PacketSource;
+use crate::packet_source::{Closed, FeedCounts, PacketSource, selected};
 use crate::source::{Asked, Inbox, List, Load, SHARED, Source};
 use crate::{Plan, Watch};
 
@@ -31,54 +30,6 @@ pub struct PacketFeed<'a> {
     /// What the last packet of a full burst carried.
     waiting: Option<PacketRecord>,
     counts: FeedCounts,
-}
-
-/// What feeds counted, each frame in the queue that owns its outermost packet.
-#[derive(Clone, Debug, Default)]
-pub struct FeedCounts {
-    /// Packets handed out, without those within tunnels.
-    pub packets: u64,
-    /// Packets handed out that others carried.
-    pub inner: u64,
-    /// Bytes captured of them.
-    pub captured_octets: u64,
-    /// Packets that are not IP, by reason.
-    pub non_ip: BTreeMap<NonIp, u64>,
-    /// Packets that are no part of the sample.
-    pub not_sampled: u64,
-    /// Packets left out because more came than can be worked off.
-    pub shed: u64,
-}
-
-impl FeedCounts {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.inner += other.inner;
-        self.captured_octets += other.captured_octets;
-        self.not_sampled += other.not_sampled;
-        self.shed += other.shed;
-        for (&reason, &packets) in &other.non_ip {
-            *self.non_ip.entry(reason).or_default() += packets;
-        }
-    }
-}
-
-/// What is left when the feeds of a run are closed.
-#[derive(Default)]
-pub(crate) struct Closed {
-    pub(crate) counts: FeedCounts,
-    /// Packets read.
-    pub(crate) packets: u64,
-    /// Packets that could not be.
-    pub(crate) damaged: u64,
-    pub(crate) notices: Vec<ringtap_capture::Notice>,
-    /// Of an interface: packets that came and were lost before they could be read, by reason.
-    pub(crate) lost: Option<BTreeMap<&'static str, u64>>,
-    /// Of an interface: packets that came by another queue than what passed between the same addresses before, among
-    /// those looked at.
-    pub(crate) split: u64,
-    /// Why the source ended though nobody asked it to.
-    pub(crate) failure: Option<String>,
 }
 
 impl<'a> PacketFeed<'a> {
@@ -188,11 +139,6 @@ impl<'a> PacketFeed<'a> {
         burst.truncate(before + kept);
         done
     }
-}
-
-/// Whether a frame belongs to the one in `sample` that count.
-pub(crate) fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
-    (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
 }
 
 impl Feed for PacketFeed<'_> {

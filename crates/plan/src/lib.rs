@@ -12,15 +12,17 @@ mod feed;
 mod live;
 mod machine;
 mod outcome;
+mod packet_source;
 mod request;
 mod run;
 mod sharding;
 mod source;
 mod watch;
 
-pub use feed::{FeedCounts, PacketFeed};
+pub use feed::PacketFeed;
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
+pub use packet_source::FeedCounts;
 pub use request::{Plan, PlanError, Request};
 pub use run::{app, run, run_app, run_live};
 pub use watch::{Gauge, Watch};

@@ -25,8 +25,7 @@ use ringtap_live::{Counters, Receiver, State, now_ns};
 use ringtap_stage::{Fed, Feed, Mark};
 use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
-use crate::feed::{Closed, FeedCounts, selected};
-use crate::run::PacketSource;
+use crate::packet_source::{Closed, FeedCounts, PacketSource, selected};
 use crate::sharding::Sharding;
 use crate::{Plan, Watch};
 
@@ -142,13 +141,16 @@ impl<'a> LiveFeed<'a> {
                 counts.shed += 1;
                 return;
             }
-            let mut record = PacketRecord::EMPTY;
+            // Decoded where it stays.
+            let at = burst.len();
+            burst.push(PacketRecord::EMPTY);
             let (link, len) = (frame.link, frame.original_len);
-            let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut record);
-            let inner = decoder.inner(&record).copied();
+            let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut burst[at]);
+            let inner = decoder.inner(&burst[at]).copied();
             // Not before it is decoded: a fragment left out may have the ports of another.
             if *sample > 1 && !selected(link, frame.data, *sample) {
                 counts.not_sampled += 1;
+                burst.truncate(at);
                 return;
             }
             if let Decoded::NonIp(reason) = decoded {
@@ -156,7 +158,6 @@ impl<'a> LiveFeed<'a> {
             }
             counts.captured_octets += frame.data.len() as u64;
             counts.packets += 1;
-            burst.push(record);
             if let Some(inner) = inner {
                 counts.inner += 1;
                 burst.push(inner);

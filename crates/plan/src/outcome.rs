@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::Plan;
-use crate::feed::FeedCounts;
+use crate::packet_source::FeedCounts;
 use crate::run::NOT_SAMPLED;
 
 /// How fast it went; outside the digest.

@@ -8,11 +8,11 @@ use ringtap_live::Receiver;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
 use ringtap_skeleton::{Run, RunError};
-use ringtap_stage::{Application, Feed};
+use ringtap_stage::Application;
 use ringtap_wire::{PacketRecord, Paths};
 
-use crate::feed::Closed;
 use crate::live::LiveFeed;
+use crate::packet_source::{Closed, PacketSource};
 use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 
 /// Why a packet that is no part of the sample is not handled: it was asked for, so it is no loss.
@@ -34,12 +34,6 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
         shares: plan.shares.clone(),
     };
     Monitor::new(config, outputs)
-}
-
-/// A queue of a source of packets, whose books can be closed.
-pub(crate) trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
-    /// What all queues of a run counted, and what their source has to say.
-    fn close(feeds: Vec<Self>) -> Closed;
 }
 
 /// Runs `plan` over an open interface, until `watch` is asked to stop. There is a receiver for each of the plan's queues.
