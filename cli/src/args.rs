@@ -1,5 +1,6 @@
 //! The flags: one list from which parsing, help, man pages and completions come.
 
+mod capture;
 mod check;
 mod generate;
 
@@ -10,10 +11,10 @@ use clap_complete::Shell;
 use ringtap_export::{Collector, Refresh};
 use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
 
-pub(crate) use check::{CheckArgs, ReceiveMethod};
+pub(crate) use capture::Capture;
+pub(crate) use check::CheckArgs;
 pub(crate) use generate::{GenerateArgs, SendMethod};
 
-use crate::live::Capture;
 use crate::outputs::Destination;
 use crate::units::{self, Cores, TimeoutList};
 

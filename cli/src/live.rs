@@ -1,38 +1,10 @@
 //! The interface of a run, opened as the plan says.
 
-use clap::ValueEnum;
 use ringtap_live::{Method, Options, Receiver, receive_queues};
 use ringtap_plan::Plan;
 
-use crate::args::MonitorArgs;
+use crate::args::{Capture, MonitorArgs};
 use crate::console::{complain, note};
-
-/// How frames are taken from an interface, as users name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Capture {
-    Auto,
-    AfPacket,
-    AfXdp,
-}
-
-impl Capture {
-    fn method(self) -> Method {
-        match self {
-            // AF_XDP takes frames away from the host: nobody gets that without asking for it.
-            Self::Auto | Self::AfPacket => Method::Packet,
-            Self::AfXdp => Method::Xdp,
-        }
-    }
-
-    /// What the source is called in the plan.
-    pub(crate) fn source(self, interface: &str) -> String {
-        let method = match self.method() {
-            Method::Packet => "AF_PACKET",
-            Method::Xdp => "AF_XDP",
-        };
-        format!("{interface} by {method}")
-    }
-}
 
 /// How many queues there must be, where the interface decides that.
 pub(crate) fn queues(interface: &str, capture: Capture) -> anyhow::Result<Option<usize>> {
@@ -56,7 +28,12 @@ pub(crate) fn open(
         promiscuous: !args.no_promiscuous,
         ..Options::default()
     };
-    let mut receivers = ringtap_live::open(interface, &options)?;
+    open_with(interface, &options)
+}
+
+/// Opens the interface, and tells what there is to say of it.
+pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
+    let mut receivers = ringtap_live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
     notices.for_each(|notice| complain("warning", &notice.to_string()));
     Ok(receivers)

@@ -1,8 +1,8 @@
 //! Flags of `ringtap check`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::Form;
+use super::{Capture, Form};
 use crate::units;
 
 const AFTER: &str = "\
@@ -17,7 +17,7 @@ pub(crate) struct CheckArgs {
     pub(crate) interface: String,
     /// How: af-packet (a copy of each frame; the host goes on) or af-xdp (faster; the host sees none)
     #[arg(long, value_name = "HOW", default_value = "af-packet", hide_possible_values = true)]
-    pub(crate) method: ReceiveMethod,
+    pub(crate) method: Capture,
     /// So many stamped frames were sent: ends when all have come, and what is missing at the end is lost, too
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) count: Option<u64>,
@@ -27,11 +27,4 @@ pub(crate) struct CheckArgs {
     /// The report on stdout: text or json
     #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,
-}
-
-/// A way of receiving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReceiveMethod {
-    AfPacket,
-    AfXdp,
 }

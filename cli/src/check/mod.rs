@@ -10,19 +10,18 @@
 mod findings;
 mod text;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{Method, Options, Receiver, State, Wake, open};
+use ringtap_live::{Options, Receiver, State, Wake};
 use ringtap_plan::Watch;
 use ringtap_wire::LinkType;
 
-use crate::args::{CheckArgs, Form, ReceiveMethod};
+use crate::args::{CheckArgs, Form};
 use crate::clock::Clock;
-use crate::console::{self, complain};
-use crate::signals;
+use crate::console;
+use crate::{live, signals};
 use findings::Findings;
 
 const LOST: u8 = 3;
@@ -44,22 +43,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let method = match args.method {
-        ReceiveMethod::AfPacket => Method::Packet,
-        ReceiveMethod::AfXdp => Method::Xdp,
-    };
     // What this host sends itself would come twice.
-    let options = Options { method, outgoing: false, ..Options::default() };
-    let mut receivers = open(&args.interface, &options)?;
-    for receiver in &mut receivers {
-        if receiver.link() != LinkType::ETHERNET {
-            bail!("{} is not Ethernet: stamps are read in Ethernet frames", args.interface);
-        }
-        for notice in receiver.take_notices() {
-            complain("warning", &notice.to_string());
-        }
-        let _ = writeln!(anstream::stderr(), "receiving: {}", receiver.describe());
+    let options = Options { method: args.method.method(), outgoing: false, ..Options::default() };
+    let mut receivers = live::open_with(&args.interface, &options)?;
+    if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
+        bail!("{} is not Ethernet: stamps are read in Ethernet frames", args.interface);
     }
+    live::announce(&receivers);
 
     let mut findings = Findings::new(&args.interface, args.count);
     let state = receive(&mut receivers, args, &mut findings);

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{SendError, SendOptions, Sender, State};
+use ringtap_live::{SendError, SendOptions, Sender, State, now_ns};
 use ringtap_plan::Watch;
 
 use super::counts::{Counts, Met};
@@ -19,7 +19,7 @@ use super::frames::{Batch, Frames};
 use super::mac::Macs;
 use super::rate::Rate;
 use super::stamps::Stamps;
-use crate::clock::{Clock, wall_ns};
+use crate::clock::Clock;
 use crate::console::complain;
 use crate::numbers::count;
 
@@ -162,7 +162,7 @@ impl Outbox<'_> {
     /// Sends what is gathered.
     fn empty(&mut self) -> anyhow::Result<()> {
         if let Some(stamps) = &mut self.stamps {
-            let sent_ns = wall_ns();
+            let sent_ns = now_ns();
             self.batch.each(|frame| stamps.stamp(frame, Some(sent_ns)));
         }
         let frames = self.batch.slices();

@@ -10,7 +10,7 @@ use crate::net::{Beside, Left, Net, Right, capture, frames};
 
 fn checker(net: &Net, flags: &[&str]) -> Beside {
     let flags = [&["check", "-i", "right", "--report", "json"], flags].concat();
-    Beside::start(net.ringtap(Right, &flags), "receiving: right")
+    Beside::start(net.ringtap(Right, &flags), "listening: right")
 }
 
 fn found(checker: Beside) -> (Value, i32) {
@@ -128,7 +128,7 @@ fn what_was_planted_is_found() {
 fn the_text_says_it_in_words() {
     let Some(net) = Net::new() else { return };
     let checker = net.ringtap(Right, &["check", "-i", "right", "--idle-stop", "500ms"]);
-    let checker = Beside::start(checker, "receiving: right");
+    let checker = Beside::start(checker, "listening: right");
     let folder = tempfile::tempdir().unwrap();
     let profile = datagrams(folder.path());
     let sent = ["generate", "-i", "left", "--stamp", "--packets", "2k", "--profile", &profile];

@@ -150,7 +150,7 @@ fn copies_made_in_the_kernel_arrive_in_number() {
     // The first is no IPv4, so the second is copied.
     capture(&file, &[vec![0xff; 60], datagram(100)]);
     let receiver = net.ringtap(Right, &["check", "-i", "right", "--method", "af-xdp"]);
-    let receiver = Beside::start(receiver, "receiving: right");
+    let receiver = Beside::start(receiver, "listening: right");
     let mut sent = 0;
     for (flags, octets) in [
         (&["--packets", "20k"][..], 60),
