@@ -45,7 +45,7 @@ fn a_profile_arrives_completely_by_every_method() {
     for (send, receive) in
         [("af-packet", "af-packet"), ("af-xdp", "af-xdp"), ("af-packet", "af-xdp")]
     {
-        let Some(net) = Net::new() else { return };
+        let Some(net) = Net::new(1) else { return };
         let checker =
             checker(&net, &["--method", receive, "--idle-stop", "10s", "--count", "2000"]);
         let (out, errors, code) = net.run(
@@ -93,7 +93,7 @@ fn a_profile_arrives_completely_by_every_method() {
 
 #[test]
 fn what_was_planted_is_found() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("planted.pcap");
     let mut planted = stamped(1_000);
@@ -126,7 +126,7 @@ fn what_was_planted_is_found() {
 
 #[test]
 fn the_text_says_it_in_words() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let checker = net.ringtap(Right, &["check", "-i", "right", "--idle-stop", "500ms"]);
     let checker = Beside::start(checker, "listening: right");
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn the_text_says_it_in_words() {
 
 #[test]
 fn where_nothing_comes_an_interrupt_ends_it_and_it_is_not_well() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let checker = checker(&net, &[]);
     checker.interrupt();
     let (found, code) = found(checker);
@@ -155,7 +155,7 @@ fn where_nothing_comes_an_interrupt_ends_it_and_it_is_not_well() {
 
 #[test]
 fn an_interface_that_goes_away_ends_it() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let checker = checker(&net, &[]);
     net.ip(Left, "link del left");
     let (out, errors, code) = checker.end();

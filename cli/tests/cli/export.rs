@@ -42,8 +42,23 @@ fn captures() -> Vec<PathBuf> {
         all.extend(names.map(|name| folder.join(name)));
     } else {
         eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+        all.extend(made());
     }
     all
+}
+
+/// Captures of generated traffic, in place of real ones.
+fn made() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let profiles = ["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
+    let make = |(seed, profile): (u64, &&str)| {
+        let path = folder.join(format!("{profile}-{seed}-{}.pcap", std::process::id()));
+        let mut command = ringtap();
+        command.args(["generate", "--packets", "3k", "--flows", "300", "--profile", profile]);
+        command.args(["--seed", &seed.to_string(), "-w"]).arg(&path).assert().success();
+        path
+    };
+    (1..=2).flat_map(|seed| profiles.iter().map(move |profile| (seed, profile))).map(make).collect()
 }
 
 fn free_port() -> u16 {

@@ -1,71 +1,31 @@
 //! `monitor -i`, over veth pairs in network namespaces of their own.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Read};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::io::{BufRead, BufReader};
 
 use ringtap_live::{Method, SendOptions};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
-use crate::veth::{Left, Net, Right, send_all};
+use crate::net::{Beside, Left, Net, Right};
+use crate::veth::send_all;
 
-/// A monitor of the right end.
-struct Monitor {
-    child: Child,
-    errors: Lines<BufReader<ChildStderr>>,
+/// A monitor of the right end that listens by all queues.
+fn monitor(net: &Net, queues: usize, flags: &[&str]) -> Beside {
+    // Whatever a test waits for, it does not wait for ever.
+    let bounded = ["--report", "json", "--idle-timeout", "2s", "--duration", "30s"];
+    let flags = [&["monitor", "-i", "right"][..], &bounded, flags].concat();
+    let mut monitor = Beside::start(net.ringtap(Right, &flags), "listening: ");
+    (1..queues).for_each(|_| drop(monitor.wait_for("listening: ")));
+    monitor
 }
 
-impl Monitor {
-    /// Starts it and waits until it listens by all queues.
-    fn new(net: &Net, queues: usize, flags: &[&str]) -> Self {
-        let mut child = Command::new("ip")
-            .args(["netns", "exec", net.name(Right), env!("CARGO_BIN_EXE_ringtap")])
-            .args(["monitor", "-i", "right", "--report", "json", "--idle-timeout", "2s"])
-            // Whatever a test waits for, it does not wait for ever.
-            .args(["--duration", "30s"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut monitor = Self { child, errors };
-        (0..queues).for_each(|_| drop(monitor.wait_for("listening: ")));
-        monitor
-    }
-
-    /// The next line on stderr with these words.
-    fn wait_for(&mut self, words: &str) -> String {
-        let mut seen = Vec::new();
-        for line in self.errors.by_ref().map_while(Result::ok) {
-            if line.contains(words) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("it ended and said {seen:?}, never {words:?}")
-    }
-
-    fn interrupt(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-    }
-
-    /// The exit code and the report.
-    fn end(mut self) -> (Option<i32>, Value) {
-        let mut report = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut report).unwrap();
-        let code = self.child.wait().unwrap().code();
-        (code, serde_json::from_str(&report).unwrap())
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The exit code and the report.
+fn end(monitor: Beside) -> (i32, Value) {
+    let (report, errors, code) = monitor.end();
+    let report = serde_json::from_slice(&report);
+    (code, report.unwrap_or_else(|error| panic!("{error}: {errors}")))
 }
 
 /// UDP datagrams between two hosts, of so many flows.
@@ -90,11 +50,11 @@ fn send(net: &Net, method: Method, frames: &[Vec<u8>]) {
 fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
     for (capture, queues) in [("af-packet", 2), ("af-xdp", 2)] {
         let Some(net) = Net::new(2) else { return };
-        let monitor = Monitor::new(&net, queues, &["--queues", "2", "--capture", capture]);
+        let monitor = monitor(&net, queues, &["--queues", "2", "--capture", capture]);
         send(&net, Method::Packet, &datagrams(500));
         monitor.interrupt();
-        let (code, report) = monitor.end();
-        assert_eq!(code, Some(0));
+        let (code, report) = end(monitor);
+        assert_eq!(code, 0);
         assert_eq!(report["packets"]["received"], 500, "{capture}");
         assert_eq!(report["flows"]["records"], 500);
         assert_eq!(report["ledger"]["residual"], 0);
@@ -106,7 +66,7 @@ fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
 #[test]
 fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
     let Some(net) = Net::new(1) else { return };
-    let mut monitor = Monitor::new(&net, 2, &["--queues", "2", "--write", "json:-"]);
+    let mut monitor = monitor(&net, 2, &["--queues", "2", "--write", "json:-"]);
     send(&net, Method::Packet, &datagrams(3));
     // Nothing comes any more, and nobody stops it: the clock alone ends the flows.
     let mut lines = BufReader::new(monitor.child.stdout.take().unwrap()).lines();
@@ -123,7 +83,7 @@ fn it_becomes_another_user_once_everything_is_open() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
         let flags = ["--sequential", "--capture", capture, "--user", "nobody"];
-        let monitor = Monitor::new(&net, 1, &flags);
+        let monitor = monitor(&net, 1, &flags);
         let status = fs::read_to_string(format!("/proc/{}/status", monitor.child.id())).unwrap();
         let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         assert!(line("Uid:").split_whitespace().all(|id| id == "65534"), "{status}");
@@ -131,12 +91,8 @@ fn it_becomes_another_user_once_everything_is_open() {
         assert_eq!(line("CapEff:").trim(), "0000000000000000", "{status}");
         send(&net, Method::Packet, &datagrams(10));
         monitor.interrupt();
-        let (code, report) = monitor.end();
-        assert_eq!(
-            (code, &report["packets"]["received"]),
-            (Some(0), &Value::from(10)),
-            "{capture}"
-        );
+        let (code, report) = end(monitor);
+        assert_eq!((code, &report["packets"]["received"]), (0, &Value::from(10)), "{capture}");
     }
     let (_, errors, code) = said(ringtap().args(["monitor", "-i", "lo", "--user", "no-such-user"]));
     assert!(code == 2 && errors.contains("no user no-such-user"), "{errors}");
@@ -145,7 +101,7 @@ fn it_becomes_another_user_once_everything_is_open() {
 #[test]
 fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
     let Some(net) = Net::new(1) else { return };
-    let mut monitor = Monitor::new(&net, 2, &["--queues", "2", "--interval", "1s"]);
+    let mut monitor = monitor(&net, 2, &["--queues", "2", "--interval", "1s"]);
     send(&net, Method::Packet, &datagrams(3));
     let mut packets = 0;
     // They may have come in two of them.
@@ -155,8 +111,8 @@ fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
         packets += told.split(' ').next().unwrap().parse::<u32>().unwrap();
     }
     monitor.interrupt();
-    let (code, report) = monitor.end();
-    assert_eq!((packets, code), (3, Some(0)));
+    let (code, report) = end(monitor);
+    assert_eq!((packets, code), (3, 0));
     let rows = report["intervals"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| row["packets"]["handled"].as_u64().unwrap()).sum::<u64>(), 3);
 }
@@ -164,34 +120,34 @@ fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
 #[test]
 fn it_stops_by_itself_after_its_duration() {
     let Some(net) = Net::new(1) else { return };
-    let monitor = Monitor::new(&net, 1, &["--sequential", "--duration", "100ms"]);
-    let (code, report) = monitor.end();
-    assert_eq!((code, &report["packets"]["received"]), (Some(0), &Value::from(0)));
+    let monitor = monitor(&net, 1, &["--sequential", "--duration", "100ms"]);
+    let (code, report) = end(monitor);
+    assert_eq!((code, &report["packets"]["received"]), (0, &Value::from(0)));
 }
 
 #[test]
 fn an_interface_may_go_down_and_come_back() {
     let Some(net) = Net::new(1) else { return };
-    let monitor = Monitor::new(&net, 1, &["--sequential"]);
+    let monitor = monitor(&net, 1, &["--sequential"]);
     send(&net, Method::Packet, &datagrams(10));
     net.ip(Right, "link set right down");
     net.ip(Right, "link set right up");
     send(&net, Method::Packet, &datagrams(20));
     monitor.interrupt();
-    let (code, report) = monitor.end();
-    assert_eq!((code, &report["packets"]["received"]), (Some(0), &Value::from(30)));
+    let (code, report) = end(monitor);
+    assert_eq!((code, &report["packets"]["received"]), (0, &Value::from(30)));
 }
 
 #[test]
 fn an_interface_that_is_deleted_ends_the_run_with_its_report_and_an_error() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
-        let mut monitor = Monitor::new(&net, 1, &["--queues", "1", "--capture", capture]);
+        let mut monitor = monitor(&net, 1, &["--queues", "1", "--capture", capture]);
         send(&net, Method::Packet, &datagrams(10));
         net.ip(Right, "link del right");
         monitor.wait_for("the interface right is gone");
-        let (code, report) = monitor.end();
-        assert_eq!((code, &report["ledger"]["residual"]), (Some(1), &Value::from(0)), "{capture}");
+        let (code, report) = end(monitor);
+        assert_eq!((code, &report["ledger"]["residual"]), (1, &Value::from(0)), "{capture}");
     }
 }
 
@@ -200,18 +156,14 @@ fn after_it_was_killed_the_next_one_starts() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(2) else { return };
         for _ in 0..3 {
-            let monitor = Monitor::new(&net, 2, &["--queues", "2", "--capture", capture]);
-            kill_process(Pid::from_child(&monitor.child), Signal::KILL).unwrap();
+            let monitor = monitor(&net, 2, &["--queues", "2", "--capture", capture]);
+            monitor.send(Signal::KILL);
         }
-        let monitor = Monitor::new(&net, 2, &["--queues", "2", "--capture", capture]);
+        let monitor = monitor(&net, 2, &["--queues", "2", "--capture", capture]);
         send(&net, Method::Packet, &datagrams(10));
         monitor.interrupt();
-        let (code, report) = monitor.end();
-        assert_eq!(
-            (code, &report["packets"]["received"]),
-            (Some(0), &Value::from(10)),
-            "{capture}"
-        );
+        let (code, report) = end(monitor);
+        assert_eq!((code, &report["packets"]["received"]), (0, &Value::from(10)), "{capture}");
     }
 }
 
@@ -220,18 +172,18 @@ fn what_is_dropped_is_said_and_counted_among_the_losses() {
     let Some(net) = Net::new(1) else { return };
     // Stopped, it reads nothing: its buffers are full soon.
     let flags = ["--sequential", "--memory", "48M", "--fail-on-drop"];
-    let mut monitor = Monitor::new(&net, 1, &flags);
-    kill_process(Pid::from_child(&monitor.child), Signal::STOP).unwrap();
+    let mut monitor = monitor(&net, 1, &flags);
+    monitor.send(Signal::STOP);
     let frames = datagrams(1_000);
     let mut sender = net.sender(&SendOptions::default());
     (0..300).for_each(|_| send_all(&mut sender, &frames));
-    kill_process(Pid::from_child(&monitor.child), Signal::CONT).unwrap();
+    monitor.send(Signal::CONT);
     monitor.interrupt();
     let complaint = monitor.wait_for("packets dropped: ");
-    let (code, report) = monitor.end();
+    let (code, report) = end(monitor);
     let dropped = report["packets"]["dropped"]["ring_full"].as_u64().unwrap();
     assert!(complaint.ends_with(&format!(": {dropped}")), "{complaint}, {dropped}");
-    assert_eq!((code, &report["packets"]["received"]), (Some(3), &Value::from(300_000)));
+    assert_eq!((code, &report["packets"]["received"]), (3, &Value::from(300_000)));
     assert_eq!(report["packets"]["handled"], 300_000 - dropped);
 }
 

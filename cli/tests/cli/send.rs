@@ -9,7 +9,7 @@ use crate::net::{Beside, Left, Net, Right, capture, frames};
 
 /// tcpdump at the right end, which ends after so many frames.
 fn tcpdump(net: &Net, count: usize) -> Beside {
-    let mut command = net.inside(Right, "tcpdump");
+    let mut command = net.program(Right, "tcpdump");
     // -U: what has come is there even if fewer come than awaited.
     let flags = ["-i", "right", "-U", "-B", "65536", "-s", "0", "-w", "-", "-Z", "root", "-c"];
     command.args(flags).arg(count.to_string());
@@ -41,7 +41,7 @@ fn a_capture_arrives_byte_for_byte() {
     let office = office();
     let sent = frames(&fs::read(&office).unwrap());
     for method in ["af-packet", "af-xdp"] {
-        let Some(net) = Net::new() else { return };
+        let Some(net) = Net::new(1) else { return };
         let listener = tcpdump(&net, sent.len());
         let flags = ["generate", "-i", "left", "--method", method, "--rate", "100k", "-r"];
         let flags = [&flags[..], &[office.to_str().unwrap()]].concat();
@@ -60,7 +60,7 @@ fn a_profile_is_the_same_in_a_file_and_on_the_wire() {
     if !have("tcpdump") {
         return;
     }
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let traffic = ["--packets", "5k", "--flows", "500", "--rate", "50k", "--truth"];
@@ -82,7 +82,7 @@ fn a_profile_is_the_same_in_a_file_and_on_the_wire() {
 
 #[test]
 fn rounds_are_sent_in_a_row_and_packets_are_all_there_are() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("three.pcap");
     capture(&file, &[datagram(60), datagram(61), datagram(62)]);
@@ -103,7 +103,7 @@ fn rounds_are_sent_in_a_row_and_packets_are_all_there_are() {
 
 #[test]
 fn frames_that_the_interface_does_not_take_are_counted_and_said() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("odd.pcap");
     capture(&file, &[datagram(60), datagram(1514), datagram(1515), datagram(9000), vec![1; 13]]);
@@ -130,7 +130,7 @@ fn mac_addresses_are_those_asked_for() {
     if !have("tcpdump") {
         return;
     }
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let macs = ["--src-mac", "02:aa:bb:cc:dd:ee", "--dst-mac", "02:11:22:33:44:55"];
     let traffic = ["--packets", "500", "--flows", "50", "--seed", "4"];
     let listener = tcpdump(&net, 500);
@@ -144,7 +144,7 @@ fn mac_addresses_are_those_asked_for() {
 
 #[test]
 fn copies_made_in_the_kernel_arrive_in_number() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("one.pcap");
     // The first is no IPv4, so the second is copied.
@@ -171,7 +171,7 @@ fn copies_made_in_the_kernel_arrive_in_number() {
 
 #[test]
 fn copies_that_nobody_takes_are_an_error_with_the_way_out() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let flags = ["generate", "-i", "left", "--method", "live", "--packets", "1M"];
     let (_, errors, code) = net.run(Left, &flags);
     assert!(code == 1 && errors.contains("ethtool -K IFACE gro on"), "{errors}");
@@ -179,7 +179,7 @@ fn copies_that_nobody_takes_are_an_error_with_the_way_out() {
 
 #[test]
 fn an_interrupt_stops_and_reports() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let office = office();
     let office = office.to_str().unwrap();
     // The first line comes when sending has begun: each round has one that is too long.
@@ -217,7 +217,7 @@ fn an_interrupt_stops_and_reports() {
 
 #[test]
 fn what_stands_in_the_way_is_told() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = Net::new(1) else { return };
     let missing = ["generate", "-i", "lefft"];
     let (_, errors, code) = net.run(Left, &missing);
     assert!(code == 1 && errors.contains("there are: ") && errors.contains("left"), "{errors}");
@@ -233,7 +233,7 @@ fn what_stands_in_the_way_is_told() {
     let (_, errors, code) = net.run(Left, &flags);
     assert!(code == 1 && errors.contains("at most 1518"), "{errors}");
     let uncapable = net
-        .inside(Left, "setpriv")
+        .program(Left, "setpriv")
         .args(["--bounding-set=-net_raw", env!("CARGO_BIN_EXE_ringtap"), "generate", "-i", "left"])
         .output()
         .unwrap();
