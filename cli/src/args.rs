@@ -134,7 +134,8 @@ pub(crate) struct MonitorArgs {
     /// Packets of different VLANs are of different flows
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
-    /// Reporting interval, in packet time [default: the whole run; of an interface 60s]
+    /// Reporting interval, in packet time [default: the whole run; of an interface 60s,
+    /// with --tui 5s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// More failed attempts than this are a scan [default: 20]
@@ -235,6 +236,9 @@ pub(crate) struct MonitorArgs {
     /// Progress on stderr, a line this often [default: a bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,
+    /// The terminal as a view of the run: rates, losses, load, intervals, scans
+    #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
+    pub(crate) tui: bool,
     /// Neither alerts nor progress on stderr
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,

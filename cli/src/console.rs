@@ -2,8 +2,8 @@
 //! the lines do not run into the progress bar.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -13,6 +13,7 @@ use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, Watch};
 
 use crate::numbers::{bytes, count, rate};
+use crate::screen::{Screen, Wish};
 
 /// Alerts printed as they come; the report has them all.
 const ALERTS_SHOWN: u64 = 20;
@@ -69,6 +70,8 @@ pub(crate) struct Console {
     every: Option<Duration>,
     lines: AtomicU64,
     bar: OnceLock<ProgressBar>,
+    /// Instead of lines and bar.
+    screen: Mutex<Option<Screen>>,
     alerts: AtomicU64,
     split_told: AtomicBool,
     shed_told: AtomicBool,
@@ -82,6 +85,7 @@ impl Console {
         extent: Extent,
         every: Option<Duration>,
         quiet: bool,
+        screen: Option<Screen>,
     ) -> Self {
         Self {
             begin: now(),
@@ -91,6 +95,7 @@ impl Console {
             every,
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
+            screen: Mutex::new(screen),
             alerts: AtomicU64::new(0),
             split_told: AtomicBool::new(false),
             shed_told: AtomicBool::new(false),
@@ -121,6 +126,9 @@ impl Console {
         if self.quiet {
             return;
         }
+        if self.on_screen(|screen| screen.interval(interval, live)).is_some() {
+            return;
+        }
         let Interval { start, end, packets, octets, conversations, .. } = interval;
         let seconds = end.0.saturating_sub(start.0) as f64 / 1e9;
         let about = if conversations.exact { "" } else { "about " };
@@ -137,14 +145,21 @@ impl Console {
         ));
     }
 
-    /// Shows how far the run has come, if it is time to.
-    pub(crate) fn tick(&self) {
+    /// Shows how far the run has come, if it is time to, and hears what the user wishes.
+    pub(crate) fn tick(&self) -> Vec<Wish> {
         if self.closed.load(Ordering::Relaxed) {
-            return;
+            return Vec::new();
         }
         self.check_sharding();
         self.check_shedding();
         let elapsed = self.begin.elapsed();
+        let wishes = self.on_screen(|screen| {
+            screen.tick(self.watch, elapsed);
+            screen.wishes()
+        });
+        if let Some(wishes) = wishes {
+            return wishes;
+        }
         if let Some(every) = self.every {
             let due = elapsed.as_nanos() / every.as_nanos().max(1);
             if due > u128::from(self.lines.load(Ordering::Relaxed)) {
@@ -157,6 +172,7 @@ impl Console {
             bar.set_message(self.rates());
             bar.set_position(self.watch.bytes.get());
         }
+        Vec::new()
     }
 
     /// Tells, once, if an interface does not share frames out as flows need it.
@@ -216,9 +232,10 @@ impl Console {
         format!("{} packets, {}/s", count(packets), rate(packets as f64 / seconds))
     }
 
-    /// The run is over: clears the bar, and says what was not said.
+    /// The run is over: clears the bar or gives the terminal back, and says what was not said.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
@@ -229,7 +246,15 @@ impl Console {
         }
     }
 
+    /// Does something with the screen, if there is one.
+    fn on_screen<T>(&self, work: impl FnOnce(&mut Screen) -> T) -> Option<T> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+
     fn say(&self, line: &str) {
+        if self.on_screen(|screen| screen.say(line)).is_some() {
+            return;
+        }
         let write = || {
             let _ = writeln!(anstream::stderr(), "{line}");
         };

@@ -93,9 +93,12 @@ pub(crate) fn complaints(exported: &[Exported]) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Whether the collector is a file with this path.
-pub(crate) fn writes_to(collector: &Collector, path: &Path) -> bool {
-    matches!(collector.transport(), Transport::File(own) if own == path)
+/// The file that a collector is, if it is one.
+pub(crate) fn path(collector: &Collector) -> Option<&Path> {
+    match collector.transport() {
+        Transport::File(path) => Some(path),
+        _ => None,
+    }
 }
 
 struct IpfixFile {

@@ -19,6 +19,8 @@ mod numbers;
 mod outputs;
 mod pages;
 mod privileges;
+mod sandbox;
+mod screen;
 mod signals;
 mod source;
 mod table;

@@ -1,7 +1,7 @@
 //! `ringtap monitor`: flags → request → plan → run → report.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,14 @@ use crate::args::{Form, MonitorArgs};
 use crate::console::{self, Console, Extent, complain};
 use crate::exports::{self, Exporting};
 use crate::outputs::{Destination, Records};
+use crate::screen::Screen;
 use crate::usage::Usage;
-use crate::{live, privileges, signals, source, text};
+use crate::{live, privileges, sandbox, signals, source, text};
 
 const LOST: u8 = 3;
+
+/// The interval of a run that somebody looks at.
+const WATCHED_INTERVAL_NS: u64 = 5_000_000_000;
 
 static WATCH: Watch = Watch::new();
 
@@ -40,10 +44,15 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
 
-    let clash = |one: &&_| args.write.iter().any(|to| exports::writes_to(one, to.path()));
+    let clash = |one: &&_| args.write.iter().any(|to| exports::path(one) == Some(to.path()));
     if let Some(one) = args.export.iter().find(clash) {
         return Err(Usage::of(format!("--write and --export {one} go to the same place")));
     }
+    if args.tui && stdout_is_taken(args) && io::stdout().is_terminal() {
+        return Err(Usage::of("--tui and records cannot both go to the terminal"));
+    }
+    let exported = args.export.iter().filter_map(exports::path);
+    sandbox::enter(args.write.iter().map(Destination::path).chain(exported))?;
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let records = Arc::new(Records::open(&args.write)?);
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
@@ -55,10 +64,12 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         privileges::become_user(user)?;
     }
     let every = args.stats.map(Duration::from_nanos);
-    let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet));
+    let title = || format!("{}, {}", plan.source.join(", "), text::seats(&plan));
+    let screen = args.tui.then(|| Screen::open(title(), plan.queues)).transpose()?;
+    let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet, screen));
     let duration = args.duration.map(Duration::from_nanos);
     signals::attended(&WATCH, &console, &records, &exporting, duration, || {
-        if let (Source::Live(_, receivers), false) = (&source, args.quiet) {
+        if let (Source::Live(_, receivers), false) = (&source, args.quiet || args.tui) {
             live::announce(receivers);
         }
         let mut outcome = observe(&plan, source, &console, &records, feed)?;
@@ -166,14 +177,17 @@ fn print(args: &MonitorArgs, outcome: &Outcome) -> anyhow::Result<()> {
         Form::Text => text::report(outcome),
         Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     };
-    let stdout_is_taken = args.write.iter().any(Destination::is_stdout)
-        || args.export.iter().any(Collector::is_stdout);
-    if stdout_is_taken {
+    if stdout_is_taken(args) {
         // Nobody is left to hear of a failure.
         let _ = anstream::stderr().write_all(report.as_bytes());
         return Ok(());
     }
     console::print(&report)
+}
+
+/// Whether records go to stdout.
+fn stdout_is_taken(args: &MonitorArgs) -> bool {
+    args.write.iter().any(Destination::is_stdout) || args.export.iter().any(Collector::is_stdout)
 }
 
 fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
@@ -219,7 +233,7 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval,
+        interval_ns: args.interval.or(args.tui.then_some(WATCHED_INTERVAL_NS)),
         max_flows: args.max_flows,
         memory_bytes: args.memory,
         scan_threshold: args.scan_threshold,

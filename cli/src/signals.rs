@@ -18,6 +18,7 @@ use signal_hook::iterator::Signals;
 use crate::console::{Console, complain};
 use crate::exports::Exporting;
 use crate::outputs::Records;
+use crate::screen::Wish;
 
 /// How often it looks; nobody waits longer for the second interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -41,24 +42,28 @@ pub(crate) fn attended<T>(
     if !records.is_empty() || exporting.has_files() {
         signals.add_signal(SIGHUP)?;
     }
+    let stop = || {
+        if watch.stopped() {
+            console.close();
+            records.abandon();
+            exporting.abandon();
+            exit_at_once()
+        }
+        watch.stop();
+    };
     let heard = |signal| match signal {
         SIGUSR1 => console.statistics(),
         SIGHUP => {
             records.reopen();
             exporting.renew();
         }
-        _ if watch.stopped() => {
-            records.abandon();
-            exporting.abandon();
-            exit_at_once()
-        }
-        _ => watch.stop(),
+        _ => stop(),
     };
     let tick = || {
         if duration.is_some_and(|duration| console.elapsed() >= duration) {
             watch.stop();
         }
-        console.tick();
+        console.tick().into_iter().for_each(|Wish::Stop| stop());
     };
     beside(signals, heard, tick, Some(records).filter(|records| !records.is_empty()), work)
 }

@@ -19,6 +19,7 @@ mod records;
 mod report;
 mod send;
 mod signals;
+mod tui;
 mod usage;
 #[allow(dead_code, reason = "made for the tests of the crate")]
 #[path = "../../../crates/live/tests/live/net.rs"]

@@ -109,7 +109,7 @@ impl<'a> LiveFeed<'a> {
             sample: plan.sample,
             key: plan.hash_key(),
             shed: plan.shed.then_some(0),
-            tick_ns: plan.metering.timeouts.tick_ns().max(1),
+            tick_ns: tick_ns(plan),
             tick: None,
             high_ns: 0,
             quiet_since_ns: None,
@@ -300,4 +300,12 @@ impl PacketSource for LiveFeed<'_> {
         closed.lost = Some(lost);
         closed
     }
+}
+
+/// As often as timeouts want it, and an interval that is shorter; a sweep over all flows more often than every second is
+/// dear.
+fn tick_ns(plan: &Plan) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let interval_ns = plan.interval_ns.unwrap_or(u64::MAX);
+    plan.metering.timeouts.tick_ns().min(interval_ns).max(SECOND_NS)
 }

@@ -1,0 +1,257 @@
+//! A [`View`] on a frame of the terminal. From 80 × 24 up all of it is seen; on less, as much as there is room for.
+
+use anstream::adapter::strip_str;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Sparkline, Wrap};
+
+use super::view::View;
+use crate::numbers::{bytes, count, rate};
+
+/// Protocols named in the interval; the others are there by number.
+const NAMES: [(u8, &str); 6] =
+    [(1, "ICMP"), (6, "TCP"), (17, "UDP"), (47, "GRE"), (50, "ESP"), (58, "ICMPv6")];
+
+/// Cells of the bar of a load.
+const BAR: usize = 10;
+
+pub(super) fn draw(view: &View, frame: &mut Frame) {
+    let [title, rates, above, below] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(5),
+        Constraint::Length(8),
+        Constraint::Min(3),
+    ])
+    .areas(frame.area());
+    let halves = |area| {
+        let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
+        (left, right)
+    };
+    let ((accounts, loads), (interval, said)) = (halves(above), halves(below));
+    frame.render_widget(heading(view), title);
+    draw_rates(view, frame, rates);
+    frame.render_widget(panel("Accounts", accounts_of(view)), accounts);
+    frame.render_widget(panel("Load", loads_of(view, loads)), loads);
+    frame.render_widget(panel(&interval_title(view), interval_of(view)), interval);
+    draw_said(view, frame, said);
+}
+
+fn heading(view: &View) -> Line<'_> {
+    let seconds = view.elapsed.as_secs();
+    let time = format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    Line::from(vec![
+        "ringtap ".bold().cyan(),
+        Span::raw(&view.title),
+        format!("  {time}").bold(),
+        "  q: stop and report".dim(),
+    ])
+}
+
+fn draw_rates(view: &View, frame: &mut Frame, area: Rect) {
+    let now = view.rates.back().copied().unwrap_or(0);
+    let most = view.rates.iter().copied().max().unwrap_or(0);
+    let title = format!(
+        "{} packets/s, {}bit/s (most {} packets/s)",
+        rate(now as f64),
+        spaced(&rate(view.bits)),
+        rate(most as f64)
+    );
+    let width = usize::from(area.width.saturating_sub(2));
+    let latest = view.rates.iter().copied().skip(view.rates.len().saturating_sub(width));
+    let line = Sparkline::default()
+        .block(Block::bordered().title(title))
+        .data(latest.collect::<Vec<_>>())
+        .max(most.max(1))
+        .style(Style::new().fg(Color::Green));
+    frame.render_widget(line, area);
+}
+
+/// A prefix stands right before its unit: `3.67 M` of bits is `3.67 Mbit`.
+fn spaced(rate: &str) -> String {
+    if rate.ends_with(|c: char| c.is_ascii_digit()) { format!("{rate} ") } else { rate.into() }
+}
+
+fn panel<'a>(title: &str, lines: Vec<Line<'a>>) -> Paragraph<'a> {
+    Paragraph::new(lines).block(Block::bordered().title(title.to_string()))
+}
+
+fn pair<'a>(name: &str, value: String) -> Line<'a> {
+    Line::from(vec![Span::raw(format!("{name:<11}")), value.bold()])
+}
+
+/// What came, and what became of it.
+fn accounts_of(view: &View) -> Vec<Line<'_>> {
+    let now = &view.now;
+    let came = now.packets + now.dropped;
+    let share = |part: u64| 100.0 * part as f64 / came.max(1) as f64;
+    let lost = |name: &str, part: u64| {
+        let line = pair(name, format!("{} ({:.1} %)", count(part), share(part)));
+        if part > 0 { line.yellow() } else { line }
+    };
+    let mut lines = vec![
+        pair("came", count(came)),
+        lost("dropped", now.dropped),
+        lost("shed", now.shed),
+        pair("read", count(now.packets)),
+        pair("octets", bytes(now.bytes)),
+    ];
+    if now.split > 0 {
+        lines.push(pair("split", count(now.split)).yellow());
+    }
+    lines
+}
+
+fn interval_title(view: &View) -> String {
+    let Some((interval, _)) = &view.interval else { return "Interval".into() };
+    let seconds = interval.end.0.saturating_sub(interval.start.0) as f64 / 1e9;
+    format!("Last {seconds} s")
+}
+
+fn interval_of(view: &View) -> Vec<Line<'_>> {
+    let Some((interval, live)) = &view.interval else {
+        return vec!["none is over yet".dim().into()];
+    };
+    let conversations = &interval.conversations;
+    let about = if conversations.exact { "" } else { "about " };
+    let mut lines = vec![
+        pair("packets", count(interval.packets.handled)),
+        pair("flows live", count(*live)),
+        pair(
+            "talks",
+            format!("{about}{} TCP, {} UDP", count(conversations.tcp), count(conversations.udp)),
+        ),
+    ];
+    let mut protocols: Vec<_> = interval.protocols.iter().collect();
+    protocols.sort_by_key(|(protocol, volume)| (std::cmp::Reverse(volume.octets), **protocol));
+    lines.extend(protocols.into_iter().map(|(protocol, volume)| {
+        let name = NAMES.iter().find(|(number, _)| number == protocol);
+        let name = name.map_or_else(|| format!("IP {protocol}"), |(_, name)| (*name).into());
+        pair(&name, format!("{} in {}", bytes(volume.octets), count(volume.packets)))
+    }));
+    lines
+}
+
+/// Queues, then threads, the busiest first where there is not room for all.
+fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
+    let room = usize::from(area.height.saturating_sub(2));
+    let all: u64 = view.queues.iter().sum();
+    let share = |part: u64| part as f64 / all.max(1) as f64;
+    let queues = view.queues.iter().enumerate().filter(|_| view.queues.len() > 1);
+    let mut lines: Vec<_> = queues
+        .map(|(at, &part)| {
+            bar(&format!("queue {at}"), share(part), format!("{}/s", rate(part as f64)))
+        })
+        .take(room / 2)
+        .collect();
+    let mut loads: Vec<_> = view.loads.iter().collect();
+    loads.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+    loads.truncate(room - lines.len());
+    lines.extend(
+        loads
+            .iter()
+            .map(|load| bar(&load.thread, load.busy, format!("{:.0} %", 100.0 * load.busy))),
+    );
+    lines
+}
+
+fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
+    let full = (share * BAR as f64).round() as usize;
+    let color = if share > 0.9 { Color::Red } else { Color::Green };
+    let name: String = name.chars().take(16).collect();
+    Line::from(vec![
+        Span::raw(format!("{name:<17}")),
+        Span::styled("█".repeat(full.min(BAR)), color),
+        Span::raw("·".repeat(BAR.saturating_sub(full))).dim(),
+        Span::raw(format!(" {value}")),
+    ])
+}
+
+/// The latest of what was said, as much as there is room for.
+fn draw_said(view: &View, frame: &mut Frame, area: Rect) {
+    let room = usize::from(area.height.saturating_sub(2));
+    let width = usize::from(area.width.saturating_sub(2)).max(1);
+    // Lines are broken, so the latest few take all the room.
+    let rows = |line: &&String| line.chars().count().div_ceil(width) + 1;
+    let mut left = room;
+    let latest = view.said.iter().rev().take_while(|line| {
+        let fits = left > 0;
+        left = left.saturating_sub(rows(line));
+        fits
+    });
+    let mut lines: Vec<_> = latest.map(|line| Line::raw(strip_str(line).to_string())).collect();
+    lines.reverse();
+    frame.render_widget(panel("Scans and warnings", lines).wrap(Wrap { trim: true }), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ringtap_plan::Watch;
+    use ringtap_plan::report::{Interval, Time, Volume};
+
+    use super::super::loads::Load;
+    use super::*;
+
+    /// What a terminal of this size shows, line by line.
+    fn shown(view: &View, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(view, frame)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+        (0..height).map(line).collect()
+    }
+
+    fn view() -> View {
+        let watch = Watch::new();
+        let mut view = View::new("eth0 by AF_XDP".into(), 2);
+        view.see(&watch, Duration::from_secs(60), Vec::new());
+        watch.packets.add(0, 3_000_000);
+        watch.packets.add(1, 1_000_000);
+        watch.bytes.add(0, 256_000_000);
+        watch.dropped.add(0, 1_000_000);
+        let load = |thread: &str, busy| Load { thread: thread.into(), busy };
+        let loads = vec![load("attendant", 0.01), load("queue 0", 0.97)];
+        view.see(&watch, Duration::from_secs(62), loads);
+        let mut interval =
+            Interval { start: Time(0), end: Time(5_000_000_000), ..Interval::default() };
+        interval.packets.handled = 1_234_567;
+        interval.protocols.insert(6, Volume { packets: 1_000_000, octets: 5 << 20 });
+        interval.protocols.insert(132, Volume { packets: 7, octets: 700 });
+        view.interval(&interval, 4_321);
+        view.say("warning: something is amiss");
+        view
+    }
+
+    #[test]
+    fn a_small_terminal_shows_all_figures() {
+        let lines = shown(&view(), 80, 24);
+        let has =
+            |words: &[&str]| lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
+        let page = lines.join("\n");
+        assert!(has(&["eth0 by AF_XDP", "0:01:02", "q: stop"]), "{page}");
+        assert!(has(&["2.00 M packets/s", "1.02 Gbit/s"]), "{page}");
+        assert!(has(&["came", "5,000,000"]), "{page}");
+        assert!(has(&["dropped", "1,000,000 (20.0 %)"]), "{page}");
+        assert!(has(&["Last 5 s"]) && has(&["packets", "1,234,567"]), "{page}");
+        assert!(has(&["flows live", "4,321"]), "{page}");
+        assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["IP 132"]), "{page}");
+        assert!(has(&["queue 0", "1.50 M/s"]) && has(&["queue 1", "500 k/s"]), "{page}");
+        assert!(has(&["queue 0", "97 %"]), "{page}");
+        assert!(has(&["warning: something is amiss"]), "{page}");
+    }
+
+    #[test]
+    fn no_size_is_too_small_or_too_large() {
+        let view = view();
+        for (width, height) in [(1, 1), (2, 50), (20, 5), (80, 3), (400, 100)] {
+            assert_eq!(shown(&view, width, height).len(), usize::from(height));
+        }
+        // Before anything has come, too.
+        shown(&View::default(), 80, 24);
+    }
+}

@@ -1,0 +1,87 @@
+//! What is shown: figures of the last second and of the last interval, and what was said.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ringtap_plan::Watch;
+use ringtap_plan::report::Interval;
+
+use super::loads::Load;
+
+/// Seconds of history: as wide as terminals are.
+const HISTORY: usize = 256;
+
+/// Lines remembered of what was said.
+const SAID: usize = 64;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct View {
+    pub(super) title: String,
+    pub(super) elapsed: Duration,
+    /// Packets a second, latest last.
+    pub(super) rates: VecDeque<u64>,
+    /// Bits a second in the last second, as captured.
+    pub(super) bits: f64,
+    pub(super) now: Totals,
+    /// Packets a second, by queue.
+    pub(super) queues: Vec<u64>,
+    pub(super) loads: Vec<Load>,
+    pub(super) interval: Option<(Interval, u64)>,
+    pub(super) said: VecDeque<String>,
+}
+
+/// Since the run began.
+#[derive(Clone, Default)]
+pub(super) struct Totals {
+    elapsed: Duration,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) dropped: u64,
+    pub(super) shed: u64,
+    pub(super) split: u64,
+    parts: Vec<u64>,
+}
+
+impl View {
+    pub(super) fn new(title: String, queues: usize) -> Self {
+        let now = Totals { parts: vec![0; queues], ..Totals::default() };
+        Self { title, now, queues: vec![0; queues], ..Self::default() }
+    }
+
+    /// Takes the figures of this moment.
+    pub(super) fn see(&mut self, watch: &Watch, elapsed: Duration, loads: Vec<Load>) {
+        let now = Totals {
+            elapsed,
+            packets: watch.packets.get(),
+            bytes: watch.bytes.get(),
+            dropped: watch.dropped.get(),
+            shed: watch.shed.get(),
+            split: watch.split.get(),
+            parts: watch.packets.parts(self.queues.len()),
+        };
+        let seconds = elapsed.saturating_sub(self.now.elapsed).as_secs_f64();
+        if seconds > 0.0 {
+            let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+            self.rates.push_back(per_second(now.packets, self.now.packets) as u64);
+            if self.rates.len() > HISTORY {
+                self.rates.pop_front();
+            }
+            self.bits = 8.0 * per_second(now.bytes, self.now.bytes);
+            let parts = now.parts.iter().zip(&self.now.parts);
+            self.queues = parts.map(|(&now, &then)| per_second(now, then) as u64).collect();
+        }
+        (self.now, self.elapsed, self.loads) = (now, elapsed, loads);
+    }
+
+    pub(super) fn interval(&mut self, interval: &Interval, live: u64) {
+        self.interval = Some((interval.clone(), live));
+    }
+
+    pub(super) fn say(&mut self, line: &str) {
+        if self.said.len() == SAID {
+            self.said.pop_front();
+        }
+        self.said.push_back(line.to_string());
+    }
+}

@@ -1,0 +1,79 @@
+//! `monitor --tui`, on a terminal that the test makes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::Duration;
+
+use ringtap_live::{Method, SendOptions};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::Value;
+
+use crate::common::{ringtap, said};
+use crate::net::{Left, Net, Right};
+use crate::veth::send_all;
+
+/// Both ends of a terminal: the user's, and the program's.
+fn terminal() -> (File, File) {
+    let user: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    tcsetwinsize(&user, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let path = ptsname(&user, Vec::new()).unwrap().into_string().unwrap();
+    (user.into(), OpenOptions::new().read(true).write(true).open(path).unwrap())
+}
+
+#[test]
+fn it_shows_the_run_and_a_key_ends_it_with_the_report() {
+    let Some(net) = Net::new(1) else { return };
+    let (mut user, program) = terminal();
+    // In a session of its own, of which this is the terminal.
+    let mut command = net.program(Right, "setsid");
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_ringtap"), "monitor", "-i", "right"]);
+    command.args(["--tui", "--report", "json", "--duration", "30s", "--interval", "1s"]);
+    let own = || Stdio::from(program.try_clone().unwrap());
+    let child = command.stdin(own()).stderr(own()).stdout(Stdio::piped()).spawn().unwrap();
+    drop((command, program));
+
+    // What the terminal was told so far, until it has these words.
+    let mut told = Vec::new();
+    let mut wait_for = |user: &mut File, words: &str| {
+        let mut piece = [0; 4096];
+        while !String::from_utf8_lossy(&told).contains(words) {
+            let read = user.read(&mut piece);
+            let len = read.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&told)));
+            told.extend(&piece[..len]);
+        }
+    };
+    wait_for(&mut user, "\x1b[?1049h");
+    wait_for(&mut user, "Accounts");
+    let mut frame = vec![0; 60];
+    frame[12] = 8;
+    send_all(
+        &mut net.sender(&SendOptions { method: Method::Packet, ..SendOptions::default() }),
+        &vec![frame; 777],
+    );
+    wait_for(&mut user, "777");
+    user.write_all(b"q").unwrap();
+    wait_for(&mut user, "\x1b[?1049l");
+
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["packets"]["received"], 777);
+    assert!(
+        report["performance"]["seconds"].as_f64().unwrap() < Duration::from_secs(29).as_secs_f64()
+    );
+}
+
+#[test]
+fn without_a_terminal_it_is_refused_and_says_what_to_do() {
+    let Some(net) = Net::new(1) else { return };
+    let (_, errors, code) = net.run(Left, &["monitor", "-i", "left", "--tui"]);
+    assert_eq!(code, 2, "{errors}");
+    assert!(errors.contains("--stats"), "{errors}");
+    let (_, errors, code) = said(ringtap().args(["monitor", "-r", "x.pcap", "--tui"]));
+    assert!(code == 2 && errors.contains("--read"), "{errors}");
+}
