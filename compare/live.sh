@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# ringtap beside tcpdump, softflowd and argus on the same live frames, interleaved; in network namespaces, as root.
+#
+# Usage: compare/live.sh [--rates N,…] [--seconds N] [--rounds N] [--flows N] [--squeeze NICE] [--only NAME,…]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --release --locked >&2
+exec python3 compare/live.py --ringtap "${CARGO_TARGET_DIR:-target}/release/ringtap" "$@"
