@@ -13,6 +13,11 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// `1 frame`, `2,000 frames`.
+pub(crate) fn of(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// `3.94 MiB`.
 pub(crate) fn bytes(number: u64) -> String {
     scaled(number as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])

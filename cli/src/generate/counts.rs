@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::rate;
 use super::stamps::Stamps;
-use crate::numbers::{self, bytes, count};
+use crate::numbers::{self, bytes, count, of};
 
 /// See the module. The names are those of `--report json`; docs/GENERATE.md defines them.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -100,11 +100,6 @@ impl Counts {
         let told = told.map(|(number, what)| format!("{} {what}", of(number, "frame")));
         told.chain(self.stamps.and_then(|stamps| stamps.complaint())).collect()
     }
-}
-
-/// `1 frame`, `2,000 frames`.
-pub(super) fn of(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -3,17 +3,9 @@
 use ringtap_plan::Severity;
 use ringtap_traffic::Generator;
 
+use super::given::Given;
 use super::replay::Replay;
 use crate::console::complain;
-
-/// A frame to send.
-pub(super) struct Given<'a> {
-    /// Its time: packet time, or when it was captured.
-    pub(super) ts_ns: u64,
-    pub(super) data: &'a [u8],
-    /// Whether it was longer on the wire than it was captured.
-    pub(super) cut: bool,
-}
 
 /// Where frames come from.
 pub(super) enum Frames {

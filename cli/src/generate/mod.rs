@@ -9,6 +9,7 @@
 mod counts;
 mod file;
 mod frames;
+mod given;
 mod live;
 mod mac;
 mod profile;

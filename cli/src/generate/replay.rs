@@ -14,7 +14,7 @@ use ringtap_capture::{Chunk, Place};
 use ringtap_plan::{Files, Notice, Watch};
 use ringtap_wire::LinkType;
 
-use super::frames::Given;
+use super::given::Given;
 use crate::source;
 use crate::usage::Usage;
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use ringtap_traffic::Stamp;
 use serde::Serialize;
 
-use super::counts::of;
+use crate::numbers::of;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -9,8 +9,8 @@
 //! end of a connection they are withdrawn; over UDP never, for RFC 7011, section 8.4, forbids it ("Template Withdrawals
 //! […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ringtap_flow::FlowRecord;
@@ -18,45 +18,14 @@ use ringtap_ring::{Consumer, Vernier};
 
 use crate::encode::{Encoder, Progress, Refusal};
 use crate::link::{self, Delivery, Link, Opened, Trouble, Until};
-use crate::{Meter, Protocol, Reason, Refresh, Sent, Settings, Summary, Tally};
+use crate::shared::Shared;
+use crate::{Meter, Protocol, Reason, Refresh, Sent, Settings, Tally};
 
 /// How long a quiet thread sleeps at a time.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Naps after which a message leaves though it is not full.
 const QUIET: u32 = 50;
-
-/// What the exporting thread has in common with the others.
-#[derive(Default)]
-pub(crate) struct Shared {
-    books: Mutex<Books>,
-    /// The run is over: [`LINGER`](crate::LINGER) begins.
-    pub(crate) ending: AtomicBool,
-    pub(crate) renew: AtomicBool,
-}
-
-#[derive(Default)]
-pub(crate) struct Books {
-    pub(crate) summary: Summary,
-    /// Written by the feed when it goes.
-    pub(crate) offered: Tally,
-}
-
-impl Shared {
-    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-}
-
-impl Books {
-    /// The thread cannot tell any more what it did not send: the rest.
-    pub(crate) fn abandon(&mut self, why: &str) {
-        let mut rest = self.offered;
-        rest -= self.summary.accounted();
-        self.summary.lose(Reason::TooLate, rest);
-        self.summary.failure.get_or_insert_with(|| why.to_owned());
-    }
-}
 
 /// What sends to one collector, in a thread of its own or where records come from.
 pub(crate) struct Exporter {

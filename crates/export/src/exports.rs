@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::encode::{Encoder, FILE_LIMIT, Ipfix, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
-use crate::exporter::{Exporter, Shared};
+use crate::exporter::Exporter;
 use crate::feed::{Here, Lane, ROOM, RingLane};
 use crate::link::{self, FileLink, Link, Store, TcpLink, TlsClient, UdpLink};
+use crate::shared::Shared;
 use crate::{Collector, Feed, Protocol, Sampling, Settings, Summary, Transport};
 
 /// How long collectors have, at the end, for what is still waiting.

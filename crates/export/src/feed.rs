@@ -7,8 +7,9 @@ use std::time::Duration;
 use ringtap_flow::FlowRecord;
 use ringtap_ring::{Producer, Vernier};
 
-use crate::exporter::{Exporter, Shared};
+use crate::exporter::Exporter;
 use crate::link::now;
+use crate::shared::Shared;
 use crate::{Protocol, Reason, Tally};
 
 /// Records a ring holds: at 96 to 112 bytes each, less than 2 MiB.

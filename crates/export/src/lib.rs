@@ -25,6 +25,7 @@ mod link;
 mod metered;
 mod refresh;
 mod sampling;
+mod shared;
 mod summary;
 
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};

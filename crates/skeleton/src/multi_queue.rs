@@ -30,7 +30,7 @@ use crate::books::Books;
 use crate::merger::MergerNode;
 use crate::node::{Node, Step};
 use crate::owner::{Owner, owners};
-use crate::skeleton::Placed;
+use crate::seats::Placed;
 use crate::{BURST, Role, RunError, RunOptions};
 
 struct QueueNode<'a, A: Application, F> {

@@ -8,7 +8,7 @@ use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker}
 
 use crate::books::Books;
 use crate::node::{Node, Step};
-use crate::skeleton::Placed;
+use crate::seats::Placed;
 use crate::{BURST, Role, Run, RunError, RunOptions};
 
 /// Runs `app` over everything `feed` has, in the calling thread.

@@ -24,6 +24,9 @@ pub enum Role {
     Merger,
 }
 
+/// A node, and its place among the seats.
+pub(crate) type Placed<'a> = (Role, Box<dyn Node + 'a>);
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

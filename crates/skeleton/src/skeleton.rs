@@ -11,15 +11,11 @@ use ringtap_stage::{Application, Feed};
 
 use crate::books::{Books, Run};
 use crate::idle::Wait;
-use crate::node::Node;
-use crate::seats::{self, Role};
+use crate::seats::{self, Placed, Role};
 use crate::{MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference};
 
 /// More workers than any machine has cores for.
 const MOST_WORKERS: usize = 1024;
-
-/// A node, and its place among the seats.
-pub(crate) type Placed<'a> = (Role, Box<dyn Node + 'a>);
 
 /// Runs `app` over everything that `feeds` have, one a queue, on the threads that `options.seating`
 /// names.

@@ -15,9 +15,10 @@
 
 use std::sync::Arc;
 
+use crate::carried::Carried;
 use crate::fragments::FragmentTable;
 use crate::hash::HashKey;
-use crate::ip::{Carried, Context, v4, v6};
+use crate::ip::{Context, v4, v6};
 use crate::link::{self, LinkType, Network, Stack};
 use crate::path::{Path, Paths, Tunnel};
 use crate::path_cache::PathCache;

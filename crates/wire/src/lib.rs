@@ -8,6 +8,7 @@
 //! before, and these are bounded) nor reads a clock; what it cannot parse becomes a counted reason ([`NonIp`]), never an error.
 #![forbid(unsafe_code)]
 
+mod carried;
 mod decoder;
 mod fragments;
 #[cfg(any(test, feature = "fuzz"))]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::LINGER;
 use crate::Reason;
-use crate::exporter::Shared;
+use crate::shared::Shared;
 
 pub(crate) use file::FileLink;
 pub use file::Store;

@@ -24,7 +24,7 @@ use ringtap_stage::{Application, Feed};
 
 use crate::books::Books;
 use crate::owner::owners;
-use crate::skeleton::Placed;
+use crate::seats::Placed;
 use crate::{Role, RunError, RunOptions};
 
 /// Of every queue: dispatcher and workers. And the merger.

@@ -35,7 +35,7 @@ use ringtap_stage::{Application, Feed, Mark};
 
 use crate::books::Books;
 use crate::owner::owners;
-use crate::skeleton::Placed;
+use crate::seats::Placed;
 use crate::{BURST, Role, RunError, RunOptions};
 
 /// Parts of all messages together: bounds the memory when there are many workers.

@@ -9,25 +9,8 @@ pub(crate) mod v6;
 use crate::fragments::{DatagramKey, FirstFragment, FragmentTable};
 use crate::hash::HashKey;
 use crate::record::{Flags, PacketRecord};
-use crate::span::Span;
 use crate::transport;
 use crate::tunnel::Watched;
-
-/// What a packet carries behind its IP header. Nothing, if that is not its beginning.
-pub(crate) struct Carried<'a> {
-    pub(crate) protocol: u8,
-    pub(crate) payload: Span<'a>,
-    /// False for a first fragment: there is more than `payload`.
-    pub(crate) whole: bool,
-}
-
-impl Carried<'_> {
-    pub(crate) const NOTHING: Self =
-        Self { protocol: NO_NEXT_HEADER, payload: Span { bytes: &[], wire: 0 }, whole: true };
-}
-
-/// RFC 8200, section 4.7.
-const NO_NEXT_HEADER: u8 = 59;
 
 /// What one header is decoded with.
 pub(crate) struct Context<'a> {

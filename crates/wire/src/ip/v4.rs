@@ -9,7 +9,8 @@
 //! A packet declared to be IPv4 counts as IPv4 even if its header is unusable
 //! ([`Flags::BAD_HEADER`]).
 
-use super::{Carried, Context, Fragment};
+use super::{Context, Fragment};
+use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;

@@ -12,7 +12,8 @@
 //! A cut header still counts as IPv6 ([`Flags::BAD_HEADER`]); another version than 6 does not:
 //! whoever writes that EtherType has no reason to put anything else there.
 
-use super::{Carried, Context, Fragment};
+use super::{Context, Fragment};
+use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::reason::{Layer, NonIp};
 use crate::record::{Flags, PacketRecord};

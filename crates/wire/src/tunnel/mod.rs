@@ -25,7 +25,7 @@ mod teredo;
 mod vxlan;
 mod watched;
 
-use crate::ip::Carried;
+use crate::carried::Carried;
 use crate::link::{self, Network, Stack};
 use crate::path::TunnelKind;
 use crate::record::PacketRecord;

@@ -1,0 +1,19 @@
+//! What lies behind an IP header, for whoever opens it further.
+
+use crate::span::Span;
+
+/// What a packet carries behind its IP header. Nothing, if that is not its beginning.
+pub(crate) struct Carried<'a> {
+    pub(crate) protocol: u8,
+    pub(crate) payload: Span<'a>,
+    /// False for a first fragment: there is more than `payload`.
+    pub(crate) whole: bool,
+}
+
+impl Carried<'_> {
+    pub(crate) const NOTHING: Self =
+        Self { protocol: NO_NEXT_HEADER, payload: Span { bytes: &[], wire: 0 }, whole: true };
+}
+
+/// RFC 8200, section 4.7.
+const NO_NEXT_HEADER: u8 = 59;
