@@ -44,6 +44,9 @@ pub(crate) fn facts(port: u16) -> io::Result<Facts> {
     })
 }
 
+/// Slots of the ring of frames to send, as wanted: most devices are opened to receive.
+const SEND_RING: u16 = 512;
+
 /// How a port is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -77,8 +80,9 @@ impl Port {
         let ring = check(unsafe { raw::rt_ring_len(number, shape.ring) });
         let ring = ring.map_err(at("making rings"))? as u16;
         // A device may insist on longer rings; what is in a ring is in no burst.
-        let mbufs = shape.mbufs.max(2 * u32::from(ring));
-        for queue in 0..queues + u16::from(shape.sends) {
+        let each = shape.mbufs.max(2 * u32::from(ring));
+        let send = shape.sends.then_some(2 * u32::from(SEND_RING));
+        for (queue, mbufs) in (0..).zip((0..queues).map(|_| each).chain(send)) {
             let pool = Pool::new(number, queue, mbufs).map_err(at("making buffers"))?;
             device.pools.push(pool);
         }
@@ -90,7 +94,7 @@ impl Port {
         }
         if shape.sends {
             // SAFETY: as above; the queue was configured, as the device has one.
-            let made = unsafe { raw::rt_send_queue(number, shape.ring) };
+            let made = unsafe { raw::rt_send_queue(number, SEND_RING) };
             check(made).map_err(at("making a send queue"))?;
         }
         // SAFETY: a port with all queues made.
