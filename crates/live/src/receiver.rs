@@ -98,7 +98,7 @@ pub struct Receiver {
 enum Kind {
     Packet(PacketReceiver, Arc<Interface>),
     Xdp(XdpReceiver, Arc<Interface>),
-    Dpdk(DpdkReceiver),
+    Dpdk(Box<DpdkReceiver>),
 }
 
 /// Opens the interface called `name`: one receiver for each queue, in order. What there is to say of
@@ -119,7 +119,10 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
             let queues = xdp::open(&interface, options, &mut notices)?;
             queues.into_iter().map(|one| Kind::Xdp(one, Arc::clone(&interface))).collect()
         }
-        Method::Dpdk => dpdk::open(name, options)?.into_iter().map(Kind::Dpdk).collect(),
+        Method::Dpdk => {
+            let queues = dpdk::open(name, options)?;
+            queues.into_iter().map(|one| Kind::Dpdk(Box::new(one))).collect()
+        }
     };
     let queues = kinds.len() as u16;
     let name = Arc::from(name);
