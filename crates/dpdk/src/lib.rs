@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A device is named as DPDK does: a virtual device with its arguments, or the address of a card on the PCI bus.
-//! [`open`] gives a [`Receiver`] for each of its receive queues; a [`Sender`] comes with them. DPDK's environment (EAL)
+//! `open` gives a `Receiver` for each of its receive queues; a `Sender` comes with them. DPDK's environment (EAL)
 //! is started once a process, when the first device is opened.
 //!
 //! Source: DPDK's programmer's guide, 22.11, chapters *Environment Abstraction Layer* and *Poll Mode Driver*.
 //!
-//! Invariants: every frame that the driver handed over is lent or waits; what the device lost is in [`Counters`], as
+//! Invariants: every frame that the driver handed over is lent or waits; what the device lost is in `Counters`, as
 //! far as its driver counts it. `burst` never waits, allocates nothing, and copies only frames that came in pieces.
 //! `unsafe` code is in the module `sys` alone. The crate knows no packets and no applications.
 //!
