@@ -3,6 +3,7 @@
 # call shows everything there is to mend.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/features.sh
 
 for component in fmt clippy; do
     cargo "$component" --version >/dev/null 2>&1 && continue
@@ -19,7 +20,12 @@ step() {
 step cargo fmt --all --check
 step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
-step cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+step cargo clippy --workspace --all-targets "${features[@]}" --locked -- -D warnings
+if have_dpdk; then
+    step cargo clippy --workspace --all-targets "${with_dpdk[@]}" --locked -- -D warnings
+else
+    echo "lint: not looked at for want of libdpdk (Debian package libdpdk-dev): what is built with DPDK" >&2
+fi
 # The ring without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings

@@ -21,6 +21,11 @@ need bro-cut bro-aux
 python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2
 
+# DPDK, apart from the others: where it cannot be had, they still can.
+wanted=() missing=()
+pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null || need no-libdpdk libdpdk-dev pkg-config
+install_needed || echo "setup-test: going on without DPDK" >&2
+
 # What no package installs, each in target/test-tools and fetched once.
 tools=target/test-tools
 mkdir -p "$tools"

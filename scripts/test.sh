@@ -5,6 +5,7 @@
 # all steps. A test that cannot run here prints a line `SKIPPED: why` on stderr and is counted as skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. scripts/features.sh
 
 # Some tests panic on purpose, and what they print is shown: no backtraces unless asked for at one test.
 export RUST_BACKTRACE=0
@@ -30,9 +31,17 @@ loom() {
         cargo test -p ringtap-ring --release --test loom --locked
 }
 
+# Virtual devices of DPDK: no network card, no huge pages.
+dpdk() {
+    have_dpdk || { echo "dpdk: SKIPPED: no libdpdk here (Debian package libdpdk-dev)"; return; }
+    cargo test -p ringtap-dpdk --features libdpdk --lib --locked &&
+        cargo test --workspace "${with_dpdk[@]}" --locked --no-fail-fast --test dpdk -- --show-output
+}
+
 # --show-output: what a passing test prints, a skip above all, is not swallowed.
-step workspace cargo test --workspace --all-features --locked --no-fail-fast -- --show-output
+step workspace cargo test --workspace "${features[@]}" --locked --no-fail-fast -- --show-output
 step benches-run-once cargo test --workspace --locked --bench '*'
+step dpdk dpdk
 step loom loom
 step tsan crates/ring/tsan.sh
 step miri crates/ring/miri.sh

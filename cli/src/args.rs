@@ -16,7 +16,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use generate::{GenerateArgs, SendMethod};
 
 use crate::outputs::Destination;
-use crate::units::{self, Cores, TimeoutList};
+use crate::units::{self, Cores, TimeoutList, Words};
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
@@ -77,8 +77,9 @@ pub(crate) struct MonitorArgs {
     /// Interface to listen to, until an interrupt or for --duration
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
     pub(crate) interface: Option<String>,
-    /// How frames are taken: af-packet (a copy; the host sees them, too) or af-xdp (the host sees none of
-    /// them; one queue for each of the interface's)
+    /// How frames are taken: af-packet (a copy; the host sees them, too), af-xdp (the host sees none of
+    /// them; one queue for each of the interface's) or dpdk (IFACE is a PCI address, or a virtual device as
+    /// in net_pcap0,rx_pcap=FILE; only in a program that was built with it)
     #[arg(
         long,
         value_name = "METHOD",
@@ -87,6 +88,10 @@ pub(crate) struct MonitorArgs {
         help_heading = "Source"
     )]
     pub(crate) capture: Capture,
+    /// Arguments for DPDK's environment, as in '-m 1024', in place of ours for memory
+    #[arg(long, value_name = "ARGS", value_parser = units::words, allow_hyphen_values = true,
+        requires = "interface", help_heading = "Source")]
+    pub(crate) dpdk_args: Option<Words>,
     /// Listen for so long
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
         help_heading = "Source")]

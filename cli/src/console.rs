@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, Watch};
 
+use crate::args::Capture;
 use crate::numbers::{bytes, count, rate};
 use crate::screen::{Screen, Wish};
 
@@ -51,7 +52,7 @@ pub(crate) enum Extent {
     /// So many bytes, if that is known.
     Bytes(Option<u64>),
     /// As much as comes to this interface.
-    Live(String),
+    Live(String, Capture),
 }
 
 /// Says on stderr what is worth knowing and no trouble.
@@ -177,16 +178,15 @@ impl Console {
 
     /// Tells, once, if an interface does not share frames out as flows need it.
     fn check_sharding(&self) {
-        let Extent::Live(interface) = &self.extent else { return };
+        let Extent::Live(interface, capture) = &self.extent else { return };
         if self.watch.split.get() == 0 || self.split_told.swap(true, Ordering::Relaxed) {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         self.say(&format!(
             "{style}warning:{style:#} {interface}: packets between the same two addresses come by different queues, so \
-             their flows are metered in parts. Have it share out by addresses alone, both directions alike: \
-             ethtool -X {interface} hfunc toeplitz hkey {KEY} and, for tcp4, udp4, tcp6 and udp6, \
-             ethtool -N {interface} rx-flow-hash udp4 sd; or give it one queue: ethtool -L {interface} combined 1"
+             their flows are metered in parts. {}",
+            remedy(interface, *capture)
         ));
     }
 
@@ -211,7 +211,7 @@ impl Console {
                 format!("{read} read of {} ({share:.0} %)", bytes(total))
             }
             Extent::Bytes(None) => format!("{read} read"),
-            Extent::Live(_) => {
+            Extent::Live(..) => {
                 let (dropped, shed) = (self.watch.dropped.get(), self.watch.shed.get());
                 let shed = if shed > 0 { format!(", {} shed", count(shed)) } else { String::new() };
                 format!("{} dropped{shed}", count(dropped))
@@ -267,7 +267,7 @@ impl Console {
 
 fn bar(extent: &Extent) -> ProgressBar {
     let (bar, template) = match extent {
-        Extent::Live(_) => (ProgressBar::new_spinner(), "{spinner} {msg}"),
+        Extent::Live(..) => (ProgressBar::new_spinner(), "{spinner} {msg}"),
         &Extent::Bytes(Some(total)) => (
             ProgressBar::new(total),
             "{bar:20} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
@@ -284,4 +284,18 @@ fn bar(extent: &Extent) -> ProgressBar {
 #[expect(clippy::disallowed_methods, reason = "progress is about the user's time, not packets'")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// What helps where an interface does not share frames out as flows need it.
+fn remedy(interface: &str, capture: Capture) -> String {
+    match capture {
+        Capture::Dpdk => {
+            "The device does not hash addresses alone: read it by one queue (--queues 1)".into()
+        }
+        Capture::Auto | Capture::AfPacket | Capture::AfXdp => format!(
+            "Have it share out by addresses alone, both directions alike: \
+             ethtool -X {interface} hfunc toeplitz hkey {KEY} and, for tcp4, udp4, tcp6 and udp6, \
+             ethtool -N {interface} rx-flow-hash udp4 sd; or give it one queue: ethtool -L {interface} combined 1"
+        ),
+    }
 }

@@ -1,17 +1,14 @@
 //! The interface of a run, opened as the plan says.
 
-use ringtap_live::{Method, Options, Receiver, receive_queues};
+use ringtap_live::{Options, Receiver, required_queues};
 use ringtap_plan::Plan;
 
-use crate::args::{Capture, MonitorArgs};
+use crate::args::MonitorArgs;
 use crate::console::{complain, note};
 
 /// How many queues there must be, where the interface decides that.
-pub(crate) fn queues(interface: &str, capture: Capture) -> anyhow::Result<Option<usize>> {
-    Ok(match capture.method() {
-        Method::Packet => None,
-        Method::Xdp => Some(receive_queues(interface)? as usize),
-    })
+pub(crate) fn queues(interface: &str, args: &MonitorArgs) -> anyhow::Result<Option<usize>> {
+    Ok(required_queues(interface, &options(args))?.map(|queues| queues as usize))
 }
 
 /// Opens the interface, a receiver for each queue of the plan.
@@ -21,14 +18,22 @@ pub(crate) fn open(
     plan: &Plan,
 ) -> anyhow::Result<Vec<Receiver>> {
     let options = Options {
-        method: args.capture.method(),
         queues: Some(plan.queues as u16),
         memory: plan.buffer_bytes as usize,
         seed: plan.seed,
-        promiscuous: !args.no_promiscuous,
-        ..Options::default()
+        ..options(args)
     };
     open_with(interface, &options)
+}
+
+/// What the flags say of the interface.
+fn options(args: &MonitorArgs) -> Options {
+    Options {
+        method: args.capture.method(),
+        promiscuous: !args.no_promiscuous,
+        dpdk_arguments: args.dpdk_args.clone().unwrap_or_default().0,
+        ..Options::default()
+    }
 }
 
 /// Opens the interface, and tells what there is to say of it.

@@ -14,7 +14,7 @@ use ringtap_plan::{
     Skeleton, Timeouts, Watch,
 };
 
-use crate::args::{Form, MonitorArgs};
+use crate::args::{Capture, Form, MonitorArgs};
 use crate::console::{self, Console, Extent, complain};
 use crate::exports::{self, Exporting};
 use crate::outputs::{Destination, Records};
@@ -51,13 +51,19 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if args.tui && stdout_is_taken(args) && io::stdout().is_terminal() {
         return Err(Usage::of("--tui and records cannot both go to the terminal"));
     }
-    let exported = args.export.iter().filter_map(exports::path);
-    sandbox::enter(args.write.iter().map(Destination::path).chain(exported))?;
+    // Drivers of DPDK open devices for writing.
+    if args.interface.is_none() || args.capture != Capture::Dpdk {
+        let exported = args.export.iter().filter_map(exports::path);
+        sandbox::enter(args.write.iter().map(Destination::path).chain(exported))?;
+    }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let records = Arc::new(Records::open(&args.write)?);
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
     let source = match &args.interface {
-        Some(interface) => Source::Live(interface.clone(), live::open(interface, args, &plan)?),
+        Some(interface) => {
+            let receivers = live::open(interface, args, &plan)?;
+            Source::Live { interface: interface.clone(), capture: args.capture, receivers }
+        }
         None => Source::Files(Box::new(source::files(&args.read, &WATCH))),
     };
     if let Some(user) = &user {
@@ -69,7 +75,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet, screen));
     let duration = args.duration.map(Duration::from_nanos);
     signals::attended(&WATCH, &console, &records, &exporting, duration, || {
-        if let (Source::Live(_, receivers), false) = (&source, args.quiet || args.tui) {
+        if let (Source::Live { receivers, .. }, false) = (&source, args.quiet || args.tui) {
             live::announce(receivers);
         }
         let mut outcome = observe(&plan, source, &console, &records, feed)?;
@@ -88,14 +94,14 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
 /// Where packets come from.
 enum Source {
     Files(Box<Files>),
-    Live(String, Vec<Receiver>),
+    Live { interface: String, capture: Capture, receivers: Vec<Receiver> },
 }
 
 impl Source {
     fn extent(&self) -> Extent {
         match self {
             Self::Files(files) => Extent::Bytes(files.position().bytes_total),
-            Self::Live(interface, _) => Extent::Live(interface.clone()),
+            Self::Live { interface, capture, .. } => Extent::Live(interface.clone(), *capture),
         }
     }
 }
@@ -134,7 +140,7 @@ fn observe(
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
         }),
-        interval: matches!(source, Source::Live(..)).then(|| {
+        interval: matches!(source, Source::Live { .. }).then(|| {
             let console = Arc::clone(console);
             let hear: OnInterval = Box::new(move |interval, live| console.interval(interval, live));
             hear
@@ -142,7 +148,7 @@ fn observe(
     };
     let outcome = match source {
         Source::Files(files) => ringtap_plan::run(plan, *files, outputs, &WATCH),
-        Source::Live(_, receivers) => ringtap_plan::run_live(plan, receivers, outputs, &WATCH),
+        Source::Live { receivers, .. } => ringtap_plan::run_live(plan, receivers, outputs, &WATCH),
     };
     console.close();
     let mut outcome = outcome?;
@@ -212,7 +218,7 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
     match &args.interface {
         Some(interface) => {
             source.push(args.capture.source(interface));
-            queues = queues.or(live::queues(interface, args.capture)?.filter(|_| !args.sequential));
+            queues = queues.or(live::queues(interface, args)?.filter(|_| !args.sequential));
         }
         None => source.extend(args.read.iter().map(|path| path.display().to_string())),
     }

@@ -107,6 +107,15 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
     Ok(list)
 }
 
+/// Arguments of another program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words(pub(crate) Vec<String>);
+
+/// Words between blanks.
+pub(crate) fn words(text: &str) -> Result<Words, String> {
+    Ok(Words(text.split_whitespace().map(str::to_owned).collect()))
+}
+
 /// Core numbers, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores(pub(crate) Vec<usize>);

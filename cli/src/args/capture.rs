@@ -9,6 +9,7 @@ pub(crate) enum Capture {
     Auto,
     AfPacket,
     AfXdp,
+    Dpdk,
 }
 
 impl Capture {
@@ -17,6 +18,7 @@ impl Capture {
             // AF_XDP takes frames away from the host: nobody gets that without asking for it.
             Self::Auto | Self::AfPacket => Method::Packet,
             Self::AfXdp => Method::Xdp,
+            Self::Dpdk => Method::Dpdk,
         }
     }
 
@@ -25,6 +27,7 @@ impl Capture {
         let method = match self.method() {
             Method::Packet => "AF_PACKET",
             Method::Xdp => "AF_XDP",
+            Method::Dpdk => "DPDK",
         };
         format!("{interface} by {method}")
     }

@@ -15,7 +15,7 @@ pub(crate) struct CheckArgs {
     /// The interface to receive from
     #[arg(short, long, value_name = "IFACE")]
     pub(crate) interface: String,
-    /// How: af-packet (a copy of each frame; the host goes on) or af-xdp (faster; the host sees none)
+    /// How: af-packet (a copy of each frame; the host goes on) or af-xdp or dpdk (faster; the host sees none)
     #[arg(long, value_name = "HOW", default_value = "af-packet", hide_possible_values = true)]
     pub(crate) method: Capture,
     /// So many stamped frames were sent: ends when all have come, and what is missing at the end is lost, too

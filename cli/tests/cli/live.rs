@@ -196,6 +196,11 @@ fn mistakes_are_told_with_the_way_out() {
     assert!(code == 2 && errors.contains("--read"), "{errors}");
     let (_, errors, code) = said(ringtap().args(["monitor", "-r", "x.pcap", "--duration", "1s"]));
     assert!(code == 2 && errors.contains("--duration"), "{errors}");
+    if cfg!(not(feature = "dpdk")) {
+        let dpdk = ["monitor", "-i", "net_null0", "--capture", "dpdk"];
+        let (_, errors, code) = said(ringtap().args(dpdk));
+        assert!(code == 1 && errors.contains("--features dpdk"), "{errors}");
+    }
     let Some(net) = Net::new(2) else { return };
     let wrong = net.inside(Left, || {
         said(ringtap().args(["monitor", "-i", "left", "--capture", "af-xdp", "--queues", "1"]))

@@ -14,12 +14,13 @@ pub struct Counters {
     pub freezes: u64,
 }
 
-/// Frames that the kernel dropped, by reason.
+/// Frames that the kernel or the device dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// AF_PACKET: no block of the ring was free.
     pub ring_full: u64,
-    /// AF_XDP: no buffer was free (the fill ring was empty).
+    /// AF_XDP: no buffer was free (the fill ring was empty). DPDK: the same, of the whole device, with
+    /// the first of its queues.
     pub no_buffer: u64,
     /// AF_XDP: the ring of received frames was full.
     pub rx_ring_full: u64,
@@ -27,6 +28,9 @@ pub struct Dropped {
     pub too_long: u64,
     /// AF_XDP: buffers that the kernel refused. 0, or there is a mistake in this crate.
     pub invalid: u64,
+    /// DPDK: damaged, or not receivable for another reason, of the whole device, with the first of its
+    /// queues.
+    pub errors: u64,
 }
 
 impl Dropped {
@@ -36,13 +40,14 @@ impl Dropped {
     }
 
     /// Each reason by its name in reports.
-    pub fn by_reason(&self) -> [(&'static str, u64); 5] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 6] {
         [
             ("ring_full", self.ring_full),
             ("no_buffer", self.no_buffer),
             ("rx_ring_full", self.rx_ring_full),
             ("too_long", self.too_long),
             ("invalid_buffer", self.invalid),
+            ("rx_error", self.errors),
         ]
     }
 }

@@ -124,6 +124,18 @@ pub enum OpenError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A device by DPDK that could not be opened.
+    #[cfg(feature = "dpdk")]
+    #[error(transparent)]
+    Dpdk(#[from] ringtap_dpdk::OpenError),
+    /// This program knows no DPDK.
+    #[error(
+        "this program was built without DPDK: build it with --features dpdk, which needs Debian's libdpdk-dev"
+    )]
+    NoDpdk,
+    /// There is no sending by DPDK.
+    #[error("frames are received by DPDK, not sent; AF_PACKET and AF_XDP send")]
+    NotSent,
     /// A frame to send copies of is not fit for it.
     #[error("the template: {0}")]
     Template(#[from] TemplateError),

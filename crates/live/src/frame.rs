@@ -2,11 +2,11 @@
 
 use ringtap_wire::LinkType;
 
-/// One received frame, where the kernel put it.
+/// One received frame, where the kernel or the driver put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Time of arrival, nanoseconds since 1970-01-01 UTC. AF_PACKET: stamped by the kernel or the
-    /// hardware, frame by frame. AF_XDP: the clock when the burst was taken.
+    /// hardware, frame by frame. AF_XDP and DPDK: the clock when the burst was taken.
     pub ts_ns: u64,
     /// What the first byte of `data` begins.
     pub link: LinkType,

@@ -3,7 +3,8 @@
 //! ```text
 //!              ┌ AF_PACKET: a copy, the host sees it too ┐
 //!  interface ──┤                                         ├──▶ Receiver (one a queue) ──▶ burst: Frame, …
-//!              └ AF_XDP: taken, the host sees nothing    ┘
+//!              ├ AF_XDP: taken, the host sees nothing    ┤
+//!              └ DPDK (a device of its own): the same    ┘
 //! ```
 //!
 //! [`open`] gives a [`Receiver`] for each queue. All frames between two addresses come by the same
@@ -29,13 +30,16 @@
 //!
 //! Invariants: every frame that came is handed out, waits, or is counted under a reason. `burst` never
 //! waits, allocates nothing and copies no frame. Whatever happens to the process, the kernel takes
-//! out of an interface what was put in. `unsafe` code is in the module `sys` alone. The crate knows
+//! out of an interface what was put in. (By DPDK: waits, or is counted as far as its driver counts, and frames that came
+//! in pieces are copied.) `unsafe` code is in the module `sys` alone. The crate knows
 //! no applications.
 #![deny(missing_docs, unsafe_code)]
 
 mod capability;
 mod code;
 mod counters;
+#[cfg_attr(not(feature = "dpdk"), path = "no_dpdk.rs")]
+mod dpdk;
 mod error;
 mod frame;
 mod interface;
@@ -57,6 +61,6 @@ pub use frame::Frame;
 pub use interface::State;
 pub use notice::Notice;
 pub use options::{Attach, Method, Options};
-pub use receiver::{Description, Path, Receiver, Wake, open, receive_queues};
+pub use receiver::{Description, Path, Receiver, Wake, open, required_queues};
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};
 pub use sys::now_ns;

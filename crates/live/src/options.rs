@@ -11,6 +11,9 @@ pub enum Method {
     /// AF_XDP: received frames, taken before the host's network stack, **which sees none of them**.
     /// For interfaces that are there for monitoring. What the host sends is not seen.
     Xdp,
+    /// DPDK: frames of a device that DPDK has taken over, **of which the host sees nothing**. Only where this crate was
+    /// built with it (feature `dpdk`); not for sending.
+    Dpdk,
 }
 
 /// Where an XDP program runs.
@@ -38,10 +41,11 @@ pub struct Options {
     pub method: Method,
     /// How many receivers share the frames. AF_PACKET: 1 unless given, at most 256; frames are shared
     /// out by their pair of IP addresses, those that are not IP go to the first. AF_XDP: one for each
-    /// receive queue of the interface, no other number; the network card shares out (RSS).
+    /// receive queue of the interface, no other number; the network card shares out (RSS). DPDK: one
+    /// for each queue of a virtual device; of a card that shares out as many as are asked for.
     pub queues: Option<u16>,
     /// Bytes for frames that wait, over all queues. 64 MiB by default. AF_XDP rounds down to a power
-    /// of two per queue.
+    /// of two per queue, DPDK uses up to 19 MiB per queue.
     pub memory: usize,
     /// Of longer frames only so many bytes are captured; `None` takes them whole.
     pub snap: Option<u32>,
@@ -65,6 +69,8 @@ pub struct Options {
     pub zero_copy: bool,
     /// AF_XDP: has the receiving thread do the driver's work when no frame waits, for up to so long.
     pub busy_poll: Option<Duration>,
+    /// DPDK: arguments for its environment, in place of ours for memory.
+    pub dpdk_arguments: Vec<String>,
 }
 
 impl Default for Options {
@@ -82,6 +88,7 @@ impl Default for Options {
             attach: Attach::Auto,
             zero_copy: true,
             busy_poll: None,
+            dpdk_arguments: Vec::new(),
         }
     }
 }

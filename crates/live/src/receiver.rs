@@ -1,4 +1,4 @@
-//! One queue of an open interface: the face that both ways of receiving have.
+//! One queue of an open interface: the face that all ways of receiving have.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringtap_wire::LinkType;
 
 use crate::counters::Counters;
+use crate::dpdk::{self, DpdkReceiver};
 use crate::error::OpenError;
 use crate::frame::Frame;
 use crate::interface::{Interface, State};
@@ -40,7 +41,7 @@ pub struct Description {
 }
 
 /// How frames come to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Path {
     /// AF_PACKET.
     Packet {
@@ -55,6 +56,11 @@ pub enum Path {
         zero_copy: bool,
         /// That memory lies in reserved huge pages.
         huge_pages: bool,
+    },
+    /// DPDK.
+    Dpdk {
+        /// The driver's name.
+        driver: String,
     },
 }
 
@@ -73,6 +79,7 @@ impl fmt::Display for Description {
                 let pages = if *huge_pages { ", huge pages" } else { "" };
                 write!(f, "AF_XDP, {mode}, {copy}{pages}")?;
             }
+            Path::Dpdk { driver } => write!(f, "DPDK, {driver}")?,
         }
         write!(f, ", {} KiB", memory >> 10)
     }
@@ -82,15 +89,16 @@ impl fmt::Display for Description {
 /// interface leaves it as it was.
 pub struct Receiver {
     kind: Kind,
-    interface: Arc<Interface>,
+    name: Arc<str>,
     queue: u16,
     queues: u16,
     notices: Vec<Notice>,
 }
 
 enum Kind {
-    Packet(PacketReceiver),
-    Xdp(XdpReceiver),
+    Packet(PacketReceiver, Arc<Interface>),
+    Xdp(XdpReceiver, Arc<Interface>),
+    Dpdk(Box<DpdkReceiver>),
 }
 
 /// Opens the interface called `name`: one receiver for each queue, in order. What there is to say of
@@ -99,39 +107,52 @@ enum Kind {
 /// # Errors
 /// If there is no such interface, if the process may not, if the kernel cannot.
 pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
-    let interface = Arc::new(Interface::open(name)?);
     let mut notices = Vec::new();
     let kinds: Vec<Kind> = match options.method {
         Method::Packet => {
-            packet::open(&interface, options, &mut notices)?.into_iter().map(Kind::Packet).collect()
+            let interface = Arc::new(Interface::open(name)?);
+            let queues = packet::open(&interface, options, &mut notices)?;
+            queues.into_iter().map(|one| Kind::Packet(one, Arc::clone(&interface))).collect()
         }
         Method::Xdp => {
-            xdp::open(&interface, options, &mut notices)?.into_iter().map(Kind::Xdp).collect()
+            let interface = Arc::new(Interface::open(name)?);
+            let queues = xdp::open(&interface, options, &mut notices)?;
+            queues.into_iter().map(|one| Kind::Xdp(one, Arc::clone(&interface))).collect()
+        }
+        Method::Dpdk => {
+            let queues = dpdk::open(name, options)?;
+            queues.into_iter().map(|one| Kind::Dpdk(Box::new(one))).collect()
         }
     };
-    if interface.state() == State::Down {
-        notices.push(Notice::Down { interface: name.to_owned() });
-    }
     let queues = kinds.len() as u16;
-    Ok(kinds
-        .into_iter()
-        .zip(0..)
-        .map(|(kind, queue)| Receiver {
-            kind,
-            interface: Arc::clone(&interface),
-            queue,
-            queues,
-            notices: std::mem::take(&mut notices),
-        })
-        .collect())
+    let name = Arc::from(name);
+    let receiver = |(kind, queue)| Receiver {
+        kind,
+        name: Arc::clone(&name),
+        queue,
+        queues,
+        notices: std::mem::take(&mut notices),
+    };
+    let mut receivers: Vec<Receiver> = kinds.into_iter().zip(0..).map(receiver).collect();
+    if let Some(first) = receivers.first_mut()
+        && first.state() == State::Down
+    {
+        first.notices.push(Notice::Down { interface: name.to_string() });
+    }
+    Ok(receivers)
 }
 
-/// How many receive queues the interface called `name` has.
+/// How many queues there must be, where the interface called `name` decides that and not [`Options::queues`]. A
+/// device by DPDK is taken over to see.
 ///
 /// # Errors
 /// If there is no such interface, or the kernel does not say.
-pub fn receive_queues(name: &str) -> Result<u32, OpenError> {
-    Ok(Interface::open(name)?.receive_queues())
+pub fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, OpenError> {
+    match options.method {
+        Method::Packet => Ok(None),
+        Method::Xdp => Ok(Some(Interface::open(name)?.receive_queues())),
+        Method::Dpdk => dpdk::required_queues(name, options),
+    }
 }
 
 impl Receiver {
@@ -140,39 +161,47 @@ impl Receiver {
     #[inline]
     pub fn burst(&mut self, most: usize, each: impl FnMut(Frame<'_>)) -> usize {
         match &mut self.kind {
-            Kind::Packet(one) => one.burst(most, each),
-            Kind::Xdp(one) => one.burst(most, each),
+            Kind::Packet(one, _) => one.burst(most, each),
+            Kind::Xdp(one, _) => one.burst(most, each),
+            Kind::Dpdk(one) => one.burst(most, each),
         }
     }
 
     /// Sleeps until frames wait, `timeout` is over or the thread gets a signal.
     pub fn wait(&mut self, timeout: Duration) -> Wake {
         let frames = match &mut self.kind {
-            Kind::Packet(one) => one.wait(timeout),
-            Kind::Xdp(one) => one.wait(timeout),
+            Kind::Packet(one, _) => one.wait(timeout),
+            Kind::Xdp(one, _) => one.wait(timeout),
+            Kind::Dpdk(one) => one.wait(timeout),
         };
         if frames { Wake::Frames } else { Wake::Nothing(self.state()) }
     }
 
     /// Lets no further frame come. Those that came wait still, in an AF_PACKET ring for up to
-    /// [`Options::block_timeout`](crate::Options::block_timeout) before they are shown.
+    /// [`Options::block_timeout`](crate::Options::block_timeout) before they are shown. A DPDK device goes
+    /// on, but no more frames are lent than its ring holds.
     pub fn shut(&mut self) {
         match &mut self.kind {
-            Kind::Packet(one) => one.shut(),
-            Kind::Xdp(one) => one.shut(self.queue.into()),
+            Kind::Packet(one, _) => one.shut(),
+            Kind::Xdp(one, _) => one.shut(self.queue.into()),
+            Kind::Dpdk(one) => one.shut(),
         }
     }
 
     /// How the interface is now; two system calls.
     pub fn state(&self) -> State {
-        self.interface.state()
+        match &self.kind {
+            Kind::Packet(_, interface) | Kind::Xdp(_, interface) => interface.state(),
+            Kind::Dpdk(one) => one.state(),
+        }
     }
 
     /// What became of the frames since the interface was opened; one system call.
     pub fn counters(&mut self) -> Counters {
         match &mut self.kind {
-            Kind::Packet(one) => one.counters(),
-            Kind::Xdp(one) => one.counters(),
+            Kind::Packet(one, _) => one.counters(),
+            Kind::Xdp(one, _) => one.counters(),
+            Kind::Dpdk(one) => one.counters(),
         }
     }
 
@@ -180,8 +209,9 @@ impl Receiver {
     /// further frames are dropped.
     pub fn backlog(&self) -> u32 {
         let (taken, all) = match &self.kind {
-            Kind::Packet(one) => one.backlog(),
-            Kind::Xdp(one) => one.backlog(),
+            Kind::Packet(one, _) => one.backlog(),
+            Kind::Xdp(one, _) => one.backlog(),
+            Kind::Dpdk(one) => one.backlog(),
         };
         (taken * 16).checked_div(all).unwrap_or(0) as u32
     }
@@ -190,26 +220,32 @@ impl Receiver {
     /// network card or the driver: before any receiver could see them, and in no other counter.
     /// `None` if it is gone.
     pub fn missed(&self) -> Option<u64> {
-        let now = self.interface.look_again().ok()??;
-        Some(now.rx_missed.saturating_sub(self.interface.link.rx_missed))
+        match &self.kind {
+            Kind::Packet(_, interface) | Kind::Xdp(_, interface) => {
+                let now = interface.look_again().ok()??;
+                Some(now.rx_missed.saturating_sub(interface.link.rx_missed))
+            }
+            Kind::Dpdk(one) => Some(one.missed()),
+        }
     }
 
     /// What the first byte of each frame begins.
     pub fn link(&self) -> LinkType {
         match &self.kind {
-            Kind::Packet(one) => one.link(),
-            Kind::Xdp(_) => LinkType::ETHERNET,
+            Kind::Packet(one, _) => one.link(),
+            Kind::Xdp(..) | Kind::Dpdk(_) => LinkType::ETHERNET,
         }
     }
 
     /// What this receiver turned out to be.
     pub fn describe(&self) -> Description {
         let (path, memory) = match &self.kind {
-            Kind::Packet(one) => one.describe(),
-            Kind::Xdp(one) => one.describe(),
+            Kind::Packet(one, _) => one.describe(),
+            Kind::Xdp(one, _) => one.describe(),
+            Kind::Dpdk(one) => one.describe(),
         };
         Description {
-            interface: self.interface.name().to_owned(),
+            interface: self.name.to_string(),
             queue: self.queue,
             queues: self.queues,
             path,

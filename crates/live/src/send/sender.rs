@@ -85,6 +85,7 @@ impl Sender {
                 let most = most.map(|most| most.min(sender.frame_most()));
                 (Kind::Xdp(Box::new(sender)), most)
             }
+            Method::Dpdk => return Err(OpenError::NotSent),
         };
         Ok(Self { kind, interface, most })
     }

@@ -1,0 +1,198 @@
+//! `monitor --capture dpdk`: what virtual devices of DPDK bring is reported as the capture file itself is.
+//!
+//! A program of its own, for it is built with the feature `dpdk`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
+#[allow(dead_code, reason = "made for the other tests")]
+mod common;
+#[allow(dead_code, unused_imports, reason = "made for the other tests")]
+mod net;
+#[allow(dead_code, reason = "made for the tests of the crate")]
+#[path = "../../../crates/live/tests/live/net.rs"]
+mod veth;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ringtap_live::SendOptions;
+use ringtap_wire::{HashKey, LinkType, pair_hash};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{json, office, ringtap, said};
+use crate::net::{Beside, Net, Right, capture, frames};
+use crate::veth::send_all;
+
+/// Flows end with the run, for a replay has other times than the capture.
+const TIMELESS: [&str; 4] = ["--idle-timeout", "1h", "--active-timeout", "1h"];
+
+/// Frames of the profile, as a capture file.
+fn generated(folder: &TempDir, profile: &str, packets: u32) -> PathBuf {
+    let file = folder.path().join(format!("{profile}.pcap"));
+    let packets = packets.to_string();
+    let made = ringtap()
+        .args(["generate", "--profile", profile, "--packets", &packets, "--flows", "500", "-w"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    file
+}
+
+/// Listens to the device until so many packets have come; the report.
+fn report(mut command: Command, device: &str, packets: u64, flags: &[&str]) -> Value {
+    command.args(["monitor", "--capture", "dpdk", "-i", device, "--report", "json"]);
+    // Whatever the test waits for, it does not wait for ever.
+    command.args(["--interval", "1h", "--stats", "50ms", "--duration", "60s"]);
+    command.args(TIMELESS).args(flags);
+    let mut monitor = Beside::start(command, "listening: ");
+    seen(&mut monitor, packets);
+    end(monitor)
+}
+
+/// Waits until it says that so many packets were seen.
+fn seen(monitor: &mut Beside, packets: u64) {
+    loop {
+        let line = monitor.wait_for(" packets, ");
+        let (_, rest) = line.split_once(" s, ").unwrap();
+        let count: String = rest.split(" packets").next().unwrap().replace([',', ' '], "");
+        if count.parse::<u64>().unwrap_or_else(|_| panic!("{line}")) >= packets {
+            return;
+        }
+    }
+}
+
+fn end(monitor: Beside) -> Value {
+    monitor.interrupt();
+    let (report, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_slice(&report).unwrap()
+}
+
+/// What does not depend on time, nor on how packets came.
+fn timeless(mut report: Value) -> Value {
+    fn strip(value: &mut Value) {
+        if let Some(map) = value.as_object_mut() {
+            for time in ["first", "last", "active_peak"] {
+                map.remove(time);
+            }
+            map.values_mut().for_each(strip);
+        } else if let Some(list) = value.as_array_mut() {
+            list.iter_mut().for_each(strip);
+        }
+    }
+    let map = report.as_object_mut().unwrap();
+    for own in ["plan", "performance", "digest", "intervals", "ledger", "notices"] {
+        map.remove(own);
+    }
+    strip(&mut report);
+    report
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.env("NO_COLOR", "1");
+    command
+}
+
+fn device(files: &[&Path]) -> String {
+    let files: Vec<String> =
+        files.iter().map(|file| format!(",rx_pcap={}", file.display())).collect();
+    format!("net_pcap0{}", files.concat())
+}
+
+#[test]
+fn what_a_capture_says_its_replay_by_dpdk_says() {
+    let folder = TempDir::new().unwrap();
+    // The driver does not tell how long frames were that were cut when they were captured.
+    let cut = folder.path().join("office.pcap");
+    capture(&cut, &frames(&std::fs::read(office()).unwrap()));
+    let captures = [cut, generated(&folder, "mix", 20_000), generated(&folder, "scans", 20_000)];
+    for file in captures {
+        let wanted = json(&file, &TIMELESS);
+        let packets = wanted["packets"]["received"].as_u64().unwrap();
+        assert!(packets > 1_000);
+        for flags in [&["--sequential"][..], &["--skeleton", "farm", "--workers", "2"]] {
+            let report = report(command(), &device(&[&file]), packets, flags);
+            assert_eq!(report["ledger"]["residual"], 0);
+            assert_eq!(report["ledger"]["stages"][0]["stage"], "interface");
+            assert!(timeless(report) == timeless(wanted.clone()), "{} {flags:?}", file.display());
+        }
+    }
+}
+
+#[test]
+fn two_queues_say_together_what_the_capture_says() {
+    let folder = TempDir::new().unwrap();
+    let whole = generated(&folder, "mix", 20_000);
+    let wanted = json(&whole, &TIMELESS);
+    // Shared out as a card does it.
+    let key = HashKey::from_seed(7);
+    let mut shares = [Vec::new(), Vec::new()];
+    for frame in frames(&std::fs::read(&whole).unwrap()) {
+        let hash = pair_hash(&key, LinkType::ETHERNET, &frame).unwrap_or(0);
+        shares[(hash >> 31) as usize].push(frame);
+    }
+    assert!(shares.iter().all(|share| share.len() > 1_000));
+    let files = ["a.pcap", "b.pcap"].map(|name| folder.path().join(name));
+    files.iter().zip(&shares).for_each(|(file, frames)| capture(file, frames));
+    let device = device(&[&files[0], &files[1]]);
+    let seen = report(command(), &device, 20_000, &["--fail-on-drop"]);
+    assert_eq!(seen["plan"]["queues"], 2, "as many as the device has, unasked");
+    assert!(timeless(seen) == timeless(wanted));
+}
+
+#[test]
+fn frames_of_an_interface_come_by_dpdk() {
+    let folder = TempDir::new().unwrap();
+    let sent = frames(&std::fs::read(generated(&folder, "mix", 5_000)).unwrap());
+    let Some(net) = Net::new(1) else { return };
+    let file = folder.path().join("sent.pcap");
+    capture(&file, &sent);
+    let flags = ["monitor", "--capture", "dpdk", "-i", "net_af_packet0,iface=right,framecnt=8192"];
+    let mut listening = net.ringtap(Right, &flags);
+    listening.args([
+        "--report",
+        "json",
+        "--interval",
+        "1h",
+        "--stats",
+        "50ms",
+        "--duration",
+        "60s",
+    ]);
+    listening.args(TIMELESS).arg("--sequential");
+    let mut monitor = Beside::start(listening, "listening: net_af_packet0");
+    send_all(&mut net.sender(&SendOptions::default()), &sent);
+    seen(&mut monitor, sent.len() as u64);
+    assert!(timeless(end(monitor)) == timeless(json(&file, &TIMELESS)));
+}
+
+#[test]
+fn a_device_without_end_is_ended_and_accounted_for() {
+    let device = "net_null0,size=64";
+    let report =
+        report(command(), device, 100_000, &["--sequential", "--dpdk-args", "--no-huge -m 64"]);
+    let packets = &report["packets"];
+    assert!(packets["received"].as_u64().unwrap() >= 100_000);
+    assert_eq!(
+        (&packets["received"], &report["ledger"]["residual"]),
+        (&packets["handled"], &0.into())
+    );
+}
+
+#[test]
+fn mistakes_are_told_with_the_way_out() {
+    let wrong = |device: &str, flags: &[&str]| {
+        let (_, errors, code) =
+            said(ringtap().args(["monitor", "--capture", "dpdk", "-i", device]).args(flags));
+        assert_eq!(code, 1, "{errors}");
+        errors
+    };
+    assert!(wrong("eth0", &[]).contains("eth0"));
+    let errors = wrong("net_pcap0,rx_pcap=/no/such/file", &[]);
+    assert!(errors.contains("/no/such/file"), "{errors}");
+    let errors = wrong("net_null0", &["--dpdk-args", "--no-such-argument"]);
+    assert!(errors.contains("DPDK does not start") && errors.contains("no-such"), "{errors}");
+}

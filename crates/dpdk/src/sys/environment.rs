@@ -1,0 +1,67 @@
+//! DPDK's environment: started once, and asked for devices.
+//!
+//! Invariant: whoever starts it, opens a device or closes one has its turn ([`turn`]), for DPDK keeps lists of devices
+//! without a lock.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{check, raw};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits until nobody else is at it.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A core that this process may use.
+pub(crate) fn allowed_cpu() -> usize {
+    // SAFETY: it asks for a number.
+    let cpu = unsafe { raw::rt_cpu() };
+    usize::try_from(cpu).unwrap_or(0)
+}
+
+/// Starts the environment. It pins the calling thread.
+pub(crate) fn start(arguments: &[CString]) -> io::Result<()> {
+    // DPDK keeps the pointers and writes to what they point to, so both stay for ever. There are few, once.
+    let mut pointers: Vec<*mut c_char> =
+        arguments.iter().map(|argument| argument.clone().into_raw()).collect();
+    pointers.push(std::ptr::null_mut());
+    let pointers = pointers.leak();
+    let count = pointers.len() - 1;
+    // SAFETY: `count` pointers to strings that end with 0 and are never freed, and a null pointer behind them.
+    check(unsafe { raw::rt_start(count as c_int, pointers.as_mut_ptr()) }).map(drop)
+}
+
+/// Has DPDK find and take over a device.
+pub(crate) fn attach(device: &CStr) -> io::Result<()> {
+    // SAFETY: a string that ends with 0, read during the call.
+    check(unsafe { raw::rt_attach(device.as_ptr()) }).map(drop)
+}
+
+/// The number of the port that is called so, `None` if there is none.
+pub(crate) fn find(name: &CStr) -> Option<u16> {
+    // SAFETY: a string that ends with 0, read during the call.
+    u16::try_from(unsafe { raw::rt_find(name.as_ptr()) }).ok()
+}
+
+/// From now on what DPDK says is kept for [`said`].
+pub(crate) fn listen() {
+    // SAFETY: one thread at a time is here, and DPDK's own go through the lock of the stream.
+    unsafe { raw::rt_log_begin() };
+}
+
+/// The last lines that DPDK said since [`listen`], in one.
+pub(crate) fn said() -> String {
+    // SAFETY: a static buffer whose last byte is always 0. What another thread of DPDK writes meanwhile may be in the
+    // copy or not.
+    let text = unsafe { CStr::from_ptr(raw::rt_log()) };
+    let text = text.to_string_lossy();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("; ")
+}
+
+/// What is told of a failure.
+const LINES: usize = 4;

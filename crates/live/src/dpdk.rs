@@ -1,0 +1,100 @@
+//! A queue of a device by DPDK, as a receiver.
+//!
+//! A device has one set of counters, which the receiver of its first queue tells. Only Ethernet comes this way.
+
+use std::time::Duration;
+
+use ringtap_wire::LinkType;
+
+use crate::counters::{Counters, Dropped};
+use crate::error::OpenError;
+use crate::frame::Frame;
+use crate::interface::State;
+use crate::options::Options;
+use crate::receiver::Path;
+use crate::sys;
+
+/// See the module.
+pub(crate) struct DpdkReceiver {
+    queue: ringtap_dpdk::Receiver,
+    first: bool,
+    snap: usize,
+}
+
+/// Opens all queues.
+pub(crate) fn open(name: &str, options: &Options) -> Result<Vec<DpdkReceiver>, OpenError> {
+    let asked = ringtap_dpdk::Options {
+        queues: options.queues,
+        memory: options.memory,
+        promiscuous: options.promiscuous,
+        arguments: options.dpdk_arguments.clone(),
+    };
+    let (queues, _) = ringtap_dpdk::open(name, &asked)?;
+    let snap = options.snap.map_or(usize::MAX, |snap| snap as usize);
+    let receiver = |(number, queue)| DpdkReceiver { queue, first: number == 0, snap };
+    Ok(queues.into_iter().enumerate().map(receiver).collect())
+}
+
+/// How many queues there must be, if the device decides that.
+pub(crate) fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, OpenError> {
+    use ringtap_dpdk::Queues;
+    Ok(match ringtap_dpdk::queues(name, &options.dpdk_arguments)? {
+        Queues::Exactly(queues) | Queues::UpTo(queues @ 1) => Some(queues.into()),
+        Queues::UpTo(_) => None,
+    })
+}
+
+impl DpdkReceiver {
+    #[inline]
+    pub(crate) fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
+        // Of the call, for a burst that has waited is as late for all of its frames.
+        let ts_ns = sys::now_ns();
+        let snap = self.snap;
+        self.queue.burst(most, |frame| {
+            each(Frame {
+                ts_ns,
+                link: LinkType::ETHERNET,
+                original_len: frame.original_len,
+                data: frame.data.get(..snap).unwrap_or(frame.data),
+            });
+        })
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        self.queue.wait(timeout)
+    }
+
+    pub(crate) fn shut(&mut self) {
+        self.queue.shut();
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.queue.state() {
+            ringtap_dpdk::State::Up => State::Up,
+            ringtap_dpdk::State::Down => State::NoCarrier,
+            ringtap_dpdk::State::Gone => State::Gone,
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut dropped = Dropped::default();
+        if self.first {
+            let lost = self.queue.counters();
+            (dropped.errors, dropped.no_buffer) = (lost.errors, lost.no_buffer);
+        }
+        Counters { received: self.queue.received(), dropped, freezes: 0 }
+    }
+
+    /// Of the whole device.
+    pub(crate) fn missed(&self) -> u64 {
+        self.queue.counters().missed
+    }
+
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.queue.backlog()
+    }
+
+    pub(crate) fn describe(&self) -> (Path, usize) {
+        (Path::Dpdk { driver: self.queue.driver().to_owned() }, self.queue.memory())
+    }
+}
