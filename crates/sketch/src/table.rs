@@ -1,0 +1,212 @@
+//! An open table of keys and counts, linear probing, which grows up to a limit.
+//!
+//! ```text
+//!  hash, upper bits ─▶ home ─┐
+//!   │ . │ . │ k,7 │ . │ . │ k,1 │ k,9 │ k,1 │ . │      a key is in the first slot from its
+//!                             home      here           home on that is not another's
+//! ```
+//!
+//! Invariants: a slot is vacant if its count is 0. At the most three quarters of the slots are taken, so
+//! every search ends.
+
+use crate::{
+    hash::{Hash, Hasher},
+    image::{self, ImageError, Reader, Writer},
+    key::{Item, Key},
+};
+
+/// What a table starts with.
+const SLOTS_MIN: usize = 16;
+
+/// Keys hashed, and their homes asked for, before the first of them is counted.
+const AHEAD: usize = 32;
+
+/// A key and its count; 24 bytes for keys of 9 to 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot<K> {
+    pub(crate) key: K,
+    pub(crate) count: u64,
+}
+
+impl<K: Key> Slot<K> {
+    pub(crate) const VACANT: Self = Self { key: K::ZERO, count: 0 };
+
+    pub(crate) fn write(&self, image: &mut Writer) {
+        image.bytes(self.key.bytes());
+        image.u64(self.count);
+    }
+
+    /// Of a piece as long as the key and eight bytes more.
+    pub(crate) fn read(piece: &[u8]) -> Result<Self, ImageError> {
+        let count = crate::hash::word(piece, K::BYTES);
+        if count == 0 {
+            return Err(ImageError::Impossible("a key that was never seen"));
+        }
+        Ok(Self { key: image::key(piece)?, count })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Table<K> {
+    pub(crate) hasher: Hasher,
+    slots: Vec<Slot<K>>,
+    len: usize,
+}
+
+impl<K: Key> Table<K> {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { hasher: Hasher::new(seed), slots: vec![Slot::VACANT; SLOTS_MIN], len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many keys there is room for without growing.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len() / 4 * 3
+    }
+
+    /// The slot of a key, or the vacant one where it belongs.
+    #[inline(always)]
+    pub(crate) fn seek(&mut self, key: &K, hash: Hash) -> &mut Slot<K> {
+        let at = self.place(key, hash);
+        &mut self.slots[at]
+    }
+
+    /// Counts a key that `seek` has found vacant.
+    #[inline(always)]
+    pub(crate) fn grown(&mut self) {
+        self.len += 1;
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<u64> {
+        let count = self.slots[self.place(key, self.hasher.hash(key))].count;
+        (count > 0).then_some(count)
+    }
+
+    #[inline(always)]
+    fn place(&self, key: &K, hash: Hash) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(hash);
+        loop {
+            let slot = &self.slots[at & mask];
+            if slot.count == 0 || slot.key == *key {
+                return at & mask;
+            }
+            at += 1;
+        }
+    }
+
+    /// Upper bits, so that a table twice as large keeps neighbours together.
+    #[inline(always)]
+    fn home(&self, hash: Hash) -> usize {
+        (hash.x >> (64 - self.slots.len().trailing_zeros())) as usize
+    }
+
+    /// Hashes a burst in groups, asks for the homes of a group, then hands each item to `count`.
+    #[inline(always)]
+    pub(crate) fn each<I: Item<K>>(
+        &mut self,
+        burst: &[I],
+        mut count: impl FnMut(&mut Self, &I, Hash),
+    ) {
+        for burst in burst.chunks(AHEAD) {
+            let mut hashes = [Hash::default(); AHEAD];
+            for (item, hash) in burst.iter().zip(&mut hashes) {
+                *hash = self.hasher.hash(item.key());
+                ringtap_memory::prefetch(&self.slots[self.home(*hash)]);
+            }
+            for (item, hash) in burst.iter().zip(hashes) {
+                count(self, item, hash);
+            }
+        }
+    }
+
+    /// Grows to the smallest size with room for so many keys.
+    pub(crate) fn reserve(&mut self, keys: usize) {
+        let slots = slots_for(keys);
+        if slots > self.slots.len() {
+            let old = std::mem::replace(&mut self.slots, vec![Slot::VACANT; slots]);
+            for slot in old.into_iter().filter(|slot| slot.count > 0) {
+                let hash = self.hasher.hash(&slot.key);
+                *self.seek(&slot.key, hash) = slot;
+            }
+        }
+    }
+
+    /// Takes the same weight from every key; those with no more than that leave.
+    pub(crate) fn purge(&mut self, weight: u64) {
+        // From a vacant slot on, so that no key is met before the slots between it and its home have
+        // been settled.
+        let Some(start) = self.slots.iter().position(|slot| slot.count == 0) else { return };
+        let mask = self.slots.len() - 1;
+        for at in start..start + self.slots.len() {
+            let slot = std::mem::replace(&mut self.slots[at & mask], Slot::VACANT);
+            if slot.count > weight {
+                let hash = self.hasher.hash(&slot.key);
+                *self.seek(&slot.key, hash) = Slot { count: slot.count - weight, ..slot };
+            } else if slot.count > 0 {
+                self.len -= 1;
+            }
+        }
+    }
+
+    /// All keys with their counts, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Slot<K>> {
+        // Not slot by slot: in the order of the hash they would all crowd one end of a smaller table
+        // that hashes alike, and merging would take time quadratic in the keys.
+        let (n, step) = (self.slots.len(), self.slots.len() / 8 * 5 + 1);
+        let scattered = (0..n).map(move |i| self.slots[i * step & (n - 1)]);
+        scattered.filter(|slot| slot.count > 0)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.slots.fill(Slot::VACANT);
+        self.len = 0;
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot<K>>()
+    }
+
+    /// The keys, sorted: equal tables are equal bytes, however they came to be.
+    pub(crate) fn write(&self, image: &mut Writer) {
+        let mut slots: Vec<Slot<K>> = self.iter().collect();
+        slots.sort_unstable_by_key(|slot| slot.key);
+        image.u64(slots.len() as u64);
+        for slot in slots {
+            slot.write(image);
+        }
+    }
+
+    /// Reads a table and the sum of its counts, of at most `keys_max` keys.
+    pub(crate) fn read(image: &mut Reader<'_>, keys_max: usize) -> Result<(Self, u64), ImageError> {
+        let n = image.count()?;
+        let pieces = image.pieces(n, K::BYTES + 8)?;
+        if n > keys_max {
+            return Err(ImageError::Impossible("more keys than there is room for"));
+        }
+        let mut table = Self::new(image.seed);
+        table.reserve(n);
+        let mut sum = 0u64;
+        for piece in pieces {
+            let slot = Slot::read(piece)?;
+            let hash = table.hasher.hash(&slot.key);
+            let place = table.seek(&slot.key, hash);
+            if place.count > 0 {
+                return Err(ImageError::Impossible("a key twice"));
+            }
+            *place = slot;
+            table.grown();
+            sum = sum.saturating_add(slot.count);
+        }
+        Ok((table, sum))
+    }
+}
+
+/// The slots of a table with room for so many keys.
+pub(crate) fn slots_for(keys: usize) -> usize {
+    keys.div_ceil(3).saturating_mul(4).next_power_of_two().max(SLOTS_MIN)
+}
