@@ -110,8 +110,12 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
         // All candidates of both, with their new estimates: in an order of their own, so that merging
         // is the same either way round.
         for (own, other) in buckets.iter_mut().zip(&other.buckets) {
-            let mut keys: Vec<K> =
-                own.iter().chain(other).filter(|slot| slot.count > 0).map(|slot| slot.key).collect();
+            let mut keys: Vec<K> = own
+                .iter()
+                .chain(other)
+                .filter(|slot| slot.count > 0)
+                .map(|slot| slot.key)
+                .collect();
             keys.sort_unstable();
             keys.dedup();
             *own = [Slot::VACANT; 4];
@@ -173,7 +177,8 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
 
 impl<K: Key> HeavyKeys for CandidateCountMin<K> {
     fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
-        let heavy = self.slots().map(|&Slot { key, .. }| Heavy { key, estimate: self.estimate(&key) });
+        let heavy =
+            self.slots().map(|&Slot { key, .. }| Heavy { key, estimate: self.estimate(&key) });
         ordered(heavy.filter(|heavy| heavy.estimate.value >= threshold).collect())
     }
 }

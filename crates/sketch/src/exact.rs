@@ -190,6 +190,10 @@ impl<K: Key> Sketch for Exact<K> {
 impl<K: Key> HeavyKeys for Exact<K> {
     fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
         let heavy = self.table.iter().filter(|slot| slot.count >= threshold);
-        ordered(heavy.map(|Slot { key, count }| Heavy { key, estimate: self.of_count(count) }).collect())
+        ordered(
+            heavy
+                .map(|Slot { key, count }| Heavy { key, estimate: self.of_count(count) })
+                .collect(),
+        )
     }
 }

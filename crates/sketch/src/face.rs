@@ -1,6 +1,9 @@
 //! What all sketches have in common: update, estimate with bounds, merge, and bytes.
 
-use crate::{image::ImageError, key::{Item, Key}};
+use crate::{
+    image::ImageError,
+    key::{Item, Key},
+};
 
 /// Counts weights by key, exactly or nearly.
 ///
@@ -88,9 +91,7 @@ pub struct Heavy<K> {
 
 /// Puts heavy keys in order: heaviest first, equal ones by key.
 pub(crate) fn ordered<K: Key>(mut heavy: Vec<Heavy<K>>) -> Vec<Heavy<K>> {
-    heavy.sort_unstable_by(|a, b| {
-        b.estimate.value.cmp(&a.estimate.value).then(a.key.cmp(&b.key))
-    });
+    heavy.sort_unstable_by(|a, b| b.estimate.value.cmp(&a.estimate.value).then(a.key.cmp(&b.key)));
     heavy
 }
 

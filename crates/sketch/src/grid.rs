@@ -76,12 +76,6 @@ impl Shape {
         self.rows() * self.width()
     }
 
-    /// Where a key's counter of a row is among all. For rows below 4.
-    #[inline(always)]
-    pub(crate) fn place(self, hash: Hash, row: usize) -> usize {
-        row << self.lg_width | (hash.lane(row) >> (32 - u32::from(self.lg_width))) as usize
-    }
-
     /// The places of a key in the first `R` rows.
     #[inline(always)]
     pub(crate) fn places<const R: usize>(self, hasher: &Hasher, hash: Hash) -> [usize; R] {
@@ -113,14 +107,38 @@ impl Shape {
 macro_rules! with_rows {
     ($rows:expr, $R:ident => $body:expr) => {
         match $rows {
-            1 => { const $R: usize = 1; $body }
-            2 => { const $R: usize = 2; $body }
-            3 => { const $R: usize = 3; $body }
-            4 => { const $R: usize = 4; $body }
-            5 => { const $R: usize = 5; $body }
-            6 => { const $R: usize = 6; $body }
-            7 => { const $R: usize = 7; $body }
-            _ => { const $R: usize = 8; $body }
+            1 => {
+                const $R: usize = 1;
+                $body
+            }
+            2 => {
+                const $R: usize = 2;
+                $body
+            }
+            3 => {
+                const $R: usize = 3;
+                $body
+            }
+            4 => {
+                const $R: usize = 4;
+                $body
+            }
+            5 => {
+                const $R: usize = 5;
+                $body
+            }
+            6 => {
+                const $R: usize = 6;
+                $body
+            }
+            7 => {
+                const $R: usize = 7;
+                $body
+            }
+            _ => {
+                const $R: usize = 8;
+                $body
+            }
         }
     };
 }

@@ -169,7 +169,8 @@ mod tests {
         for seed in 0..4 {
             let hasher = Hasher::new(seed);
             for lane in lanes {
-                let tuples = mean_probe_length((0..).map(|i| lane(hasher.hash(&five_tuple(i)))), 16);
+                let tuples =
+                    mean_probe_length((0..).map(|i| lane(hasher.hash(&five_tuple(i)))), 16);
                 let addresses = (0u32..).map(|i| lane(hasher.hash(&i.to_be_bytes())));
                 let addresses = mean_probe_length(addresses, 16);
                 let v6 = (0u32..).map(|i| {

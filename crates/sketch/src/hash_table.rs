@@ -208,9 +208,8 @@ impl<K: Key> Sketch for HashTable<K> {
             return Err(ImageError::Impossible("a number of slots"));
         }
         let [total, lost, slack] = [image.u64()?, image.u64()?, image.u64()?];
-        let slot = |piece: &[u8]| {
-            Ok(Slot { key: image::key(piece)?, count: word(piece, K::BYTES) })
-        };
+        let slot =
+            |piece: &[u8]| Ok(Slot { key: image::key(piece)?, count: word(piece, K::BYTES) });
         let slots: Vec<Slot<K>> =
             image.pieces(n, K::BYTES + 8)?.map(slot).collect::<Result<_, ImageError>>()?;
         let seed = image.seed;
@@ -226,6 +225,9 @@ impl<K: Key> Sketch for HashTable<K> {
 impl<K: Key> HeavyKeys for HashTable<K> {
     fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
         let kept = self.slots.iter().filter(|slot| slot.count > 0 && slot.count >= threshold);
-        ordered(kept.map(|slot| Heavy { key: slot.key, estimate: self.of_slot(slot, &slot.key) }).collect())
+        ordered(
+            kept.map(|slot| Heavy { key: slot.key, estimate: self.of_slot(slot, &slot.key) })
+                .collect(),
+        )
     }
 }

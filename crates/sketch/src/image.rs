@@ -9,7 +9,10 @@
 //! not forgery: who can make images can make any. So everything that is read is also checked, and no
 //! length within an image is believed before there are that many bytes.
 
-use crate::{hash::{fold, word}, key::Key};
+use crate::{
+    hash::{fold, word},
+    key::Key,
+};
 
 const MAGIC: [u8; 4] = *b"RTSK";
 const VERSION: u8 = 1;

@@ -39,6 +39,8 @@ mod image;
 mod key;
 mod misra_gries;
 mod mv;
+mod reversible;
+mod shared;
 mod table;
 
 pub use candidates::CandidateCountMin;
@@ -52,3 +54,5 @@ pub use image::ImageError;
 pub use key::{Item, Key};
 pub use misra_gries::MisraGries;
 pub use mv::MvSketch;
+pub use reversible::{Reversible, ReversibleModular, TooDear};
+pub use shared::{SharedCountMin, SharedHashTable, SharedReversible, SharedSketch};

@@ -30,8 +30,6 @@ pub struct MisraGries<K> {
     pub(crate) total: u64,
     /// How much any key may have lost.
     pub(crate) offset: u64,
-    /// Where the median is looked for; as long as there are counters once it was needed.
-    scratch: Vec<u64>,
 }
 
 impl<K: Key> MisraGries<K> {
@@ -52,7 +50,7 @@ impl<K: Key> MisraGries<K> {
     }
 
     pub(crate) fn of(table: Table<K>, counters: usize, total: u64, offset: u64) -> Self {
-        Self { table, counters, total, offset, scratch: Vec::new() }
+        Self { table, counters, total, offset }
     }
 
     /// No key's count is farther from its bounds than this, nor is the count of a key that is not kept above it.
@@ -87,7 +85,6 @@ struct Purging<'a, K> {
     table: &'a mut Table<K>,
     counters: usize,
     offset: &'a mut u64,
-    scratch: &'a mut Vec<u64>,
 }
 
 impl<K: Key> Purging<'_, K> {
@@ -110,11 +107,7 @@ impl<K: Key> Purging<'_, K> {
     /// Takes the median from all counters and from the newcomer, whose weight that is left is returned.
     #[cold]
     fn purge(&mut self, newcomer: u64) -> u64 {
-        self.scratch.clear();
-        self.scratch.extend(self.table.iter().map(|slot| slot.count));
-        self.scratch.push(newcomer);
-        let middle = (self.scratch.len() - 1) / 2;
-        let (_, &mut median, _) = self.scratch.select_nth_unstable(middle);
+        let median = self.table.median(newcomer);
         self.table.purge(median);
         *self.offset = self.offset.saturating_add(median);
         newcomer.saturating_sub(median)
@@ -131,11 +124,11 @@ impl<K: Key> Sketch for MisraGries<K> {
 
     #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
-        let Self { table, counters, total, offset, scratch } = self;
+        let Self { table, counters, total, offset } = self;
         let counters = *counters;
         table.each(burst, |table, item, hash| {
             *total = total.saturating_add(item.weight());
-            let mut sketch = Purging { table, counters, offset, scratch };
+            let mut sketch = Purging { table, counters, offset };
             add(&mut sketch, item.key(), item.weight(), hash);
         });
     }
@@ -156,11 +149,11 @@ impl<K: Key> Sketch for MisraGries<K> {
         if self.counters != other.counters {
             return Err(Mismatch::Parameters);
         }
-        let Self { table, counters, total, offset, scratch } = self;
+        let Self { table, counters, total, offset } = self;
         table.reserve((table.len() + other.table.len()).min(*counters));
         for Slot { key, count } in other.table.iter() {
             let hash = table.hasher.hash(&key);
-            let mut sketch = Purging { table, counters: *counters, offset, scratch };
+            let mut sketch = Purging { table, counters: *counters, offset };
             add(&mut sketch, &key, count, hash);
         }
         *offset = offset.saturating_add(other.offset);
@@ -174,7 +167,7 @@ impl<K: Key> Sketch for MisraGries<K> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes() + self.scratch.capacity() * size_of::<u64>()
+        self.table.memory_bytes()
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -205,7 +198,10 @@ impl<K: Key> Sketch for MisraGries<K> {
 impl<K: Key> HeavyKeys for MisraGries<K> {
     /// No key whose count reaches a threshold above [`MisraGries::error`] is missing.
     fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
-        let all = self.table.iter().map(|slot| Heavy { key: slot.key, estimate: self.of_count(slot.count) });
+        let all = self
+            .table
+            .iter()
+            .map(|slot| Heavy { key: slot.key, estimate: self.of_count(slot.count) });
         ordered(all.filter(|heavy| heavy.estimate.value >= threshold).collect())
     }
 }

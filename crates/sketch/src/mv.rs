@@ -174,7 +174,8 @@ impl<K: Key> Sketch for MvSketch<K> {
             }
             Ok(Vote { total: sum, lead, key: image::key(piece)? })
         };
-        let votes = image.pieces(shape.cells(), K::BYTES + 16)?.map(vote).collect::<Result<_, _>>()?;
+        let votes =
+            image.pieces(shape.cells(), K::BYTES + 16)?.map(vote).collect::<Result<_, _>>()?;
         let hasher = Hasher::new(image.seed);
         image.finish()?;
         Ok(Self { shape, hasher, votes, total })

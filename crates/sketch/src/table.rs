@@ -136,6 +136,27 @@ impl<K: Key> Table<K> {
         }
     }
 
+    /// The median of all counts and one more, the lower one of two.
+    ///
+    /// By histograms of a byte at a time, so that no counts are copied: one look tells how long it is, then
+    /// there is one for each byte of it, most often a single one.
+    pub(crate) fn median(&self, one_more: u64) -> u64 {
+        let counts = || self.slots.iter().map(|slot| slot.count).chain([one_more]);
+        // Vacant slots count 0, and are passed over by looking for a later one.
+        let mut rank = (self.slots.len() - self.len) + self.len / 2;
+        let length = |count: u64| (64 - count.leading_zeros()).div_ceil(8) as usize;
+        let bytes = select(counts().map(length), &mut rank);
+        let mut median = 0;
+        for shift in (0..bytes as u32).rev().map(|byte| 8 * byte) {
+            let alike = counts().filter(|&count| {
+                length(count) == bytes && count.checked_shr(shift + 8).unwrap_or(0) == median
+            });
+            let digit = select(alike.map(|count| (count >> shift) as usize & 255), &mut rank);
+            median = median << 8 | digit as u64;
+        }
+        median
+    }
+
     /// Takes the same weight from every key; those with no more than that leave.
     pub(crate) fn purge(&mut self, weight: u64) {
         // From a vacant slot on, so that no key is met before the slots between it and its home have
@@ -206,7 +227,68 @@ impl<K: Key> Table<K> {
     }
 }
 
+/// The digit with a rank among all; leaves its rank among those that are equal.
+fn select(digits: impl Iterator<Item = usize>, rank: &mut usize) -> usize {
+    let mut histogram = [0usize; 256];
+    digits.for_each(|digit| histogram[digit & 255] += 1);
+    for (digit, &n) in histogram.iter().enumerate() {
+        if *rank < n {
+            return digit;
+        }
+        *rank -= n;
+    }
+    255
+}
+
 /// The slots of a table with room for so many keys.
 pub(crate) fn slots_for(keys: usize) -> usize {
     keys.div_ceil(3).saturating_mul(4).next_power_of_two().max(SLOTS_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_median_is_that_of_sorting(
+            mut counts in proptest::collection::vec(
+                prop_oneof![1u64..9, 1u64..70_000, 1..=u64::MAX], 0..200),
+            newcomer in 1..=u64::MAX,
+        ) {
+            let mut table = Table::<[u8; 8]>::new(1);
+            for (i, &count) in counts.iter().enumerate() {
+                table.reserve(i + 1);
+                let key = (i as u64).to_le_bytes();
+                let hash = table.hasher.hash(&key);
+                *table.seek(&key, hash) = Slot { key, count };
+                table.grown();
+            }
+            let median = table.median(newcomer);
+            counts.push(newcomer);
+            counts.sort_unstable();
+            prop_assert_eq!(median, counts[(counts.len() - 1) / 2]);
+        }
+
+        #[test]
+        fn purging_leaves_what_is_heavier_and_finds_it(
+            counts in proptest::collection::vec(1u64..50, 0..400), weight in 0u64..50,
+        ) {
+            let mut table = Table::<[u8; 8]>::new(2);
+            table.reserve(counts.len());
+            for (i, &count) in counts.iter().enumerate() {
+                let key = (i as u64).to_le_bytes();
+                let hash = table.hasher.hash(&key);
+                *table.seek(&key, hash) = Slot { key, count };
+                table.grown();
+            }
+            table.purge(weight);
+            for (i, &count) in counts.iter().enumerate() {
+                let left = (count > weight).then(|| count - weight);
+                prop_assert_eq!(table.get(&(i as u64).to_le_bytes()), left);
+            }
+            prop_assert_eq!(table.len(), counts.iter().filter(|&&count| count > weight).count());
+        }
+    }
 }
