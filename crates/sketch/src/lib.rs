@@ -27,9 +27,12 @@
 //! are no sketch are an error. The crate knows no packets, starts no threads and reads no clock.
 #![forbid(unsafe_code)]
 
+mod apache;
 mod candidates;
 mod conservative;
 mod count_min;
+#[cfg(feature = "distinct")]
+mod distinct;
 mod exact;
 mod face;
 mod grid;
@@ -43,9 +46,12 @@ mod reversible;
 mod shared;
 mod table;
 
+pub use apache::ApacheError;
 pub use candidates::CandidateCountMin;
 pub use conservative::ConservativeCountMin;
 pub use count_min::CountMin;
+#[cfg(feature = "distinct")]
+pub use distinct::{Distinct, DistinctEstimate};
 pub use exact::Exact;
 pub use face::{Estimate, Heavy, HeavyKeys, InvalidSize, Linear, Mismatch, Sketch, SubtractError};
 pub use grid::{Cell, Shape};
