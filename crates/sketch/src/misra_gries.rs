@@ -72,11 +72,18 @@ impl<K: Key> MisraGries<K> {
 
 #[inline(always)]
 fn add<K: Key>(sketch: &mut Purging<'_, K>, key: &K, weight: u64, hash: Hash) {
+    let len = sketch.table.len();
+    let room = len < sketch.counters && len < sketch.table.room();
     let slot = sketch.table.seek(key, hash);
     if slot.count > 0 {
         slot.count = slot.count.saturating_add(weight);
     } else if weight > 0 {
-        sketch.enter(key, weight, hash);
+        if room {
+            *slot = Slot { key: *key, count: weight };
+            sketch.table.grown();
+        } else {
+            sketch.make_room(key, weight, hash);
+        }
     }
 }
 
@@ -88,14 +95,14 @@ struct Purging<'a, K> {
 }
 
 impl<K: Key> Purging<'_, K> {
-    /// A key that is not kept. Apart from `add`, so that all others are short.
-    #[inline(never)]
-    fn enter(&mut self, key: &K, weight: u64, hash: Hash) {
+    /// For a key that is not kept, and for which there is no room.
+    #[cold]
+    fn make_room(&mut self, key: &K, weight: u64, hash: Hash) {
         let mut weight = weight;
         let len = self.table.len();
         if len == self.counters {
             weight = self.purge(weight);
-        } else if len == self.table.room() {
+        } else {
             self.table.reserve(len + 1);
         }
         if weight > 0 {
@@ -105,7 +112,6 @@ impl<K: Key> Purging<'_, K> {
     }
 
     /// Takes the median from all counters and from the newcomer, whose weight that is left is returned.
-    #[cold]
     fn purge(&mut self, newcomer: u64) -> u64 {
         let median = self.table.median(newcomer);
         self.table.purge(median);

@@ -138,12 +138,31 @@ impl<K: Key> Table<K> {
 
     /// The median of all counts and one more, the lower one of two.
     ///
-    /// By histograms of a byte at a time, so that no counts are copied: one look tells how long it is, then
-    /// there is one for each byte of it, most often a single one.
+    /// By histograms, so that no counts are copied. It is mostly small, and then one look is enough.
     pub(crate) fn median(&self, one_more: u64) -> u64 {
-        let counts = || self.slots.iter().map(|slot| slot.count).chain([one_more]);
         // Vacant slots count 0, and are passed over by looking for a later one.
-        let mut rank = (self.slots.len() - self.len) + self.len / 2;
+        let rank = (self.slots.len() - self.len) + self.len / 2;
+        // Two histograms in turn: equal counts, which are many, would wait for each other in one.
+        let mut histograms = [[0usize; 256]; 2];
+        for pair in self.slots.chunks_exact(2) {
+            for (slot, histogram) in pair.iter().zip(&mut histograms) {
+                histogram[slot.count.min(255) as usize] += 1;
+            }
+        }
+        histograms[0][one_more.min(255) as usize] += 1;
+        let mut below = 0;
+        for (count, (a, b)) in histograms[0].iter().zip(&histograms[1]).take(255).enumerate() {
+            below += a + b;
+            if rank < below {
+                return count as u64;
+            }
+        }
+        self.large_median(one_more, rank)
+    }
+
+    /// What has a rank among all counts: first how many bytes it has, then one after the other.
+    fn large_median(&self, one_more: u64, mut rank: usize) -> u64 {
+        let counts = || self.slots.iter().map(|slot| slot.count).chain([one_more]);
         let length = |count: u64| (64 - count.leading_zeros()).div_ceil(8) as usize;
         let bytes = select(counts().map(length), &mut rank);
         let mut median = 0;
@@ -163,13 +182,22 @@ impl<K: Key> Table<K> {
         // been settled.
         let Some(start) = self.slots.iter().position(|slot| slot.count == 0) else { return };
         let mask = self.slots.len() - 1;
+        // Whether somebody has left since the last vacant slot, so that those behind may move up.
+        let mut gap = false;
         for at in start..start + self.slots.len() {
-            let slot = std::mem::replace(&mut self.slots[at & mask], Slot::VACANT);
-            if slot.count > weight {
-                let hash = self.hasher.hash(&slot.key);
-                *self.seek(&slot.key, hash) = Slot { count: slot.count - weight, ..slot };
-            } else if slot.count > 0 {
+            let slot = &mut self.slots[at & mask];
+            if slot.count == 0 {
+                gap = false;
+            } else if slot.count <= weight {
+                *slot = Slot::VACANT;
                 self.len -= 1;
+                gap = true;
+            } else if gap {
+                let moved = std::mem::replace(slot, Slot::VACANT);
+                let hash = self.hasher.hash(&moved.key);
+                *self.seek(&moved.key, hash) = Slot { count: moved.count - weight, ..moved };
+            } else {
+                slot.count -= weight;
             }
         }
     }
