@@ -207,7 +207,7 @@ impl<K: Key> Table<K> {
         // Not slot by slot: in the order of the hash they would all crowd one end of a smaller table
         // that hashes alike, and merging would take time quadratic in the keys.
         let (n, step) = (self.slots.len(), self.slots.len() / 8 * 5 + 1);
-        let scattered = (0..n).map(move |i| self.slots[i * step & (n - 1)]);
+        let scattered = (0..n).map(move |i| self.slots[(i * step) & (n - 1)]);
         scattered.filter(|slot| slot.count > 0)
     }
 

@@ -1,5 +1,7 @@
 //! What Apache DataSketches writes is read here, and what is written here is read there.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod support;
 
 use datasketches::frequencies::{ErrorType, FrequentItemsSketch};

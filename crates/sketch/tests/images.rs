@@ -1,5 +1,7 @@
 //! Bytes that are no sketch are an error: not a panic, not a hang, not memory without bound.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod support;
 
 use proptest::prelude::*;

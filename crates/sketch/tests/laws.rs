@@ -1,5 +1,7 @@
 //! Laws of every sketch: bounds hold, nothing vanishes, merging is what it says.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod support;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Reversible sketches find the keys they were never asked for, or say that they will not.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod support;
 
 use proptest::prelude::*;

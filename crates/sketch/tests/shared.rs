@@ -1,5 +1,7 @@
 //! Shared forms lose nothing, however many threads there are.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 mod support;
 
 use ringtap_sketch::*;
