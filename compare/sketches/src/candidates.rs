@@ -36,12 +36,15 @@ pub struct Known {
     pub f1: Option<f64>,
 }
 
+/// Calls what it is given, and times that.
+pub type Timer<'a> = dyn FnMut(&mut dyn FnMut()) + 'a;
+
 pub struct Candidate {
     pub name: &'static str,
     pub job: Job,
     pub ours: bool,
     /// Makes it, and calls the argument with what counts the stream, to be timed; tells what it knows.
-    pub run: fn(&Stream, &mut dyn FnMut(&mut dyn FnMut())) -> Result<Known, String>,
+    pub run: fn(&Stream, &mut Timer<'_>) -> Result<Known, String>,
 }
 
 const SEED: u64 = 0x5eed;
@@ -64,7 +67,7 @@ fn check(stream: &Stream, estimate: impl Fn(&Key) -> u64) -> Result<(), String> 
 fn ours<S: Sketch<Key = Key>>(
     mut sketch: S,
     stream: &Stream,
-    time: &mut dyn FnMut(&mut dyn FnMut()),
+    time: &mut Timer<'_>,
 ) -> Result<S, String> {
     time(&mut || feed(&mut sketch, stream));
     check(stream, |key| sketch.estimate(key).upper)?;
@@ -74,17 +77,14 @@ fn ours<S: Sketch<Key = Key>>(
 fn ours_heavy<S: HeavyKeys<Key = Key>>(
     sketch: Result<S, ringtap_sketch::InvalidSize>,
     stream: &Stream,
-    time: &mut dyn FnMut(&mut dyn FnMut()),
+    time: &mut Timer<'_>,
 ) -> Result<Known, String> {
     let sketch = ours(sketch.map_err(|why| why.to_string())?, stream, time)?;
     let heavy: Vec<Key> = sketch.heavy(stream.threshold).iter().map(|heavy| heavy.key).collect();
     Ok(Known { bytes: Some(sketch.memory_bytes()), f1: Some(stream.f1(&heavy)) })
 }
 
-fn map<H: BuildHasher + Default>(
-    stream: &Stream,
-    time: &mut dyn FnMut(&mut dyn FnMut()),
-) -> Result<Known, String> {
+fn map<H: BuildHasher + Default>(stream: &Stream, time: &mut Timer<'_>) -> Result<Known, String> {
     let mut map: HashMap<Key, u64, H> = HashMap::with_capacity_and_hasher(1 << 20, H::default());
     time(&mut || {
         for key in &stream.keys {
