@@ -1,0 +1,113 @@
+//! Count-Min with conservative update: only the counters that have to grow do.
+//!
+//! C. Estan, G. Varghese, "New Directions in Traffic Measurement and Accounting", SIGCOMM 2002. A key
+//! with estimate m and weight w raises its counters to m + w where they are below, and no further.
+//!
+//! Invariants: an estimate is never below the count, and never above that of plain Count-Min. What
+//! counters hold depends on the order of the stream. Merged, by addition, the estimate is still never below
+//! the count, but a merged sketch is looser than one of the whole stream; nothing can be subtracted.
+
+use crate::{
+    face::{Estimate, Mismatch, Sketch},
+    grid::{Cell, Grid, Shape, with_rows},
+    image::{ImageError, ImageKind, Reader, Writer},
+    key::{Item, Key},
+};
+use std::marker::PhantomData;
+
+#[derive(Clone, Debug)]
+pub struct ConservativeCountMin<K, C = u32> {
+    pub(crate) grid: Grid<C>,
+    key: PhantomData<K>,
+}
+
+impl<K: Key, C: Cell> ConservativeCountMin<K, C> {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        Self::of(Grid::new(shape, seed))
+    }
+
+    pub(crate) fn of(grid: Grid<C>) -> Self {
+        Self { grid, key: PhantomData }
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.grid.shape
+    }
+
+    /// Updates, and tells `seen` each item with its new estimate.
+    #[inline(always)]
+    pub(crate) fn update_and_tell<I: Item<K>>(
+        &mut self,
+        burst: &[I],
+        mut seen: impl FnMut(&I, u64),
+    ) {
+        let mut items = burst.iter();
+        with_rows!(self.grid.shape.rows(), R => {
+            self.grid.each::<K, I, R>(burst, |cells, places, weight, near_full| {
+                let least = places.map(|place| cells[place]).into_iter().min().unwrap_or_default();
+                let raised = if near_full {
+                    crate::grid::saturating(least, weight)
+                } else {
+                    least.plus(C::of(weight))
+                };
+                for place in places {
+                    let cell = &mut cells[place];
+                    *cell = (*cell).max(raised);
+                }
+                if let Some(item) = items.next() {
+                    seen(item, raised.get());
+                }
+            });
+        });
+    }
+
+    const KIND: ImageKind =
+        if size_of::<C>() == 4 { ImageKind::Conservative32 } else { ImageKind::Conservative64 };
+}
+
+impl<K: Key, C: Cell> Sketch for ConservativeCountMin<K, C> {
+    type Key = K;
+
+    #[inline]
+    fn update(&mut self, key: &K, weight: u64) {
+        self.update_burst(&[(*key, weight)]);
+    }
+
+    #[inline]
+    fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
+        self.update_and_tell(burst, |_, _| {});
+    }
+
+    fn estimate(&self, key: &K) -> Estimate {
+        self.grid.estimate(key)
+    }
+
+    fn total(&self) -> u64 {
+        self.grid.total
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.grid.merge(&other.grid)
+    }
+
+    fn clear(&mut self) {
+        self.grid.clear();
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.grid.memory_bytes()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut image = Writer::new::<K>(Self::KIND, self.grid.hasher.seed());
+        self.grid.write(&mut image);
+        image.finish()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError> {
+        let mut image = Reader::open::<K>(bytes, Self::KIND)?;
+        let grid = Grid::read(&mut image)?;
+        image.finish()?;
+        Ok(Self::of(grid))
+    }
+}

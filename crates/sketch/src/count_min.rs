@@ -1,0 +1,104 @@
+//! Count-Min: every key adds to one counter a row; the smallest of its counters is the estimate.
+//!
+//! G. Cormode, S. Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its
+//! Applications", J. Algorithms 55(1), 2005.
+//!
+//! Invariants: an estimate is never below the count. It is above by more than ε × total (ε = e / width) with
+//! probability e^−rows at the most. Counters are sums, so sketches of parts of a stream, merged, are bit
+//! for bit the sketch of the stream. No keys are kept: heavy ones can be confirmed, not listed.
+
+use crate::{
+    face::{Estimate, Linear, Mismatch, Sketch, SubtractError},
+    grid::{Cell, Grid, Shape, with_rows},
+    image::{ImageError, ImageKind, Reader, Writer},
+    key::{Item, Key},
+};
+use std::marker::PhantomData;
+
+/// Counters of `C`: `u32`, which hold 2³² − 1 and then stay there (estimates then say so), or `u64`.
+#[derive(Clone, Debug)]
+pub struct CountMin<K, C = u32> {
+    pub(crate) grid: Grid<C>,
+    key: PhantomData<K>,
+}
+
+impl<K: Key, C: Cell> CountMin<K, C> {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        Self::of(Grid::new(shape, seed))
+    }
+
+    pub(crate) fn of(grid: Grid<C>) -> Self {
+        Self { grid, key: PhantomData }
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.grid.shape
+    }
+
+    const KIND: ImageKind =
+        if size_of::<C>() == 4 { ImageKind::CountMin32 } else { ImageKind::CountMin64 };
+}
+
+impl<K: Key, C: Cell> Sketch for CountMin<K, C> {
+    type Key = K;
+
+    #[inline]
+    fn update(&mut self, key: &K, weight: u64) {
+        self.update_burst(&[(*key, weight)]);
+    }
+
+    #[inline]
+    fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
+        with_rows!(self.grid.shape.rows(), R => {
+            self.grid.each::<K, I, R>(burst, |cells, places, weight, near_full| {
+                for place in places {
+                    let cell = &mut cells[place];
+                    *cell = if near_full {
+                        crate::grid::saturating(*cell, weight)
+                    } else {
+                        cell.plus(C::of(weight))
+                    };
+                }
+            });
+        });
+    }
+
+    fn estimate(&self, key: &K) -> Estimate {
+        self.grid.estimate(key)
+    }
+
+    fn total(&self) -> u64 {
+        self.grid.total
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.grid.merge(&other.grid)
+    }
+
+    fn clear(&mut self) {
+        self.grid.clear();
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.grid.memory_bytes()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut image = Writer::new::<K>(Self::KIND, self.grid.hasher.seed());
+        self.grid.write(&mut image);
+        image.finish()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError> {
+        let mut image = Reader::open::<K>(bytes, Self::KIND)?;
+        let grid = Grid::read(&mut image)?;
+        image.finish()?;
+        Ok(Self::of(grid))
+    }
+}
+
+impl<K: Key, C: Cell> Linear for CountMin<K, C> {
+    fn subtract(&mut self, part: &Self) -> Result<(), SubtractError> {
+        self.grid.subtract(&part.grid)
+    }
+}

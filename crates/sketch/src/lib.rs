@@ -1,0 +1,64 @@
+//! Sketches: counting weights by key in less memory than the keys would need, each answer with its bounds.
+//!
+//! The three structures of X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore
+//! Processors" (Count-Min, the reversible sketch, the simple hash table), and those that a monitor is better off with
+//! today (conservative update, Misra–Gries, MV-Sketch, the exact table), behind one face, [`Sketch`]. docs/SKETCHES.md
+//! says which to take when, and how fast they are.
+//!
+//! ```text
+//!  worker 0  keys ─▶ update_burst ─▶ sketch ─┐  at the end of an interval
+//!  worker 1  keys ─▶ update_burst ─▶ sketch ─┼─▶ merge ─▶ estimate, heavy, to_bytes
+//!  worker 2  keys ─▶ update_burst ─▶ sketch ─┘
+//! ```
+//!
+//! ```
+//! use ringtap_sketch::{HeavyKeys, MisraGries, Sketch};
+//!
+//! let mut sketch = MisraGries::<[u8; 4]>::new(768, 42)?;
+//! sketch.update(&[192, 0, 2, 1], 1500);
+//! sketch.update_burst(&[[192, 0, 2, 1], [192, 0, 2, 7]]);
+//! let heavy = sketch.heavy(1000);
+//! assert_eq!((heavy[0].key, heavy[0].estimate.value), ([192, 0, 2, 1], 1501));
+//! assert!(heavy[0].estimate.is_exact());
+//! # Ok::<(), ringtap_sketch::InvalidSize>(())
+//! ```
+//!
+//! Invariants: no estimate breaks its bounds. No weight vanishes: what a structure cannot keep it counts. Bytes that
+//! are no sketch are an error. The crate knows no packets, starts no threads and reads no clock.
+#![forbid(unsafe_code)]
+
+mod apache;
+mod candidates;
+mod conservative;
+mod count_min;
+#[cfg(feature = "distinct")]
+mod distinct;
+mod exact;
+mod face;
+mod grid;
+mod hash;
+mod hash_table;
+mod image;
+mod key;
+mod misra_gries;
+mod mv;
+mod reversible;
+mod shared;
+mod table;
+
+pub use apache::ApacheError;
+pub use candidates::CandidateCountMin;
+pub use conservative::ConservativeCountMin;
+pub use count_min::CountMin;
+#[cfg(feature = "distinct")]
+pub use distinct::{Distinct, DistinctEstimate};
+pub use exact::Exact;
+pub use face::{Estimate, Heavy, HeavyKeys, InvalidSize, Linear, Mismatch, Sketch, SubtractError};
+pub use grid::{Cell, Shape};
+pub use hash_table::{Collision, HashTable};
+pub use image::ImageError;
+pub use key::{Item, Key};
+pub use misra_gries::MisraGries;
+pub use mv::MvSketch;
+pub use reversible::{Reversible, ReversibleModular, TooDear};
+pub use shared::{SharedCountMin, SharedHashTable, SharedReversible, SharedSketch};

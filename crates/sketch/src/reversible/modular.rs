@@ -1,0 +1,243 @@
+//! Schweller's reversible sketch: the index of a counter is put together from hashes of the key's bytes, so
+//! that it can be taken apart again.
+//!
+//! R. Schweller et al., "Reversible Sketches: Enabling Monitoring and Analysis over High-speed Data
+//! Streams", IEEE/ACM ToN 15(5), 2007.
+//!
+//! ```text
+//!  key, 32 bits ─▶ mangled ─▶ │ byte 0 │ byte 1 │ byte 2 │ byte 3 │     5 rows of 4,096 counters;
+//!                              3 bits   3 bits   3 bits   3 bits        each row hashes each byte
+//!                             └─────── index of a counter ───────┘      by a random table of its own
+//! ```
+//!
+//! To recover keys, prefixes grow byte by byte; one goes on only if in every row it leads to some heavy counter. What
+//! remains is turned back into keys and asked for in an ordinary Count-Min beside it. With about 100 heavy counters of 4,096 a
+//! row that is a few million steps; with a quarter of them heavy the search would not end, so it stops
+//! after as many steps as the caller sets. Mangling spreads neighbouring addresses, which would share most bytes.
+//!
+//! Invariants: no counter is below the count of a key, so no heavy key is missed by a search that ends. All is linear: merge
+//! adds, subtract takes away, bit for bit.
+
+use super::{Budget, TooDear};
+use crate::{
+    count_min::CountMin,
+    face::{Estimate, Heavy, Linear, Mismatch, Sketch, SubtractError, ordered},
+    grid::{Grid, Shape},
+    hash::SplitMix,
+    image::{ImageError, ImageKind, Reader, Writer},
+};
+
+/// Five rows of 12-bit indices fit a word, so four look-ups give all of them.
+const ROWS: usize = 5;
+const INDEX_BITS: usize = 12;
+const WIDTH: usize = 1 << INDEX_BITS;
+const PART_BITS: usize = 3;
+
+/// 32-bit keys: addresses.
+#[derive(Clone, Debug)]
+pub struct ReversibleModular {
+    mangle: Mangle,
+    /// For each byte and its value: the parts of the indices of all rows.
+    parts: Box<[[u64; 256]; 4]>,
+    counters: Vec<u64>,
+    /// Confirms what was recovered.
+    verify: CountMin<[u8; 4], u64>,
+}
+
+impl ReversibleModular {
+    /// `verify` is the shape of the Count-Min beside it.
+    pub fn new(verify: Shape, seed: u64) -> Self {
+        Self::of(CountMin::new(verify, seed), vec![0; ROWS * WIDTH])
+    }
+
+    fn of(verify: CountMin<[u8; 4], u64>, counters: Vec<u64>) -> Self {
+        let mut random = SplitMix(!verify.grid.hasher.seed());
+        let mangle = Mangle::new(&mut random);
+        let mut parts = Box::new([[0; 256]; 4]);
+        for (byte, table) in parts.iter_mut().enumerate() {
+            for entry in table {
+                let random = random.next();
+                for row in 0..ROWS {
+                    let part = random >> (row * PART_BITS) & ((1 << PART_BITS) - 1);
+                    *entry |= part << (row * INDEX_BITS + byte * PART_BITS);
+                }
+            }
+        }
+        Self { mangle, parts, counters, verify }
+    }
+
+    /// The indices of all rows, side by side.
+    fn indices(&self, key: &[u8; 4]) -> u64 {
+        let bytes = self.mangle.apply(u32::from_le_bytes(*key)).to_le_bytes();
+        (0..4).fold(0, |all, byte| all | self.parts[byte][usize::from(bytes[byte])])
+    }
+
+    /// All keys whose estimate reaches the threshold (at least 1), heaviest first, if `steps` prefixes are enough to find them.
+    pub fn recover(&self, threshold: u64, steps: u64) -> Result<Vec<Heavy<[u8; 4]>>, TooDear> {
+        let threshold = threshold.max(1);
+        // For each number of bytes and each row: which beginnings of an index lead to a heavy counter.
+        let mut leads = vec![vec![false; ROWS * WIDTH]; 5];
+        for (at, _) in self.counters.iter().enumerate().filter(|(_, count)| **count >= threshold) {
+            for (bytes, leads) in leads.iter_mut().enumerate() {
+                let part = (at % WIDTH) & ((1 << (bytes * PART_BITS)) - 1);
+                leads[at / WIDTH * WIDTH + part] = true;
+            }
+        }
+        let mut budget = Budget::new(steps);
+        let mut prefixes = vec![(0u32, 0u64)];
+        for byte in 0..4 {
+            let mut longer = Vec::new();
+            for &(prefix, indices) in &prefixes {
+                for value in 0..256usize {
+                    budget.step()?;
+                    let indices = indices | self.parts[byte][value];
+                    let leads = &leads[byte + 1];
+                    if (0..ROWS).all(|row| leads[row * WIDTH + index(indices, row)]) {
+                        longer.push((prefix | (value as u32) << (8 * byte), indices));
+                    }
+                }
+            }
+            prefixes = longer;
+        }
+        let keys = prefixes.into_iter().map(|(mangled, _)| self.mangle.undo(mangled).to_le_bytes());
+        let heavy = keys.map(|key| Heavy { key, estimate: self.estimate(&key) });
+        Ok(ordered(heavy.filter(|heavy| heavy.estimate.value >= threshold).collect()))
+    }
+}
+
+fn index(indices: u64, row: usize) -> usize {
+    (indices >> (row * INDEX_BITS)) as usize & (WIDTH - 1)
+}
+
+impl Sketch for ReversibleModular {
+    type Key = [u8; 4];
+
+    fn update(&mut self, key: &[u8; 4], weight: u64) {
+        let indices = self.indices(key);
+        for row in 0..ROWS {
+            let counter = &mut self.counters[row * WIDTH + index(indices, row)];
+            *counter = counter.saturating_add(weight);
+        }
+        self.verify.update(key, weight);
+    }
+
+    /// The Count-Min's, or better if one of the other counters is lower.
+    fn estimate(&self, key: &[u8; 4]) -> Estimate {
+        let indices = self.indices(key);
+        let least = (0..ROWS).map(|row| self.counters[row * WIDTH + index(indices, row)]).min();
+        let estimate = self.verify.estimate(key);
+        let upper = estimate.upper.min(least.unwrap_or(u64::MAX));
+        Estimate { lower: estimate.lower.min(upper), value: upper, upper, ..estimate }
+    }
+
+    fn total(&self) -> u64 {
+        self.verify.total()
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.verify.merge(&other.verify)?;
+        for (counter, other) in self.counters.iter_mut().zip(&other.counters) {
+            *counter = counter.saturating_add(*other);
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.verify.clear();
+        self.counters.fill(0);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let tables = size_of_val(&*self.parts) + self.counters.len() * size_of::<u64>();
+        tables + self.verify.memory_bytes()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let grid = &self.verify.grid;
+        let mut image = Writer::new::<[u8; 4]>(ImageKind::ReversibleModular, grid.hasher.seed());
+        grid.write(&mut image);
+        for counter in &self.counters {
+            image.u64(*counter);
+        }
+        image.finish()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError> {
+        let mut image = Reader::open::<[u8; 4]>(bytes, ImageKind::ReversibleModular)?;
+        let verify = CountMin::of(Grid::read(&mut image)?);
+        let pieces = image.pieces(ROWS * WIDTH, 8)?;
+        let counters: Vec<u64> = pieces.map(|piece| crate::hash::word(piece, 0)).collect();
+        image.finish()?;
+        if counters.iter().any(|&counter| counter > verify.total()) {
+            return Err(ImageError::Impossible("a counter above the total"));
+        }
+        Ok(Self::of(verify, counters))
+    }
+}
+
+impl Linear for ReversibleModular {
+    fn subtract(&mut self, part: &Self) -> Result<(), SubtractError> {
+        self.verify.grid.check(&part.verify.grid)?;
+        let pairs = || self.counters.iter().zip(&part.counters);
+        if pairs().any(|(whole, part)| whole < part) {
+            return Err(SubtractError::NotContained);
+        }
+        self.verify.subtract(&part.verify)?;
+        for (whole, part) in self.counters.iter_mut().zip(&part.counters) {
+            *whole -= part;
+        }
+        Ok(())
+    }
+}
+
+/// A keyed permutation of 32-bit words: xor, multiply, shift, twice.
+#[derive(Clone, Debug)]
+struct Mangle {
+    xor: [u32; 2],
+    odd: [u32; 2],
+    inverse: [u32; 2],
+}
+
+impl Mangle {
+    fn new(random: &mut SplitMix) -> Self {
+        let xor = [random.next() as u32, random.next() as u32];
+        let odd = [random.next() as u32 | 1, random.next() as u32 | 1];
+        // Newton: each step doubles the right bits, of which an odd number squared has three.
+        let inverse = odd.map(|odd| {
+            (0..4).fold(odd, |inverse, _| {
+                inverse.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(inverse)))
+            })
+        });
+        Self { xor, odd, inverse }
+    }
+
+    fn apply(&self, mut word: u32) -> u32 {
+        for i in 0..2 {
+            word = (word ^ self.xor[i]).wrapping_mul(self.odd[i]);
+            word ^= word >> 16;
+        }
+        word
+    }
+
+    fn undo(&self, mut word: u32) -> u32 {
+        for i in [1, 0] {
+            word ^= word >> 16;
+            word = word.wrapping_mul(self.inverse[i]) ^ self.xor[i];
+        }
+        word
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mangling_can_be_undone_and_depends_on_the_seed() {
+        let [a, b] = [1, 2].map(|seed| Mangle::new(&mut SplitMix(seed)));
+        for word in (0..100_000).chain([u32::MAX, 1 << 31]) {
+            assert_eq!(a.undo(a.apply(word)), word);
+        }
+        assert!((0..100).any(|word| a.apply(word) != b.apply(word)));
+    }
+}
