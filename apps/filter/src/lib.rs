@@ -23,6 +23,7 @@ pub mod oracle;
 mod outcome;
 mod packet;
 pub mod paper;
+pub mod rules;
 mod settings;
 pub mod sharded;
 pub mod traffic;

@@ -19,15 +19,19 @@
 
 use std::sync::Arc;
 
+use ringtap_memory::prefetch;
 use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 
 use crate::accepting::Accepting;
 use crate::history::Recorder;
 use crate::oracle::Permissions;
 use crate::outcome::{Outcome, OutcomeMerger, Partial, Tally};
-use crate::packet::Packet;
+use crate::packet::{Address, Packet};
 use crate::settings::{Distribution, Settings};
 use crate::window::{Dispatch, Stamp, Window};
+
+/// Packets whose memory is fetched at once.
+const GROUP: usize = 32;
 
 /// The application. A value serves one run.
 #[derive(Debug)]
@@ -54,6 +58,17 @@ enum Stamped {
     Refused,
 }
 
+impl Item {
+    /// Whose ranges it is about.
+    #[inline]
+    fn address(&self) -> Address {
+        match &self.packet {
+            Packet::Control(control) => control.address,
+            Packet::Data(data) => data.destination,
+        }
+    }
+}
+
 impl Sharded {
     /// Without a recorder nothing is recorded.
     pub fn new(settings: Settings, recorder: Option<Arc<Recorder>>) -> Self {
@@ -76,11 +91,7 @@ impl Application for Sharded {
     type Merger = OutcomeMerger;
 
     fn shard_key(&self, item: &Item) -> u32 {
-        let address = match &item.packet {
-            Packet::Control(control) => control.address,
-            Packet::Data(data) => data.destination,
-        };
-        self.settings.distribution.key(item.number, address)
+        self.settings.distribution.key(item.number, item.address())
     }
 
     fn worker(&self, shard: Shard) -> ShardedWorker {
@@ -163,32 +174,47 @@ pub struct ShardedWorker {
     window: Arc<Window>,
 }
 
+impl ShardedWorker {
+    /// Looks up all of a group at once: the memory of each is on its way while the others' is.
+    fn fetch(&self, group: &[Item]) {
+        let ranges = |item: &Item| self.accepting.get(usize::from(item.address()));
+        group.iter().filter_map(ranges).for_each(prefetch);
+        group.iter().filter_map(ranges).for_each(Accepting::prefetch);
+    }
+
+    fn handle(&mut self, item: &Item) {
+        let Item { number, packet, verdict } = item;
+        match packet {
+            Packet::Control(control) => {
+                if *verdict == Stamped::Open {
+                    let accepting = &mut self.accepting[usize::from(control.address)];
+                    accepting.set(control.begin, control.end, control.accepting);
+                }
+                self.tally.control(*number);
+            }
+            Packet::Data(data) => {
+                let passed = match verdict {
+                    Stamped::Passed => true,
+                    Stamped::Refused => false,
+                    Stamped::Open => {
+                        self.accepting[usize::from(data.destination)].contains(data.source)
+                    }
+                };
+                self.tally.data(*number, data, passed);
+            }
+        }
+    }
+}
+
 impl Worker for ShardedWorker {
     type Item = Item;
     type Message = std::convert::Infallible;
     type Partial = Partial;
 
     fn on_burst(&mut self, burst: &[Item], _outbox: &mut impl Outbox<Self::Message>) {
-        for Item { number, packet, verdict } in burst {
-            match packet {
-                Packet::Control(control) => {
-                    if *verdict == Stamped::Open {
-                        let accepting = &mut self.accepting[usize::from(control.address)];
-                        accepting.set(control.begin, control.end, control.accepting);
-                    }
-                    self.tally.control(*number);
-                }
-                Packet::Data(data) => {
-                    let passed = match verdict {
-                        Stamped::Passed => true,
-                        Stamped::Refused => false,
-                        Stamped::Open => {
-                            self.accepting[usize::from(data.destination)].contains(data.source)
-                        }
-                    };
-                    self.tally.data(*number, data, passed);
-                }
-            }
+        for group in burst.chunks(GROUP) {
+            self.fetch(group);
+            group.iter().for_each(|item| self.handle(item));
         }
         self.tally.work_off();
     }

@@ -117,13 +117,14 @@ impl<P: Iterator<Item = Packet>, S: Stamp> Feed for Dispatch<'_, P, S> {
         }
         let room = (burst.capacity() - burst.len()).min((end - self.number) as usize);
         let first = self.number;
-        for packet in self.packets.by_ref().take(room) {
-            if let Some(recorder) = self.recorder {
-                recorder.invoked(self.number);
+        let Self { packets, stamp, recorder, number, .. } = self;
+        packets.by_ref().take(room).for_each(|packet| {
+            if let Some(recorder) = recorder {
+                recorder.invoked(*number);
             }
-            burst.push(self.stamp.stamp(self.number, packet));
-            self.number += 1;
-        }
+            burst.push(stamp.stamp(*number, packet));
+            *number += 1;
+        });
         if self.number > first { Fed::Items } else { Fed::Mark(Mark::End { time_ns: 0 }) }
     }
 }

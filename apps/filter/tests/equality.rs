@@ -80,13 +80,13 @@ impl Case {
 }
 
 fn settings(mix: usize, policy: Policy, work: Work) -> Settings {
-    let addresses = Mix::published(mix).unwrap().addresses();
+    let addresses = Mix::published(mix).expect("a published mix").addresses();
     Settings { policy, work, ..Settings::new(addresses) }
 }
 
 /// A stretch of a mix, behind some of its warm-up.
 fn packets(mix: usize, seed: usize, count: usize) -> Vec<Packet> {
-    let mut generator = Generator::new(Mix::published(mix).unwrap());
+    let mut generator = Generator::new(Mix::published(mix).expect("a published mix"));
     let warm_up: Vec<_> = (0..2_000).map(|_| Packet::Control(generator.control())).collect();
     warm_up.into_iter().chain(generator.skip(997 * seed)).take(count).collect()
 }
