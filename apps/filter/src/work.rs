@@ -6,6 +6,7 @@
 //! sooner, and are told apart because a figure without its mode says nothing.
 
 use std::fmt;
+use std::hint::black_box;
 use std::str::FromStr;
 
 const FACTOR: u64 = 25_214_903_917;
@@ -89,11 +90,15 @@ fn fingerprint(state: u64) -> usize {
     (state >> 12) as usize & (FINGERPRINTS - 1)
 }
 
-fn step(state: u64) -> u64 {
-    state.wrapping_mul(FACTOR).wrapping_add(ADDEND)
+/// A step whose constants the compiler must not know: otherwise it composes several steps into one, and
+/// a chain is not a chain any more.
+fn opaque_step() -> impl Fn(u64) -> u64 {
+    let (factor, addend) = (black_box(FACTOR), black_box(ADDEND));
+    move |state| state.wrapping_mul(factor).wrapping_add(addend)
 }
 
 fn serial(job: Job) -> usize {
+    let step = opaque_step();
     let mut state = u64::from(job.seed);
     for _ in 0..job.iterations {
         // The published chain cuts to 48 bits at every step, and that is a part of its cost.
@@ -104,6 +109,7 @@ fn serial(job: Job) -> usize {
 
 /// Keeps every lane busy while there are jobs. Bits above 48 never reach those below.
 fn interleaved(jobs: &[Job], mut found: impl FnMut(usize)) {
+    let step = opaque_step();
     let mut jobs = jobs.iter();
     let mut next = || jobs.next().map(|job| (u64::from(job.seed), job.iterations));
     let mut lanes: [_; LANES] = std::array::from_fn(|_| next());
@@ -111,7 +117,7 @@ fn interleaved(jobs: &[Job], mut found: impl FnMut(usize)) {
         let together = a.1.min(b.1).min(c.1).min(d.1);
         let mut states = [a.0, b.0, c.0, d.0];
         for _ in 0..together {
-            states = states.map(step);
+            states = states.map(&step);
         }
         for (lane, state) in lanes.iter_mut().zip(states) {
             *lane = lane.map(|(_, left)| (state, left - together));
