@@ -110,12 +110,7 @@ impl<A: Number> Shelf<A> {
         for &(offset, len) in levels[..=top].iter().rev() {
             let block = place * BLOCK;
             let keys = &keys[offset + block..offset + len.min(block + BLOCK)];
-            // A whole block has a length that the compiler knows, hence no branch a key.
-            place = block
-                + match <&[A; BLOCK]>::try_from(keys) {
-                    Ok(keys) => keys.iter().map(|&key| usize::from(key <= address)).sum::<usize>(),
-                    Err(_) => keys.iter().filter(|&&key| key <= address).count(),
-                };
+            place = block + keys.iter().filter(|&&key| key <= address).count();
         }
         place
     }
