@@ -8,11 +8,12 @@
 //! ```
 //!
 //! Invariant: an owner that is [`busy`](Owner::busy) takes nothing, so a mark that the worker has
-//! not finished with is never overtaken. The merger waits for nobody, so no owner is busy for ever.
+//! not finished with is never overtaken, nor items that wait for another worker. The merger waits for
+//! nobody, and of the items that wait the earliest does not have to, so no owner is busy for ever.
 
 use ringtap_metrics::Counter;
 use ringtap_ring::{Producer, ring};
-use ringtap_stage::{Application, Mark, Shard, Worker};
+use ringtap_stage::{Application, Mark, Resumed, Shard, Worker};
 
 use crate::books::Books;
 use crate::merger::MergerNode;
@@ -61,8 +62,20 @@ impl<'a, A: Application> Owner<'a, A> {
         if self.ended {
             return Some(Step::Done);
         }
+        if let Some(step) = self.wait() {
+            return Some(step);
+        }
         self.mark(self.mark?);
         Some(Step::Worked)
+    }
+
+    /// Goes on with items that wait. `None`: there are none.
+    fn wait(&mut self) -> Option<Step> {
+        match self.worker.resume(&mut self.outbox) {
+            Resumed::Done => None,
+            Resumed::Moved => Some(Step::Worked),
+            Resumed::Waiting => Some(Step::Idle),
+        }
     }
 
     /// Handles items. Only if it is not busy.
@@ -75,6 +88,10 @@ impl<'a, A: Application> Owner<'a, A> {
 
     /// Handles a mark, or a part of it. Only if it is not busy.
     pub(crate) fn mark(&mut self, mark: Mark) {
+        if self.wait().is_some() {
+            self.mark = Some(mark);
+            return;
+        }
         match self.worker.on_mark(&mark, &mut self.outbox) {
             None => self.mark = Some(mark),
             Some(partial) => {

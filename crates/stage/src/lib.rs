@@ -95,6 +95,13 @@ pub trait Worker {
     /// Takes items in stream order.
     fn on_burst(&mut self, burst: &[Self::Item], outbox: &mut impl Outbox<Self::Message>);
 
+    /// Goes on with items that wait for what another worker does with earlier ones. While something
+    /// waits, the worker is given nothing. An item may wait only for items before it in the stream, so
+    /// the earliest of all that wait can go on, and a lone worker never waits.
+    fn resume(&mut self, _outbox: &mut impl Outbox<Self::Message>) -> Resumed {
+        Resumed::Done
+    }
+
     /// Takes a mark. What it returns reaches the merger after every message sent before it.
     /// `None` says that there is more to send than the outbox should hold at once: the skeleton
     /// empties the outbox and calls again with the same mark.
@@ -103,6 +110,17 @@ pub trait Worker {
         mark: &Mark,
         outbox: &mut impl Outbox<Self::Message>,
     ) -> Option<Self::Partial>;
+}
+
+/// What a worker did about items that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumed {
+    /// Nothing waited.
+    Done,
+    /// It handled at least one of them; ask again.
+    Moved,
+    /// They still wait, all of them.
+    Waiting,
 }
 
 /// Where a worker leaves its messages to the merger. It never loses one and never blocks: what

@@ -1,0 +1,38 @@
+//! The packet filter: who may send to whom, changed while packets pass.
+//!
+//! ```text
+//! control ─┐                ┌─▶ worker 0 ─┐
+//!          ├─▶ dispatcher ══╪═▶ worker 1 ═╪═▶ verdicts, histogram
+//! data ────┘                └─▶ worker 2 ─┘
+//! ```
+//!
+//! A control packet takes effect exactly at its place in the stream, for every packet before and
+//! behind it, on all workers. Two designs do that: the paper's ([`paper`]; M. B. Smith, *A Prototype of
+//! an Efficient Multithreaded Packet Filter*, Brown University), a shared table with striped locks and
+//! caches, and ours ([`sharded`]), where nothing mutable is shared. Both are held to one serial
+//! [`oracle`], verdict by verdict, on the published [`traffic`].
+//!
+//! [`rules`] is the filter for real addresses: prefixes and ranges of IPv4 and IPv6.
+//!
+//! Invariants: no threads, rings, clocks or I/O here.
+#![forbid(unsafe_code)]
+
+mod accepting;
+pub mod history;
+pub mod oracle;
+mod outcome;
+mod packet;
+pub mod paper;
+pub mod rules;
+mod settings;
+pub mod sharded;
+pub mod traffic;
+mod window;
+mod work;
+
+pub use accepting::Accepting;
+pub use outcome::{Outcome, OutcomeMerger, Partial};
+pub use packet::{Address, Control, Data, Packet, Policy};
+pub use settings::{Distribution, Settings, UnknownDistribution};
+pub use window::{Dispatch, Stamp};
+pub use work::{FINGERPRINTS, Job, UnknownWork, Work};

@@ -1,0 +1,229 @@
+//! Ranges of addresses, as people write them: `192.0.2.0/24`, `192.0.2.7`, `192.0.2.1-192.0.2.9`,
+//! the same of IPv6, and `any`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// An address as a number, of one family.
+pub(super) trait Number: Copy + Ord + fmt::Debug {
+    const ZERO: Self;
+    const MAX: Self;
+
+    /// The next one, if there is one.
+    fn next(self) -> Option<Self>;
+}
+
+impl Number for u32 {
+    const ZERO: Self = 0;
+    const MAX: Self = Self::MAX;
+
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}
+
+impl Number for u128 {
+    const ZERO: Self = 0;
+    const MAX: Self = Self::MAX;
+
+    fn next(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+}
+
+/// Addresses that a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Span {
+    /// All, of both families.
+    Any,
+    /// From the first to the last, both included; first ≤ last.
+    V4(Ipv4Addr, Ipv4Addr),
+    /// From the first to the last, both included; first ≤ last.
+    V6(Ipv6Addr, Ipv6Addr),
+}
+
+/// Why a text is no range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// Neither an address nor `any`.
+    #[error(
+        "\"{0}\" is no address: write 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any"
+    )]
+    Address(String),
+    /// Not a number, or more bits than there are.
+    #[error("\"{0}\" is no prefix length: 0 to {1}")]
+    Length(String, u32),
+    /// The prefix goes on behind its length.
+    #[error("{0} has bits behind its length: {1} is meant?")]
+    Bits(String, Span),
+    /// Last before first.
+    #[error("{0} ends before it begins")]
+    Backwards(String),
+    /// An IPv4 and an IPv6 address.
+    #[error("{0} begins and ends in different families")]
+    Families(String),
+}
+
+impl Span {
+    /// The IPv4 addresses, as numbers.
+    pub(super) fn v4(&self) -> Option<(u32, u32)> {
+        match self {
+            Self::Any => Some((u32::ZERO, <u32 as Number>::MAX)),
+            Self::V4(first, last) => Some((first.to_bits(), last.to_bits())),
+            Self::V6(..) => None,
+        }
+    }
+
+    /// The IPv6 addresses, as numbers.
+    pub(super) fn v6(&self) -> Option<(u128, u128)> {
+        match self {
+            Self::Any => Some((u128::ZERO, <u128 as Number>::MAX)),
+            Self::V4(..) => None,
+            Self::V6(first, last) => Some((first.to_bits(), last.to_bits())),
+        }
+    }
+
+    /// Whether an address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::Any, _) => true,
+            (Self::V4(first, last), IpAddr::V4(address)) => (*first..=*last).contains(&address),
+            (Self::V6(first, last), IpAddr::V6(address)) => (*first..=*last).contains(&address),
+            (Self::V4(..), IpAddr::V6(_)) | (Self::V6(..), IpAddr::V4(_)) => false,
+        }
+    }
+
+    fn range(first: IpAddr, last: IpAddr, text: &str) -> Result<Self, SpanError> {
+        match (first, last) {
+            _ if first.is_ipv4() != last.is_ipv4() => Err(SpanError::Families(text.to_owned())),
+            _ if last < first => Err(SpanError::Backwards(text.to_owned())),
+            (IpAddr::V4(first), IpAddr::V4(last)) => Ok(Self::V4(first, last)),
+            (IpAddr::V6(first), IpAddr::V6(last)) => Ok(Self::V6(first, last)),
+            _ => Err(SpanError::Families(text.to_owned())),
+        }
+    }
+
+    fn prefix(address: IpAddr, length: &str, text: &str) -> Result<Self, SpanError> {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = length.parse::<u32>().ok().filter(|&bits| bits <= most);
+        let bits = bits.ok_or_else(|| SpanError::Length(length.to_owned(), most))?;
+        let (given, span) = match address {
+            IpAddr::V4(address) => {
+                let hosts = <u32 as Number>::MAX.checked_shr(bits).unwrap_or(0);
+                let first = address.to_bits() & !hosts;
+                let span = Self::V4(first.into(), (first | hosts).into());
+                (address.to_bits() == first, span)
+            }
+            IpAddr::V6(address) => {
+                let hosts = <u128 as Number>::MAX.checked_shr(bits).unwrap_or(0);
+                let first = address.to_bits() & !hosts;
+                let span = Self::V6(first.into(), (first | hosts).into());
+                (address.to_bits() == first, span)
+            }
+        };
+        if given { Ok(span) } else { Err(SpanError::Bits(text.to_owned(), span)) }
+    }
+}
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let address =
+            |part: &str| part.parse::<IpAddr>().map_err(|_| SpanError::Address(text.to_owned()));
+        if text == "any" {
+            Ok(Self::Any)
+        } else if let Some((first, length)) = text.split_once('/') {
+            Self::prefix(address(first)?, length, text)
+        } else if let Some((first, last)) = text.split_once('-') {
+            Self::range(address(first)?, address(last)?, text)
+        } else {
+            Self::range(address(text)?, address(text)?, text)
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    /// The shortest form that is read back as the same range.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last, prefix) = match self {
+            Self::Any => return f.write_str("any"),
+            Self::V4(first, last) => {
+                let differ = first.to_bits() ^ last.to_bits();
+                let length = differ.leading_zeros();
+                let whole = differ & first.to_bits() == 0 && (differ & differ.wrapping_add(1)) == 0;
+                (IpAddr::V4(*first), IpAddr::V4(*last), whole.then_some(length))
+            }
+            Self::V6(first, last) => {
+                let differ = first.to_bits() ^ last.to_bits();
+                let length = differ.leading_zeros();
+                let whole = differ & first.to_bits() == 0 && (differ & differ.wrapping_add(1)) == 0;
+                (IpAddr::V6(*first), IpAddr::V6(*last), whole.then_some(length))
+            }
+        };
+        match prefix {
+            _ if first == last => write!(f, "{first}"),
+            Some(length) => write!(f, "{first}/{length}"),
+            None => write!(f, "{first}-{last}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_and_said_in_its_shortest() {
+        for (text, said) in [
+            ("any", "any"),
+            ("192.0.2.7", "192.0.2.7"),
+            ("192.0.2.7/32", "192.0.2.7"),
+            ("192.0.2.0-192.0.2.255", "192.0.2.0/24"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("192.0.2.1-192.0.2.9", "192.0.2.1-192.0.2.9"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("::/0", "::/0"),
+            ("2001:db8::1-2001:db8::2", "2001:db8::1-2001:db8::2"),
+        ] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_says_why() {
+        for (text, why) in [
+            (
+                "",
+                "\"\" is no address: write 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any",
+            ),
+            ("192.0.2.0/33", "\"33\" is no prefix length: 0 to 32"),
+            ("2001:db8::/x", "\"x\" is no prefix length: 0 to 128"),
+            ("192.0.2.7/24", "192.0.2.7/24 has bits behind its length: 192.0.2.0/24 is meant?"),
+            ("192.0.2.7-192.0.2.6", "192.0.2.7-192.0.2.6 ends before it begins"),
+            ("192.0.2.7-::1", "192.0.2.7-::1 begins and ends in different families"),
+        ] {
+            assert_eq!(text.parse::<Span>().unwrap_err().to_string(), why);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_read_back(a: u32, b: u32, c: u128, bits in 0..=128u32) {
+            let v4 = Span::V4(a.min(b).into(), a.max(b).into());
+            let hosts = u128::MAX.checked_shr(bits).unwrap_or(0);
+            let v6 = Span::V6((c & !hosts).into(), (c | hosts).into());
+            for span in [v4, v6] {
+                prop_assert_eq!(span.to_string().parse(), Ok(span));
+            }
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(text in "[0-9a-f:./-]{0,24}|.{0,12}") {
+            let _ = text.parse::<Span>();
+        }
+    }
+}
