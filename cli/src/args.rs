@@ -16,7 +16,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use generate::{GenerateArgs, SendMethod};
 
 use crate::outputs::Destination;
-use crate::units::{self, Cores, TimeoutList, Words};
+use crate::units::{self, Cores, Limit, TimeoutList, Words};
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
@@ -110,7 +110,8 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Analyses to run: flows, scans, talkers, volumes, or all
+    /// Analyses to run: flows, scans, talkers, volumes, or all of these; and activity (who was busy in each
+    /// interval, by sketches)
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
     /// Of tunnels (GRE, VXLAN, GTP, …), what makes flows, talkers and scans: outer (the tunnel), inner
@@ -146,6 +147,10 @@ pub(crate) struct MonitorArgs {
     /// More failed attempts than this are a scan [default: 20]
     #[arg(long, value_name = "N", help_heading = "Analyses")]
     pub(crate) scan_threshold: Option<u32>,
+    /// Tell when a host reaches this in an interval: dst-pps=, dst-bps= (on average), src-peers=, dst-peers=
+    /// (distinct hosts)
+    #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
+    pub(crate) alert: Vec<Limit>,
     /// Rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,

@@ -10,9 +10,10 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_plan::report::Interval;
-use ringtap_plan::{Alert, Watch};
+use ringtap_plan::{Alert, Ended, Watch};
 
 use crate::args::Capture;
+use crate::names;
 use crate::numbers::{bytes, count, rate};
 use crate::screen::{Screen, Wish};
 
@@ -117,20 +118,37 @@ impl Console {
             Alert::Horizontal { source, port, targets, time } => {
                 (time, format!("{source} scans port {port}/tcp, {targets} targets failed so far"))
             }
+            Alert::Packets { target, per_second, protocol, percent, time } => {
+                let protocol = names::protocol(*protocol);
+                let rate = rate(*per_second as f64);
+                (
+                    time,
+                    format!("{target} was sent {rate} packets/s, {percent} % of them {protocol}"),
+                )
+            }
+            Alert::Bits { target, per_second, time } => {
+                (time, format!("{target} was sent {}bit/s", rate(*per_second as f64)))
+            }
+            Alert::Spreads { source, targets, time } => {
+                (time, format!("{source} sent to {} hosts", count(*targets)))
+            }
+            Alert::Attracts { target, sources, time } => {
+                (time, format!("{target} was sent to by {} hosts", count(*sources)))
+            }
         };
         let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
         self.say(&format!("{style}alert:{style:#} {time} {what}"));
     }
 
     /// Tells of an interval that is over, and of flows that live.
-    pub(crate) fn interval(&self, interval: &Interval, live: u64) {
+    pub(crate) fn interval(&self, ended: &Ended<'_>) {
         if self.quiet {
             return;
         }
-        if self.on_screen(|screen| screen.interval(interval, live)).is_some() {
+        if self.on_screen(|screen| screen.interval(ended)).is_some() {
             return;
         }
-        let Interval { start, end, packets, octets, conversations, .. } = interval;
+        let Interval { start, end, packets, octets, conversations, .. } = ended.interval;
         let seconds = end.0.saturating_sub(start.0) as f64 / 1e9;
         let about = if conversations.exact { "" } else { "about " };
         self.say(&format!(
@@ -141,7 +159,7 @@ impl Console {
             bytes(octets.wire),
             count(conversations.tcp),
             count(conversations.udp),
-            count(live),
+            count(ended.live),
             count(self.watch.dropped.get()),
         ));
     }

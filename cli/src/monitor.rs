@@ -10,8 +10,8 @@ use anyhow::Context;
 use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
 use ringtap_live::Receiver;
 use ringtap_plan::{
-    Files, Machine, Metering, OnInterval, OnRecord, Outcome, Outputs, Plan, Request, Severity,
-    Skeleton, Timeouts, Watch,
+    Analyses, Files, Limits, Machine, Metering, OnInterval, OnRecord, Outcome, Outputs, Plan,
+    Request, Severity, Skeleton, Timeouts, Watch,
 };
 
 use crate::args::{Capture, Form, MonitorArgs};
@@ -142,7 +142,7 @@ fn observe(
         }),
         interval: matches!(source, Source::Live { .. }).then(|| {
             let console = Arc::clone(console);
-            let hear: OnInterval = Box::new(move |interval, live| console.interval(interval, live));
+            let hear: OnInterval = Box::new(move |ended| console.interval(ended));
             hear
         }),
     };
@@ -225,7 +225,7 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
     Ok(Request {
         source,
         live: args.interface.is_some(),
-        analyses: args.analyses,
+        analyses: analyses(args),
         tunnels: args.tunnels,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
         queues,
@@ -243,12 +243,31 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
         max_flows: args.max_flows,
         memory_bytes: args.memory,
         scan_threshold: args.scan_threshold,
+        limits: limits(args),
         top: args.top,
         sample: args.sample,
         shed: args.shed,
         digest: args.digest,
         seed: args.seed.unwrap_or_else(random_seed),
     })
+}
+
+/// The view has a place for activity.
+fn analyses(args: &MonitorArgs) -> Option<Analyses> {
+    let asked = args.analyses;
+    if args.tui && asked.is_none() {
+        return Some(Analyses { activity: true, ..Analyses::ALL });
+    }
+    asked
+}
+
+fn limits(args: &MonitorArgs) -> Limits {
+    let mut limits = Limits::default();
+    for (name, limit) in &args.alert {
+        // The parser knows the names.
+        let _ = limits.set(name, *limit);
+    }
+    limits
 }
 
 /// The preset first, then what is said of all protocols, then what is said of one.

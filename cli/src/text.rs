@@ -1,5 +1,7 @@
 //! The report for people: at most 100 columns, one section a question.
 
+mod activity;
+
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
@@ -41,7 +43,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
     if let Some(protocols) = report.protocols.as_ref().filter(|all| !all.is_empty()) {
         page.protocols(protocols);
     }
-    if outcome.plan.interval_ns.is_some() {
+    if outcome.plan.interval_ns.is_some() && report.intervals.is_some() {
         page.intervals(intervals, report.packets_in_further_intervals, times);
     }
     if let Some(flows) = &report.flows {
@@ -57,6 +59,9 @@ pub(crate) fn report(outcome: &Outcome) -> String {
     }
     if let Some(talkers) = &report.talkers {
         page.rankings(&talkers.by_octets, talkers.error_bound);
+    }
+    if let Some(activity) = &report.activity {
+        page.activity(activity, report.activity_in_further_intervals, times);
     }
     page.export(&outcome.export);
     page.run(outcome);

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use ringtap_export::Refresh;
-use ringtap_plan::Timeouts;
+use ringtap_plan::{Limits, Timeouts};
 
 const SECOND: f64 = 1e9;
 
@@ -105,6 +105,16 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
         }
     }
     Ok(list)
+}
+
+/// A limit of `--alert`, by name.
+pub(crate) type Limit = (String, u64);
+
+/// `dst-pps=100k`.
+pub(crate) fn limit(text: &str) -> Result<Limit, String> {
+    let (name, number) = text.split_once('=').ok_or("say NAME=NUMBER, as in dst-pps=100k")?;
+    Limits::default().set(name, 0).map_err(|error| error.to_string())?;
+    Ok((name.into(), count(number)?))
 }
 
 /// Arguments of another program.

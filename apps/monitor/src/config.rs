@@ -8,6 +8,8 @@ use ringtap_flow::Metering;
 use ringtap_stage::Shard;
 use ringtap_wire::{HashKey, Paths, Tunnels};
 
+use crate::analyses::activity::Limits;
+
 /// Everything the analyses need to know. The same for every worker of a run.
 #[derive(Clone)]
 pub struct Config {
@@ -24,6 +26,8 @@ pub struct Config {
     pub max_flows: usize,
     /// More failed attempts than this are a scan.
     pub scan_threshold: u32,
+    /// What is too much for one host in an interval.
+    pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: usize,
     /// Whether the flow records are digested.
@@ -60,18 +64,23 @@ pub struct Analyses {
     pub scans: bool,
     /// Who sent and received most.
     pub talkers: bool,
+    /// Who was busy in each interval, by sketches.
+    pub activity: bool,
 }
 
 impl Analyses {
-    /// All of them.
-    pub const ALL: Self = Self { volumes: true, flows: true, scans: true, talkers: true };
+    /// All of them but activity, which is asked for by name: it costs as much as all others together.
+    pub const ALL: Self =
+        Self { volumes: true, flows: true, scans: true, talkers: true, activity: false };
 
     /// None; a start for parsing.
-    const NONE: Self = Self { volumes: false, flows: false, scans: false, talkers: false };
+    const NONE: Self =
+        Self { volumes: false, flows: false, scans: false, talkers: false, activity: false };
 
     /// Names of those in the set, in alphabetical order.
     pub fn names(&self) -> Vec<&'static str> {
         let all = [
+            ("activity", self.activity),
             ("flows", self.flows),
             ("scans", self.scans),
             ("talkers", self.talkers),
@@ -92,7 +101,11 @@ pub struct UnknownAnalysis(pub String);
 
 impl fmt::Display for UnknownAnalysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no analysis is called {:?}; there are flows, scans, talkers and volumes", self.0)
+        write!(
+            f,
+            "no analysis is called {:?}; there are flows, scans, talkers, volumes and activity",
+            self.0
+        )
     }
 }
 
@@ -109,7 +122,8 @@ impl FromStr for Analyses {
                 "flows" => set.flows = true,
                 "scans" => set.scans = true,
                 "talkers" => set.talkers = true,
-                "all" => set = Self::ALL,
+                "activity" => set.activity = true,
+                "all" => set = Self { activity: set.activity, ..Self::ALL },
                 other => return Err(UnknownAnalysis(other.into())),
             }
         }

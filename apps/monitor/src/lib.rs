@@ -1,9 +1,10 @@
 //! The monitor: what was seen, which flows, who scanned, who talked most; in one pass.
 //!
 //! ```text
-//!             ┌ volumes ─ every packet
-//! a burst ──▶ ┤ scans ─── SYN and SYN-ACK only
-//!             └ flows ─── every packet, through the flow table
+//!             ┌ volumes ── every packet
+//!             ├ activity ─ every packet, into sketches (if asked for)
+//! a burst ──▶ ┤ scans ──── SYN and SYN-ACK only
+//!             └ flows ──── every packet, through the flow table
 //!                  ├ conversations ─ when a flow is first seen (in an interval)
 //!                  └ talkers ─────── when a flow ends
 //! ```
@@ -17,6 +18,7 @@
 //! or I/O here; time is packet time.
 #![forbid(unsafe_code)]
 
+mod alert;
 mod analyses;
 mod config;
 mod digest;
@@ -30,7 +32,8 @@ use std::sync::{Arc, Mutex};
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
 
-pub use analyses::scans::Alert;
+pub use alert::Alert;
+pub use analyses::activity::{Limits, UnknownLimit};
 pub use config::{Analyses, Config, UnknownAnalysis};
 pub use merger::MonitorMerger;
 pub use report::Report;
@@ -54,8 +57,18 @@ pub type OnRecord = Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>;
 /// Takes alerts.
 pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
-/// Takes an interval that is over, and how many flows live. What comes late for it is in the report alone.
-pub type OnInterval = Box<dyn FnMut(&report::Interval, u64) + Send>;
+/// Takes an interval that is over. What comes late for it is in the report alone.
+pub type OnInterval = Box<dyn FnMut(&Ended<'_>) + Send>;
+
+/// An interval that is over.
+pub struct Ended<'a> {
+    /// Its volumes.
+    pub interval: &'a report::Interval,
+    /// How many flows live.
+    pub live: u64,
+    /// Who was busy, if that is looked at.
+    pub activity: Option<&'a report::activity::Activity>,
+}
 
 /// Who hears of records, scans and intervals while the run goes on. Records are told by the workers, one at a time, the
 /// rest by the merger.

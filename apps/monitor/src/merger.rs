@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
-use crate::analyses::scans::{Alert, ScanMerger};
+use crate::analyses::activity::ActivityMerger;
+use crate::analyses::scans::ScanMerger;
 use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
+use crate::report::activity::Activity;
 use crate::report::{Conversations, Flows, Report};
 use crate::worker::{Findings, FlowCounts, Standing};
-use crate::{Analyses, Config, Message, OnAlert, OnInterval, Partial};
+use crate::{Alert, Analyses, Config, Ended, Message, OnAlert, OnInterval, Partial};
 
 /// See the module.
 pub struct MonitorMerger {
@@ -28,6 +30,7 @@ pub struct MonitorMerger {
     flows: FlowCounts,
     scans: ScanMerger,
     talkers: Option<TalkerTable>,
+    activity: Option<ActivityMerger>,
     /// Live flows at marks that not all workers have reached: workers so far, and their sum.
     active: BTreeMap<u64, (usize, u64)>,
     /// The latest mark of each worker.
@@ -55,6 +58,10 @@ impl MonitorMerger {
             flows: FlowCounts { digest, ..FlowCounts::default() },
             scans: ScanMerger::new(config.hash_key, config.scan_threshold, config.max_flows),
             talkers: None,
+            activity: config
+                .analyses
+                .activity
+                .then(|| ActivityMerger::new(config.interval_ns, config.limits, config.top)),
             active: BTreeMap::new(),
             reached: Vec::new(),
             active_peak: 0,
@@ -67,8 +74,24 @@ impl MonitorMerger {
         }
     }
 
-    /// Tells of the intervals that are over at this time.
-    fn tell_intervals(&mut self, time_ns: u64, active: u64) {
+    /// All workers have reached this time: tells of the intervals that are over.
+    fn on_time(&mut self, time_ns: u64, active: u64) {
+        let closed = self.activity.as_mut().map(|own| own.close_before(time_ns));
+        let activities = self.tell(closed.unwrap_or_default());
+        self.tell_intervals(time_ns, active, &activities);
+    }
+
+    /// Tells of alerts.
+    fn tell(&mut self, closed: Vec<(Activity, Vec<Alert>)>) -> Vec<Activity> {
+        let mut activities = Vec::with_capacity(closed.len());
+        for (activity, alerts) in closed {
+            alerts.iter().for_each(|alert| self.alert(alert));
+            activities.push(activity);
+        }
+        activities
+    }
+
+    fn tell_intervals(&mut self, time_ns: u64, active: u64, activities: &[Activity]) {
         let (Some(hear), Some(interval_ns)) = (&mut self.hear_interval, self.interval_ns) else {
             return;
         };
@@ -76,7 +99,10 @@ impl MonitorMerger {
         let conversations = Conversations { exact: self.exact, ..Conversations::default() };
         if upto > self.untold {
             let over = self.volumes.rows(self.untold..upto, conversations);
-            over.iter().for_each(|interval| hear(interval, active));
+            for interval in &over {
+                let activity = activities.iter().find(|activity| activity.start == interval.start);
+                hear(&Ended { interval, live: active, activity });
+            }
             self.untold = upto;
         }
     }
@@ -109,6 +135,9 @@ impl MonitorMerger {
             self.conversations.exact &= exact;
         }
         self.flows.merge(&findings.flows);
+        if let Some(activity) = &mut self.activity {
+            activity.merge(findings.activity);
+        }
         if let Some(scans) = findings.scans {
             self.scans.on_findings(scans);
         }
@@ -141,13 +170,16 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(Standing { active, over }) => {
+            Partial::Tick(Standing { active, over, activity }) => {
+                if let Some(own) = &mut self.activity {
+                    own.merge(activity);
+                }
                 if let Some((volumes, exact)) = over {
                     self.volumes.merge(*volumes);
                     self.exact &= exact;
                 }
                 if let Some(active) = self.on_active(number, shard, active) {
-                    self.tell_intervals(mark.time_ns(), active);
+                    self.on_time(mark.time_ns(), active);
                 }
             }
             Partial::End(findings) => {
@@ -157,7 +189,11 @@ impl Merger for MonitorMerger {
         }
     }
 
-    fn finish(self) -> Report {
+    fn finish(mut self) -> Report {
+        if let Some(closed) = self.activity.as_mut().map(ActivityMerger::close_all) {
+            self.tell(closed);
+        }
+        let (activity, further) = self.activity.take().map(ActivityMerger::finish).unzip();
         let on = self.analyses;
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
@@ -175,6 +211,8 @@ impl Merger for MonitorMerger {
             flows: on.flows.then(flows),
             talkers: self.talkers.as_ref().map(|talkers| talkers.finish(self.top)),
             scans: on.scans.then(|| self.scans.finish()),
+            activity,
+            activity_in_further_intervals: further.unwrap_or(0),
         }
     }
 }

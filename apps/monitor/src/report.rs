@@ -1,6 +1,8 @@
 //! The monitor's answer. Rows are sorted and numbers are whole, so that two runs that agree give
 //! the same bytes.
 
+pub mod activity;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -34,6 +36,12 @@ pub struct Report {
     /// Who talked most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub talkers: Option<Talkers>,
+    /// Who was busy in each interval, earliest first. Its bounds may differ from run to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Vec<activity::Activity>>,
+    /// Intervals whose activity found no room above.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub activity_in_further_intervals: u64,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -1,11 +1,13 @@
 //! A worker: one shard's tables, and the analyses over them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
 use ringtap_stage::{Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
+use crate::analyses::activity::{ActivityTable, Sketches};
 use crate::analyses::conversations::Conversations;
 use crate::analyses::scans::{ScanFindings, ScanTable};
 use crate::analyses::talkers::TalkerTable;
@@ -30,6 +32,7 @@ pub struct Findings {
     pub(crate) flows: FlowCounts,
     pub(crate) scans: Option<ScanFindings>,
     pub(crate) talkers: Option<TalkerTable>,
+    pub(crate) activity: BTreeMap<u64, Box<Sketches>>,
     /// Live flows at the end.
     pub(crate) active: u64,
 }
@@ -40,6 +43,8 @@ pub struct Standing {
     pub(crate) active: u64,
     /// Intervals that are over, if somebody wants to hear of them, and whether their conversations are exact.
     pub(crate) over: Option<(Box<Volumes>, bool)>,
+    /// The activity of intervals that are over.
+    pub(crate) activity: BTreeMap<u64, Box<Sketches>>,
 }
 
 /// Flow records in numbers.
@@ -65,6 +70,7 @@ impl FlowCounts {
 pub struct MonitorWorker {
     flow_table: Option<FlowTable>,
     scans: Option<ScanTable>,
+    activity: Option<ActivityTable>,
     tally: Tally,
     tunnels: Tunnels,
     tells_intervals: bool,
@@ -101,6 +107,7 @@ impl MonitorWorker {
                 FlowTable::new(capacity, &config.metering, key, Arc::clone(&config.paths))
             }),
             scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
+            activity: on.activity.then(|| ActivityTable::new(config.interval_ns, &key)),
             tally: Tally {
                 volumes: Volumes::new(config.interval_ns),
                 conversations: on.volumes.then(|| Conversations::new(key, capacity)),
@@ -154,6 +161,7 @@ impl MonitorWorker {
             flows: std::mem::take(&mut tally.flows),
             scans: self.scans.take().map(ScanTable::finish),
             talkers: tally.talkers.take(),
+            activity: self.activity.take().map(ActivityTable::finish).unwrap_or_default(),
             active,
         }))
     }
@@ -186,6 +194,9 @@ impl Worker for MonitorWorker {
             if self.tunnels == Tunnels::Inner {
                 metered = &self.metered;
             }
+        }
+        if let Some(activity) = &mut self.activity {
+            activity.on_burst(metered);
         }
         if let Some(scans) = &mut self.scans {
             scans.on_burst(metered, outbox);
@@ -220,7 +231,9 @@ impl Worker for MonitorWorker {
         self.tally.outlet.empty();
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
-                Partial::Tick(Standing { active, over: self.over(*time_ns) })
+                let over = self.over(*time_ns);
+                let activity = self.activity.as_mut().map(|own| own.take_before(*time_ns));
+                Partial::Tick(Standing { active, over, activity: activity.unwrap_or_default() })
             }
             Mark::End { .. } => self.end(active),
         })

@@ -44,6 +44,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             interval_ns: Some(MS),
             max_flows: 100,
             scan_threshold: 20,
+            limits: ringtap_monitor::Limits::default(),
             top: 10,
             digest: false,
             hash_key: HashKey::from_seed(1),

@@ -1,18 +1,18 @@
 //! A [`View`] on a frame of the terminal. From 80 × 24 up all of it is seen; on less, as much as there is room for.
 
+use std::net::IpAddr;
+
 use anstream::adapter::strip_str;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline, Wrap};
+use ringtap_plan::report::activity::{Activity, Busy};
 
 use super::view::View;
+use crate::names;
 use crate::numbers::{bytes, count, rate};
-
-/// Protocols named in the interval; the others are there by number.
-const NAMES: [(u8, &str); 6] =
-    [(1, "ICMP"), (6, "TCP"), (17, "UDP"), (47, "GRE"), (50, "ESP"), (58, "ICMPv6")];
 
 /// Cells of the bar of a load.
 const BAR: usize = 10;
@@ -21,7 +21,7 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
     let [title, rates, above, below] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(5),
-        Constraint::Length(8),
+        Constraint::Length(7),
         Constraint::Min(3),
     ])
     .areas(frame.area());
@@ -35,6 +35,9 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
     frame.render_widget(panel("Accounts", accounts_of(view)), accounts);
     frame.render_widget(panel("Load", loads_of(view, loads)), loads);
     frame.render_widget(panel(&interval_title(view), interval_of(view)), interval);
+    let [busy, said] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(said);
+    let room = usize::from(busy.height.saturating_sub(2));
+    frame.render_widget(panel("Who was busy", busy_of(view, room)), busy);
     draw_said(view, frame, said);
 }
 
@@ -126,9 +129,34 @@ fn interval_of(view: &View) -> Vec<Line<'_>> {
     let mut protocols: Vec<_> = interval.protocols.iter().collect();
     protocols.sort_by_key(|(protocol, volume)| (std::cmp::Reverse(volume.octets), **protocol));
     lines.extend(protocols.into_iter().map(|(protocol, volume)| {
-        let name = NAMES.iter().find(|(number, _)| number == protocol);
-        let name = name.map_or_else(|| format!("IP {protocol}"), |(_, name)| (*name).into());
-        pair(&name, format!("{} in {}", bytes(volume.octets), count(volume.packets)))
+        let value = format!("{} in {}", bytes(volume.octets), count(volume.packets));
+        pair(&names::protocol(*protocol), value)
+    }));
+    lines
+}
+
+/// Who was busy in the interval, as far as there is room.
+fn busy_of(view: &View, room: usize) -> Vec<Line<'_>> {
+    let Some(Activity { senders, targets, spreaders, changers, .. }) = &view.activity else {
+        return Vec::new();
+    };
+    // Lists in order of use; the first has what the others leave.
+    let rest: usize =
+        [targets.len().min(2), spreaders.len().min(2), changers.len().min(2)].iter().sum();
+    let line = |what: &str, address: &IpAddr, value: String| {
+        Line::from(vec![Span::raw(format!("{what:<5}{address}  ")), value.bold()])
+    };
+    let first = senders.iter().take(room.saturating_sub(rest).max(2));
+    let mut lines: Vec<_> = first.map(|row| line("sent", &row.address, bytes(row.lower))).collect();
+    lines.extend(targets.iter().take(2).map(|row| {
+        let value = format!("{} packets, {}", count(row.lower), names::protocol(row.protocol));
+        line("to", &row.address, value)
+    }));
+    let peers = |row: &Busy| line("wide", &row.address, format!("{} hosts", count(row.lower)));
+    lines.extend(spreaders.iter().take(2).map(peers));
+    lines.extend(changers.iter().take(2).map(|row| {
+        let value = format!("{} → {}", bytes(row.before), bytes(row.now));
+        line("new", &row.address, value)
     }));
     lines
 }
@@ -191,8 +219,8 @@ mod tests {
 
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ringtap_plan::Watch;
     use ringtap_plan::report::{Interval, Time, Volume};
+    use ringtap_plan::{Ended, Watch};
 
     use super::super::loads::Load;
     use super::*;
@@ -222,7 +250,13 @@ mod tests {
         interval.packets.handled = 1_234_567;
         interval.protocols.insert(6, Volume { packets: 1_000_000, octets: 5 << 20 });
         interval.protocols.insert(132, Volume { packets: 7, octets: 700 });
-        view.interval(&interval, 4_321);
+        let host = |last| IpAddr::from([10, 0, 0, last]);
+        let activity = Activity {
+            senders: vec![Busy { address: host(1), lower: 3 << 20, upper: 4 << 20 }],
+            spreaders: vec![Busy { address: host(2), lower: 77, upper: 77 }],
+            ..Activity::default()
+        };
+        view.interval(&Ended { interval: &interval, live: 4_321, activity: Some(&activity) });
         view.say("warning: something is amiss");
         view
     }
@@ -239,7 +273,8 @@ mod tests {
         assert!(has(&["dropped", "1,000,000 (20.0 %)"]), "{page}");
         assert!(has(&["Last 5 s"]) && has(&["packets", "1,234,567"]), "{page}");
         assert!(has(&["flows live", "4,321"]), "{page}");
-        assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["IP 132"]), "{page}");
+        assert!(has(&["10.0.0.1", "3.00 MiB"]) && has(&["10.0.0.2", "77 hosts"]), "{page}");
+        assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["SCTP"]), "{page}");
         assert!(has(&["queue 0", "1.50 M/s"]) && has(&["queue 1", "500 k/s"]), "{page}");
         assert!(has(&["queue 0", "97 %"]), "{page}");
         assert!(has(&["warning: something is amiss"]), "{page}");

@@ -22,8 +22,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use ringtap_plan::Watch;
-use ringtap_plan::report::Interval;
+use ringtap_plan::{Ended, Watch};
 
 use crate::usage::Usage;
 use loads::Loads;
@@ -95,9 +94,9 @@ impl Screen {
         self.draw();
     }
 
-    /// An interval is over; so many flows live.
-    pub(crate) fn interval(&mut self, interval: &Interval, live: u64) {
-        self.view.interval(interval, live);
+    /// An interval is over.
+    pub(crate) fn interval(&mut self, ended: &Ended<'_>) {
+        self.view.interval(ended);
     }
 
     /// Something was said that is no figure.

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringtap_plan::Watch;
 use ringtap_plan::report::Interval;
+use ringtap_plan::report::activity::Activity;
+use ringtap_plan::{Ended, Watch};
 
 use super::loads::Load;
 
@@ -28,6 +29,7 @@ pub(super) struct View {
     pub(super) queues: Vec<u64>,
     pub(super) loads: Vec<Load>,
     pub(super) interval: Option<(Interval, u64)>,
+    pub(super) activity: Option<Activity>,
     pub(super) said: VecDeque<String>,
 }
 
@@ -74,8 +76,9 @@ impl View {
         (self.now, self.elapsed, self.loads) = (now, elapsed, loads);
     }
 
-    pub(super) fn interval(&mut self, interval: &Interval, live: u64) {
-        self.interval = Some((interval.clone(), live));
+    pub(super) fn interval(&mut self, ended: &Ended<'_>) {
+        self.interval = Some((ended.interval.clone(), ended.live));
+        self.activity = ended.activity.cloned();
     }
 
     pub(super) fn say(&mut self, line: &str) {

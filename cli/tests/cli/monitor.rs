@@ -220,3 +220,39 @@ fn analyses_left_out_leave_no_trace() {
     let (text, _, _) = said(ringtap().args(["monitor", "--analyses", "scans", "-r"]).arg(office()));
     assert!(text.contains("Vertical scans") && !text.contains("Top sources"), "{text}");
 }
+
+#[test]
+fn who_was_busy_is_the_same_in_every_arrangement_while_nothing_is_forgotten() {
+    let activity = |flags: &[&str]| {
+        let flags = [&["--analyses", "all,activity", "--interval", "10s"], flags].concat();
+        json(&office(), &flags)["activity"].clone()
+    };
+    let one = activity(&["--sequential"]);
+    let lists = ["senders", "receivers", "targets", "changers"];
+    for flags in [["--skeleton", "farm", "-w", "3"], ["--skeleton", "multi-queue", "--queues", "2"]]
+    {
+        let other = activity(&flags);
+        for (interval, list) in (0..2).flat_map(|interval| lists.map(|list| (interval, list))) {
+            assert_eq!(one[interval][list], other[interval][list], "{flags:?} {interval} {list}");
+        }
+    }
+    // As tshark has it: ip.src == 10.20.0.10, from 02:08:10 on.
+    let talkers = &json(&office(), &["--analyses", "talkers"])["talkers"]["by_octets"]["source"][0];
+    assert_eq!(one[1]["senders"][0]["address"], talkers["address"]);
+    assert_eq!(one[1]["senders"][0]["lower"], talkers["octets"]);
+    assert_eq!(json(&office(), &[]).get("activity"), None);
+}
+
+#[test]
+fn who_reaches_a_limit_is_told() {
+    let file = office().display().to_string();
+    let flags = ["monitor", "-r", &file, "--interval", "10s", "--alert", "src-peers=1k"];
+    let (_, errors, code) = said(ringtap().args(flags));
+    assert_eq!(code, 0);
+    assert!(errors.contains("10.20.0.10 sent to 1,20"), "{errors}");
+    assert_eq!(errors.matches(" sent to ").count(), 1, "{errors}");
+    for wrong in ["src-peers", "pps=3", "dst-pps=x"] {
+        let (_, errors, code) = said(ringtap().args(["monitor", "-r", &file, "--alert", wrong]));
+        assert!(code == 2 && errors.contains("--alert"), "{errors}");
+    }
+}

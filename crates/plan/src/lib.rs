@@ -31,7 +31,9 @@ pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;
 pub use ringtap_flow::Paths;
 pub use ringtap_flow::{FlowRecord, Metering, Timeouts};
-pub use ringtap_monitor::{Alert, Analyses, OnInterval, OnRecord, Outputs, Report, report};
+pub use ringtap_monitor::{
+    Alert, Analyses, Ended, Limits, OnInterval, OnRecord, Outputs, Report, report,
+};
 pub use ringtap_ring::Kind as Ring;
 pub use ringtap_skeleton::{Role, RunError, Skeleton};
 pub use ringtap_wire::Tunnels;

@@ -108,6 +108,11 @@ struct Document<'a> {
     plan: &'a Plan,
     #[serde(flatten)]
     canonical: Canonical<'a>,
+    /// Not canonical: sketches forget in the order of arrival.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    activity: Option<&'a [report::activity::Activity]>,
+    #[serde(skip_serializing_if = "is_zero")]
+    activity_in_further_intervals: u64,
     ledger: Books<'a>,
     performance: Performance,
     #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
@@ -247,6 +252,8 @@ impl Outcome {
             version,
             plan: &self.plan,
             canonical: self.canonical(),
+            activity: self.report.activity.as_deref(),
+            activity_in_further_intervals: self.report.activity_in_further_intervals,
             ledger: Books { residual: self.ledger.residual(), stages },
             performance: self.performance,
             export: &self.export,

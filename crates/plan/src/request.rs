@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ringtap_flow::{FlowTable, Metering};
-use ringtap_monitor::Analyses;
+use ringtap_monitor::{Analyses, Limits};
 use ringtap_ring::Kind;
 use ringtap_skeleton::{HIGHEST_CORE, MOST_QUEUES, Role, RunOptions, Seating, ShardMap, Skeleton};
 use ringtap_wire::{HashKey, Tunnels};
@@ -40,6 +40,9 @@ const SLOT_BYTES: u64 = 64;
 const MOST_WORKERS: u64 = 512;
 /// More live flows than this only when asked for.
 const MOST_FLOWS_UNASKED: u64 = 16 << 20;
+
+/// Sketches of the intervals that a worker has under way, and as many on their way to the merger.
+const ACTIVITY_BYTES: u64 = 8 << 20;
 
 /// Bytes a live flow takes at the most, by what is on: entries, their share of an index as large as it can get, and
 /// what the analysis keeps for a flow that no other resembles.
@@ -97,6 +100,8 @@ pub struct Request {
     pub memory_bytes: Option<u64>,
     /// More failed attempts than this are a scan.
     pub scan_threshold: Option<u32>,
+    /// What is too much for one host in an interval; if any, activity is looked at.
+    pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: Option<usize>,
     /// One packet in so many counts, the others are left out; at least 1.
@@ -190,6 +195,9 @@ pub struct Plan {
     pub max_flows: u64,
     /// More failed attempts than this are a scan.
     pub scan_threshold: u32,
+    /// What is too much for one host in an interval.
+    #[serde(skip_serializing_if = "has_none")]
+    pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: usize,
     /// One packet in so many counts.
@@ -201,6 +209,10 @@ pub struct Plan {
     pub digest: bool,
     /// Seed of all hash functions.
     pub seed: u64,
+}
+
+fn has_none(limits: &Limits) -> bool {
+    !limits.any()
 }
 
 fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error> {
@@ -266,7 +278,8 @@ impl Plan {
             let most = MOST_WORKERS / request.queues.unwrap_or(1) as u64;
             within("the number of workers", workers as u64, 1, most)?;
         }
-        let analyses = request.analyses.unwrap_or(Analyses::ALL);
+        let mut analyses = request.analyses.unwrap_or(Analyses::ALL);
+        analyses.activity |= request.limits.any();
         let Arrangement { queues, weights, mut seating } =
             arrange(skeleton, request.queues, request.workers, cores, dispatch_share(analyses))?;
         seating.pin = request.cores.clone().unwrap_or_default();
@@ -276,7 +289,8 @@ impl Plan {
         let total: u32 = weights.iter().sum();
         let capacity = request.ring_capacity.unwrap_or(RING_CAPACITY);
         within("the ring capacity", capacity as u64, 1, 1 << 24)?;
-        let per_worker = WORKER_BYTES + capacity as u64 * SLOT_BYTES;
+        let sketches = if analyses.activity { ACTIVITY_BYTES } else { 0 };
+        let per_worker = WORKER_BYTES + capacity as u64 * SLOT_BYTES + sketches;
         let per_flow = bytes_per_flow(analyses);
         let buffer_bytes = if request.live { buffer_bytes(request.memory_bytes) } else { 0 };
         let fixed = BASE_BYTES + buffer_bytes + per_worker * weights.len() as u64;
@@ -323,6 +337,7 @@ impl Plan {
             buffer_bytes,
             max_flows,
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
+            limits: request.limits,
             top,
             sample,
             shed: request.shed && request.live,

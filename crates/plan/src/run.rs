@@ -27,6 +27,7 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
         interval_ns: plan.interval_ns,
         max_flows: plan.max_flows as usize,
         scan_threshold: plan.scan_threshold,
+        limits: plan.limits,
         top: plan.top,
         digest: plan.digest,
         hash_key: plan.hash_key(),

@@ -33,6 +33,8 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         flows: Some(flows),
         scans: Some(scans(plan, &metered)),
         talkers: Some(talkers(plan, &metered)),
+        activity: None,
+        activity_in_further_intervals: 0,
     };
     (report, records)
 }

@@ -16,14 +16,12 @@
 //! Whether the SYN or the SYN-ACK is seen first does not matter, so packets that a capture has
 //! swapped do not either. Crafted combinations with FIN or RST are no attempts and no answers.
 
-use std::net::IpAddr;
-
 use ringtap_flow::{Dense, IpVersion};
 use ringtap_stage::Outbox;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
-use crate::Message;
 use crate::report::{HorizontalScan, Scans, Time, VerticalScan};
+use crate::{Alert, Message};
 
 const TCP: u8 = 6;
 const FIN_SYN_RST_ACK: u8 = 1 | 2 | 4 | 16;
@@ -45,33 +43,6 @@ pub struct Attempted {
     sweep: Sweep,
     failed: bool,
     ts_ns: u64,
-}
-
-/// A scan that has just crossed the threshold. Answers that come later may take it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alert {
-    /// One source, one target, many ports.
-    Vertical {
-        /// Who scans.
-        source: IpAddr,
-        /// Whom.
-        target: IpAddr,
-        /// Failed ports so far.
-        ports: u32,
-        /// Packet time.
-        time: Time,
-    },
-    /// One source, one port, many targets.
-    Horizontal {
-        /// Who scans.
-        source: IpAddr,
-        /// Which TCP port.
-        port: u16,
-        /// Failed targets so far.
-        targets: u32,
-        /// Packet time.
-        time: Time,
-    },
 }
 
 struct Pair {

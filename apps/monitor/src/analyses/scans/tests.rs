@@ -1,5 +1,7 @@
 //! Scans at their edges: the threshold, the order of SYN and SYN-ACK, flags that are neither.
 
+use std::net::IpAddr;
+
 use super::*;
 
 const KEY: HashKey = HashKey::from_seed(5);

@@ -1,0 +1,164 @@
+//! What the merger makes of the workers' sketches.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
+
+use super::limits::Limits;
+use super::sketches::{Host, Sketches};
+use crate::Alert;
+use crate::report::Time;
+use crate::report::activity::{Activity, Busy, Change, Distinct, Target};
+
+/// Rows of each list kept of all intervals together; the latest go without.
+const ROWS_MOST: usize = 1 << 20;
+
+/// Intervals that some workers have handed over, and those that all have.
+pub(crate) struct ActivityMerger {
+    interval_ns: Option<u64>,
+    limits: Limits,
+    top: usize,
+    open: BTreeMap<u64, Box<Sketches>>,
+    /// The senders of the interval before.
+    before: Option<(u64, MisraGries<Host>)>,
+    done: Vec<Activity>,
+    /// Intervals that found no room in the report.
+    further: u64,
+}
+
+impl ActivityMerger {
+    pub(crate) fn new(interval_ns: Option<u64>, limits: Limits, top: usize) -> Self {
+        let (open, done) = (BTreeMap::new(), Vec::new());
+        Self { interval_ns, limits, top, open, before: None, done, further: 0 }
+    }
+
+    pub(crate) fn merge(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
+        for (number, sketches) in handed {
+            match self.open.get_mut(&number) {
+                Some(own) => own.merge(&sketches),
+                None => {
+                    self.open.insert(number, sketches);
+                }
+            }
+        }
+    }
+
+    /// Describes the intervals that lie before `time_ns`, which all workers have handed over.
+    pub(crate) fn close_before(&mut self, time_ns: u64) -> Vec<(Activity, Vec<Alert>)> {
+        let upto = self.interval_ns.map_or(0, |interval_ns| time_ns / interval_ns);
+        let later = self.open.split_off(&upto);
+        let over = std::mem::replace(&mut self.open, later);
+        self.close(over)
+    }
+
+    /// Describes what is left, as it does before.
+    pub(crate) fn close_all(&mut self) -> Vec<(Activity, Vec<Alert>)> {
+        let rest = std::mem::take(&mut self.open);
+        self.close(rest)
+    }
+
+    /// All intervals of the run, and how many more there were.
+    pub(crate) fn finish(self) -> (Vec<Activity>, u64) {
+        (self.done, self.further)
+    }
+
+    fn close(&mut self, over: BTreeMap<u64, Box<Sketches>>) -> Vec<(Activity, Vec<Alert>)> {
+        let mut closed = Vec::new();
+        for (number, sketches) in over {
+            let mut activity = self.describe(number, &sketches);
+            let alerts = self.limits.judge(&activity);
+            activity.cut(self.top);
+            self.before = Some((number, sketches.senders));
+            if self.done.len() < ROWS_MOST / self.top.max(1) {
+                self.done.push(activity.clone());
+            } else {
+                self.further += 1;
+            }
+            closed.push((activity, alerts));
+        }
+        closed
+    }
+
+    fn describe(&self, number: u64, sketches: &Sketches) -> Activity {
+        let distinct = |hosts: &Option<ringtap_sketch::Distinct<Host>>| {
+            hosts.as_ref().map_or(0, |hosts| hosts.estimate().value.round() as u64)
+        };
+        let (start, end) = match self.interval_ns {
+            Some(ns) => (number * ns, (number * ns).saturating_add(ns)),
+            None => (sketches.first_ns, sketches.last_ns),
+        };
+        let before = self.before.as_ref().filter(|(then, _)| then + 1 == number);
+        Activity {
+            start: Time(start),
+            end: Time(end),
+            packets: sketches.packets,
+            octets: sketches.octets,
+            distinct: Distinct {
+                sources: distinct(&sketches.sources),
+                destinations: distinct(&sketches.destinations),
+                pairs: sketches.pairs(),
+            },
+            senders: all(&sketches.senders),
+            receivers: all(&sketches.receivers),
+            targets: self.targets(sketches),
+            spreaders: all(&sketches.spread),
+            attractors: all(&sketches.drawn),
+            changers: before
+                .map_or_else(Vec::new, |(_, before)| Self::changers(before, &sketches.senders)),
+            strays: sketches.strays,
+        }
+    }
+
+    /// Packets by destination, and which protocol most of them were of.
+    fn targets(&self, sketches: &Sketches) -> Vec<Target> {
+        let mut mostly: BTreeMap<IpAddr, (u64, u8)> = BTreeMap::new();
+        for heavy in sketches.protocols.heavy(1) {
+            let [host @ .., protocol] = heavy.key;
+            let most = mostly.entry(address(&host)).or_default();
+            *most = (*most).max((heavy.estimate.lower, protocol));
+        }
+        let target = |Busy { address, lower, upper }| {
+            let (of_protocol, protocol) = mostly.get(&address).copied().unwrap_or_default();
+            Target { address, lower, upper, protocol, of_protocol }
+        };
+        all(&sketches.targets).into_iter().map(target).collect()
+    }
+
+    fn changers(before: &MisraGries<Host>, now: &MisraGries<Host>) -> Vec<Change> {
+        let hosts: BTreeSet<Host> =
+            before.heavy(1).into_iter().chain(now.heavy(1)).map(|heavy| heavy.key).collect();
+        let change = |host: Host| {
+            let (then, now) = (before.estimate(&host), now.estimate(&host));
+            let more = now.lower.saturating_sub(then.upper);
+            let less = then.lower.saturating_sub(now.upper);
+            let at_least = more.max(less);
+            let address = address(&host);
+            (at_least > 0).then_some(Change {
+                address,
+                before: then.lower,
+                now: now.lower,
+                at_least,
+            })
+        };
+        let mut changes: Vec<_> = hosts.into_iter().filter_map(change).collect();
+        changes.sort_by_key(|change| (Reverse(change.at_least), change.address));
+        changes
+    }
+}
+
+/// All hosts that are kept, the busiest first.
+fn all(sketch: &MisraGries<Host>) -> Vec<Busy> {
+    let row = |heavy: Heavy<Host>| {
+        let Estimate { lower, upper, .. } = heavy.estimate;
+        Busy { address: address(&heavy.key), lower, upper }
+    };
+    let mut rows: Vec<_> = sketch.heavy(1).into_iter().map(row).collect();
+    rows.sort_by_key(|row| (Reverse(row.lower), row.address));
+    rows
+}
+
+fn address(host: &Host) -> IpAddr {
+    Ipv6Addr::from(*host).to_canonical()
+}

@@ -1,0 +1,183 @@
+//! Activity: who was busy in each interval, in memory that does not depend on the traffic.
+//!
+//! ```text
+//!                 ┌ senders, receivers   Misra–Gries, octets by host
+//! every packet ──▶┤ targets, protocols   Misra–Gries, packets by destination, and by protocol
+//!                 └ seen? ── a pair that was not ─▶ spread, drawn    Misra–Gries, distinct peers by host
+//!                   a bitmap                        sources, …       HyperLogLog
+//! ```
+//!
+//! A worker has sketches for the intervals under way and hands over those that are over at a mark; the merger unites
+//! them. A pair of addresses has one owner, so distinct peers add up; octets do in any case, and so do the bounds of
+//! Misra–Gries. Two pairs that share a bit of the map are told apart only by their first one, so distinct peers are
+//! never too many.
+//!
+//! Invariant: no host's number lies outside its bounds. As sketches forget in the order of arrival, arrangements agree
+//! on bounds that hold, not on the same bounds; so activity is no part of the digest.
+
+mod limits;
+mod merger;
+mod sketches;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use ringtap_wire::{Flags, HashKey, PacketRecord};
+
+pub use limits::{Limits, UnknownLimit};
+pub(crate) use merger::ActivityMerger;
+pub(crate) use sketches::{Host, Sketches, Target};
+
+/// Intervals under way at the most: clocks of several sources differ a little.
+const OPEN_MOST: usize = 4;
+
+/// Packets that are added in one go.
+const GROUP: usize = 64;
+
+/// The activity of one shard.
+pub(crate) struct ActivityTable {
+    interval_ns: Option<u64>,
+    seed: u64,
+    /// Number of the interval of the latest packet, and its bounds in time.
+    current: u64,
+    bounds: std::ops::Range<u64>,
+    open: BTreeMap<u64, Box<Sketches>>,
+    /// Intervals below this were handed over.
+    over: u64,
+    group: Group,
+}
+
+/// Packets of one interval that wait to be added.
+#[derive(Default)]
+pub(crate) struct Group {
+    /// Earliest and latest.
+    first_ns: u64,
+    last_ns: u64,
+    senders: Vec<(Host, u64)>,
+    receivers: Vec<(Host, u64)>,
+    hosts: Vec<Host>,
+    targets: Vec<Target>,
+    pairs: Vec<u64>,
+    strays: u64,
+}
+
+impl ActivityTable {
+    pub(crate) fn new(interval_ns: Option<u64>, key: &HashKey) -> Self {
+        Self {
+            interval_ns,
+            // Not the hash of the flow table: whoever learns of one shall not know the other.
+            seed: key.word(0x0061_6374_6976_6974),
+            current: 0,
+            bounds: if interval_ns.is_some() { 0..0 } else { 0..u64::MAX },
+            open: BTreeMap::new(),
+            over: 0,
+            group: Group { first_ns: u64::MAX, ..Group::default() },
+        }
+    }
+
+    pub(crate) fn on_burst(&mut self, burst: &[PacketRecord]) {
+        for packet in burst.iter().filter(|packet| has_addresses(packet)) {
+            if !self.bounds.contains(&packet.ts_ns) {
+                self.flush();
+                self.turn_to(packet.ts_ns);
+            }
+            self.group.add(packet, self.seed);
+            if self.current < self.over {
+                self.group.strays += 1;
+            }
+            if self.group.senders.len() == GROUP {
+                self.flush();
+            }
+        }
+    }
+
+    /// Hands over the intervals that lie wholly before `time_ns`.
+    pub(crate) fn take_before(&mut self, time_ns: u64) -> BTreeMap<u64, Box<Sketches>> {
+        self.flush();
+        self.over = self.over.max(self.number(time_ns));
+        let later = self.open.split_off(&self.over);
+        std::mem::replace(&mut self.open, later)
+    }
+
+    /// Hands over everything.
+    pub(crate) fn finish(mut self) -> BTreeMap<u64, Box<Sketches>> {
+        self.flush();
+        self.open
+    }
+
+    fn number(&self, ts_ns: u64) -> u64 {
+        self.interval_ns.map_or(0, |interval_ns| ts_ns / interval_ns)
+    }
+
+    #[cold]
+    fn turn_to(&mut self, ts_ns: u64) {
+        self.current = self.number(ts_ns);
+        if let Some(interval_ns) = self.interval_ns {
+            let start = self.current * interval_ns;
+            self.bounds = start..start.saturating_add(interval_ns);
+        }
+    }
+
+    /// Adds what waits.
+    fn flush(&mut self) {
+        if self.group.senders.is_empty() {
+            return;
+        }
+        let mut number = self.current.max(self.over);
+        // More intervals at a time than clocks explain: the nearest takes what has no place of its own.
+        if self.open.len() == OPEN_MOST && !self.open.contains_key(&number) {
+            let below = self.open.range(..number).next_back();
+            let nearest = below.or(self.open.first_key_value()).map_or(number, |(&near, _)| near);
+            number = nearest;
+            self.group.strays = self.group.senders.len() as u64;
+        }
+        let seed = self.seed;
+        self.open
+            .entry(number)
+            .or_insert_with(|| Box::new(Sketches::new(seed)))
+            .add(&mut self.group);
+    }
+}
+
+impl Group {
+    #[inline(always)]
+    fn add(&mut self, packet: &PacketRecord, seed: u64) {
+        let v6 = packet.flags.contains(Flags::IPV6);
+        let (source, destination) = (host(v6, &packet.src), host(v6, &packet.dst));
+        let octets = u64::from(packet.ip_len);
+        self.first_ns = self.first_ns.min(packet.ts_ns);
+        self.last_ns = self.last_ns.max(packet.ts_ns);
+        self.senders.push((source, octets));
+        self.receivers.push((destination, octets));
+        let mut target = [packet.protocol; 17];
+        target[..16].copy_from_slice(&destination);
+        self.hosts.push(destination);
+        self.targets.push(target);
+        // The pair's own hash is the same both ways; the lesser address tells them apart.
+        let way = u64::from(source < destination);
+        self.pairs.push(mix(u64::from(packet.pair_hash) << 1 | way, seed));
+    }
+}
+
+/// A packet whose header is damaged has none.
+fn has_addresses(packet: &PacketRecord) -> bool {
+    packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER)
+}
+
+/// IPv4 addresses as IPv6 has them (RFC 4291, section 2.5.5.2).
+#[inline(always)]
+fn host(v6: bool, address: &[u8; 16]) -> Host {
+    if v6 {
+        return *address;
+    }
+    let [a, b, c, d, ..] = *address;
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+}
+
+/// Spreads 33 bits over all 64.
+#[inline(always)]
+fn mix(word: u64, seed: u64) -> u64 {
+    let product = u128::from(word ^ seed) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    product as u64 ^ (product >> 64) as u64
+}

@@ -1,0 +1,151 @@
+//! The sketches of one interval.
+
+use ringtap_sketch::{Distinct, MisraGries, Sketch};
+
+use super::Group;
+
+/// An address; of IPv4 as IPv6 has it.
+pub(crate) type Host = [u8; 16];
+/// An address and an IP protocol.
+pub(crate) type Target = [u8; 17];
+
+/// Of each kind, so that no number is wrong by more than 1/768 of the total.
+const COUNTERS: usize = 1_536;
+
+/// Registers of each HyperLogLog: 2^12.
+const LG_REGISTERS: u8 = 12;
+
+/// See the module; a MiB at the most.
+pub(crate) struct Sketches {
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) packets: u64,
+    pub(super) octets: u64,
+    pub(super) strays: u64,
+    pub(super) senders: MisraGries<Host>,
+    pub(super) receivers: MisraGries<Host>,
+    pub(super) targets: MisraGries<Host>,
+    pub(super) protocols: MisraGries<Target>,
+    pub(super) spread: MisraGries<Host>,
+    pub(super) drawn: MisraGries<Host>,
+    pub(super) sources: Option<Distinct<Host>>,
+    pub(super) destinations: Option<Distinct<Host>>,
+    seen: Seen,
+    /// Pairs of other shards.
+    pairs: u64,
+}
+
+impl Sketches {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            first_ns: u64::MAX,
+            last_ns: 0,
+            packets: 0,
+            octets: 0,
+            strays: 0,
+            senders: misra_gries(seed),
+            receivers: misra_gries(seed),
+            targets: misra_gries(seed),
+            protocols: misra_gries(seed),
+            spread: misra_gries(seed),
+            drawn: misra_gries(seed),
+            sources: Distinct::new(LG_REGISTERS).ok(),
+            destinations: Distinct::new(LG_REGISTERS).ok(),
+            seen: Seen::new(),
+            pairs: 0,
+        }
+    }
+
+    /// Adds what the group holds and leaves it empty.
+    pub(super) fn add(&mut self, group: &mut Group) {
+        self.first_ns = self.first_ns.min(group.first_ns);
+        self.last_ns = self.last_ns.max(group.last_ns);
+        (group.first_ns, group.last_ns) = (u64::MAX, 0);
+        self.packets += group.senders.len() as u64;
+        self.octets += group.senders.iter().map(|(_, octets)| octets).sum::<u64>();
+        self.strays += std::mem::take(&mut group.strays);
+        self.senders.update_burst(&group.senders);
+        self.receivers.update_burst(&group.receivers);
+        self.targets.update_burst(&group.hosts);
+        self.protocols.update_burst(&group.targets);
+        group.hosts.clear();
+        group.targets.clear();
+        let ends = group.senders.drain(..).zip(group.receivers.drain(..));
+        for (((source, _), (destination, _)), pair) in ends.zip(group.pairs.drain(..)) {
+            if self.seen.insert(pair) {
+                self.spread.update(&source, 1);
+                self.drawn.update(&destination, 1);
+                self.sources.iter_mut().for_each(|sources| sources.update(&source));
+                self.destinations.iter_mut().for_each(|hosts| hosts.update(&destination));
+            }
+        }
+    }
+
+    /// Unites two shards' sketches of an interval.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self.packets += other.packets;
+        self.octets += other.octets;
+        self.strays += other.strays;
+        let merged = [
+            self.senders.merge(&other.senders),
+            self.receivers.merge(&other.receivers),
+            self.targets.merge(&other.targets),
+            self.protocols.merge(&other.protocols),
+            self.spread.merge(&other.spread),
+            self.drawn.merge(&other.drawn),
+        ];
+        assert!(merged.iter().all(Result::is_ok), "all are of one size");
+        for (own, more) in
+            [(&mut self.sources, &other.sources), (&mut self.destinations, &other.destinations)]
+        {
+            if let (Some(own), Some(more)) = (own, more) {
+                // They are of one size, too.
+                let _ = own.merge(more);
+            }
+        }
+        self.pairs += other.pairs();
+    }
+
+    /// Ordered pairs of addresses, estimated.
+    pub(super) fn pairs(&self) -> u64 {
+        self.pairs + self.seen.estimate()
+    }
+}
+
+fn misra_gries<K: ringtap_sketch::Key>(seed: u64) -> MisraGries<K> {
+    MisraGries::new(COUNTERS, seed).expect("the size is a good one")
+}
+
+/// Which pairs were there: a bit for each hash (K. Whang, B. Vander-Zanden, H. Taylor, "A linear-time probabilistic
+/// counting algorithm", 1990).
+struct Seen {
+    bits: Vec<u64>,
+    set: u64,
+}
+
+impl Seen {
+    const LG_BITS: u32 = 22;
+
+    fn new() -> Self {
+        Self { bits: vec![0; 1 << (Self::LG_BITS - 6)], set: 0 }
+    }
+
+    /// Whether it was not there, nor any other with the same bit.
+    fn insert(&mut self, hash: u64) -> bool {
+        let at = hash >> (64 - Self::LG_BITS);
+        let (word, bit) = (&mut self.bits[(at >> 6) as usize], 1 << (at & 63));
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.set += u64::from(new);
+        new
+    }
+
+    fn estimate(&self) -> u64 {
+        let bits = f64::from(1_u32 << Self::LG_BITS);
+        // A full map tells no more than that.
+        let free = (bits - self.set as f64).max(1.0);
+        (bits * (bits / free).ln()).round() as u64
+    }
+}

@@ -1,0 +1,208 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use ringtap_wire::{Flags, HashKey, PacketRecord};
+
+use super::*;
+use crate::Alert;
+use crate::report::activity::Activity;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn packet(key: &HashKey, ts_ns: u64, src: u32, dst: u32, octets: u32) -> PacketRecord {
+    let host = |address: u32| {
+        let mut host = [0; 16];
+        host[..4].copy_from_slice(&address.to_be_bytes());
+        host
+    };
+    let (src, dst) = (host(src), host(dst));
+    PacketRecord {
+        ts_ns,
+        src,
+        dst,
+        ip_len: octets,
+        pair_hash: key.pair(&src, &dst),
+        flags: Flags::IPV4,
+        protocol: if octets.is_multiple_of(2) { 6 } else { 17 },
+        ..PacketRecord::default()
+    }
+}
+
+/// What `shards` workers and a merger make of a stream, with marks every `tick` packets.
+fn observe(
+    packets: &[PacketRecord],
+    shards: usize,
+    tick: usize,
+    interval_ns: Option<u64>,
+    limits: Limits,
+) -> (Vec<Activity>, Vec<Alert>) {
+    let key = HashKey::from_seed(7);
+    let mut tables: Vec<_> = (0..shards).map(|_| ActivityTable::new(interval_ns, &key)).collect();
+    let mut merger = ActivityMerger::new(interval_ns, limits, 10_000);
+    let mut alerts = Vec::new();
+    let mut high_ns = 0;
+    for burst in packets.chunks(tick) {
+        for (shard, table) in tables.iter_mut().enumerate() {
+            let own: Vec<_> = burst
+                .iter()
+                .filter(|packet| packet.pair_hash as usize % shards == shard)
+                .copied()
+                .collect();
+            table.on_burst(&own);
+        }
+        high_ns = burst.iter().fold(high_ns, |high, packet| high.max(packet.ts_ns));
+        tables.iter_mut().for_each(|table| merger.merge(table.take_before(high_ns)));
+        alerts.extend(merger.close_before(high_ns).into_iter().flat_map(|(_, alerts)| alerts));
+    }
+    tables.into_iter().for_each(|table| merger.merge(table.finish()));
+    alerts.extend(merger.close_all().into_iter().flat_map(|(_, alerts)| alerts));
+    (merger.finish().0, alerts)
+}
+
+/// The plain way: octets by source, packets by destination, destinations by source.
+#[derive(Default)]
+struct Truth {
+    sent: BTreeMap<IpAddr, u64>,
+    packets_to: BTreeMap<IpAddr, u64>,
+    peers: BTreeMap<IpAddr, BTreeSet<IpAddr>>,
+}
+
+fn truth(packets: &[PacketRecord], interval_ns: u64) -> BTreeMap<u64, Truth> {
+    let mut truth: BTreeMap<u64, Truth> = BTreeMap::new();
+    for packet in packets {
+        let own = truth.entry(packet.ts_ns / interval_ns).or_default();
+        let address = |host: &[u8; 16]| IpAddr::from([host[0], host[1], host[2], host[3]]);
+        let (src, dst) = (address(&packet.src), address(&packet.dst));
+        *own.sent.entry(src).or_default() += u64::from(packet.ip_len);
+        *own.packets_to.entry(dst).or_default() += 1;
+        own.peers.entry(src).or_default().insert(dst);
+    }
+    truth
+}
+
+fn check(activity: &Activity, truth: &Truth) {
+    let sent: u64 = truth.sent.values().sum();
+    assert_eq!(activity.octets, sent);
+    for row in &activity.senders {
+        assert!((row.lower..=row.upper).contains(&truth.sent[&row.address]), "{row:?}");
+    }
+    for row in &activity.targets {
+        assert!((row.lower..=row.upper).contains(&truth.packets_to[&row.address]), "{row:?}");
+    }
+    for row in &activity.spreaders {
+        // Pairs that share a bit are told apart only by their first one.
+        assert!(row.lower <= truth.peers[&row.address].len() as u64, "{row:?}");
+    }
+    // Who has more than 1/768 of all is never missing.
+    for (host, octets) in &truth.sent {
+        let kept = activity.senders.iter().any(|row| row.address == *host);
+        assert!(kept || *octets <= sent / 768, "{host} sent {octets} of {sent}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn bounds_hold_and_few_hosts_are_exact(
+        seed in any::<u64>(), hosts in prop_oneof![Just(40_u32), Just(5_000)], shards in 1_usize..5, tick in 50_usize..2_000,
+    ) {
+        let key = HashKey::from_seed(7);
+        let mut random = seed;
+        let mut next = |below: u32| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 33) as u32) % below
+        };
+        let packets: Vec<_> = (0..20_000)
+            .map(|number: u64| {
+                let src = next(hosts).min(next(hosts));
+                packet(&key, number * SECOND / 4_000, src, next(hosts), 40 + next(1_460))
+            })
+            .collect();
+        let (activities, _) = observe(&packets, shards, tick, Some(SECOND), Limits::default());
+        let truth = truth(&packets, SECOND);
+        prop_assert_eq!(activities.len(), truth.len());
+        for (activity, (number, truth)) in activities.iter().zip(&truth) {
+            prop_assert_eq!(activity.start.0, number * SECOND);
+            check(activity, truth);
+            let sources = truth.sent.len() as f64;
+            prop_assert!((activity.distinct.sources as f64 - sources).abs() <= 0.08 * sources + 1.0);
+            if hosts == 40 {
+                prop_assert!(activity.senders.iter().all(|row| row.lower == row.upper));
+                prop_assert_eq!(activity.senders.len(), truth.sent.len());
+            }
+        }
+        if hosts == 40 {
+            let (mut one, _) = observe(&packets, 1, tick, Some(SECOND), Limits::default());
+            for (one, all) in one.iter_mut().zip(&activities) {
+                // Each shard rounds its own estimate.
+                prop_assert!(one.distinct.pairs.abs_diff(all.distinct.pairs) <= shards as u64 + 2);
+                one.distinct.pairs = all.distinct.pairs;
+            }
+            prop_assert!(one == activities, "shards disagree");
+        }
+    }
+}
+
+#[test]
+fn late_packets_stay_in_their_interval_or_are_told_as_strays() {
+    let key = HashKey::from_seed(7);
+    let at = |seconds: u64| packet(&key, seconds * SECOND, 1, 2, 100);
+    let (activities, _) =
+        observe(&[at(1), at(2), at(1), at(2)], 1, 100, Some(SECOND), Limits::default());
+    let counted = |all: &[Activity]| all.iter().map(|a| (a.packets, a.strays)).collect::<Vec<_>>();
+    assert_eq!(counted(&activities), [(2, 0), (2, 0)]);
+    // Interval 1 was handed over before its latest packet came.
+    let (activities, _) =
+        observe(&[at(1), at(2), at(1), at(2)], 1, 1, Some(SECOND), Limits::default());
+    assert_eq!(counted(&activities), [(1, 0), (3, 1)]);
+    // Times all over the place take no more memory than four intervals.
+    let wild: Vec<_> = (0..1_000).map(|n| at(n * 7_919 % 1_000)).collect();
+    let (activities, _) = observe(&wild, 1, 10_000, Some(SECOND), Limits::default());
+    assert_eq!(activities.len(), OPEN_MOST);
+    assert_eq!(activities.iter().map(|a| a.packets).sum::<u64>(), 1_000);
+    assert_eq!(activities.iter().map(|a| a.strays).sum::<u64>(), 996);
+}
+
+#[test]
+fn a_change_is_told_by_how_much_for_certain() {
+    let key = HashKey::from_seed(7);
+    let packets = [
+        packet(&key, 0, 1, 9, 1_000),
+        packet(&key, 0, 2, 9, 500),
+        packet(&key, SECOND, 1, 9, 100),
+        packet(&key, SECOND, 2, 9, 500),
+        packet(&key, SECOND, 3, 9, 400),
+    ];
+    let (activities, _) = observe(&packets, 2, 10, Some(SECOND), Limits::default());
+    let changes: Vec<_> =
+        activities[1].changers.iter().map(|c| (c.before, c.now, c.at_least)).collect();
+    assert_eq!(changes, [(1_000, 100, 900), (0, 400, 400)]);
+    assert!(activities[0].changers.is_empty());
+}
+
+#[test]
+fn who_reaches_a_limit_is_told_once_an_interval() {
+    let key = HashKey::from_seed(7);
+    let mut packets: Vec<_> =
+        (0..300).map(|n| packet(&key, n, 1, 100 + n as u32 % 50, 41)).collect();
+    packets.extend((0..200).map(|n| packet(&key, 500 + n, 1_000 + n as u32, 7, 40)));
+    packets.push(packet(&key, 2 * SECOND, 1, 7, 40));
+    let mut limits = Limits::default();
+    for (name, limit) in
+        [("dst-pps", 100), ("dst-bps", 32_001), ("src-peers", 50), ("dst-peers", 200)]
+    {
+        limits.set(name, limit).unwrap();
+    }
+    assert!(limits.set("dst-mps", 1).is_err());
+    let (_, alerts) = observe(&packets, 3, 64, Some(2 * SECOND), limits);
+    let [
+        Alert::Packets { per_second: 100, protocol: 6, percent: 100, .. },
+        Alert::Spreads { targets: 50, .. },
+        Alert::Attracts { sources: 200, .. },
+    ] = alerts[..]
+    else {
+        panic!("{alerts:?}")
+    };
+}
