@@ -69,7 +69,7 @@ pub struct Analyses {
 }
 
 impl Analyses {
-    /// All of them but activity, which is asked for by name: it costs as much as all others together.
+    /// All of them but activity, which is asked for by name: it costs more than all others together.
     pub const ALL: Self =
         Self { volumes: true, flows: true, scans: true, talkers: true, activity: false };
 
