@@ -15,6 +15,10 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(super) struct Facts {
     pub(super) kernel: String,
     pub(super) clock_source: Option<String>,
+    /// Whether BPF programs, which share out and redirect frames, are compiled.
+    pub(super) bpf_jit: Option<bool>,
+    /// Whether the monitor can fence itself in.
+    pub(super) landlock: Option<bool>,
     pub(super) cores: Cores,
     pub(super) memory: Memory,
     pub(super) interfaces: Vec<Nic>,
@@ -71,6 +75,10 @@ pub(super) struct Nic {
     pub(super) rx_queues: usize,
     pub(super) tx_queues: usize,
     pub(super) speed_mbps: Option<u64>,
+    /// The NUMA node it is attached to, where there are several.
+    pub(super) numa_node: Option<u64>,
+    /// The cores of that node, as the kernel writes lists.
+    pub(super) local_cores: Option<String>,
 }
 
 /// None is unlimited.
@@ -85,6 +93,9 @@ impl Facts {
         Self {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            bpf_jit: read("/proc/sys/net/core/bpf_jit_enable").map(|mode| mode != "0"),
+            landlock: read("/sys/kernel/security/lsm")
+                .map(|list| list.split(',').any(|name| name == "landlock")),
             cores: Cores::gather(),
             memory: Memory::gather(),
             interfaces: interfaces(),
@@ -193,6 +204,9 @@ fn interfaces() -> Vec<Nic> {
             tx_queues: queues("tx-"),
             // A link that is down says -1, or nothing.
             speed_mbps: read(path.join("speed")).and_then(|text| text.parse().ok()),
+            // -1 where there is but one.
+            numa_node: read(path.join("device/numa_node")).and_then(|text| text.parse().ok()),
+            local_cores: read(path.join("device/local_cpulist")),
         })
     };
     entries("/sys/class/net").into_iter().filter_map(nic).collect()

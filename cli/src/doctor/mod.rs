@@ -74,6 +74,44 @@ fn advice(facts: &Facts) -> Vec<String> {
     {
         advice.push("the clock source is slow to read; measured times are less exact".into());
     }
+    advice.extend(live_advice(facts));
+    advice
+}
+
+/// What could be better for listening to interfaces.
+fn live_advice(facts: &Facts) -> Vec<String> {
+    let mut advice = Vec::new();
+    let held = |name: &str| facts.capabilities.get(name).copied().unwrap_or(true);
+    if !held("CAP_NET_RAW") {
+        advice.push(
+            "listening to interfaces needs rights: sudo setcap \
+             cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v ringtap)"
+                .into(),
+        );
+    } else if !(held("CAP_NET_ADMIN") && held("CAP_BPF")) {
+        advice.push(
+            "--capture af-xdp needs rights: sudo setcap \
+             cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v ringtap)"
+                .into(),
+        );
+    }
+    if facts.bpf_jit == Some(false) {
+        advice.push(
+            "BPF programs are interpreted, frame by frame: echo 1 > /proc/sys/net/core/bpf_jit_enable"
+                .into(),
+        );
+    }
+    if facts.cores.numa_nodes.is_some_and(|nodes| nodes > 1) {
+        for nic in &facts.interfaces {
+            if let (Some(node), Some(cores)) = (nic.numa_node, &nic.local_cores) {
+                let name = &nic.name;
+                advice.push(format!(
+                    "{name} is attached to NUMA node {node}: listen to it with --cores {cores}, so that frames and tables \
+                     stay in that node's memory"
+                ));
+            }
+        }
+    }
     advice
 }
 
@@ -138,6 +176,12 @@ fn page(report: &Report) -> String {
     row("kernel", facts.kernel.clone());
     if let Some(clock) = &facts.clock_source {
         row("clock", clock.clone());
+    }
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_string();
+    for (name, is) in [("BPF compiled", facts.bpf_jit), ("landlock", facts.landlock)] {
+        if let Some(is) = is {
+            row(name, yes(is));
+        }
     }
     let limit = |limit: Option<u64>| limit.map_or("unlimited".into(), numbers::count);
     let locked = facts.limits.locked_memory_bytes;

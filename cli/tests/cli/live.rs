@@ -171,7 +171,10 @@ fn after_it_was_killed_the_next_one_starts() {
 fn what_is_dropped_is_said_and_counted_among_the_losses() {
     let Some(net) = Net::new(1) else { return };
     // Stopped, it reads nothing: its buffers are full soon.
-    let flags = ["--sequential", "--memory", "48M", "--fail-on-drop"];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flows.ipfix");
+    let export = format!("ipfix-file:{}", file.display());
+    let flags = ["--sequential", "--memory", "48M", "--fail-on-drop", "--export", &export];
     let mut monitor = monitor(&net, 1, &flags);
     monitor.send(Signal::STOP);
     let frames = datagrams(1_000);
@@ -185,6 +188,14 @@ fn what_is_dropped_is_said_and_counted_among_the_losses() {
     assert!(complaint.ends_with(&format!(": {dropped}")), "{complaint}, {dropped}");
     assert_eq!((code, &report["packets"]["received"]), (3, &Value::from(300_000)));
     assert_eq!(report["packets"]["handled"], 300_000 - dropped);
+    // Collectors hear of it, too (RFC 5101, section 4.2).
+    if have("tshark") {
+        let mut tshark = std::process::Command::new("tshark");
+        let output = tshark.arg("-r").arg(&file).args(["-T", "fields", "-e", "cflow.ignore_packets"]).output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        let last = text.split([',', '\n']).rfind(|number| !number.is_empty());
+        assert_eq!(last, Some(dropped.to_string().as_str()), "{text}");
+    }
 }
 
 #[test]
