@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use ringtap_plan::report::{
-    Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Time,
+    Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Talkers, Time,
     VerticalScan, Volume,
 };
 use ringtap_plan::{Exported, Outcome, Plan, Role, Tunnels};
@@ -58,7 +58,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
         page.scans(scans, outcome.plan.scan_threshold, times);
     }
     if let Some(talkers) = &report.talkers {
-        page.rankings(&talkers.by_octets, talkers.error_bound);
+        page.rankings(&talkers.by_octets, talkers);
     }
     if let Some(activity) = &report.activity {
         page.activity(activity, report.activity_in_further_intervals, times);
@@ -235,7 +235,7 @@ impl Page {
         }
     }
 
-    fn rankings(&mut self, rankings: &Rankings, error_bound: u64) {
+    fn rankings(&mut self, rankings: &Rankings, talkers: &Talkers) {
         let Rankings { source, destination, pair, port: ports } = rankings;
         for (title, rows) in [("Top sources", source), ("Top destinations", destination)] {
             let row = |row: &HostRow| (row.address.to_string(), row.volume);
@@ -249,8 +249,13 @@ impl Page {
             (format!("{} {}", names::protocol(row.protocol), port(row.port)), row.volume)
         };
         self.ranking("Top ports", ports.iter().map(row));
+        let &Talkers { error_bound, packets_error_bound, .. } = talkers;
         if error_bound > 0 {
-            self.line(&format!("(each may be short by up to {})", bytes(error_bound)));
+            self.line(&format!(
+                "(each may be short by up to {} and {} packets)",
+                bytes(error_bound),
+                count(packets_error_bound)
+            ));
         }
     }
 

@@ -197,6 +197,9 @@ pub struct Talkers {
     pub by_packets: Rankings,
     /// No octet count above is short by more than this; 0 means exact.
     pub error_bound: u64,
+    /// The same for counts of packets.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub packets_error_bound: u64,
 }
 
 /// The largest of each kind.

@@ -191,7 +191,11 @@ fn what_is_dropped_is_said_and_counted_among_the_losses() {
     // Collectors hear of it, too (RFC 5101, section 4.2).
     if have("tshark") {
         let mut tshark = std::process::Command::new("tshark");
-        let output = tshark.arg("-r").arg(&file).args(["-T", "fields", "-e", "cflow.ignore_packets"]).output();
+        let output = tshark
+            .arg("-r")
+            .arg(&file)
+            .args(["-T", "fields", "-e", "cflow.ignore_packets"])
+            .output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
         let last = text.split([',', '\n']).rfind(|number| !number.is_empty());
         assert_eq!(last, Some(dropped.to_string().as_str()), "{text}");

@@ -283,7 +283,12 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
             volume,
         }),
     };
-    Talkers { by_octets: rankings(true), by_packets: rankings(false), error_bound: 0 }
+    Talkers {
+        by_octets: rankings(true),
+        by_packets: rankings(false),
+        error_bound: 0,
+        packets_error_bound: 0,
+    }
 }
 
 fn ranked<K: Copy + Ord, R>(

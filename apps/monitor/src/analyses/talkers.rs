@@ -1,14 +1,18 @@
-//! Talkers: exact sums by source, destination, pair and port, taken from flow records as they
+//! Talkers: sums by source, destination, pair and port, taken from flow records as they
 //! end. Every IP packet is in exactly one record, so the sums are those of the packets.
 //!
-//! Memory is bounded: what finds no room is summed up in `left_out`, which is then how far any
-//! row can be short, and the report says so.
+//! They are exact while there is room. A table that is full forgets the lesser half of its rows, as Misra–Gries does
+//! (`room.rs`); how much any row may be short for that is known, and the report says so.
+
+mod room;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use ringtap_flow::{Dense, FlowRecord, IpVersion};
 use ringtap_wire::HashKey;
+
+use room::make_room;
 
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
@@ -30,6 +34,30 @@ struct Pair {
     volume: Volume,
 }
 
+impl Host {
+    fn sums(&self) -> [u64; 4] {
+        [self.sent.packets, self.sent.octets, self.received.packets, self.received.octets]
+    }
+
+    fn hash(&self, key: &HashKey) -> u32 {
+        host_hash(key, &self.address.1)
+    }
+}
+
+impl Pair {
+    fn sums(&self) -> [u64; 2] {
+        [self.volume.packets, self.volume.octets]
+    }
+
+    fn hash(&self, key: &HashKey) -> u32 {
+        key.pair(&self.addresses.1, &self.addresses.2)
+    }
+}
+
+fn host_hash(key: &HashKey, address: &[u8; 16]) -> u32 {
+    (key.address(address) >> 32) as u32
+}
+
 /// Sums of one shard, or of all when merged.
 pub(crate) struct TalkerTable {
     key: HashKey,
@@ -42,8 +70,10 @@ pub(crate) struct TalkerTable {
     tcp: Vec<Volume>,
     udp: Vec<Volume>,
     other_ports: BTreeMap<(u8, u16), Volume>,
-    /// Octets that found no room among the hosts or the pairs.
-    left_out: [u64; 2],
+    /// What any host may have lost: sent packets and octets, received packets and octets.
+    hosts_lost: [u64; 4],
+    /// What any pair may have lost: packets and octets.
+    pairs_lost: [u64; 2],
     /// Records not yet added: they are, a group at a time.
     waiting: Vec<FlowRecord>,
 }
@@ -59,7 +89,8 @@ impl TalkerTable {
             tcp: vec![Volume::default(); 1 << 16],
             udp: vec![Volume::default(); 1 << 16],
             other_ports: BTreeMap::new(),
-            left_out: [0; 2],
+            hosts_lost: [0; 4],
+            pairs_lost: [0; 2],
             waiting: Vec::with_capacity(GROUP),
         }
     }
@@ -118,7 +149,7 @@ impl TalkerTable {
     }
 
     fn host_hash(&self, address: &[u8; 16]) -> u32 {
-        (self.key.address(address) >> 32) as u32
+        host_hash(&self.key, address)
     }
 
     /// Symmetric in its addresses.
@@ -131,20 +162,28 @@ impl TalkerTable {
             let host = self.hosts.row_mut(at);
             host.sent.add(sent);
             host.received.add(received);
-        } else if self.hosts.len() < self.capacity {
-            self.hosts.insert(hash, Host { address, sent, received });
         } else {
-            self.left_out[0] += sent.octets.max(received.octets);
+            if self.hosts.len() >= self.capacity {
+                let key = self.key;
+                make_room(&mut self.hosts, &mut self.hosts_lost, Host::sums, |host| {
+                    host.hash(&key)
+                });
+            }
+            self.hosts.insert(hash, Host { address, sent, received });
         }
     }
 
     fn add_pair(&mut self, hash: u32, addresses: Addresses, volume: Volume) {
         if let Some(at) = self.pairs.find(hash, |pair| pair.addresses == addresses) {
             self.pairs.row_mut(at).volume.add(volume);
-        } else if self.pairs.len() < self.capacity {
-            self.pairs.insert(hash, Pair { addresses, volume });
         } else {
-            self.left_out[1] += volume.octets;
+            if self.pairs.len() >= self.capacity {
+                let key = self.key;
+                make_room(&mut self.pairs, &mut self.pairs_lost, Pair::sums, |pair| {
+                    pair.hash(&key)
+                });
+            }
+            self.pairs.insert(hash, Pair { addresses, volume });
         }
     }
 
@@ -176,8 +215,12 @@ impl TalkerTable {
         for ((protocol, port), volume) in other.other_ports {
             self.add_port(protocol, port, volume);
         }
-        for (own, more) in self.left_out.iter_mut().zip(other.left_out) {
+        // A host may have lost something in each shard, a pair only where it belongs.
+        for (own, more) in self.hosts_lost.iter_mut().zip(other.hosts_lost) {
             *own += more;
+        }
+        for (own, more) in self.pairs_lost.iter_mut().zip(other.pairs_lost) {
+            *own = (*own).max(more);
         }
     }
 
@@ -185,7 +228,8 @@ impl TalkerTable {
         Talkers {
             by_octets: self.rank(top, |v| (v.octets, v.packets)),
             by_packets: self.rank(top, |v| (v.packets, v.octets)),
-            error_bound: self.left_out.into_iter().max().unwrap_or(0),
+            error_bound: self.hosts_lost[1].max(self.hosts_lost[3]).max(self.pairs_lost[1]),
+            packets_error_bound: self.hosts_lost[0].max(self.hosts_lost[2]).max(self.pairs_lost[0]),
         }
     }
 
