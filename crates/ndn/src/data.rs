@@ -78,6 +78,12 @@ impl<'a> Data<'a> {
         Ok(())
     }
 
+    /// Where in the wire the name's components begin.
+    #[inline]
+    pub fn name_at(&self) -> usize {
+        crate::tlv::offset(self.wire, self.name.as_bytes())
+    }
+
     /// The implicit digest: SHA-256 over all its bytes.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.wire).into()

@@ -97,6 +97,18 @@ impl<'a> Interest<'a> {
         Elements::of(self.hint).flatten().filter_map(|element| Name::of(&element).ok())
     }
 
+    /// Where in the wire the name's components begin.
+    #[inline]
+    pub fn name_at(&self) -> usize {
+        crate::tlv::offset(self.wire, self.name.as_bytes())
+    }
+
+    /// Where in the wire the hint's names begin; 0 without a hint.
+    #[inline]
+    pub fn hint_at(&self) -> usize {
+        if self.hint.is_empty() { 0 } else { crate::tlv::offset(self.wire, self.hint) }
+    }
+
     /// Appends the Interest as it is to leave.
     pub fn rewrite(&self, changes: &Rewrite, out: &mut Vec<u8>) {
         let start = out.len();

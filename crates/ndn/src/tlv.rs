@@ -128,6 +128,12 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
+/// Where in `outer` the bytes begin that were read from it.
+#[inline]
+pub(crate) fn offset(outer: &[u8], inner: &[u8]) -> usize {
+    inner.as_ptr().addr().saturating_sub(outer.as_ptr().addr())
+}
+
 /// A type or length, and what follows.
 #[inline]
 fn number(bytes: &[u8]) -> Result<(u64, &[u8]), Error> {

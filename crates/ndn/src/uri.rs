@@ -46,6 +46,11 @@ impl NameBuf {
         Name::read(&self.0).unwrap_or(Name::EMPTY)
     }
 
+    /// The components' bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Appends a generic component.
     pub fn push(&mut self, value: &[u8]) {
         put(&mut self.0, component::GENERIC, value);
