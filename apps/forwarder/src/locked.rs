@@ -69,9 +69,9 @@ impl Bucket {
 pub type Came<'a> = (FaceId, &'a Headers, &'a [u8]);
 
 impl Locked {
-    /// So many buckets, which divide capacities among them.
+    /// So many buckets, 1 to 256, which divide capacities among them.
     pub fn new(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Self {
-        let count = buckets.max(1);
+        let count = buckets.clamp(1, 256);
         // Some buckets have more than their part, so all may.
         let part = |whole: usize| (whole.div_ceil(count) * 2).min(whole);
         let settings = Settings {
@@ -81,7 +81,8 @@ impl Locked {
             dead_nonces: part(settings.dead_nonces),
             ..settings.clone()
         };
-        let bucket = |_| Bucket(Mutex::new(Forwarder::new(settings.clone())));
+        // Numbered, so that no two give out the same token.
+        let bucket = |number| Bucket(Mutex::new(Forwarder::shard(settings.clone(), number as u8)));
         let key = NameKey::from_seed(settings.seed);
         Self { buckets: (0..count).map(bucket).collect(), key, prefetching }
     }

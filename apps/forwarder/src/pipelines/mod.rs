@@ -51,7 +51,8 @@ impl Forwarder {
     /// Nobody was answered in time.
     pub(crate) fn expire(&mut self, now_ns: u64, at: u32) {
         self.counters.unsatisfied += 1;
-        self.bury(now_ns, at);
+        // It ended when its time was over, however much later that is noticed.
+        self.bury(now_ns.min(self.pit.entry(at).expiry_ns), at);
         self.pit.remove(at);
     }
 
