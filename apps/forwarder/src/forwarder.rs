@@ -1,0 +1,249 @@
+//! The state machine: tables, and what may be asked of it. The [pipelines](crate::pipelines) are its rules.
+
+use ringtap_ndn::{Headers, Interest, Name, Packet};
+
+use crate::counters::{Counters, Drop};
+use crate::face::{Face, FaceId, Faces};
+use crate::pipelines::Arrival;
+use crate::settings::Settings;
+use crate::strategy::Strategy;
+use crate::tables::{ContentStore, DeadNonces, NameKey, NextHop, Pit, PrefixTable, Prefixes};
+
+/// A forwarder, or a shard of one.
+#[derive(Debug)]
+pub struct Forwarder {
+    pub(crate) settings: Settings,
+    pub(crate) shard: u8,
+    pub(crate) key: NameKey,
+    pub(crate) faces: Faces,
+    pub(crate) fib: PrefixTable<Vec<NextHop>>,
+    pub(crate) strategies: PrefixTable<Strategy>,
+    pub(crate) pit: Pit,
+    pub(crate) content: ContentStore,
+    pub(crate) dead: DeadNonces,
+    pub(crate) counters: Counters,
+    pub(crate) scratch: Scratch,
+}
+
+/// What a packet's way through the pipelines needs, kept so that nothing is allocated.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) prefixes: Prefixes,
+    pub(crate) hint: Prefixes,
+    pub(crate) wire: Vec<u8>,
+    pub(crate) kept: Vec<u8>,
+    pub(crate) answered: Vec<u32>,
+    pub(crate) hops: Vec<NextHop>,
+    pub(crate) chosen: Vec<FaceId>,
+    /// By face: the number of the Data that it got last.
+    pub(crate) served: Vec<u64>,
+    pub(crate) serving: u64,
+}
+
+/// Where packets go that leave.
+pub trait Outbox {
+    /// Sends a packet by a face, with what is to be said about it.
+    fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]);
+}
+
+impl<F: FnMut(FaceId, &Headers, &[u8])> Outbox for F {
+    fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        self(face, headers, packet);
+    }
+}
+
+/// A prefix with more than [`COMPONENTS_MAX`](crate::COMPONENTS_MAX) components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a prefix has more than {} components", crate::COMPONENTS_MAX)]
+pub struct TooLong;
+
+impl Forwarder {
+    /// Without faces and routes.
+    pub fn new(settings: Settings) -> Self {
+        Self::shard(settings, 0)
+    }
+
+    pub(crate) fn shard(settings: Settings, shard: u8) -> Self {
+        let packet = || Vec::with_capacity(2 * ringtap_ndn::PACKET_MAX);
+        Self {
+            shard,
+            key: NameKey::from_seed(settings.seed),
+            faces: Faces::default(),
+            fib: PrefixTable::new(),
+            strategies: PrefixTable::new(),
+            pit: Pit::new(settings.pit_capacity),
+            content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
+            dead: DeadNonces::new(settings.dead_nonces),
+            counters: Counters::default(),
+            scratch: Scratch {
+                prefixes: Prefixes::new(),
+                hint: Prefixes::new(),
+                wire: packet(),
+                kept: packet(),
+                answered: Vec::with_capacity(settings.pit_capacity),
+                hops: Vec::new(),
+                chosen: Vec::new(),
+                served: Vec::new(),
+                serving: 0,
+            },
+            settings,
+        }
+    }
+
+    /// Takes a packet that came by a face. Time does not go back.
+    pub fn take(
+        &mut self,
+        now_ns: u64,
+        from: FaceId,
+        headers: &Headers,
+        packet: &[u8],
+        out: &mut impl Outbox,
+    ) {
+        self.advance(now_ns);
+        if let Err(reason) = self.judge(now_ns, from, headers, packet, out) {
+            self.counters.drop(reason);
+        }
+    }
+
+    fn judge(
+        &mut self,
+        now_ns: u64,
+        from: FaceId,
+        headers: &Headers,
+        packet: &[u8],
+        out: &mut impl Outbox,
+    ) -> Result<(), Drop> {
+        let via = self.faces.get(from).ok_or(Drop::NoFace)?;
+        if packet.len() > ringtap_ndn::PACKET_MAX {
+            return Err(Drop::Malformed);
+        }
+        let arrival = Arrival { now_ns, from, via, headers };
+        match (Packet::read(packet).map_err(|_| Drop::Malformed)?, headers.nack) {
+            (Packet::Interest(interest), None) => self.interest(&arrival, &interest, out),
+            (Packet::Interest(interest), Some(reason)) => {
+                self.nack(&arrival, reason, &interest, out)
+            }
+            (Packet::Data(data), None) => self.data(&arrival, &data, out),
+            (Packet::Data(_), Some(_)) => Err(Drop::Malformed),
+        }
+    }
+
+    /// Ends what is no longer pending. Packets do so too; this is for when none come.
+    #[inline]
+    pub fn advance(&mut self, now_ns: u64) {
+        while let Some(at) = self.pit.due(now_ns) {
+            self.expire(now_ns, at);
+        }
+    }
+
+    /// Adds a face, or changes it. Numbers from 65,536 on are no faces.
+    pub fn set_face(&mut self, id: FaceId, face: Face) {
+        self.faces.set(id, Some(face));
+        if id.0 < Faces::MAX && self.scratch.served.len() <= id.0 as usize {
+            self.scratch.served.resize(id.0 as usize + 1, 0);
+        }
+    }
+
+    /// A face is gone, with all routes to it and all that was pending there.
+    pub fn remove_face(&mut self, id: FaceId) {
+        self.faces.set(id, None);
+        self.fib.retain(|hops| {
+            hops.retain(|hop| hop.face != id);
+            !hops.is_empty()
+        });
+        self.pit.forget_face(id);
+    }
+
+    /// Adds a route, or changes its cost. Interests that are pending and go to all next hops go to this one, too.
+    pub fn add_route(
+        &mut self,
+        now_ns: u64,
+        prefix: &Name<'_>,
+        face: FaceId,
+        cost: u64,
+        out: &mut impl Outbox,
+    ) -> Result<(), TooLong> {
+        self.advance(now_ns);
+        let hops = self.fib.entry(&self.key, prefix, Vec::new).ok_or(TooLong)?;
+        let is_new = !hops.iter().any(|hop| hop.face == face);
+        hops.retain(|hop| hop.face != face);
+        hops.push(NextHop { face, cost });
+        hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
+        let room = hops.len();
+        self.scratch.hops.reserve(room);
+        self.scratch.chosen.reserve(room);
+        if is_new {
+            self.new_next_hop(now_ns, prefix, face, out);
+        }
+        Ok(())
+    }
+
+    /// Takes a route out; false if there was none.
+    pub fn remove_route(&mut self, prefix: &Name<'_>, face: FaceId) -> bool {
+        let Some(hops) = self.fib.remove(&self.key, prefix) else { return false };
+        let left: Vec<_> = hops.iter().copied().filter(|hop| hop.face != face).collect();
+        let removed = left.len() < hops.len();
+        if !left.is_empty() {
+            self.fib.entry(&self.key, prefix, || left);
+        }
+        removed
+    }
+
+    /// Chooses the strategy of a prefix and all below it that have none of their own.
+    pub fn set_strategy(&mut self, prefix: &Name<'_>, strategy: Strategy) -> Result<(), TooLong> {
+        let entry = self.strategies.entry(&self.key, prefix, || strategy).ok_or(TooLong)?;
+        *entry = strategy;
+        Ok(())
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters;
+        counters.cs_evicted = self.content.evicted();
+        counters.nonces_evicted = self.dead.evicted();
+        counters
+    }
+
+    /// How many Interests are pending.
+    pub fn pending(&self) -> usize {
+        self.pit.len()
+    }
+
+    /// How many Data are kept.
+    pub fn kept(&self) -> usize {
+        self.content.len()
+    }
+
+    /// Brings near what a packet of this name will need.
+    #[inline]
+    pub fn prefetch(&self, name: &Name<'_>) {
+        let mut hash = self.key.root();
+        let mut start = 0;
+        let mut components = name.components();
+        while components.next().is_some() {
+            let end = name.as_bytes().len() - components.bytes_left();
+            hash = self.key.append(hash, &name.as_bytes()[start..end]);
+            start = end;
+        }
+        self.pit.prefetch(hash);
+    }
+
+    /// Fills in the next hops of an Interest: of its name, or of the first usable name of its hint.
+    pub(crate) fn look_up_hops(&mut self, interest: &Interest<'_>, without_hint: bool) {
+        let Self { fib, key, scratch, .. } = self;
+        scratch.hops.clear();
+        if interest.hint.is_empty() || without_hint {
+            let hops = fib.longest(&interest.name, &scratch.prefixes);
+            scratch.hops.extend(hops.map_or(&[][..], |(_, hops)| hops));
+            return;
+        }
+        for name in interest.delegations() {
+            if scratch.hint.set(key, &name)
+                && let Some((_, hops)) = fib.longest(&name, &scratch.hint)
+            {
+                scratch.hops.extend(hops);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a forwarder is told at the start.
+
+use ringtap_ndn::NameBuf;
+
+/// Sizes and policies.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Pending Interests at the most.
+    pub pit_capacity: usize,
+    /// Data kept at the most; 0: none.
+    pub cs_capacity: usize,
+    /// Bytes of Data kept at the most.
+    pub cs_bytes: usize,
+    /// Nonces remembered after their Interest is gone.
+    pub dead_nonces: usize,
+    /// An Interest is pending for no longer than this, in milliseconds.
+    pub lifetime_max_ms: u64,
+    /// What happens to Data that nobody asked for.
+    pub unsolicited: Unsolicited,
+    /// Where this forwarder is: a forwarding hint that names it has done its work.
+    pub regions: Vec<NameBuf>,
+    /// Of the keyed hashes: attackers choose the names.
+    pub seed: u64,
+}
+
+/// What happens to Data that nobody asked for. It is never passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unsolicited {
+    /// Forgotten.
+    #[default]
+    Drop,
+    /// Kept if it comes from a local face.
+    KeepLocal,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            pit_capacity: 1 << 17,
+            cs_capacity: 1 << 16,
+            cs_bytes: 128 << 20,
+            dead_nonces: 1 << 17,
+            lifetime_max_ms: 3_600_000,
+            unsolicited: Unsolicited::Drop,
+            regions: Vec::new(),
+            seed: 0,
+        }
+    }
+}

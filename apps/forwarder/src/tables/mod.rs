@@ -1,0 +1,21 @@
+//! What a forwarder remembers. Each table is bounded and has all its memory from the start.
+
+mod content;
+mod index;
+mod nonces;
+mod pit;
+mod pool;
+mod prefixes;
+mod routes;
+mod store;
+mod wheel;
+
+pub(crate) use content::ContentStore;
+pub(crate) use nonces::DeadNonces;
+pub(crate) use pit::{Pit, PitKey};
+pub use prefixes::COMPONENTS_MAX;
+pub(crate) use prefixes::{NameKey, Prefixes};
+pub(crate) use routes::{NextHop, PrefixTable};
+
+/// No place in a table.
+const NONE: u32 = u32::MAX;

@@ -1,0 +1,421 @@
+//! The Pending Interest Table: what was asked for, by whom, and whom we asked.
+//!
+//! ```text
+//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      who asks: face, nonce, until when, his token
+//!  wheel ─▶        ├▶ out-record                  whom we asked: face, nonce, when, his Nack
+//!  token ─▶        └▶ the Interest, in chunks
+//! ```
+//!
+//! An entry is of a name *and* CanBePrefix, MustBeFresh and forwarding hint. The index is by name alone, so that a Data
+//! finds all that it answers.
+
+use ringtap_ndn::{Data, Interest, NackReason, PitToken, component};
+
+use super::NONE;
+use super::index::Index;
+use super::pool::Pool;
+use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
+use super::store::{Kept, Store};
+use super::wheel::Wheel;
+use crate::face::FaceId;
+
+/// Chunks of 128 bytes that Interests have, for each entry.
+const CHUNKS_PER_ENTRY: usize = 2;
+/// In- and out-records, for each entry.
+const RECORDS_PER_ENTRY: usize = 2;
+
+#[derive(Debug)]
+pub(crate) struct Pit {
+    entries: Pool<Entry>,
+    ins: Pool<InRecord>,
+    outs: Pool<OutRecord>,
+    index: Index,
+    wheel: Wheel,
+    interests: Store,
+    made: u64,
+    live: usize,
+    /// Pending with CanBePrefix, by the length of the name.
+    prefixes: [u32; COMPONENTS_MAX + 1],
+    /// Pending for a Data of this very digest.
+    digests: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    hash: u64,
+    /// The latest of its in-records.
+    pub(crate) expiry_ns: u64,
+    /// Entries are numbered as they are made.
+    pub(crate) number: u64,
+    /// Best-route: repetitions within this time of the last one sent are held back.
+    pub(crate) interval_ns: u64,
+    wire: Kept,
+    name_at: u16,
+    name_len: u16,
+    hint_at: u16,
+    hint_len: u16,
+    generation: u32,
+    first_in: u32,
+    first_out: u32,
+    components: u8,
+    live: bool,
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+    digest: bool,
+}
+
+/// Who asks.
+#[derive(Debug)]
+pub(crate) struct InRecord {
+    pub(crate) face: FaceId,
+    pub(crate) nonce: u32,
+    pub(crate) expiry_ns: u64,
+    pub(crate) token: PitToken,
+    next: u32,
+}
+
+/// Whom we asked.
+#[derive(Debug)]
+pub(crate) struct OutRecord {
+    pub(crate) face: FaceId,
+    pub(crate) nonce: u32,
+    pub(crate) sent_ns: u64,
+    pub(crate) expiry_ns: u64,
+    /// Multicast: as the entry's, for this face alone.
+    pub(crate) interval_ns: u64,
+    pub(crate) nack: Option<NackReason>,
+    next: u32,
+}
+
+/// Repetitions are held back for so long at first.
+pub(crate) const INTERVAL_NS: u64 = 10_000_000;
+
+/// What an entry is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PitKey<'a> {
+    pub(crate) hash: u64,
+    pub(crate) name: &'a [u8],
+    pub(crate) hint: &'a [u8],
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+}
+
+impl Pit {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let records = capacity * RECORDS_PER_ENTRY;
+        Self {
+            entries: Pool::new(capacity),
+            ins: Pool::new(records),
+            outs: Pool::new(records),
+            index: Index::new(capacity),
+            wheel: Wheel::new(capacity),
+            interests: Store::new(capacity * CHUNKS_PER_ENTRY),
+            made: 0,
+            live: 0,
+            prefixes: [0; COMPONENTS_MAX + 1],
+            digests: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, at: u32) -> &Entry {
+        &self.entries[at]
+    }
+
+    #[inline]
+    pub(crate) fn entry_mut(&mut self, at: u32) -> &mut Entry {
+        &mut self.entries[at]
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// All that are pending, in no order.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.entries.used()).filter(|&at| self.entries[at].live)
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &PitKey<'_>) -> Option<u32> {
+        self.index.candidates(key.hash).find(|&at| {
+            let entry = &self.entries[at];
+            entry.hash == key.hash
+                && entry.can_be_prefix == key.can_be_prefix
+                && entry.must_be_fresh == key.must_be_fresh
+                && usize::from(entry.hint_len) == key.hint.len()
+                && self.is_named(entry, key.name)
+                && self.interests.has(entry.wire, entry.hint_at.into(), key.hint)
+        })
+    }
+
+    fn is_named(&self, entry: &Entry, name: &[u8]) -> bool {
+        usize::from(entry.name_len) == name.len()
+            && self.interests.has(entry.wire, entry.name_at.into(), name)
+    }
+
+    /// The entry that a token led to, if it still is the same one.
+    #[inline]
+    pub(crate) fn by_token(&self, at: u32, generation: u32) -> Option<u32> {
+        let entry = self.entries.get(at)?;
+        (entry.live && entry.generation & 0xff_ffff == generation).then_some(at)
+    }
+
+    /// The hash of its name.
+    pub(crate) fn hash(&self, at: u32) -> u64 {
+        self.entries[at].hash
+    }
+
+    pub(crate) fn generation(&self, at: u32) -> u32 {
+        self.entries[at].generation
+    }
+
+    /// Adds what is not there. `interest` is kept as it stands, but for its nonce.
+    pub(crate) fn insert(
+        &mut self,
+        key: &PitKey<'_>,
+        components: usize,
+        interest: &Interest<'_>,
+    ) -> Option<u32> {
+        if self.entries.room() == 0 {
+            return None;
+        }
+        let wire = self.interests.put(interest.wire)?;
+        let last = interest.name.components().last();
+        let digest = last.is_some_and(|last| last.kind == component::IMPLICIT_DIGEST);
+        let entry = Entry {
+            hash: key.hash,
+            expiry_ns: 0,
+            number: self.made,
+            interval_ns: INTERVAL_NS,
+            wire,
+            name_at: interest.name_at() as u16,
+            name_len: key.name.len() as u16,
+            hint_at: interest.hint_at() as u16,
+            hint_len: key.hint.len() as u16,
+            // Each entry made has another one than those before it in its place.
+            generation: self.made as u32,
+            first_in: NONE,
+            first_out: NONE,
+            components: components as u8,
+            live: true,
+            can_be_prefix: key.can_be_prefix,
+            must_be_fresh: key.must_be_fresh,
+            digest,
+        };
+        let at = self.entries.put(entry)?;
+        self.made += 1;
+        self.live += 1;
+        self.index.insert(key.hash, at);
+        self.prefixes[components] += u32::from(key.can_be_prefix);
+        self.digests += u32::from(digest);
+        Some(at)
+    }
+
+    pub(crate) fn remove(&mut self, at: u32) {
+        let entry = &mut self.entries[at];
+        if !std::mem::replace(&mut entry.live, false) {
+            return;
+        }
+        self.live -= 1;
+        self.prefixes[usize::from(entry.components)] -= u32::from(entry.can_be_prefix);
+        self.digests -= u32::from(entry.digest);
+        self.index.remove(entry.hash, at);
+        self.interests.free(entry.wire);
+        let (mut record, mut out) = (entry.first_in, entry.first_out);
+        while record != NONE {
+            self.ins.free(record);
+            record = self.ins[record].next;
+        }
+        while out != NONE {
+            self.outs.free(out);
+            out = self.outs[out].next;
+        }
+        self.entries.free(at);
+    }
+
+    /// Finds all that this Data answers: its very name, each prefix for which longer names will do, its digest.
+    #[inline]
+    pub(crate) fn answered_by(
+        &self,
+        key: &NameKey,
+        data: &Data<'_>,
+        prefixes: &Prefixes,
+        found: &mut Vec<u32>,
+    ) {
+        let name = data.name.as_bytes();
+        for components in 1..prefixes.components() {
+            if self.prefixes[components] > 0 {
+                let prefix = &name[..prefixes.end(components)];
+                let asks = |entry: &Entry| entry.can_be_prefix && self.is_named(entry, prefix);
+                self.collect(prefixes.hash(components), asks, found);
+            }
+        }
+        self.collect(prefixes.full(), |entry| self.is_named(entry, name), found);
+        if self.digests > 0 {
+            let mut last = [0; 34];
+            last[..2].copy_from_slice(&[1, 32]);
+            last[2..].copy_from_slice(&data.digest());
+            let asks = |entry: &Entry| {
+                usize::from(entry.name_len) == name.len() + last.len()
+                    && self.interests.has(entry.wire, entry.name_at.into(), name)
+                    && self.interests.has(
+                        entry.wire,
+                        usize::from(entry.name_at) + name.len(),
+                        &last,
+                    )
+            };
+            self.collect(key.append(prefixes.full(), &last), asks, found);
+        }
+    }
+
+    #[inline]
+    fn collect(&self, hash: u64, asks: impl Fn(&Entry) -> bool, found: &mut Vec<u32>) {
+        let candidates = self.index.candidates(hash);
+        found.extend(
+            candidates.filter(|&at| self.entries[at].hash == hash && asks(&self.entries[at])),
+        );
+    }
+
+    /// The Interest of an entry.
+    pub(crate) fn interest(&self, at: u32, out: &mut Vec<u8>) {
+        self.interests.read(self.entries[at].wire, out);
+    }
+
+    /// An entry that may be due.
+    #[inline]
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<u32> {
+        while let Some(at) = self.wheel.pop(now_ns) {
+            let Some(entry) = self.entries.get(at).filter(|entry| entry.live) else { continue };
+            if entry.expiry_ns <= now_ns {
+                return Some(at);
+            }
+            self.wheel.put(at, entry.expiry_ns);
+        }
+        None
+    }
+
+    pub(crate) fn ins(&self, at: u32) -> impl Iterator<Item = &InRecord> {
+        let mut next = self.entries[at].first_in;
+        std::iter::from_fn(move || {
+            let record = (next != NONE).then(|| &self.ins[next])?;
+            next = record.next;
+            Some(record)
+        })
+    }
+
+    pub(crate) fn outs(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
+        let mut next = self.entries[at].first_out;
+        std::iter::from_fn(move || {
+            let record = (next != NONE).then(|| &self.outs[next])?;
+            next = record.next;
+            Some(record)
+        })
+    }
+
+    /// Somebody asks, or asks again; false if there is no room.
+    pub(crate) fn ask(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        expiry_ns: u64,
+        token: PitToken,
+    ) -> bool {
+        let (mut last, mut next) = (NONE, self.entries[at].first_in);
+        while next != NONE && self.ins[next].face != face {
+            (last, next) = (next, self.ins[next].next);
+        }
+        if next == NONE {
+            let record = InRecord { face, nonce, expiry_ns, token, next: NONE };
+            let Some(new) = self.ins.put(record) else { return false };
+            match last {
+                NONE => self.entries[at].first_in = new,
+                last => self.ins[last].next = new,
+            }
+        } else {
+            let record = &mut self.ins[next];
+            (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
+        }
+        let expiry_ns = self.ins(at).map(|record| record.expiry_ns).max().unwrap_or(0);
+        self.entries[at].expiry_ns = expiry_ns;
+        self.wheel.put(at, expiry_ns);
+        true
+    }
+
+    /// Who asked does so no longer; his nonce.
+    pub(crate) fn unask(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
+        let (mut last, mut next) = (NONE, self.entries[at].first_in);
+        while next != NONE && self.ins[next].face != face {
+            (last, next) = (next, self.ins[next].next);
+        }
+        let record = (next != NONE).then(|| &self.ins[next])?;
+        let (after, told) = (record.next, (record.nonce, record.token));
+        match last {
+            NONE => self.entries[at].first_in = after,
+            last => self.ins[last].next = after,
+        }
+        self.ins.free(next);
+        Some(told)
+    }
+
+    /// The record of whom we asked.
+    pub(crate) fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
+        let mut next = self.entries[at].first_out;
+        while next != NONE && self.outs[next].face != face {
+            next = self.outs[next].next;
+        }
+        (next != NONE).then(|| &mut self.outs[next])
+    }
+
+    /// We ask somebody, or ask again; false if there is no room.
+    pub(crate) fn sent(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        now_ns: u64,
+        expiry_ns: u64,
+    ) -> bool {
+        if let Some(record) = self.out_mut(at, face) {
+            (record.nonce, record.sent_ns, record.expiry_ns) = (nonce, now_ns, expiry_ns);
+            record.nack = None;
+            return true;
+        }
+        let next = self.entries[at].first_out;
+        let interval_ns = INTERVAL_NS;
+        let record =
+            OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
+        let Some(new) = self.outs.put(record) else { return false };
+        self.entries[at].first_out = new;
+        true
+    }
+
+    /// A face is gone, and with it who asked there and whom we asked.
+    pub(crate) fn forget_face(&mut self, face: FaceId) {
+        for at in 0..self.entries.used() {
+            if !self.entries[at].live {
+                continue;
+            }
+            self.unask(at, face);
+            let (mut last, mut next) = (NONE, self.entries[at].first_out);
+            while next != NONE && self.outs[next].face != face {
+                (last, next) = (next, self.outs[next].next);
+            }
+            if next == NONE {
+                continue;
+            }
+            let after = self.outs[next].next;
+            match last {
+                NONE => self.entries[at].first_out = after,
+                last => self.outs[last].next = after,
+            }
+            self.outs.free(next);
+        }
+    }
+}
