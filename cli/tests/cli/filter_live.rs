@@ -62,6 +62,12 @@ impl Between {
         out
     }
 
+    /// Packets that it has judged.
+    fn received(&self) -> u32 {
+        let status: Value = serde_json::from_str(&self.changed(&["status"])).unwrap();
+        status["packets"]["received"].as_u64().unwrap() as u32
+    }
+
     /// Where what passes arrives.
     fn far(&self) -> Vec<Receiver> {
         let options = Options { outgoing: false, ..Options::default() };
@@ -173,6 +179,11 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
                 }
                 let words = [["ban", "10.0.0.9"], ["unban", "10.0.0.9"]][turn % 2];
                 epoch.fetch_add(1, Ordering::SeqCst);
+                // What was sent while the ban stood is judged before it is taken back.
+                let before = sent.load(Ordering::SeqCst) + 1;
+                while sent.load(Ordering::SeqCst) < before || between.received() < before * 6 {
+                    thread::sleep(Duration::from_millis(1));
+                }
                 assert_eq!(between.changed(&words), format!("revision {}\n", turn + 2));
                 epoch.fetch_add(1, Ordering::SeqCst);
             }
