@@ -34,7 +34,7 @@ fn ask(path: &Path, question: &Message) -> anyhow::Result<ExitCode> {
     // A filter that did not like the beginning has answered already.
     let written = question.write(&stream);
     let answer = Message::read(&stream, None, || false);
-    let answer = answer.or_else(|error| Err(written.err().unwrap_or(error)));
+    let answer = answer.map_err(|error| written.err().unwrap_or(error));
     let answer = answer.with_context(|| format!("asking the filter at {shown}"))?;
     if answer.word != "ok" {
         bail!("{}", answer.text.trim_end());

@@ -70,7 +70,7 @@ pub fn filter_files(
     let mut reader = Reader { files: &mut files, rules, knock, changes, free: free.clone(), watch };
     if plan.skeleton == Skeleton::Reference {
         let mut judge = Judge::new(plan.not_ip);
-        while let Some(mut load) = reader.next() {
+        for mut load in reader.by_ref() {
             load.judge(&mut judge);
             if !writer.take(&load) {
                 break;
