@@ -44,7 +44,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Flows, port scans, talkers and volumes of captured traffic
     Monitor(Box<MonitorArgs>),
-    /// Passes on packets by rules of who may send to whom, changed while it runs
+    /// Passes on packets by rules that may change while it runs
     Filter(Box<FilterArgs>),
     /// Traffic whose truth is known, or a capture, to a file or interface
     Generate(Box<GenerateArgs>),
