@@ -2,6 +2,7 @@
 
 mod capture;
 mod check;
+mod filter;
 mod generate;
 
 use std::path::PathBuf;
@@ -13,6 +14,9 @@ use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
+pub(crate) use filter::{
+    BenchArgs, CtlAction, CtlArgs, DesignName, FilterAction, FilterArgs, Sending, Target,
+};
 pub(crate) use generate::{GenerateArgs, SendMethod};
 
 use crate::outputs::Destination;
@@ -40,6 +44,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Flows, port scans, talkers and volumes of captured traffic
     Monitor(Box<MonitorArgs>),
+    /// Passes on packets by rules that may change while it runs
+    Filter(Box<FilterArgs>),
     /// Traffic whose truth is known, or a capture, to a file or interface
     Generate(Box<GenerateArgs>),
     /// Receives what 'generate --stamp' sent: what was lost, how late

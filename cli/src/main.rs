@@ -11,6 +11,7 @@ mod config;
 mod console;
 mod doctor;
 mod exports;
+mod filter;
 mod generate;
 mod live;
 mod monitor;
@@ -51,6 +52,7 @@ fn run() -> anyhow::Result<ExitCode> {
     match config::command_line()?.command {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),
+        Some(Command::Filter(args)) => filter::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),

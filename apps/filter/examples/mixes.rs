@@ -1,7 +1,7 @@
 //! Packets a second of each mix: the serial oracle, the paper's design, ours.
 //!
 //! ```text
-//! mixes [--packets N] [--rounds N] [--mixes 1,2,3] [--works off,serial] [--in-flight N] [--default allow]
+//! mixes [--packets N] [--rounds N] [--mixes 1,2,3] [--works off,serial] [--in-flight N] [--cache N] [--default allow]
 //! ```
 //!
 //! Packets are made before the clock starts, warm-ups pass before it starts, candidates take turns;
@@ -24,7 +24,7 @@ type Failure = Box<dyn Error>;
 #[derive(Clone, Copy)]
 enum Design {
     Oracle,
-    Paper { cache: usize },
+    Paper,
     Sharded,
 }
 
@@ -49,14 +49,13 @@ const CANDIDATES: [Candidate; 7] = {
     ) -> Candidate {
         Candidate { name, design, skeleton, workers, distribution }
     }
-    const PAPER: Design = Design::Paper { cache: 1024 };
     [
         candidate("oracle", Design::Oracle, Reference, 1, Address),
-        candidate("paper 1 core", PAPER, Reference, 1, Address),
+        candidate("paper 1 core", Design::Paper, Reference, 1, Address),
         candidate("ours 1 core", Design::Sharded, Reference, 1, Address),
-        candidate("paper 2 workers", PAPER, Farm, 2, Address),
+        candidate("paper 2 workers", Design::Paper, Farm, 2, Address),
         candidate("ours 2 workers", Design::Sharded, Farm, 2, Address),
-        candidate("paper 2, by lot", PAPER, Farm, 2, Random),
+        candidate("paper 2, by lot", Design::Paper, Farm, 2, Random),
         candidate("ours 2, by lot", Design::Sharded, Farm, 2, Random),
     ]
 };
@@ -66,6 +65,8 @@ struct Stream<'a> {
     mix: Mix,
     packets: &'a [Packet],
     settings: Settings,
+    /// Entries of a worker's cache.
+    cache: usize,
 }
 
 impl Candidate {
@@ -95,8 +96,8 @@ impl Candidate {
             Design::Oracle => {
                 oracle::run(packets, settings.addresses, settings.policy, settings.work)
             }
-            Design::Paper { cache } => {
-                let paper = PaperSettings { cache, ..PaperSettings::default() };
+            Design::Paper => {
+                let paper = PaperSettings { cache: stream.cache, ..PaperSettings::default() };
                 let app = Paper::new(settings, paper, None);
                 run(self.skeleton, &app, vec![app.feed(packets)], &options)?.report
             }
@@ -116,6 +117,7 @@ struct Options {
     mixes: Vec<usize>,
     works: Vec<Work>,
     in_flight: usize,
+    cache: usize,
     policy: Policy,
 }
 
@@ -141,7 +143,7 @@ fn main() -> Result<(), Failure> {
                 in_flight: options.in_flight,
                 ..Settings::new(mix.addresses())
             };
-            let stream = Stream { mix, packets: &packets, settings };
+            let stream = Stream { mix, packets: &packets, settings, cache: options.cache };
             let mut times = [const { Vec::new() }; CANDIDATES.len()];
             let mut expected: Option<Outcome> = None;
             for _ in 0..options.rounds {
@@ -177,6 +179,7 @@ fn options() -> Result<Options, Failure> {
         mixes: (1..=8).collect(),
         works: vec![Work::Off, Work::Serial],
         in_flight: 256,
+        cache: 1024,
         policy: Policy::Deny,
     };
     let mut arguments = std::env::args().skip(1);
@@ -188,6 +191,7 @@ fn options() -> Result<Options, Failure> {
             "--rounds" => options.rounds = value.parse()?,
             "--mixes" => options.mixes = list().map(str::parse).collect::<Result<_, _>>()?,
             "--works" => options.works = list().map(str::parse).collect::<Result<_, _>>()?,
+            "--cache" => options.cache = value.parse()?,
             "--in-flight" => options.in_flight = value.parse()?,
             "--default" => {
                 options.policy = match value.as_str() {

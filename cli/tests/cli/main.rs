@@ -8,6 +8,8 @@ mod check;
 mod common;
 mod doctor;
 mod export;
+mod filter;
+mod filter_live;
 mod formats;
 mod generate;
 mod inputs;

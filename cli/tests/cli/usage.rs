@@ -6,10 +6,10 @@ use crate::common::{office, ringtap, said};
 fn no_arguments_show_the_help_on_one_screen() {
     let (help, errors, code) = said(&mut ringtap());
     assert_eq!((errors.as_str(), code), ("", 0));
-    for command in ["monitor", "generate", "check", "doctor"] {
+    for command in ["monitor", "filter", "generate", "check", "doctor"] {
         assert!(help.contains(command), "{help}");
     }
-    for later in ["filter", "forward", "measure", "lab", "completions"] {
+    for later in ["forward", "measure", "lab", "completions"] {
         assert!(!help.contains(later), "{later} in {help}");
     }
     assert!(help.lines().count() <= 24, "{} lines", help.lines().count());
@@ -20,7 +20,7 @@ fn no_arguments_show_the_help_on_one_screen() {
 
 #[test]
 fn every_command_has_a_help_and_the_program_a_version() {
-    for command in ["monitor", "generate", "check", "doctor"] {
+    for command in ["monitor", "filter", "generate", "check", "doctor"] {
         let (help, _, code) = said(ringtap().args([command, "--help"]));
         assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");

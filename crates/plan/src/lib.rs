@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod feed;
+pub mod filter;
 mod live;
 mod machine;
 mod outcome;

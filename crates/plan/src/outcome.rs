@@ -130,10 +130,17 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// A ledger as it is printed.
 #[derive(Serialize)]
-struct Books<'a> {
+pub(crate) struct Books<'a> {
     residual: u64,
     stages: Vec<Row<'a>>,
+}
+
+impl<'a> Books<'a> {
+    pub(crate) fn of(ledger: &'a Ledger) -> Self {
+        Self { residual: ledger.residual(), stages: ledger.stages.iter().map(Row::of).collect() }
+    }
 }
 
 #[derive(Serialize)]
@@ -247,14 +254,13 @@ impl Outcome {
 
     /// The whole as one JSON document. `version` is the program's.
     pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
-        let stages = self.ledger.stages.iter().map(Row::of).collect();
         serde_json::to_string_pretty(&Document {
             version,
             plan: &self.plan,
             canonical: self.canonical(),
             activity: self.report.activity.as_deref(),
             activity_in_further_intervals: self.report.activity_in_further_intervals,
-            ledger: Books { residual: self.ledger.residual(), stages },
+            ledger: Books::of(&self.ledger),
             performance: self.performance,
             export: &self.export,
             packets_without_path: self.packets_without_path,

@@ -10,7 +10,13 @@
 //!
 //! A mark reaches every worker at the same place of the stream, so each packet before it is judged by
 //! the old rules and each behind it by the new ones, whichever worker has it. Ticks are numbered by
-//! revisions, from that of the first rules. The lock is taken at changes only, never for a packet.
+//! revisions, from that of the first rules. Locks are taken at changes only, never for a packet, and a worker never
+//! waits while rules are built: those who make changes take turns by a lock of their own, and hold the workers' only to
+//! put the result on the board.
+//!
+//! Workers that read interfaces of their own have no stream in common. They ask the board between two bursts
+//! ([`Reader::renew`]), when all they judged before has left; then, too, nothing that was judged by older rules leaves
+//! once [`Board::passed`] says so.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +29,8 @@ use super::ruleset::RuleSet;
 /// Where control puts the next revision and workers take it.
 #[derive(Debug)]
 pub struct Board {
+    /// Whoever makes a change holds it meanwhile; no worker ever does.
+    turn: Mutex<()>,
     /// The newest one, and those that some worker has not taken yet, ascending.
     sets: Mutex<VecDeque<Arc<RuleSet>>>,
     /// The revision of the newest one.
@@ -36,6 +44,7 @@ impl Board {
     pub fn new(first: RuleSet, workers: usize) -> Self {
         let revision = first.revision();
         Self {
+            turn: Mutex::new(()),
             sets: Mutex::new(VecDeque::from([Arc::new(first)])),
             newest: AtomicU64::new(revision),
             passed: (0..workers).map(|_| AtomicU64::new(revision)).collect(),
@@ -48,29 +57,36 @@ impl Board {
         Arc::clone(sets.back().unwrap_or_else(|| unreachable!("the newest always stands")))
     }
 
-    /// Makes a transaction and publishes its revision. Control threads take turns.
+    /// Makes a transaction and publishes its revision. Those who make one take turns; workers go on meanwhile.
     pub fn transact<E>(
         &self,
         change: impl FnOnce(&RuleSet) -> Result<RuleSet, E>,
     ) -> Result<u64, E> {
-        let mut sets = self.sets();
-        let newest = sets.back().unwrap_or_else(|| unreachable!("the newest always stands"));
-        let set = change(newest)?;
+        // Who panicked while it was his turn has put nothing on the board.
+        let turn = self.turn.lock().unwrap_or_else(|poison| poison.into_inner());
+        let newest = self.newest();
+        let set = Arc::new(change(&newest)?);
         let revision = newest.revision() + 1;
         assert_eq!(set.revision(), revision, "a change makes the next revision");
+        let mut sets = self.sets();
         let passed = self.passed();
-        while sets.len() > 1 && sets[0].revision() < passed {
-            sets.pop_front();
-        }
-        sets.push_back(Arc::new(set));
-        // Pairs with the Acquire load in `Announced::next`. Workers learn of it by a mark.
+        // The newest stays, whatever has passed.
+        let older = sets.iter().take(sets.len() - 1);
+        let done = older.take_while(|set| set.revision() < passed).count();
+        let done: Vec<Arc<RuleSet>> = sets.drain(..done).collect();
+        sets.push_back(set);
+        // Pairs with the Acquire loads in `Announced::next` and `Reader::renew`.
         self.newest.store(revision, Ordering::Release);
+        drop(sets);
+        // Freeing a million rules takes its time: not while workers may want the board.
+        drop(done);
+        drop(turn);
         Ok(revision)
     }
 
     /// Every worker judges by this revision, or a later one.
     pub fn passed(&self) -> u64 {
-        // Pairs with the Release store in `Reader::on_mark`: who reads it sees what the worker did by
+        // Pairs with the Release store in `Reader::take`: who reads it sees what the worker did by
         // the revisions before.
         let passed = self.passed.iter().map(|revision| revision.load(Ordering::Acquire));
         passed.min().unwrap_or(u64::MAX)
@@ -125,15 +141,45 @@ impl Reader {
         &self.set
     }
 
+    /// The same, to be kept.
+    pub fn shared(&self) -> &Arc<RuleSet> {
+        &self.set
+    }
+
     /// Takes the revision that a tick announces; the one before it, if there is a change.
     pub fn on_mark(&mut self, board: &Board, mark: &Mark) -> Option<Arc<RuleSet>> {
         let Mark::Tick { number, .. } = *mark else { return None };
-        let sets = board.sets();
-        let set = sets.iter().find(|set| set.revision() == number).map(Arc::clone)?;
-        drop(sets);
+        let set = board.sets().iter().find(|set| set.revision() == number).map(Arc::clone)?;
+        Some(self.take(board, set))
+    }
+
+    /// Whether there are newer rules; one load.
+    #[inline]
+    pub fn is_behind(&self, board: &Board) -> bool {
+        // Pairs with the Release store in `Board::transact`.
+        board.newest.load(Ordering::Acquire) != self.set.revision()
+    }
+
+    /// Takes the newest rules; those before, if there is a change. For workers without marks: nothing that was judged
+    /// by the rules in use may still be on its way.
+    pub fn renew(&mut self, board: &Board) -> Option<Arc<RuleSet>> {
+        if !self.is_behind(board) {
+            return None;
+        }
+        Some(self.take(board, board.newest()))
+    }
+
+    /// A worker that ends keeps nobody waiting: whatever comes is passed by it.
+    pub fn retire(&self, board: &Board) {
+        // Pairs with the Acquire load in `Board::passed`.
+        board.passed[self.worker].store(u64::MAX, Ordering::Release);
+    }
+
+    fn take(&mut self, board: &Board, set: Arc<RuleSet>) -> Arc<RuleSet> {
+        let revision = set.revision();
         let before = std::mem::replace(&mut self.set, set);
         // Pairs with the Acquire load in `Board::passed`.
-        board.passed[self.worker].store(number, Ordering::Release);
-        Some(before)
+        board.passed[self.worker].store(revision, Ordering::Release);
+        before
     }
 }

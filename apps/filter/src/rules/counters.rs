@@ -13,6 +13,7 @@ pub struct Counters {
     before: BTreeMap<u64, u64>,
     banned: u64,
     by_default: u64,
+    dropped_by_default: u64,
     passed: u64,
     dropped: u64,
 }
@@ -40,12 +41,18 @@ impl Counters {
         match verdict.reason {
             Reason::Banned(_) => self.banned += 1,
             Reason::Rule(place) => self.rules[place as usize] += 1,
-            Reason::Default => self.by_default += 1,
+            Reason::Default => {
+                self.by_default += 1;
+                self.dropped_by_default += u64::from(!verdict.passed);
+            }
         }
     }
 
-    /// The next revision is in use: what was counted goes with the numbers of the rules.
+    /// Another revision is in use: what was counted goes with the numbers of the rules.
     pub fn change(&mut self, old: &RuleSet, new: &RuleSet) {
+        if old.same_rules(new) {
+            return;
+        }
         self.settle(old);
         self.rules = vec![0; new.rules().len()];
     }
@@ -59,6 +66,7 @@ impl Counters {
         }
         self.banned += other.banned;
         self.by_default += other.by_default;
+        self.dropped_by_default += other.dropped_by_default;
         self.passed += other.passed;
         self.dropped += other.dropped;
     }
@@ -78,6 +86,16 @@ impl Counters {
     /// Packets that no rule was about.
     pub fn by_default(&self) -> u64 {
         self.by_default
+    }
+
+    /// Of these, those that did not pass.
+    pub fn dropped_by_default(&self) -> u64 {
+        self.dropped_by_default
+    }
+
+    /// Packets that a rule dropped.
+    pub fn dropped_by_rule(&self) -> u64 {
+        self.dropped - self.banned - self.dropped_by_default
     }
 
     /// Packets that passed.

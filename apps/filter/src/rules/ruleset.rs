@@ -225,6 +225,11 @@ impl RuleSet {
         &self.rules
     }
 
+    /// Whether the rules are those of another revision: only bans or the default may differ.
+    pub fn same_rules(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rules, &other.rules)
+    }
+
     /// All bans.
     pub fn bans(&self) -> &[Banned] {
         &self.bans

@@ -1,0 +1,175 @@
+//! Data and control at once: how fast packets are judged while rules change, and how soon changes hold.
+//!
+//! ```text
+//! updates [--rules N] [--seconds N]
+//!
+//! data      a thread judges bursts of 256 packets and takes the newest rules between two of them
+//! control   every 10 ms (or later, if that is not over) a transaction of as many bans and unbans as make the share
+//! latency   from the call until the data thread judges by the new revision
+//! ```
+//!
+//! Shares are of statements among statements and packets: 1 to 24 %, as control packets have in the published mixes.
+//! Shares take turns, and each figure is the median of the rounds.
+#![expect(clippy::print_stdout, reason = "it prints figures")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringtap_filter::Policy;
+use ringtap_filter::rules::{Board, Limits, Reader, RuleSet};
+
+const BURST: usize = 256;
+const EVERY: Duration = Duration::from_millis(10);
+const SHARES: [f64; 6] = [0.0, 0.01, 0.04, 0.08, 0.16, 0.24];
+const ROUNDS: usize = 3;
+/// Addresses that are banned and unbanned in turn.
+const POOL: u32 = 50_000;
+
+/// What a round found.
+#[derive(Clone, Default)]
+struct Round {
+    packets_per_s: f64,
+    statements_per_s: f64,
+    share: f64,
+    latencies: Vec<Duration>,
+}
+
+fn main() {
+    let (rules, seconds) = options();
+    let mut state = 1_u64;
+    let mut draw = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    let text: String = (0..rules)
+        .map(|_| {
+            let (from, to) = (draw() & 0xffff_ff00, draw() & 0xffff_0000);
+            format!(
+                "allow from {}/24 to {}/16\n",
+                Ipv4Addr::from_bits(from),
+                Ipv4Addr::from_bits(to)
+            )
+        })
+        .collect();
+    let set = RuleSet::new(Policy::Deny, Limits::default()).transact(&text).expect("rules");
+    let packets: Vec<(IpAddr, IpAddr)> = (0..1 << 16)
+        .map(|_| (Ipv4Addr::from_bits(draw()).into(), Ipv4Addr::from_bits(draw()).into()))
+        .collect();
+    let mut found = vec![Vec::new(); SHARES.len()];
+    for _ in 0..ROUNDS {
+        for (share, found) in SHARES.iter().zip(&mut found) {
+            found.push(round(set.clone(), &packets, *share, seconds));
+        }
+    }
+    println!("{rules} rules, one data thread, medians of {ROUNDS} rounds of {seconds} s");
+    println!(
+        "share asked, met | statements/s | transactions/s | p50 ms | p99 ms | packets/s | of idle"
+    );
+    let idle = median(found[0].iter().map(|round| round.packets_per_s));
+    for (share, rounds) in SHARES.iter().zip(found) {
+        let mut latencies: Vec<_> = rounds.iter().flat_map(|round| &round.latencies).collect();
+        latencies.sort_unstable();
+        let at = |part: f64| {
+            let place = (latencies.len() as f64 * part) as usize;
+            latencies
+                .get(place.min(latencies.len().saturating_sub(1)))
+                .map_or(0.0, |one| one.as_secs_f64() * 1e3)
+        };
+        let rate = median(rounds.iter().map(|round| round.packets_per_s));
+        println!(
+            "{:>4.0} % {:>5.1} % | {:>9.0} | {:>6.0} | {:>7.2} | {:>7.2} | {:>6.2} M | {:.2}",
+            share * 100.0,
+            median(rounds.iter().map(|round| round.share)) * 100.0,
+            median(rounds.iter().map(|round| round.statements_per_s)),
+            median(rounds.iter().map(|round| round.latencies.len() as f64 / seconds as f64)),
+            at(0.5),
+            at(0.99),
+            rate / 1e6,
+            rate / idle,
+        );
+    }
+}
+
+fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -> Round {
+    let board = Board::new(set, 1);
+    let (judged, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut found = Round::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = Reader::new(&board, 0);
+            let mut passed = 0_u64;
+            for burst in packets.chunks(BURST).cycle() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                drop(reader.renew(&board));
+                let rules = reader.rules();
+                let verdicts = burst.iter().map(|&(from, to)| rules.verdict(from, to).passed);
+                passed += verdicts.filter(|&passed| passed).count() as u64;
+                judged.fetch_add(burst.len() as u64, Ordering::Relaxed);
+            }
+            std::hint::black_box(passed);
+        });
+        let start = now();
+        let (mut statements, mut before, mut next) = (0_u64, 0, 0_u32);
+        while start.elapsed().as_secs() < seconds {
+            let turn = now();
+            let packets = judged.load(Ordering::Relaxed);
+            let due = ((packets - before) as f64 * share / (1.0 - share)) as u32;
+            before = packets;
+            if due > 0 {
+                let text: String = (0..due.min(POOL))
+                    .map(|n| {
+                        let place = (next + n) % (2 * POOL);
+                        let word = if place < POOL { "ban" } else { "unban" };
+                        format!("{word} {}\n", Ipv4Addr::from_bits(0x0a00_0000 + place % POOL * 7))
+                    })
+                    .collect();
+                next = (next + due.min(POOL)) % (2 * POOL);
+                let asked = now();
+                let revision = board.transact(|set| set.transact(&text)).expect("a change");
+                while board.passed() < revision {
+                    thread::yield_now();
+                }
+                found.latencies.push(asked.elapsed());
+                statements += u64::from(due.min(POOL));
+            }
+            thread::sleep(EVERY.saturating_sub(turn.elapsed()));
+        }
+        let took = start.elapsed().as_secs_f64();
+        let packets = judged.load(Ordering::Relaxed) as f64;
+        done.store(true, Ordering::Relaxed);
+        found.packets_per_s = packets / took;
+        found.statements_per_s = statements as f64 / took;
+        found.share = statements as f64 / (statements as f64 + packets);
+    });
+    found
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time is what is measured")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn options() -> (u32, u64) {
+    let (mut rules, mut seconds) = (10_000, 3);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(flag) = arguments.next() {
+        let value = arguments.next().and_then(|value| value.parse().ok());
+        match (flag.as_str(), value) {
+            ("--rules", Some(value)) => rules = value as u32,
+            ("--seconds", Some(value)) => seconds = value,
+            _ => panic!("there are --rules N and --seconds N"),
+        }
+    }
+    (rules, seconds)
+}

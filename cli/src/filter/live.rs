@@ -1,0 +1,110 @@
+//! The filter between two interfaces: opened, attended while it runs, closed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::bail;
+use ringtap_live::{Method, Options, SendOptions, Sender};
+use ringtap_plan::filter::rules::{Board, RuleSet};
+use ringtap_plan::filter::{
+    Census, FilterLive, FilterPlan, FilterReport, Knock, Orders, Way, filter_live,
+};
+use ringtap_wire::LinkType;
+
+use super::control::Socket;
+use super::{Output, WATCH};
+use crate::args::{FilterArgs, Sending};
+use crate::clock::Clock;
+use crate::console::note;
+use crate::live;
+
+/// AF_PACKET holds frames back no longer than this.
+const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// How often the attendant looks at the time where there is no socket to wait at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub(super) fn run(
+    args: &FilterArgs,
+    interface: &str,
+    mut plan: FilterPlan,
+    rules: RuleSet,
+    knock: Option<Knock>,
+) -> anyhow::Result<FilterReport> {
+    let output = args.output.as_deref().unwrap_or_default();
+    if interface == output {
+        bail!("{interface} is both ends: frames would go round");
+    }
+    let socket = args.control.as_deref().map(Socket::open).transpose()?;
+    let (drops, to_drops) = Output::open(args.drops.as_ref())?;
+    let mut ways = ways(args, interface, output)?;
+    if args.both_ways {
+        ways.extend(self::ways(args, output, interface)?);
+    }
+    plan.workers = ways.len();
+    let board = Board::new(rules, ways.len());
+    let census = Census::new(ways.len());
+    let done = AtomicBool::new(false);
+    let report = std::thread::scope(|scope| {
+        let attend = || attend(args, socket, Orders { board: &board, census: &census }, &done);
+        std::thread::Builder::new().name("control".into()).spawn_scoped(scope, attend)?;
+        // However the run ends, the attendant goes home.
+        let _dismiss = Dismiss(&done);
+        let given = FilterLive { ways, board: &board, census: &census, knock, drops: to_drops };
+        anyhow::Ok(filter_live(plan, given, &WATCH)?)
+    })?;
+    drops.finish()?;
+    Ok(report)
+}
+
+/// From one interface to another, a way for each queue.
+fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
+    let options = Options {
+        method: args.capture.method(),
+        queues: args.queues,
+        outgoing: false,
+        block_timeout: BLOCK_TIMEOUT,
+        ..Options::default()
+    };
+    let receivers = live::open_with(from, &options)?;
+    live::announce(&receivers);
+    let way = |(queue, receiver): (u32, ringtap_live::Receiver)| {
+        if receiver.link() != LinkType::ETHERNET {
+            bail!("{from} is not Ethernet");
+        }
+        let method = match args.send {
+            Sending::AfPacket => Method::Packet,
+            Sending::AfXdp => Method::Xdp,
+        };
+        let sender = Sender::open(to, &SendOptions { method, queue, ..SendOptions::default() })?;
+        Ok(Way { receiver, sender })
+    };
+    (0..).zip(receivers).map(way).collect()
+}
+
+/// Answers questions and watches the time until the run is over.
+fn attend(args: &FilterArgs, socket: Option<Socket>, orders: Orders<'_>, done: &AtomicBool) {
+    let clock = Clock::start();
+    if let Some(path) = &args.control {
+        note(&format!("control: {}", path.display()));
+    }
+    // Relaxed: it says when, it hands over nothing.
+    while !done.load(Ordering::Relaxed) {
+        match &socket {
+            Some(socket) => socket.attend(orders, &WATCH),
+            None => std::thread::sleep(LOOK_EVERY),
+        }
+        if args.duration.is_some_and(|duration| clock.now_ns() >= duration) {
+            WATCH.stop();
+        }
+    }
+}
+
+/// Says that it is over when dropped.
+struct Dismiss<'a>(&'a AtomicBool);
+
+impl Drop for Dismiss<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,217 @@
+//! `ringtap filter`: flags → rules → plan → run → report.
+
+mod bench;
+mod control;
+mod ctl;
+mod live;
+mod message;
+mod text;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use ringtap_live::now_ns;
+use ringtap_plan::filter::rules::{Limits, RuleSet};
+use ringtap_plan::filter::{
+    ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, Outputs, filter_files,
+};
+use ringtap_plan::{Machine, Severity, Skeleton, Watch};
+
+use crate::args::{FilterAction, FilterArgs, Form};
+use crate::console::{self, complain};
+use crate::usage::Usage;
+use crate::whole::Whole;
+use crate::{sandbox, signals, source};
+
+const LOST: u8 = 3;
+
+/// The longest file of rules.
+const RULES_MOST: u64 = 512 << 20;
+
+static WATCH: Watch = Watch::new();
+
+pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Some(FilterAction::Ctl(args)) => return ctl::run(args),
+        Some(FilterAction::Bench(args)) => return bench::run(args),
+        None => {}
+    }
+    let rules = rules(args)?;
+    if let [source, destination] = args.explain[..] {
+        return console::print(&format!("{}\n", rules.explain(source, destination)))
+            .map(|()| ExitCode::SUCCESS);
+    }
+    if args.read.is_empty() && args.interface.is_none() {
+        return Err(Usage::of(
+            "nothing to filter; name captures, as in -r trace.pcap -w passed.pcap, or interfaces, as in -i eth0 -o eth1",
+        ));
+    }
+    let plan = plan(args)?;
+    if args.dry_run {
+        let text = match args.report {
+            Form::Text => text::plan(&plan, &rules),
+            Form::Json => serde_json::to_string_pretty(&plan)? + "\n",
+        };
+        return console::print(&text).map(|()| ExitCode::SUCCESS);
+    }
+    let same =
+        |path: &&PathBuf| Some(*path) == args.write.as_ref() && path.as_os_str() != "/dev/null";
+    if args.drops.as_ref().filter(same).is_some() {
+        return Err(Usage::of("--write and --drops go to the same place"));
+    }
+    let knock = knock(args)?;
+    let outputs = [&args.write, &args.drops, &args.control];
+    sandbox::enter(outputs.into_iter().flatten().map(PathBuf::as_path))?;
+    let report = signals::stoppable(&WATCH, || match &args.interface {
+        Some(interface) => live::run(args, interface, plan, rules, knock),
+        None => captures(args, plan, rules, knock),
+    });
+    let report = report.context("attending to signals")??;
+    print(args, &report)?;
+    Ok(verdict(args, &report))
+}
+
+/// Filters captures.
+fn captures(
+    args: &FilterArgs,
+    plan: FilterPlan,
+    rules: RuleSet,
+    knock: Option<Knock>,
+) -> anyhow::Result<FilterReport> {
+    let (passed, drops) = (Output::open(args.write.as_ref())?, Output::open(args.drops.as_ref())?);
+    let ((passed, to_passed), (drops, to_drops)) = (passed, drops);
+    let outputs = Outputs { passed: to_passed, drops: to_drops };
+    let files = source::files(&args.read, &WATCH);
+    let mut report = filter_files(plan, FilterFiles { files, rules, knock, outputs }, &WATCH)?;
+    report.notices.retain(|notice| !source::is_stop(notice));
+    passed.finish()?;
+    drops.finish()?;
+    Ok(report)
+}
+
+/// A capture that gets its name when it is whole.
+struct Output(Option<Whole>);
+
+impl Output {
+    fn open(path: Option<&PathBuf>) -> anyhow::Result<(Self, Option<Box<dyn Write + Send>>)> {
+        let Some(path) = path else { return Ok((Self(None), None)) };
+        let mut whole = Whole::new(path.clone());
+        let out = whole.begin().with_context(|| format!("opening {}", path.display()))?;
+        Ok((Self(Some(whole)), Some(out)))
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        if let Some(mut whole) = self.0 {
+            whole.finish().context("giving a capture its name")?;
+        }
+        Ok(())
+    }
+}
+
+/// The rules to begin with.
+fn rules(args: &FilterArgs) -> anyhow::Result<RuleSet> {
+    let limits = Limits { rules: args.max_rules, memory_bytes: args.memory as usize };
+    let rules = RuleSet::new(args.default, limits);
+    let Some(path) = &args.rules else { return Ok(rules) };
+    let text = read_rules(path)?;
+    rules.transact(&text).map_err(|error| Usage::of(format!("{}: {error}", path.display())))
+}
+
+/// The text of a file of rules; `-` is stdin.
+fn read_rules(path: &Path) -> anyhow::Result<String> {
+    let doing = || format!("reading the rules {}", path.display());
+    let source: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path).with_context(doing)?),
+    };
+    let mut text = String::new();
+    let read = source.take(RULES_MOST + 1).read_to_string(&mut text).with_context(doing)?;
+    if read as u64 > RULES_MOST {
+        return Err(Usage::of(format!("{}: more than 512 MiB of rules", path.display())));
+    }
+    Ok(text)
+}
+
+/// Who is heard in the stream. Of a capture all control packets count, of an interface none from before.
+fn knock(args: &FilterArgs) -> anyhow::Result<Option<Knock>> {
+    let (Some(port), Some(path)) = (args.control_port, &args.control_key) else { return Ok(None) };
+    let floor = if args.interface.is_some() { now_ns() } else { 0 };
+    Ok(Some(Knock::new(port, key(path)?, floor)))
+}
+
+fn key(path: &Path) -> anyhow::Result<ControlKey> {
+    let doing = || format!("reading the key {}", path.display());
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(1 << 16).read_to_end(&mut bytes))
+        .with_context(doing)?;
+    ControlKey::new(&bytes).map_err(|error| Usage::of(format!("{}: {error}", path.display())))
+}
+
+fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
+    let shown = |path: &PathBuf| path.display().to_string();
+    let cores = Machine::this().cores;
+    let workers = args.workers.unwrap_or(if args.sequential { 1 } else { cores });
+    if !(1..=1024).contains(&workers) {
+        return Err(Usage::of(format!("from 1 to 1024 workers are possible, not {workers}")));
+    }
+    let (source, output, skeleton) = match &args.interface {
+        Some(interface) => {
+            (vec![args.capture.source(interface)], args.output.clone(), Skeleton::MultiQueue)
+        }
+        None => {
+            let alone = args.sequential || args.workers.is_none() && cores == 1;
+            let skeleton = if alone { Skeleton::Reference } else { Skeleton::Farm };
+            (args.read.iter().map(shown).collect(), args.write.as_ref().map(shown), skeleton)
+        }
+    };
+    Ok(FilterPlan {
+        source,
+        output,
+        drops: args.drops.as_ref().map(shown),
+        not_ip: args.not_ip,
+        skeleton,
+        workers: if args.interface.is_some() { args.queues.unwrap_or(1).into() } else { workers },
+        control_port: args.control_port,
+        digest: args.digest,
+    })
+}
+
+/// The report to stdout, or to stderr where a capture has taken stdout.
+fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
+    for notice in &report.notices {
+        let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
+        complain(kind, &notice.to_string());
+    }
+    if let Some(failure) = &report.failure {
+        complain("error", failure);
+    }
+    let text = match args.report {
+        Form::Text => text::report(report),
+        Form::Json => report.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+    };
+    let taken = [&args.write, &args.drops].into_iter().flatten().any(|to| to.as_os_str() == "-");
+    if taken {
+        // Nobody is left to hear of a failure.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    console::print(&text)
+}
+
+fn verdict(args: &FilterArgs, report: &FilterReport) -> ExitCode {
+    let losses = report.losses();
+    for (reason, packets) in &losses {
+        complain("warning", &format!("packets lost ({reason}): {packets}"));
+    }
+    if report.failed() {
+        ExitCode::FAILURE
+    } else if args.fail_on_drop && !losses.is_empty() {
+        ExitCode::from(LOST)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

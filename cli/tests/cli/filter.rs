@@ -1,0 +1,183 @@
+//! `filter` on captures: rules, reports, mistakes; and the benchmark.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{have, office, ringtap, said};
+use crate::net::frames;
+
+fn rules(folder: &Path, text: &str) -> String {
+    let path = folder.join("rules.txt");
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// `filter` with these flags and a report in JSON.
+fn filtered(flags: &[&str]) -> Value {
+    let (out, errors, code) = said(ringtap().args(["filter", "--report", "json"]).args(flags));
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn what_passes_is_what_tshark_finds_by_the_same_words() {
+    if !have("tshark") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let capture = office();
+    // The source of the outermost header, time and length of each frame.
+    let seen = |path: &Path| -> Vec<(String, String)> {
+        let mut command = Command::new("tshark");
+        command.args(["-n", "-r"]).arg(path).args(["-T", "fields", "-E", "occurrence=f"]);
+        command.args(["-e", "ip.src", "-e", "frame.time_epoch", "-e", "frame.len"]);
+        let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let line = |line: &str| {
+            let (source, rest) = line.split_once('\t').unwrap();
+            let (time, len) = rest.split_once('\t').unwrap();
+            (source.to_owned(), format!("{} {len}", time.trim_end_matches('0')))
+        };
+        out.lines().map(line).collect()
+    };
+    let frames = seen(&capture);
+    let mut sources: BTreeMap<&str, usize> = BTreeMap::new();
+    for (source, _) in frames.iter().filter(|(source, _)| !source.is_empty()) {
+        *sources.entry(source).or_default() += 1;
+    }
+    let mut busiest: Vec<_> = sources.into_iter().collect();
+    busiest.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
+    let [(banned, banned_packets), (denied, denied_packets)] = [busiest[0], busiest[1]];
+    let text = format!("default allow\ndeny from {denied}/32 to any\nban {banned}\n");
+    let path = rules(folder.path(), &text);
+    let passed = folder.path().join("passed.pcap");
+    let drops = folder.path().join("drops.pcap");
+    let report = filtered(&[
+        "-r",
+        capture.to_str().unwrap(),
+        "-w",
+        passed.to_str().unwrap(),
+        "--drops",
+        drops.to_str().unwrap(),
+        "--rules",
+        &path,
+    ]);
+    let refused = |frame: &&(String, String)| [banned, denied].contains(&frame.0.as_str());
+    assert!(seen(&drops).iter().eq(frames.iter().filter(refused)), "other packets were dropped");
+    let expected = frames.iter().filter(|frame| !refused(frame));
+    assert!(seen(&passed).iter().eq(expected), "other packets passed");
+    assert_eq!(report["packets"]["passed"], frames.len() - banned_packets - denied_packets);
+    let dropped = &report["packets"]["dropped"];
+    assert_eq!([&dropped["banned"], &dropped["rule"]], [banned_packets, denied_packets]);
+    assert_eq!(report["rules"]["counters"][0]["packets"], denied_packets);
+    assert_eq!(report["ledger"]["residual"], 0);
+}
+
+#[test]
+fn the_arrangement_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = rules(folder.path(), "default allow\ndeny to 224.0.0.0/4\ndeny from fe80::/10\n");
+    let capture = office();
+    let run = |name: &str, flags: &[&str]| {
+        let out = folder.path().join(name);
+        let base = ["-r", capture.to_str().unwrap(), "-w", out.to_str().unwrap(), "--rules", &path];
+        let report = filtered(&[&base[..], &["--digest"], flags].concat());
+        (fs::read(out).unwrap(), report["verdicts_sha256"].clone(), report["packets"].clone())
+    };
+    let reference = run("reference.pcap", &["--sequential"]);
+    for workers in ["1", "2", "5"] {
+        assert!(run("farm.pcap", &["--workers", workers]) == reference, "{workers}");
+    }
+    assert!(!frames(&reference.0).is_empty());
+    // Stdout is the capture, and the report goes to stderr.
+    let output = ringtap()
+        .args(["filter", "-r", capture.to_str().unwrap(), "-w", "-", "--rules", &path])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stdout == reference.0);
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert!(report.contains(" passed, ") && report.contains("0 unaccounted for"), "{report}");
+}
+
+#[test]
+fn verdicts_are_explained_and_rules_checked_without_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = rules(folder.path(), "allow from 192.0.2.0/24\nban 192.0.2.7\n");
+    let explain = |from: &str, to: &str| {
+        said(ringtap().args(["filter", "--rules", &path, "--explain", from, to]))
+    };
+    assert_eq!(explain("192.0.2.7", "10.0.0.1").0, "dropped: 192.0.2.7 banned at revision 1\n");
+    assert_eq!(
+        explain("192.0.2.8", "10.0.0.1").0,
+        "accepted: rule 1 of revision 1: allow from 192.0.2.0/24 to any\n"
+    );
+    assert_eq!(explain("::1", "::2").0, "dropped: no rule from ::1 to ::2, default deny\n");
+    let dry = ["filter", "-r", "none.pcap", "-w", "none", "--rules", &path, "--dry-run"];
+    let (plan, _, code) = said(ringtap().args(dry));
+    assert!(code == 0 && plan.contains("rules: 1 rule, 1 ban, default deny"), "{plan}");
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = rules(folder.path(), "default deny\n\nallow from 192.0.2.7/24\n");
+    let wrong = |flags: &[&str]| {
+        let (_, errors, code) = said(ringtap().arg("filter").args(flags));
+        (code, errors)
+    };
+    let (code, errors) = wrong(&["--rules", &path, "-r", "x", "-w", "y"]);
+    assert!(code == 2 && errors.contains("rules.txt: line 3: "), "{errors}");
+    assert!(errors.contains("192.0.2.0/24 is meant?"), "{errors}");
+    let (code, errors) = wrong(&[]);
+    assert!(code == 2 && errors.contains("-r trace.pcap"), "{errors}");
+    let (code, errors) = wrong(&["-i", "lo"]);
+    assert!(code == 2 && errors.contains("--output"), "{errors}");
+    let (code, errors) = wrong(&["-r", "x", "-w", "same", "--drops", "same"]);
+    assert!(code == 2 && errors.contains("same place"), "{errors}");
+    let (code, errors) = wrong(&["--rules", "no-such-rules", "-r", "x"]);
+    assert!(code == 1 && errors.contains("no-such-rules"), "{errors}");
+    let (code, errors) = wrong(&["-r", "no-such.pcap", "-w", "/dev/null"]);
+    assert!(code == 1 && errors.contains("no-such.pcap"), "{errors}");
+    let (code, errors) = wrong(&["ctl", "no-such-socket", "list"]);
+    assert!(code == 1 && errors.contains("no filter listens at no-such-socket"), "{errors}");
+    let (code, errors) = wrong(&["bench", "--mix", "9", "--packets", "10"]);
+    assert!(code == 2 && errors.contains("mixes 1 to 8"), "{errors}");
+    let (code, errors) = wrong(&["bench", "--work", "simd"]);
+    assert!(code == 2 && errors.contains("serial, interleaved, jump, off"), "{errors}");
+    // What was there stays as it was if the run fails.
+    let out = folder.path().join("out.pcap");
+    fs::write(&out, "as it was").unwrap();
+    let many = format!("{}", out.display());
+    let (code, _) = wrong(&["-r", "x", "-w", &many, "--rules", &path]);
+    assert_eq!((code, fs::read(&out).unwrap()), (2, b"as it was".to_vec()));
+}
+
+#[test]
+fn all_designs_of_the_benchmark_find_the_same() {
+    let bench = |flags: &[&str]| -> Value {
+        let base = ["filter", "bench", "--mix", "1", "--packets", "20k", "--report", "json"];
+        let (out, errors, code) = said(ringtap().args(base).args(flags));
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let oracle = bench(&["--design", "oracle", "--work", "jump"]);
+    assert_eq!(oracle["packets"], 20_000);
+    assert!(oracle["packets_per_second"].as_u64().unwrap() > 0);
+    for flags in [
+        &["--design", "sharded", "-w", "1"][..],
+        &["--design", "sharded", "-w", "2"],
+        &["--design", "sharded", "-w", "2", "--distribution", "random"],
+        &["--design", "paper", "-w", "1", "--cache", "16"],
+        &["--design", "paper", "-w", "3", "--distribution", "random"],
+    ] {
+        let own = bench(&[flags, &["--work", "interleaved"]].concat());
+        for what in ["accepted", "refused", "verdicts_sha256", "histogram_sha256"] {
+            assert_eq!(own[what], oracle[what], "{flags:?} {what}");
+        }
+    }
+    let allow = bench(&["--default", "allow", "--work", "off"]);
+    assert!(allow["accepted"].as_u64() > oracle["accepted"].as_u64());
+}
