@@ -55,9 +55,9 @@ mod wheel;
 
 pub use arrivals::{Arrivals, Tally};
 pub use generator::{GeneratedFrame, Generator};
-pub use ringtap_metrics::Latency;
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
+pub use ringtap_metrics::Latency;
 pub use stamp::{Reading, Stamp};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,
