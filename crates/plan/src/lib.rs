@@ -11,6 +11,7 @@
 mod feed;
 mod live;
 mod machine;
+pub mod measure;
 mod outcome;
 mod packet_source;
 mod request;

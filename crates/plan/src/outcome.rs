@@ -125,8 +125,9 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// The ledger as it is printed.
 #[derive(Serialize)]
-struct Books<'a> {
+pub(crate) struct Books<'a> {
     residual: u64,
     stages: Vec<Row<'a>>,
 }
@@ -138,6 +139,13 @@ struct Row<'a> {
     input: u64,
     out: u64,
     dropped: &'a BTreeMap<&'static str, u64>,
+}
+
+impl<'a> Books<'a> {
+    pub(crate) fn of(ledger: &'a Ledger) -> Self {
+        let stages = ledger.stages.iter().map(Row::of).collect();
+        Self { residual: ledger.residual(), stages }
+    }
 }
 
 impl<'a> Row<'a> {
@@ -242,12 +250,11 @@ impl Outcome {
 
     /// The whole as one JSON document. `version` is the program's.
     pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
-        let stages = self.ledger.stages.iter().map(Row::of).collect();
         serde_json::to_string_pretty(&Document {
             version,
             plan: &self.plan,
             canonical: self.canonical(),
-            ledger: Books { residual: self.ledger.residual(), stages },
+            ledger: Books::of(&self.ledger),
             performance: self.performance,
             export: &self.export,
             packets_without_path: self.packets_without_path,
