@@ -3,6 +3,7 @@
 mod capture;
 mod check;
 mod generate;
+mod measure;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
 
 use crate::outputs::Destination;
 use crate::units::{self, Cores, TimeoutList, Words};
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     Generate(Box<GenerateArgs>),
     /// Receives what 'generate --stamp' sent: what was lost, how late
     Check(CheckArgs),
+    /// Heavy keys by sketches, in several designs, and how they perform
+    Measure(Box<MeasureArgs>),
+    /// What several machines measured, as one answer
+    Merge(MergeArgs),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout

@@ -13,6 +13,7 @@ mod doctor;
 mod exports;
 mod generate;
 mod live;
+mod measure;
 mod monitor;
 mod names;
 mod numbers;
@@ -53,6 +54,8 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Monitor(args)) => monitor::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Measure(args)) => measure::run(&args),
+        Some(Command::Merge(args)) => measure::merge(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

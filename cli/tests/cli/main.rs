@@ -12,6 +12,7 @@ mod formats;
 mod generate;
 mod inputs;
 mod live;
+mod measure;
 mod memory;
 mod monitor;
 mod net;
