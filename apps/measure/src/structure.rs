@@ -10,8 +10,9 @@ use ringtap_sketch::{
 use crate::settings::{Kind, Settings};
 use crate::size::{Size, size};
 
-/// Steps after which a search for keys is given up: some seconds.
-const SEARCH_STEPS: u64 = 20_000_000;
+/// Steps after which a search for keys is given up, a second or so: with sets each looks at many entries.
+const SET_STEPS: u64 = 200_000;
+const MODULAR_STEPS: u64 = 20_000_000;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -125,13 +126,13 @@ impl<K: Key> Structure<K> {
             Self::Mv(sketch) => sketch.heavy(threshold),
             Self::Mg(sketch) => sketch.heavy(threshold),
             Self::Exact(sketch) => sketch.heavy(threshold),
-            Self::Rs(sketch) => sketch.recover(threshold, SEARCH_STEPS)?,
+            Self::Rs(sketch) => sketch.recover(threshold, SET_STEPS)?,
             Self::RsModular(sketch) => {
                 let own = |heavy: Heavy<[u8; 4]>| {
                     let key = K::from_bytes(&heavy.key)?;
                     Some(Heavy { key, estimate: heavy.estimate })
                 };
-                sketch.recover(threshold, SEARCH_STEPS)?.into_iter().filter_map(own).collect()
+                sketch.recover(threshold, MODULAR_STEPS)?.into_iter().filter_map(own).collect()
             }
         })
     }
