@@ -178,7 +178,7 @@ fn absurd_commands_are_refused_in_words() {
         ("--key prefix:129", "prefix:N"),
         ("--threshold 0", "above 0"),
         ("--memory 3", "too few for mg"),
-        ("--memory 100T", "machine's memory"),
+        ("--memory 100T", "too many for mg"),
         ("--rate 0", "packets a second"),
         ("--packets 5", "needs --rate"),
         ("--design rss --queues 2 -w 3", "a queue has one worker in rss"),
