@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod filter;
 mod generate;
+mod measure;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub(crate) use filter::{
     BenchArgs, CtlAction, CtlArgs, DesignName, FilterAction, FilterArgs, Sending, Target,
 };
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
 
 use crate::outputs::Destination;
 use crate::units::{self, Cores, Limit, TimeoutList, Words};
@@ -50,6 +52,10 @@ pub(crate) enum Command {
     Generate(Box<GenerateArgs>),
     /// Receives what 'generate --stamp' sent: what was lost, how late
     Check(CheckArgs),
+    /// Heavy keys by sketches, in several designs, and how they perform
+    Measure(Box<MeasureArgs>),
+    /// What several machines measured, as one answer
+    Merge(MergeArgs),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout

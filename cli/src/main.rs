@@ -14,6 +14,7 @@ mod exports;
 mod filter;
 mod generate;
 mod live;
+mod measure;
 mod monitor;
 mod names;
 mod numbers;
@@ -55,6 +56,8 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Filter(args)) => filter::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Measure(args)) => measure::run(&args),
+        Some(Command::Merge(args)) => measure::merge(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

@@ -287,6 +287,6 @@ fn timeouts(args: &MonitorArgs) -> Timeouts {
 }
 
 /// From the system's source of randomness, from which the standard library draws, too.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

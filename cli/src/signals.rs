@@ -15,6 +15,7 @@ use ringtap_plan::Watch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::clock::Clock;
 use crate::console::{Console, complain};
 use crate::exports::Exporting;
 use crate::outputs::Records;
@@ -70,8 +71,23 @@ pub(crate) fn attended<T>(
 
 /// Does `work`, which ends when `watch` says so, while a thread attends to INT and TERM.
 pub(crate) fn stoppable<T>(watch: &Watch, work: impl FnOnce() -> T) -> io::Result<T> {
+    stoppable_for(watch, None, work)
+}
+
+/// The same, and `watch` is asked to stop after `duration`.
+pub(crate) fn stoppable_for<T>(
+    watch: &Watch,
+    duration: Option<Duration>,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
+    let clock = Clock::start();
     let heard = |_| if watch.stopped() { exit_at_once() } else { watch.stop() };
-    beside(Signals::new([SIGINT, SIGTERM])?, heard, || (), None, work)
+    let tick = || {
+        if duration.is_some_and(|duration| u128::from(clock.now_ns()) >= duration.as_nanos()) {
+            watch.stop();
+        }
+    };
+    beside(Signals::new([SIGINT, SIGTERM])?, heard, tick, None, work)
 }
 
 /// Does `work` while a thread says which signals are heard, and that time passes; another one shows `records` to whoever

@@ -28,6 +28,7 @@ use ringtap_plan::Watch;
 use ringtap_traffic::{FlowRules, Generator, Profile, Size};
 
 pub(crate) use mac::Mac;
+pub(crate) use profile::named as profile;
 pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};

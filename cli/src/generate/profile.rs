@@ -23,7 +23,7 @@ pub(super) fn asked(args: &GenerateArgs) -> anyhow::Result<Profile> {
 }
 
 /// A profile by name, or from a file of TOML or JSON.
-fn named(name: &str) -> anyhow::Result<Profile> {
+pub(crate) fn named(name: &str) -> anyhow::Result<Profile> {
     if let Some(profile) = Profile::named(name) {
         return Ok(profile);
     }

@@ -14,6 +14,7 @@ mod formats;
 mod generate;
 mod inputs;
 mod live;
+mod measure;
 mod memory;
 mod monitor;
 mod net;

@@ -12,6 +12,7 @@ mod feed;
 pub mod filter;
 mod live;
 mod machine;
+pub mod measure;
 mod outcome;
 mod packet_source;
 mod request;

@@ -219,7 +219,7 @@ fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error>
     s.collect_seq(analyses.names())
 }
 
-fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
     s.collect_str(value)
 }
 

@@ -79,27 +79,15 @@ fn drive<A>(
     plan: &Plan,
     app: &A,
     paths: &Paths,
-    mut feeds: Vec<impl PacketSource>,
+    feeds: Vec<impl PacketSource>,
 ) -> Result<Outcome, RunError>
 where
     A: Application<Item = PacketRecord, Report = Report>,
 {
-    let before = Usage::now();
-    let each = feeds.iter_mut().collect();
-    let run = ringtap_skeleton::run(plan.skeleton, app, each, &plan.options())?;
-    let closed = PacketSource::close(feeds);
-    let ledger = ledger(&run, &closed);
-    let used = Usage::now();
-    let seconds = used.wall_s - before.wall_s;
-    let received = closed.packets
-        + closed.damaged
-        + closed.lost.iter().flat_map(BTreeMap::values).sum::<u64>();
-    let performance = Performance {
-        seconds,
-        packets_per_second: if seconds > 0.0 { (received as f64 / seconds) as u64 } else { 0 },
-        cpu_seconds: used.cpu_s - before.cpu_s,
-        peak_rss_bytes: used.peak_rss_bytes,
-    };
+    let driven = drive_any(plan, app, feeds)?;
+    let handled = &driven.run.report.packets;
+    let (ledger, received) = (driven.ledger(handled.handled + handled.inner), driven.received());
+    let Driven { run, closed, performance } = driven;
     let Closed { counts, notices, failure, split, .. } = closed;
     let plan = plan.clone();
     let mut outcome =
@@ -110,25 +98,70 @@ where
     Ok(outcome)
 }
 
-/// The books of a run. What the analyses say they handled closes them, not what they were given. A packet within a
-/// tunnel is an item like the one that carries it.
-fn ledger(run: &Run<Report>, closed: &Closed) -> Ledger {
-    let &Closed { ref counts, packets, damaged, ref lost, .. } = closed;
-    let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
-    let items = counts.packets + counts.inner;
-    let mut source = stage("source", packets + counts.inner + damaged, items);
-    let left_out = [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled), ("shed", counts.shed)];
-    source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
-    let given = run.handled.iter().sum();
-    let interface = lost.as_ref().map(|lost| {
-        let came = source.input;
-        let input = came + lost.values().sum::<u64>();
-        Stage { dropped: lost.clone(), ..stage("interface", input, came) }
-    });
-    let rest = [
-        source,
-        stage("dispatcher", items, run.dispatched),
-        stage("workers", given, run.report.packets.handled + run.report.packets.inner),
-    ];
-    Ledger { stages: interface.into_iter().chain(rest).collect() }
+/// A run of any application over packets, and what its source counted.
+pub(crate) struct Driven<R> {
+    pub(crate) run: Run<R>,
+    pub(crate) closed: Closed,
+    pub(crate) performance: Performance,
+}
+
+/// Runs an application as `plan` says.
+pub(crate) fn drive_any<A>(
+    plan: &Plan,
+    app: &A,
+    mut feeds: Vec<impl PacketSource>,
+) -> Result<Driven<A::Report>, RunError>
+where
+    A: Application<Item = PacketRecord>,
+{
+    let before = Usage::now();
+    let each = feeds.iter_mut().collect();
+    let run = ringtap_skeleton::run(plan.skeleton, app, each, &plan.options())?;
+    let closed = PacketSource::close(feeds);
+    let used = Usage::now();
+    let seconds = used.wall_s - before.wall_s;
+    let mut driven = Driven { run, closed, performance: Performance::default() };
+    driven.performance = Performance {
+        seconds,
+        packets_per_second: if seconds > 0.0 {
+            (driven.received() as f64 / seconds) as u64
+        } else {
+            0
+        },
+        cpu_seconds: used.cpu_s - before.cpu_s,
+        peak_rss_bytes: used.peak_rss_bytes,
+    };
+    Ok(driven)
+}
+
+impl<R> Driven<R> {
+    /// Packets that came, damaged and lost ones included.
+    pub(crate) fn received(&self) -> u64 {
+        let Closed { packets, damaged, lost, .. } = &self.closed;
+        packets + damaged + lost.iter().flat_map(BTreeMap::values).sum::<u64>()
+    }
+
+    /// The books of the run. What the application says it counted closes them, not what it was given. A packet within a
+    /// tunnel is an item like the one that carries it.
+    pub(crate) fn ledger(&self, counted: u64) -> Ledger {
+        let &Closed { ref counts, packets, damaged, ref lost, .. } = &self.closed;
+        let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
+        let items = counts.packets + counts.inner;
+        let mut source = stage("source", packets + counts.inner + damaged, items);
+        let left_out =
+            [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled), ("shed", counts.shed)];
+        source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
+        let given = self.run.handled.iter().sum();
+        let interface = lost.as_ref().map(|lost| {
+            let came = source.input;
+            let input = came + lost.values().sum::<u64>();
+            Stage { dropped: lost.clone(), ..stage("interface", input, came) }
+        });
+        let rest = [
+            source,
+            stage("dispatcher", items, self.run.dispatched),
+            stage("workers", given, counted),
+        ];
+        Ledger { stages: interface.into_iter().chain(rest).collect() }
+    }
 }

@@ -62,6 +62,7 @@ mod shards;
 pub mod simulate;
 mod skeleton;
 pub mod stream;
+mod sync;
 
 pub use books::Run;
 pub use error::RunError;

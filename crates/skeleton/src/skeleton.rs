@@ -12,7 +12,9 @@ use ringtap_stage::{Application, Feed};
 use crate::books::{Books, Run};
 use crate::idle::Wait;
 use crate::seats::{self, Placed, Role};
-use crate::{MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference};
+use crate::{
+    MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference, sync,
+};
 
 /// More workers than any machine has cores for.
 const MOST_WORKERS: usize = 1024;
@@ -142,6 +144,8 @@ skeletons! {
     SharedPipeline = "shared-pipeline": pipeline,
     /// A node a queue, which reads it and works it off: no item changes threads.
     MultiQueue = "multi-queue": multi_queue,
+    /// Master → workers in lockstep: all have done their part of a batch before the next is read.
+    Sync = "sync": sync,
 }
 
 impl fmt::Display for Skeleton {

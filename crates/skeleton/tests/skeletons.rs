@@ -185,7 +185,7 @@ fn absurd_options_are_refused() {
     assert_eq!(
         "fram".parse::<Skeleton>().unwrap_err().to_string(),
         "no skeleton is called \"fram\"; there are reference, farm, pipeline, shared-pipeline, \
-         multi-queue"
+         multi-queue, sync"
     );
     for skeleton in Skeleton::ALL {
         assert_eq!(skeleton.to_string().parse(), Ok(skeleton));

@@ -42,28 +42,55 @@ fn lg_for(items: usize) -> u8 {
     (LG_MIN..LG_MAX).find(|&lg| capacity(lg) >= items).unwrap_or(LG_MAX) as u8
 }
 
-impl<K: Key> MisraGries<K> {
-    /// Frequent items whose strings are the keys as `text` puts them.
-    pub fn to_apache(&self, text: impl Fn(&K) -> String) -> Vec<u8> {
-        let mut slots: Vec<Slot<K>> = self.table.iter().collect();
+/// Frequent items of counters of one or several kinds of keys, no key of which is of two kinds: IPv4 and IPv6, say.
+///
+/// What holds for each kind holds for all: the total is the sum, the offset the largest.
+#[derive(Clone, Debug, Default)]
+pub struct FrequentItems {
+    items: Vec<(u64, String)>,
+    counters: usize,
+    total: u64,
+    offset: u64,
+}
+
+impl FrequentItems {
+    /// Adds the keys of counters, as `text` puts them.
+    #[must_use]
+    pub fn with<K: Key>(mut self, counters: &MisraGries<K>, text: impl Fn(&K) -> String) -> Self {
+        let mut slots: Vec<Slot<K>> = counters.table.iter().collect();
         slots.sort_unstable_by_key(|slot| slot.key);
-        let (lg_max, lg_cur) = (lg_for(self.counters), lg_for(slots.len()));
+        self.items.extend(slots.iter().map(|slot| (slot.count, text(&slot.key))));
+        self.counters += counters.counters;
+        self.total = self.total.saturating_add(counters.total);
+        self.offset = self.offset.max(counters.offset);
+        self
+    }
+
+    /// Bytes that every DataSketches library reads as frequent items of strings.
+    pub fn to_apache(&self) -> Vec<u8> {
+        let (lg_max, lg_cur) = (lg_for(self.counters), lg_for(self.items.len()));
         if self.total == 0 {
             return vec![LONGS_EMPTY, VERSION, FAMILY, lg_max, lg_cur, FLAGS_EMPTY, 0, 0];
         }
         let mut bytes = vec![LONGS, VERSION, FAMILY, lg_max, lg_cur, 0, 0, 0];
-        bytes.extend((slots.len() as u64).to_le_bytes());
+        bytes.extend((self.items.len() as u64).to_le_bytes());
         bytes.extend(self.total.to_le_bytes());
         bytes.extend(self.offset.to_le_bytes());
-        for slot in &slots {
-            bytes.extend(slot.count.to_le_bytes());
+        for (count, _) in &self.items {
+            bytes.extend(count.to_le_bytes());
         }
-        for slot in &slots {
-            let text = text(&slot.key);
+        for (_, text) in &self.items {
             bytes.extend((text.len() as u32).to_le_bytes());
             bytes.extend(text.as_bytes());
         }
         bytes
+    }
+}
+
+impl<K: Key> MisraGries<K> {
+    /// Frequent items whose strings are the keys as `text` puts them.
+    pub fn to_apache(&self, text: impl Fn(&K) -> String) -> Vec<u8> {
+        FrequentItems::default().with(self, text).to_apache()
     }
 
     /// Reads frequent items; `key` makes keys of their strings. As many counters as they have at most there.

@@ -46,7 +46,7 @@ mod reversible;
 mod shared;
 mod table;
 
-pub use apache::ApacheError;
+pub use apache::{ApacheError, FrequentItems};
 pub use candidates::CandidateCountMin;
 pub use conservative::ConservativeCountMin;
 pub use count_min::CountMin;

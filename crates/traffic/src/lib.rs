@@ -44,7 +44,6 @@ mod flow;
 mod frame;
 mod generator;
 mod keyed;
-mod latency;
 mod named;
 mod profile;
 mod records;
@@ -56,9 +55,9 @@ mod wheel;
 
 pub use arrivals::{Arrivals, Tally};
 pub use generator::{GeneratedFrame, Generator};
-pub use latency::Latency;
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
+pub use ringtap_metrics::Latency;
 pub use stamp::{Reading, Stamp};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,

@@ -36,6 +36,16 @@ impl Latency {
         self.most = self.most.max(time_ns);
     }
 
+    /// All the times of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (counter, other) in self.counters.iter_mut().zip(&other.counters) {
+            *counter += other;
+        }
+        self.count += other.count;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+
     /// How many times there are.
     pub fn count(&self) -> u64 {
         self.count
@@ -107,5 +117,10 @@ mod tests {
         latency.add(1_000_000);
         assert_eq!((latency.range(), latency.count()), (Some((1, 1_000_000)), 51));
         assert_eq!(latency.quantile(1000), Some(1_000_000));
+        let mut both = Latency::default();
+        (101..=149).for_each(|time| both.add(time));
+        both.merge(&latency);
+        assert_eq!((both.range(), both.count()), (Some((1, 1_000_000)), 100));
+        assert_eq!(both.quantile(500), Some(50));
     }
 }

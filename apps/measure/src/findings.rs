@@ -1,0 +1,118 @@
+//! What was found, by all workers or by all machines: one structure for each IP version.
+
+use ringtap_sketch::{Distinct, DistinctEstimate, Exact, FrequentItems, Mismatch, Sketch};
+use thiserror::Error;
+
+use crate::keys::{Keys, PacketKey};
+use crate::settings::{Kind, Settings};
+use crate::structure::Structure;
+use crate::worker::{Side, Tally};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Findings<V: Keys> {
+    pub(crate) settings: Settings,
+    /// Of all structures that counted, before they were merged.
+    pub(crate) memory_bytes: usize,
+    pub(crate) v4: Side<V::V4>,
+    pub(crate) v6: Side<V::V6>,
+    pub(crate) tally: Tally,
+}
+
+/// Frequent items were asked of another structure.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("frequent items of Apache DataSketches are made of mg, not of {0}")]
+pub struct FrequentItemsError(Kind);
+
+impl<V: Keys> Findings<V> {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            settings: *settings,
+            memory_bytes: 0,
+            v4: Side::new(),
+            v6: Side::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Adds what another found that counts the same in structures alike.
+    pub(crate) fn join(&mut self, other: Self) -> Result<(), Mismatch> {
+        self.v4.merge(other.v4)?;
+        self.v6.merge(other.v6)?;
+        self.tally.add(&other.tally);
+        self.memory_bytes += other.memory_bytes;
+        Ok(())
+    }
+
+    /// The weight of all that was counted.
+    pub fn total(&self) -> u64 {
+        self.v4.total().saturating_add(self.v6.total())
+    }
+
+    /// How many different keys there are, if they were counted.
+    pub fn distinct(&self) -> Option<DistinctEstimate> {
+        Some(self.all_distinct()?.estimate())
+    }
+
+    /// The HyperLogLog of both IP versions, in the form of Apache DataSketches.
+    pub fn distinct_to_apache(&self) -> Option<Vec<u8>> {
+        Some(self.all_distinct()?.to_apache())
+    }
+
+    /// The keys of both versions, whose bytes differ in length, in one.
+    fn all_distinct(&self) -> Option<Distinct<V::V4>> {
+        let v6 = self.v6.distinct.as_ref().map(Distinct::to_apache);
+        let v6 = v6.and_then(|bytes| Distinct::<V::V4>::from_apache(&bytes).ok());
+        match (self.v4.distinct.clone(), v6) {
+            (Some(mut both), Some(v6)) => both.merge(&v6).ok().map(|()| both),
+            (v4, v6) => v4.or(v6),
+        }
+    }
+
+    /// The counters of both IP versions, as frequent items of Apache DataSketches, with the keys as they are printed.
+    pub fn frequent_items(&self) -> Result<Vec<u8>, FrequentItemsError> {
+        let by = self.settings.by;
+        let mut items = FrequentItems::default();
+        if self.settings.structure != Kind::Mg {
+            return Err(FrequentItemsError(self.settings.structure));
+        }
+        if let Some(Structure::Mg(v4)) = &self.v4.structure {
+            items = items.with(v4, |key| key.text(by));
+        }
+        if let Some(Structure::Mg(v6)) = &self.v6.structure {
+            items = items.with(v6, |key| key.text(by));
+        }
+        Ok(items.to_apache())
+    }
+}
+
+impl<K: PacketKey> Side<K> {
+    pub(crate) fn total(&self) -> u64 {
+        self.structure.as_ref().map_or(0, Structure::total)
+    }
+
+    /// Adds the same of another worker or machine. If that is an error, what is left is of no use.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<(), Mismatch> {
+        join(&mut self.structure, other.structure, |own, other| own.merge(&other))?;
+        join(&mut self.exact, other.exact, |own: &mut Exact<K>, other| own.merge(&other))?;
+        join(&mut self.distinct, other.distinct, |own, other| {
+            own.merge(&other).map_err(|_| Mismatch::Parameters)
+        })
+    }
+}
+
+/// Both, or the one there is.
+fn join<T>(
+    own: &mut Option<T>,
+    other: Option<T>,
+    merge: impl FnOnce(&mut T, T) -> Result<(), Mismatch>,
+) -> Result<(), Mismatch> {
+    match (own.as_mut(), other) {
+        (Some(own), Some(other)) => merge(own, other),
+        (None, other) => {
+            *own = other;
+            Ok(())
+        }
+        (Some(_), None) => Ok(()),
+    }
+}

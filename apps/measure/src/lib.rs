@@ -1,0 +1,93 @@
+//! Measurement: which keys are heavy, found by a sketch or a table, in several designs.
+//!
+//! X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore Processors", compares designs of
+//! three axes. Two are of this crate: the structure, and whether workers have one each or share one. The third, how
+//! packets come to the workers (SYNC, ASYNC, RSS), is a matter of skeletons, and none of this crate's.
+//!
+//! ```text
+//!            ┌ separate ─ worker: keys ─▶ its own structure ─┐ merged at the end
+//!  packets ─▶┤                                               ├─▶ Findings ─▶ report
+//!            └ shared ─── worker: keys ─▶ the common one ────┘      └─▶ image ─▶ merged with other machines'
+//! ```
+//!
+//! Invariants: no threads, rings or I/O, and no clock of its own: what time it is the caller's function says, and it
+//! reaches no count. Packets without a key are counted under a reason. Every estimate has its bounds.
+#![forbid(unsafe_code)]
+
+mod accuracy;
+mod common;
+mod findings;
+mod image;
+mod keys;
+mod merger;
+pub mod report;
+mod settings;
+mod size;
+mod structure;
+mod worker;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ringtap_stage::{Application, Shard};
+use ringtap_wire::PacketRecord;
+
+pub use findings::{Findings, FrequentItemsError};
+pub use image::{Image, ImageError};
+pub use keys::{AddressKeys, CountBy, Keying, Keys, PacketKey, PairKeys, TupleKeys, UnknownKey};
+pub use merger::MeasureMerger;
+pub use report::Report;
+pub use settings::{Kind, Settings, SettingsError, State, UnknownName, Weight};
+pub use worker::{Found, MeasureWorker};
+
+use common::Both;
+
+/// The application, for keys of the lengths that `V` says.
+pub struct Measure<V: Keys> {
+    settings: Settings,
+    now: fn() -> u64,
+    /// The common structures, as long as a worker has them.
+    common: Mutex<Weak<Both<V>>>,
+}
+
+impl<V: Keys> Measure<V> {
+    /// `now` gives nanoseconds of the clock that packets are stamped by; processing time and delay are measured with it.
+    pub fn new(settings: Settings, now: fn() -> u64) -> Result<Self, SettingsError> {
+        settings.check()?;
+        Ok(Self { settings, now, common: Mutex::new(Weak::new()) })
+    }
+
+    fn common(&self) -> Option<Arc<Both<V>>> {
+        (self.settings.state == State::Shared).then(|| {
+            let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+            common.upgrade().unwrap_or_else(|| {
+                let made = Arc::new(Both::new());
+                *common = Arc::downgrade(&made);
+                made
+            })
+        })
+    }
+}
+
+impl<V: Keys> Application for Measure<V> {
+    type Item = PacketRecord;
+    type Message = ();
+    type Partial = Option<Box<Found<V>>>;
+    type Report = Findings<V>;
+    type Worker = MeasureWorker<V>;
+    type Merger = MeasureMerger<V>;
+
+    /// Any sharing out will do, for separate structures merge. The pair of addresses has both directions meet, and is
+    /// what network cards do.
+    #[inline(always)]
+    fn shard_key(&self, packet: &PacketRecord) -> u32 {
+        packet.pair_hash
+    }
+
+    fn worker(&self, _shard: Shard) -> MeasureWorker<V> {
+        MeasureWorker::new(&self.settings, self.now, self.common())
+    }
+
+    fn merger(&self) -> MeasureMerger<V> {
+        MeasureMerger::new(&self.settings)
+    }
+}

@@ -1,0 +1,154 @@
+//! What is measured, and in which structure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::CountBy;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    pub structure: Kind,
+    pub state: State,
+    pub by: CountBy,
+    pub weight: Weight,
+    /// A key is heavy from this share of the total weight on; above 0, at most 1.
+    pub threshold: f64,
+    /// For one structure of one IP version; a separate one of each worker.
+    pub memory_bytes: u64,
+    /// Whether the exact answer is found, too, to compare with.
+    pub check: bool,
+    /// Whether different keys are counted.
+    pub distinct: bool,
+    /// Of the hash functions. Structures merge only with equal ones.
+    pub seed: u64,
+}
+
+/// A name that is none of a list.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("no {what} is called {name:?}; there are {known}")]
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+macro_rules! names {
+    ($(#[$meta:meta])* $type:ident, $what:literal: $($(#[$of:meta])* $variant:ident = $name:literal,)*) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type {
+            $($(#[$of])* $variant,)*
+        }
+
+        impl $type {
+            /// All there are.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name by which [`FromStr`] knows it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
+                    let known = Self::ALL.map(Self::name).join(", ");
+                    UnknownName { what: $what, name: name.to_owned(), known }
+                })
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+names! {
+    /// A structure that counts.
+    Kind, "structure":
+    /// Count-Min; it keeps no keys.
+    Cms = "cms",
+    /// Count-Min with conservative update; it keeps no keys.
+    CmsCu = "cms-cu",
+    /// The same, with the keys that look heavy.
+    CmsKeys = "cms-keys",
+    /// The simple hash table; who comes first stays.
+    Sht = "sht",
+    /// The poster's reversible sketch; keys are found by a search that may be too dear.
+    Rs = "rs",
+    /// Schweller's reversible sketch, for IPv4 addresses and prefixes.
+    RsModular = "rs-modular",
+    /// MV-Sketch.
+    Mv = "mv",
+    /// Misra–Gries.
+    Mg = "mg",
+    /// Every key, while there is room.
+    Exact = "exact",
+}
+
+names! {
+    /// Whose the structures are.
+    State, "state":
+    /// Each worker has one, and they are merged at the end.
+    Separate = "separate",
+    /// All workers update the same one.
+    Shared = "shared",
+}
+
+names! {
+    /// What a packet adds to its key.
+    Weight, "weight":
+    /// One.
+    Packets = "packets",
+    /// The length of its IP packet.
+    Octets = "octets",
+}
+
+impl Kind {
+    /// Those that threads can share.
+    pub const SHARED: [Self; 3] = [Self::Cms, Self::Sht, Self::Rs];
+
+    /// Whether its heavy keys can be listed without knowing keys from elsewhere.
+    pub const fn keeps_keys(self) -> bool {
+        !matches!(self, Self::Cms | Self::CmsCu)
+    }
+
+    /// Whether any number of separate ones, merged, and a shared one, are bit for bit the one of a single owner. `Mg` and
+    /// `Exact` are while all keys find room. Of the others only the bounds hold.
+    pub const fn is_linear(self) -> bool {
+        matches!(self, Self::Cms | Self::Rs | Self::RsModular)
+    }
+}
+
+/// Settings that cannot be met.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum SettingsError {
+    #[error("{0} has no shared form; there are cms, sht and rs, and all can be separate")]
+    NotShared(Kind),
+    #[error("rs-modular counts by single IPv4 addresses and prefixes, not by {0}")]
+    OneAddress(CountBy),
+    #[error("a threshold is a share of the total, above 0 and at most 1, not {0}")]
+    Threshold(f64),
+    #[error("{given} bytes of memory are too few for {structure}: the smallest takes {least}")]
+    TooLittleMemory { structure: Kind, given: u64, least: u64 },
+    #[error("{given} bytes of memory are too many for {structure}")]
+    TooMuchMemory { structure: Kind, given: u64 },
+}
+
+impl Settings {
+    /// The weight from which on a key is heavy.
+    pub fn heavy_from(&self, total: u64) -> u64 {
+        ((self.threshold * total as f64).ceil() as u64).max(1)
+    }
+}

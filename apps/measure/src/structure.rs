@@ -1,0 +1,168 @@
+//! A structure of any kind, for keys of one length: what a worker owns in the separate designs, and what every design ends
+//! with.
+
+use ringtap_sketch::{
+    CandidateCountMin, Collision, ConservativeCountMin, CountMin, Estimate, Exact, HashTable,
+    Heavy, HeavyKeys, ImageError, Key, Mismatch, MisraGries, MvSketch, Reversible,
+    ReversibleModular, Sketch, TooDear,
+};
+
+use crate::settings::{Kind, Settings};
+use crate::size::{Size, size};
+
+/// Steps after which a search for keys is given up, a second or so: with sets each looks at many entries.
+const SET_STEPS: u64 = 200_000;
+const MODULAR_STEPS: u64 = 20_000_000;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) enum Structure<K: Key> {
+    Cms(CountMin<K, u64>),
+    CmsCu(ConservativeCountMin<K, u64>),
+    CmsKeys(CandidateCountMin<K>),
+    Sht(HashTable<K>),
+    Rs(Reversible<K>),
+    /// Of keys of four bytes.
+    RsModular(ReversibleModular),
+    Mv(MvSketch<K>),
+    Mg(MisraGries<K>),
+    Exact(Exact<K>),
+}
+
+/// Runs a block on whatever structure it is, but for the modular one, whose keys have a type of their own.
+macro_rules! whichever {
+    ($structure:expr, $sketch:ident => $body:expr, $modular:ident => $other:expr) => {
+        match $structure {
+            Structure::Cms($sketch) => $body,
+            Structure::CmsCu($sketch) => $body,
+            Structure::CmsKeys($sketch) => $body,
+            Structure::Sht($sketch) => $body,
+            Structure::Rs($sketch) => $body,
+            Structure::RsModular($modular) => $other,
+            Structure::Mv($sketch) => $body,
+            Structure::Mg($sketch) => $body,
+            Structure::Exact($sketch) => $body,
+        }
+    };
+}
+
+/// A key of four bytes.
+fn four<K: Key>(key: &K) -> Option<[u8; 4]> {
+    key.bytes().try_into().ok()
+}
+
+/// What [`Structure::can_count`] has been asked for.
+const FITS: &str = "settings that were checked";
+
+impl<K: Key> Structure<K> {
+    /// Whether a structure of this kind can have such keys.
+    pub(crate) fn can_count(kind: Kind) -> bool {
+        kind != Kind::RsModular || K::BYTES == 4
+    }
+
+    /// Empty. The settings have been checked.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let seed = settings.seed;
+        match (settings.structure, size::<K>(settings).expect(FITS)) {
+            (Kind::Cms, Size::Grid(shape, _)) => Self::Cms(CountMin::new(shape, seed)),
+            (Kind::CmsCu, Size::Grid(shape, _)) => {
+                Self::CmsCu(ConservativeCountMin::new(shape, seed))
+            }
+            (Kind::CmsKeys, Size::Grid(shape, keys)) => {
+                Self::CmsKeys(CandidateCountMin::new(shape, keys, seed).expect(FITS))
+            }
+            (Kind::Rs, Size::Grid(shape, _)) => Self::Rs(Reversible::new(shape, seed)),
+            (Kind::RsModular, Size::Grid(shape, _)) => {
+                Self::RsModular(ReversibleModular::new(shape, seed))
+            }
+            (Kind::Mv, Size::Grid(shape, _)) => Self::Mv(MvSketch::new(shape, seed)),
+            (Kind::Sht, Size::Entries(n)) => {
+                Self::Sht(HashTable::new(n, Collision::KeepFirst, seed).expect(FITS))
+            }
+            (Kind::Mg, Size::Entries(n)) => Self::Mg(MisraGries::new(n, seed).expect(FITS)),
+            (Kind::Exact, Size::Entries(n)) => Self::Exact(Exact::new(n, seed).expect(FITS)),
+            (kind, size) => unreachable!("{kind} of {size:?}"),
+        }
+    }
+
+    pub(crate) fn update(&mut self, items: &[(K, u64)]) {
+        whichever!(self, sketch => sketch.update_burst(items), modular => {
+            for (key, weight) in items {
+                if let Some(key) = four(key) {
+                    modular.update(&key, *weight);
+                }
+            }
+        });
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        match (self, other) {
+            (Self::Cms(own), Self::Cms(other)) => own.merge(other),
+            (Self::CmsCu(own), Self::CmsCu(other)) => own.merge(other),
+            (Self::CmsKeys(own), Self::CmsKeys(other)) => own.merge(other),
+            (Self::Sht(own), Self::Sht(other)) => own.merge(other),
+            (Self::Rs(own), Self::Rs(other)) => own.merge(other),
+            (Self::RsModular(own), Self::RsModular(other)) => own.merge(other),
+            (Self::Mv(own), Self::Mv(other)) => own.merge(other),
+            (Self::Mg(own), Self::Mg(other)) => own.merge(other),
+            (Self::Exact(own), Self::Exact(other)) => own.merge(other),
+            _ => Err(Mismatch::Parameters),
+        }
+    }
+
+    pub(crate) fn estimate(&self, key: &K) -> Estimate {
+        whichever!(self, sketch => sketch.estimate(key), modular => {
+            let key = four(key).expect("a modular sketch has keys of four bytes");
+            modular.estimate(&key)
+        })
+    }
+
+    /// Its heavy keys, heaviest first; none if it keeps no keys.
+    pub(crate) fn heavy(&self, threshold: u64) -> Result<Vec<Heavy<K>>, TooDear> {
+        Ok(match self {
+            Self::Cms(_) | Self::CmsCu(_) => Vec::new(),
+            Self::CmsKeys(sketch) => sketch.heavy(threshold),
+            Self::Sht(sketch) => sketch.heavy(threshold),
+            Self::Mv(sketch) => sketch.heavy(threshold),
+            Self::Mg(sketch) => sketch.heavy(threshold),
+            Self::Exact(sketch) => sketch.heavy(threshold),
+            Self::Rs(sketch) => sketch.recover(threshold, SET_STEPS)?,
+            Self::RsModular(sketch) => {
+                let own = |heavy: Heavy<[u8; 4]>| {
+                    let key = K::from_bytes(&heavy.key)?;
+                    Some(Heavy { key, estimate: heavy.estimate })
+                };
+                sketch.recover(threshold, MODULAR_STEPS)?.into_iter().filter_map(own).collect()
+            }
+        })
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        whichever!(self, sketch => sketch.total(), modular => modular.total())
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        whichever!(self, sketch => sketch.memory_bytes(), modular => modular.memory_bytes())
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        whichever!(self, sketch => sketch.to_bytes(), modular => modular.to_bytes())
+    }
+
+    pub(crate) fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<Self, ImageError> {
+        Ok(match kind {
+            Kind::Cms => Self::Cms(CountMin::from_bytes(bytes)?),
+            Kind::CmsCu => Self::CmsCu(ConservativeCountMin::from_bytes(bytes)?),
+            Kind::CmsKeys => Self::CmsKeys(CandidateCountMin::from_bytes(bytes)?),
+            Kind::Sht => Self::Sht(HashTable::from_bytes(bytes)?),
+            Kind::Rs => Self::Rs(Reversible::from_bytes(bytes)?),
+            Kind::RsModular if K::BYTES != 4 => {
+                return Err(ImageError::KeyLength { found: K::BYTES, expected: 4 });
+            }
+            Kind::RsModular => Self::RsModular(ReversibleModular::from_bytes(bytes)?),
+            Kind::Mv => Self::Mv(MvSketch::from_bytes(bytes)?),
+            Kind::Mg => Self::Mg(MisraGries::from_bytes(bytes)?),
+            Kind::Exact => Self::Exact(Exact::from_bytes(bytes)?),
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! `ringtap merge`: what several machines measured becomes one answer.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use ringtap_plan::measure::{Image, merge};
+
+use super::{text, write};
+use crate::args::{Form, MergeArgs};
+use crate::usage::Usage;
+use crate::{console, sandbox};
+
+/// No measurement is as large as this.
+const MOST_BYTES: u64 = 4 << 30;
+
+pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(threshold) = args.threshold.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+        return Err(Usage::of(format!(
+            "a threshold is a share of the total, above 0 and at most 1, not {threshold}"
+        )));
+    }
+    sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
+    let mut images =
+        args.files.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(threshold) = args.threshold {
+        images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
+    }
+    let merged = merge(&images).context("merging")?;
+    console::print(&match args.report {
+        Form::Text => text::merged(&merged, images.len()),
+        Form::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+    })?;
+    write::write(&args.write, &merged)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> anyhow::Result<Image> {
+    let doing = || format!("reading {}", path.display());
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+        .with_context(doing)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        bail!("{}: larger than any measurement", path.display());
+    }
+    Image::read(&bytes).with_context(doing)
+}

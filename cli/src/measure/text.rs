@@ -1,0 +1,143 @@
+//! What was measured, for people.
+
+use ringtap_plan::measure::measure_report::KeysFrom;
+use ringtap_plan::measure::{Advice, MeasureOutcome, MeasurePlan, MeasureReport, Merged, Tried};
+
+use crate::numbers::{bytes, count, of, rate};
+use crate::table::{Lean, Table};
+
+use Lean::{Left, Right};
+
+/// Heavy keys on a page; programs get all.
+const ROWS: usize = 20;
+
+/// What will run.
+pub(super) fn plan(plan: &MeasurePlan) -> String {
+    let MeasurePlan { design, settings, rate, run } = plan;
+    let mut text = format!("measure {}\n", run.source.join(", "));
+    text += &format!(
+        "  {design}, {}, {} of {}; {} by {}, heavy from {} of all\n",
+        settings.state,
+        settings.structure,
+        bytes(settings.memory_bytes),
+        settings.weight,
+        settings.by,
+        settings.threshold
+    );
+    text += &format!("  {}: {}", run.skeleton, plan.seats().collect::<Vec<_>>().join(" | "));
+    text += &format!("; ring {} {}/{}", run.ring, run.ring_capacity, run.ring_batch);
+    if let Some(rate) = rate {
+        text += &format!("; {} packets/s offered", count(*rate));
+    }
+    text + &format!("; seed {}\n", run.seed)
+}
+
+/// What was found.
+pub(super) fn report(outcome: &MeasureOutcome) -> String {
+    let report = &outcome.merged.report;
+    let mut text = plan(&outcome.plan);
+    let performance = &outcome.performance;
+    text += &format!(
+        "\n{} received, {} dropped ({:.4}), {} packets/s\n",
+        of(outcome.received, "packet"),
+        count(outcome.ledger.dropped().values().sum()),
+        outcome.packet_drop_rate(),
+        rate(performance.packets_per_second as f64)
+    );
+    if outcome.ledger.residual() > 0 {
+        text += &format!("unaccounted for: {}\n", count(outcome.ledger.residual()));
+    }
+    if let (Some(processing), Some(delay)) = (report.processing_ns_mean, report.delay_ns) {
+        text += &format!(
+            "processing {processing:.1} ns a packet; delay p50 {} ns, p99 {} ns, p999 {} ns\n",
+            count(delay.p50),
+            count(delay.p99),
+            count(delay.p999)
+        );
+    }
+    text + &answer(report)
+}
+
+/// What several machines found.
+pub(super) fn merged(merged: &Merged, machines: usize) -> String {
+    format!("{} merged\n", of(machines as u64, "measurement")) + &answer(&merged.report)
+}
+
+fn answer(report: &MeasureReport) -> String {
+    let mut text = format!(
+        "{} measured, total {}, in {}\n",
+        of(report.measured, "packet"),
+        count(report.total),
+        bytes(report.memory_bytes)
+    );
+    for (reason, packets) in &report.not_measured {
+        text += &format!("not measured: {} ({reason})\n", count(*packets));
+    }
+    if let Some(distinct) = report.distinct {
+        let [value, lower, upper] = [distinct.value, distinct.lower, distinct.upper].map(count);
+        text += &format!("about {value} different keys ({lower} to {upper})\n");
+    }
+    if let Some(accuracy) = report.accuracy {
+        text += &format!(
+            "against the exact answer: precision {:.4}, recall {:.4}, F1 {:.4}, ARE {:.6}, AAE {:.2}\n",
+            accuracy.precision, accuracy.recall, accuracy.f1, accuracy.are, accuracy.aae
+        );
+        if accuracy.unchecked > 0 {
+            text += &format!("the exact answer had no room for {}\n", count(accuracy.unchecked));
+        }
+    }
+    text + &heavy(report)
+}
+
+fn heavy(report: &MeasureReport) -> String {
+    let mut text = match report.keys {
+        KeysFrom::Nowhere => {
+            return "This structure keeps no keys: take another one, or --check to ask it for all.\n"
+                .into();
+        }
+        KeysFrom::Structure => String::new(),
+        KeysFrom::Check => "Keys are those of the exact answer.\n".into(),
+    };
+    if let Some(search) = &report.search {
+        text += &format!("Keys are missing: {search}.\n");
+    }
+    text += &format!(
+        "\nHeavy keys: {}, of {} or more\n",
+        count(report.heavy.len() as u64),
+        count(report.heavy_from)
+    );
+    let mut table = Table::new(&[Left, Right, Right, Right]);
+    table.row(["key", "estimate", "at least", "at most"]);
+    for row in report.heavy.iter().take(ROWS) {
+        table.row([row.key.clone(), count(row.estimate), count(row.lower), count(row.upper)]);
+    }
+    table.lines().for_each(|line| text += &(line + "\n"));
+    if report.heavy.len() > ROWS {
+        text += &format!("  … and {} more (--report json has all)\n", report.heavy.len() - ROWS);
+    }
+    text
+}
+
+/// What is recommended.
+pub(super) fn advice(advice: &Advice, packets: u64) -> String {
+    let mut text =
+        format!("Tried on a sample of {}, medians of interleaved runs\n", of(packets, "packet"));
+    let mut table = Table::new(&[Left, Right, Right, Right, Right]);
+    table.row(["design", "M packets/s", "ns a packet", "memory", "F1"]);
+    for one in &advice.tried {
+        let Tried { design, state, structure, .. } = one;
+        table.row([
+            format!("{design}-{state}-{structure}"),
+            format!("{:.2}", one.packets_per_second as f64 / 1e6),
+            format!("{:.1}", one.processing_ns_mean),
+            bytes(one.memory_bytes),
+            format!("{:.3}", one.f1),
+        ]);
+    }
+    table.lines().for_each(|line| text += &(line + "\n"));
+    if let Some(Tried { design, state, structure, .. }) = advice.tried.get(advice.recommended) {
+        text += &format!("\nTake --design {design} --state {state} --structure {structure}:\n");
+    }
+    advice.reasons.iter().for_each(|reason| text += &format!("- {reason}\n"));
+    text
+}

@@ -1,0 +1,235 @@
+//! Sync: a master hands a batch to the workers and waits for all of them before it reads the next. The SYNC design of
+//! X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore Processors".
+//!
+//! ```text
+//!                  ┌─ part 0 ─▶ worker 0 ─ done ─┐
+//! feed ─▶ master ──┼─ part 1 ─▶ worker 1 ─ done ─┼─▶ master: all are done, the next batch
+//!                  └─ part 2 ─▶ worker 2 ─ done ─┘
+//! ```
+//!
+//! A part is a buffer with the items of one worker, by the shards as in the farm. It comes back when they are handled,
+//! and is the completion flag. Who gets no items is not waited for. Reports travel as in the farm. A mark follows when
+//! all parts are at home, so it has its exact place.
+//!
+//! It is here to be measured: each batch takes as long as its slowest worker, and meanwhile the master reads nothing.
+//!
+//! No deadlock: a worker that has a part waits for the merger alone, which waits for nobody, so all parts come home. A
+//! ring back has room for the one part there is.
+
+use ringtap_metrics::Counter;
+use ringtap_ring::{Consumer, Producer, ring};
+use ringtap_stage::{Application, Fed, Feed, Mark};
+
+use crate::books::Books;
+use crate::node::{Node, Step};
+use crate::owner::{Owner, owners};
+use crate::seats::Placed;
+use crate::{BURST, Role, RunError, RunOptions, ShardMap};
+
+/// What a worker is sent. Marks may wait for it, a part never waits behind another.
+enum Work<I> {
+    Part(Vec<I>),
+    Mark(Mark),
+}
+
+/// Slots of a ring to a worker.
+const WORK: usize = 4;
+
+struct Master<'a, A: Application, F> {
+    app: &'a A,
+    feed: F,
+    shards: ShardMap,
+    queue: usize,
+    /// Read from the feed and not yet sorted; empty between steps.
+    burst: Vec<A::Item>,
+    slaves: Vec<Slave<A::Item>>,
+    /// The first worker that may still have to be sent its part.
+    next: usize,
+    /// Parts that are not at home.
+    away: usize,
+    /// A mark on its way, and the first worker that does not have it yet.
+    mark: Option<(Mark, usize)>,
+    dispatched: &'a Counter,
+}
+
+/// A worker as the master knows it.
+struct Slave<I: Send> {
+    to: Producer<Work<I>>,
+    back: Consumer<Vec<I>>,
+    /// Its part, while that is at home.
+    part: Option<Vec<I>>,
+}
+
+impl<I: Send> Slave<I> {
+    fn send(&mut self, work: Work<I>) -> Result<(), Work<I>> {
+        self.to.push(work)?;
+        self.to.flush();
+        Ok(())
+    }
+}
+
+impl<A: Application, F: Feed<Item = A::Item>> Master<'_, A, F> {
+    /// Sorts the batch into the parts, all of which are at home.
+    fn sort(&mut self) {
+        self.dispatched.add(self.burst.len() as u64);
+        let first = self.queue * self.slaves.len();
+        for item in self.burst.drain(..) {
+            let owner = self.shards.owner_in(self.queue, self.app.shard_key(&item)) - first;
+            if let Some(part) = &mut self.slaves[owner].part {
+                part.push(item);
+            }
+        }
+        self.next = 0;
+    }
+
+    /// Sends parts as far as there is room; true if one was sent.
+    fn send(&mut self) -> bool {
+        let before = self.away;
+        for slave in &mut self.slaves[self.next..] {
+            if let Some(part) = slave.part.take_if(|part| !part.is_empty()) {
+                if let Err(Work::Part(part)) = slave.send(Work::Part(part)) {
+                    slave.part = Some(part);
+                    break;
+                }
+                self.away += 1;
+            }
+            self.next += 1;
+        }
+        self.away > before
+    }
+
+    /// Takes back the parts that are done; true if there was one.
+    fn gather(&mut self) -> bool {
+        let before = self.away;
+        for slave in &mut self.slaves {
+            if let Some(part) = slave.back.pop() {
+                slave.back.flush();
+                slave.part = Some(part);
+                self.away -= 1;
+            }
+        }
+        self.away < before
+    }
+
+    /// Gives the mark to every worker that has room; true if one got it.
+    fn spread(&mut self, mark: Mark, from: usize) -> bool {
+        let mut to = from;
+        while to < self.slaves.len() && self.slaves[to].send(Work::Mark(mark)).is_ok() {
+            to += 1;
+        }
+        self.mark = (to < self.slaves.len()).then_some((mark, to));
+        to > from
+    }
+}
+
+impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Master<'_, A, F> {
+    fn step(&mut self) -> Step {
+        let worked = |moved| if moved { Step::Worked } else { Step::Idle };
+        if self.away > 0 || self.next < self.slaves.len() {
+            let moved = self.gather();
+            return worked(self.send() | moved);
+        }
+        if self.mark.is_none() {
+            match self.feed.next(&mut self.burst) {
+                Fed::Items => {
+                    self.sort();
+                    self.send();
+                    return Step::Worked;
+                }
+                Fed::Moved => return Step::Worked,
+                Fed::Idle => return Step::Idle,
+                Fed::Mark(mark) => self.mark = Some((mark, 0)),
+            }
+        }
+        let Some((mark, from)) = self.mark else { return Step::Idle };
+        let moved = self.spread(mark, from);
+        match (self.mark, mark) {
+            (None, Mark::End { .. }) => Step::Done,
+            _ => worked(moved),
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("master {}", self.queue)
+    }
+}
+
+struct WorkerNode<'a, A: Application> {
+    owner: Owner<'a, A>,
+    inbox: Consumer<Work<A::Item>>,
+    back: Producer<Vec<A::Item>>,
+    /// Its part, whose items have been taken.
+    done: Option<Vec<A::Item>>,
+}
+
+impl<A: Application> Node for WorkerNode<'_, A> {
+    fn step(&mut self) -> Step {
+        // Items may wait for another worker: then they are not handled yet.
+        if let Some(step) = self.owner.busy() {
+            return step;
+        }
+        if let Some(part) = self.done.take() {
+            assert!(self.back.push(part).is_ok(), "a ring with room for the only part was full");
+            self.back.flush();
+            return Step::Worked;
+        }
+        let Some(work) = self.inbox.pop() else { return Step::Idle };
+        self.inbox.flush();
+        match work {
+            Work::Part(mut part) => {
+                self.owner.items(&part);
+                part.clear();
+                self.done = Some(part);
+            }
+            Work::Mark(mark) => self.owner.mark(mark),
+        }
+        Step::Worked
+    }
+
+    fn name(&self) -> String {
+        self.owner.name()
+    }
+
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+/// Of every queue: master and workers. And the merger.
+pub(crate) fn nodes<'a, A: Application>(
+    app: &'a A,
+    feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
+    options: &RunOptions,
+    books: &'a Books<A::Report>,
+) -> Result<Vec<Placed<'a>>, RunError> {
+    let each = options.shards.workers_each();
+    let batch = options.capacity.min(BURST);
+    let (owners, merger) = owners(app, options, books)?;
+    let mut owners = owners.into_iter();
+    let mut nodes: Vec<Placed<'a>> = Vec::new();
+    for (queue, feed) in feeds.into_iter().enumerate() {
+        let mut slaves = Vec::new();
+        for (place, owner) in owners.by_ref().take(each).enumerate() {
+            let (to, inbox) = ring(options.ring, options.capacity.min(WORK), 1)?;
+            let (done, back) = ring(options.ring, options.capacity.min(1), 1)?;
+            slaves.push(Slave { to, back, part: Some(Vec::with_capacity(batch)) });
+            let worker = WorkerNode { owner, inbox, back: done, done: None };
+            nodes.push((Role::Worker(queue * each + place), Box::new(worker)));
+        }
+        let master = Master {
+            app,
+            feed,
+            shards: options.shards.clone(),
+            queue,
+            burst: Vec::with_capacity(batch),
+            next: slaves.len(),
+            slaves,
+            away: 0,
+            mark: None,
+            dispatched: &books.dispatched[queue],
+        };
+        nodes.push((Role::Dispatcher(queue), Box::new(master)));
+    }
+    nodes.push((Role::Merger, Box::new(merger)));
+    Ok(nodes)
+}
