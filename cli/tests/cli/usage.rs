@@ -2,14 +2,18 @@
 
 use crate::common::{office, ringtap, said};
 
+/// Those that are listed.
+const COMMANDS: [&str; 7] =
+    ["monitor", "filter", "generate", "check", "measure", "merge", "doctor"];
+
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {
     let (help, errors, code) = said(&mut ringtap());
     assert_eq!((errors.as_str(), code), ("", 0));
-    for command in ["monitor", "filter", "generate", "check", "doctor"] {
+    for command in COMMANDS {
         assert!(help.contains(command), "{help}");
     }
-    for later in ["forward", "measure", "lab", "completions"] {
+    for later in ["forward", "lab", "completions"] {
         assert!(!help.contains(later), "{later} in {help}");
     }
     assert!(help.lines().count() <= 24, "{} lines", help.lines().count());
@@ -20,7 +24,7 @@ fn no_arguments_show_the_help_on_one_screen() {
 
 #[test]
 fn every_command_has_a_help_and_the_program_a_version() {
-    for command in ["monitor", "filter", "generate", "check", "doctor"] {
+    for command in COMMANDS {
         let (help, _, code) = said(ringtap().args([command, "--help"]));
         assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
