@@ -25,8 +25,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::accepting::Accepting;
-use crate::oracle::Permissions;
 use crate::packet::{Address, Control, Packet};
+use crate::permissions::Permissions;
 
 /// Notes when packets are dispatched and when their verdicts stand, by one shared clock that counts
 /// these moments.

@@ -24,9 +24,9 @@ use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 
 use crate::accepting::Accepting;
 use crate::history::Recorder;
-use crate::oracle::Permissions;
 use crate::outcome::{Outcome, OutcomeMerger, Partial, Tally};
 use crate::packet::{Address, Packet};
+use crate::permissions::Permissions;
 use crate::settings::{Distribution, Settings};
 use crate::window::{Dispatch, Stamp, Window};
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use ringtap_filter::history::{Event, Judgement, Recorder, check};
-use ringtap_filter::oracle::{self, Permissions};
 use ringtap_filter::paper::{Paper, PaperSettings};
 use ringtap_filter::sharded::Sharded;
 use ringtap_filter::traffic::{Generator, Mix};
 use ringtap_filter::{Distribution, Outcome, Packet, Policy, Settings, Work};
+use ringtap_filter::{Permissions, oracle};
 use ringtap_ring::Kind;
 use ringtap_skeleton::{RunError, RunOptions, Seating, ShardMap, Skeleton, run, simulate};
 

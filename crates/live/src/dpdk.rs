@@ -7,11 +7,11 @@ use std::time::Duration;
 use ringtap_wire::LinkType;
 
 use crate::counters::{Counters, Dropped};
+use crate::description::Path;
 use crate::error::OpenError;
 use crate::frame::Frame;
 use crate::interface::State;
 use crate::options::Options;
-use crate::receiver::Path;
 use crate::sys;
 
 /// See the module.

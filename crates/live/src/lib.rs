@@ -38,6 +38,7 @@
 mod capability;
 mod code;
 mod counters;
+mod description;
 #[cfg_attr(not(feature = "dpdk"), path = "no_dpdk.rs")]
 mod dpdk;
 mod error;
@@ -56,11 +57,12 @@ mod xdp;
 
 pub use capability::Capability;
 pub use counters::{Counters, Dropped};
+pub use description::{Description, Path};
 pub use error::OpenError;
 pub use frame::Frame;
 pub use interface::State;
 pub use notice::Notice;
 pub use options::{Attach, Method, Options};
-pub use receiver::{Description, Path, Receiver, Wake, open, required_queues};
+pub use receiver::{Receiver, Wake, open, required_queues};
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};
 pub use sys::now_ns;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::counters::Counters;
+use crate::description::Path;
 use crate::error::OpenError;
 use crate::frame::Frame;
 use crate::interface::State;
 use crate::options::Options;
-use crate::receiver::Path;
 
 /// See the module.
 pub(crate) enum DpdkReceiver {}

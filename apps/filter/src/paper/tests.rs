@@ -5,8 +5,9 @@ use ringtap_skeleton::{RunOptions, Seating, ShardMap, Skeleton, simulate};
 
 use super::*;
 use crate::history::{Judgement, check};
-use crate::oracle::{self, Permissions};
+use crate::oracle;
 use crate::packet::Policy;
+use crate::permissions::Permissions;
 use crate::settings::Distribution;
 use crate::traffic::{Generator, Mix};
 use crate::work::Work;

@@ -9,8 +9,8 @@ use ringtap_wire::LinkType;
 use super::setup::accept;
 use super::{Promiscuous, vlan};
 use crate::counters::{Counters, Dropped};
+use crate::description::Path;
 use crate::frame::Frame;
-use crate::receiver::Path;
 use crate::sys::block_ring::{BlockRing, HEADROOM};
 use crate::sys::socket;
 

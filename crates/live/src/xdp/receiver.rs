@@ -8,9 +8,9 @@ use ringtap_wire::LinkType;
 
 use super::program::Attachment;
 use crate::counters::{Counters, Dropped};
+use crate::description::Path;
 use crate::frame::Frame;
 use crate::packet::Promiscuous;
-use crate::receiver::Path;
 use crate::sys::xsk_receive::XskReceive;
 use crate::sys::{self, socket};
 

@@ -2,7 +2,8 @@
 
 use ringtap_live::{SendError, Sender};
 
-use super::worker::BURST;
+/// Frames of a burst.
+pub(super) const BURST: usize = 256;
 
 /// See the module. Its memory stays.
 #[derive(Default)]

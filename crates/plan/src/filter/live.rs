@@ -11,7 +11,6 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use ringtap_filter::rules::Board;
-use ringtap_live::{Receiver, Sender};
 use ringtap_metrics::Usage;
 use ringtap_skeleton::{Node, RunError, Wait, seats};
 
@@ -20,16 +19,8 @@ use super::control::Knock;
 use super::drops::DropsWriter;
 use super::report::{FilterPlan, FilterReport, Handed};
 use super::tally::{Changes, Tally};
-use super::worker::{Books, Shared, Worker};
+use super::worker::{Books, Shared, Way, Worker};
 use crate::Watch;
-
-/// One way: from a queue to an interface.
-pub struct Way {
-    /// Where frames come from.
-    pub receiver: Receiver,
-    /// Where those that pass go.
-    pub sender: Sender,
-}
 
 /// What a run between interfaces is given.
 pub struct FilterLive<'a> {

@@ -28,10 +28,11 @@ pub use census::Census;
 pub use control::{ControlKey, ControlKeyError, Knock};
 pub use files::{FilterFiles, Outputs, filter_files};
 pub use judge::NotIp;
-pub use live::{FilterLive, Way, filter_live};
+pub use live::{FilterLive, filter_live};
 pub use orders::{Done, OrderError, Orders};
 pub use report::{Control, FilterPlan, FilterReport, Packets, Row, Rules, Standing};
 pub use sink::FilterError;
+pub use worker::Way;
 
 pub use ringtap_filter::Policy;
 pub use ringtap_filter::rules;

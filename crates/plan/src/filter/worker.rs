@@ -22,17 +22,13 @@ use ringtap_live::{Frame, Receiver, SendError, Sender, State, now_ns};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};
 
-use super::batch::Batch;
+use super::batch::{BURST, Batch};
 use super::census::Census;
 use super::control::{Heard, Knock};
 use super::drops::Dropped;
 use super::judge::{Judge, Judged, NotIp};
-use super::live::Way;
 use super::tally::{Changes, Tally};
 use crate::Watch;
-
-/// Frames of a burst.
-pub(super) const BURST: usize = 256;
 
 /// So often in a row the output may take nothing: some milliseconds.
 const PATIENCE: u32 = 200;
@@ -45,6 +41,14 @@ const FLUSH: Duration = Duration::from_millis(100);
 const LOOK_NS: u64 = 100_000_000;
 const SILENCE_NS: u64 = 60_000_000;
 const SHUT_MOST_NS: u64 = 2_000_000_000;
+
+/// One way: from a queue to an interface.
+pub struct Way {
+    /// Where frames come from.
+    pub receiver: Receiver,
+    /// Where those that pass go.
+    pub sender: Sender,
+}
 
 /// What all workers have in common.
 pub(super) struct Shared<'a> {
