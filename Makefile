@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := decode pcap pcapng ring
+FUZZ_TARGETS := decode ndn pcap pcapng ring
 
 .PHONY: help run build test lint bench fuzz clean
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the first inputs of the fuzz targets, built here byte by byte from the formats' documents.
 
-Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring)
+Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/ndn, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring)
 
 One frame of every link layer and of every way that leads from it to a transport header, then small capture files
 made of those frames: each byte order, each resolution of time, each block, whole and cut short.
@@ -221,6 +221,49 @@ def scripts():
             yield bytes([kind, item, 3 + kind, 2]) + operations
 
 
+def tlv(kind, value=b""):
+    """One element of NDN's packet format, type and length in their shortest forms."""
+    number = lambda n: bytes([n]) if n < 253 else struct.pack("!BH", 253, n)
+    return number(kind) + number(len(value)) + value
+
+
+def ndn_packets():
+    """Interest and Data with each of their elements, then what the link protocol puts around them."""
+    name = tlv(0x07, tlv(0x08, b"a") + tlv(0x08, b"b") + tlv(0x36, b"\1"))
+    nonce, hops = tlv(0x0A, b"\1\2\3\4"), tlv(0x22, b"\7")
+    hint = tlv(0x1E, tlv(0x07, tlv(0x08, b"h")))
+    digest = tlv(0x07, tlv(0x08, b"a") + tlv(0x01, bytes(32)))
+    bare = tlv(0x05, name + nonce)
+    full = tlv(0x05, name + tlv(0x21) + tlv(0x12) + hint + nonce + tlv(0x0C, b"\x0f\xa0") + hops)
+    meta = tlv(0x14, tlv(0x18, b"\0") + tlv(0x19, b"\x03\xe8") + tlv(0x1A, tlv(0x08, b"z")))
+    signature = tlv(0x16, tlv(0x1B, b"\0")) + tlv(0x17, bytes(32))
+    data = tlv(0x06, name + meta + tlv(0x15, b"content" * 40) + signature)
+    plain = tlv(0x06, name + signature)
+    yield from ([bare], [full], [tlv(0x05, digest + nonce)], [data], [plain])
+    nack = tlv(800, tlv(801, b"\x96"))
+    fields = tlv(0x62, b"token") + tlv(832, b"\1") + tlv(820, tlv(821, b"\1"))
+    yield [tlv(0x64, tlv(0x50, full))]
+    yield [tlv(0x64, fields + tlv(0x50, data))]
+    yield [tlv(0x64, nack + tlv(0x50, full))]
+    # In pieces, in order and not; an element that nobody knows, to be ignored or not.
+    pieces = [data[at : at + 100] for at in range(0, len(data), 100)]
+    sent = [
+        tlv(0x64, tlv(0x51, struct.pack("!Q", 9 + at)) + tlv(0x52, bytes([at])) + tlv(0x53, bytes([len(pieces)])) + tlv(0x50, piece))
+        for at, piece in enumerate(pieces)
+    ]
+    yield sent
+    yield sent[::-1]
+    yield [tlv(0x05, name + nonce + tlv(0xFC, b"x")), tlv(0x05, name + nonce + tlv(0xFB, b"x"))]
+
+
+def ndn():
+    """(time step, neighbour and length, packet), whole and cut short."""
+    for packets in ndn_packets():
+        for keep in (1, 2 / 3):
+            parts = [packet[: int(len(packet) * keep)] for packet in packets]
+            yield b"".join(struct.pack("!BH", 1, len(part)) + part for part in parts)
+
+
 def write(folder, inputs):
     folder.mkdir(parents=True, exist_ok=True)
     for data in inputs:
@@ -232,6 +275,7 @@ def main():
         raise SystemExit(__doc__)
     output = Path(sys.argv[1])
     write(output / "decode", decodes())
+    write(output / "ndn", ndn())
     write(output / "pcap", pcap_files())
     write(output / "pcapng", pcapng_files())
     write(output / "ring", scripts())

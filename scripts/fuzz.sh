@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs one fuzz target: scripts/fuzz.sh TARGET [SECONDS] [libFuzzer argument…]
 #
-# Targets: decode, pcap, pcapng, ring. Builds with coverage and AddressSanitizer as cargo-fuzz does, but needs only a
+# Targets: decode, ndn, pcap, pcapng, ring. Builds with coverage and AddressSanitizer as cargo-fuzz does, but needs only a
 # stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 admits the sanitizer flag. New inputs go to
 # fuzz/target/corpus/TARGET, findings to fuzz/artifacts/TARGET; the committed fuzz/corpus/TARGET is only read.
 #

@@ -21,6 +21,11 @@ fn decode() {
 }
 
 #[test]
+fn ndn() {
+    replay("ndn", ringtap_ndn::fuzz);
+}
+
+#[test]
 fn pcap() {
     replay("pcap", ringtap_capture::fuzz_pcap);
 }
