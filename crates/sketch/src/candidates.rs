@@ -79,11 +79,6 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        self.update_burst(&[(*key, weight)]);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { counters, buckets, hasher } = self;
         counters.update_and_tell(burst, |item, estimate| {

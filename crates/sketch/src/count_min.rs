@@ -9,7 +9,7 @@
 
 use crate::{
     face::{Estimate, Linear, Mismatch, Sketch, SubtractError},
-    grid::{Cell, Grid, Shape, with_rows},
+    grid::{Cell, Grid, Shape, by_grid, with_rows},
     image::{ImageError, ImageKind, Reader, Writer},
     key::{Item, Key},
 };
@@ -43,11 +43,6 @@ impl<K: Key, C: Cell> Sketch for CountMin<K, C> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        self.update_burst(&[(*key, weight)]);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         with_rows!(self.grid.shape.rows(), R => {
             self.grid.each::<K, I, R>(burst, |cells, places, weight, near_full| {
@@ -63,38 +58,7 @@ impl<K: Key, C: Cell> Sketch for CountMin<K, C> {
         });
     }
 
-    fn estimate(&self, key: &K) -> Estimate {
-        self.grid.estimate(key)
-    }
-
-    fn total(&self) -> u64 {
-        self.grid.total
-    }
-
-    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.grid.merge(&other.grid)
-    }
-
-    fn clear(&mut self) {
-        self.grid.clear();
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.grid.memory_bytes()
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut image = Writer::new::<K>(Self::KIND, self.grid.hasher.seed());
-        self.grid.write(&mut image);
-        image.finish()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError> {
-        let mut image = Reader::open::<K>(bytes, Self::KIND)?;
-        let grid = Grid::read(&mut image)?;
-        image.finish()?;
-        Ok(Self::of(grid))
-    }
+    by_grid!();
 }
 
 impl<K: Key, C: Cell> Linear for CountMin<K, C> {

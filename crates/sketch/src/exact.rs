@@ -102,14 +102,6 @@ impl<K: Key> Sketch for Exact<K> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        let Self { table, keys_max, total, missed, .. } = self;
-        *total = total.saturating_add(weight);
-        let hash = table.hasher.hash(key);
-        add(table, *keys_max, missed, key, weight, hash);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { table, keys_max, total, missed, .. } = self;
         table.each(burst, |table, item, hash| {

@@ -13,14 +13,13 @@ pub trait Sketch: Sized {
     type Key: Key;
 
     /// Adds a weight to a key's count.
-    fn update(&mut self, key: &Self::Key, weight: u64);
+    #[inline]
+    fn update(&mut self, key: &Self::Key, weight: u64) {
+        self.update_burst(&[(*key, weight)]);
+    }
 
     /// Updates with all of a burst, in order: keys (each of weight 1) or keys with weights.
-    fn update_burst<I: Item<Self::Key>>(&mut self, burst: &[I]) {
-        for item in burst {
-            self.update(item.key(), item.weight());
-        }
-    }
+    fn update_burst<I: Item<Self::Key>>(&mut self, burst: &[I]);
 
     /// What is known of a key's count.
     fn estimate(&self, key: &Self::Key) -> Estimate;

@@ -103,6 +103,45 @@ impl Shape {
     }
 }
 
+/// What a sketch over `K` leaves to its grid, where that is all it has.
+macro_rules! by_grid {
+    () => {
+        fn estimate(&self, key: &K) -> Estimate {
+            self.grid.estimate(key)
+        }
+
+        fn total(&self) -> u64 {
+            self.grid.total
+        }
+
+        fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+            self.grid.merge(&other.grid)
+        }
+
+        fn clear(&mut self) {
+            self.grid.clear();
+        }
+
+        fn memory_bytes(&self) -> usize {
+            self.grid.memory_bytes()
+        }
+
+        fn to_bytes(&self) -> Vec<u8> {
+            let mut image = Writer::new::<K>(Self::KIND, self.grid.hasher.seed());
+            self.grid.write(&mut image);
+            image.finish()
+        }
+
+        fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError> {
+            let mut image = Reader::open::<K>(bytes, Self::KIND)?;
+            let grid = Grid::read(&mut image)?;
+            image.finish()?;
+            Ok(Self::of(grid))
+        }
+    };
+}
+pub(crate) use by_grid;
+
 /// Runs a block with the number of rows known when compiling.
 macro_rules! with_rows {
     ($rows:expr, $R:ident => $body:expr) => {

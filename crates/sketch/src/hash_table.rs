@@ -121,11 +121,6 @@ impl<K: Key> Sketch for HashTable<K> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        self.update_burst(&[(*key, weight)]);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         for burst in burst.chunks(AHEAD) {
             let mut places = [0; AHEAD];

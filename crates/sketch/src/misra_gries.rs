@@ -124,11 +124,6 @@ impl<K: Key> Sketch for MisraGries<K> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        self.update_burst(&[(*key, weight)]);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { table, counters, total, offset } = self;
         let counters = *counters;

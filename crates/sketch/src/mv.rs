@@ -104,11 +104,6 @@ impl<K: Key> Sketch for MvSketch<K> {
     type Key = K;
 
     #[inline]
-    fn update(&mut self, key: &K, weight: u64) {
-        self.update_burst(&[(*key, weight)]);
-    }
-
-    #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         with_rows!(self.shape.rows(), R => self.cast_all::<I, R>(burst));
     }

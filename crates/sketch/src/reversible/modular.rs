@@ -25,6 +25,7 @@ use crate::{
     grid::{Grid, Shape},
     hash::SplitMix,
     image::{ImageError, ImageKind, Reader, Writer},
+    key::Item,
 };
 
 /// Five rows of 12-bit indices fit a word, so four look-ups give all of them.
@@ -112,13 +113,15 @@ fn index(indices: u64, row: usize) -> usize {
 impl Sketch for ReversibleModular {
     type Key = [u8; 4];
 
-    fn update(&mut self, key: &[u8; 4], weight: u64) {
-        let indices = self.indices(key);
-        for row in 0..ROWS {
-            let counter = &mut self.counters[row * WIDTH + index(indices, row)];
-            *counter = counter.saturating_add(weight);
+    fn update_burst<I: Item<[u8; 4]>>(&mut self, burst: &[I]) {
+        for item in burst {
+            let indices = self.indices(item.key());
+            for row in 0..ROWS {
+                let counter = &mut self.counters[row * WIDTH + index(indices, row)];
+                *counter = counter.saturating_add(item.weight());
+            }
         }
-        self.verify.update(key, weight);
+        self.verify.update_burst(burst);
     }
 
     /// The Count-Min's, or better if one of the other counters is lower.

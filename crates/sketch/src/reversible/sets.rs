@@ -24,7 +24,7 @@ use crate::{
     face::{Estimate, Heavy, Mismatch, Sketch, ordered},
     grid::{Grid, Shape},
     image::{ImageError, ImageKind, Reader, Writer},
-    key::Key,
+    key::{Item, Key},
 };
 use std::marker::PhantomData;
 
@@ -137,17 +137,17 @@ impl<K: Key> Search<'_, K> {
 impl<K: Key> Sketch for Reversible<K> {
     type Key = K;
 
-    fn update(&mut self, key: &K, weight: u64) {
-        if weight == 0 {
-            return;
-        }
+    fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { grid, sets, .. } = self;
-        grid.total = grid.total.saturating_add(weight);
-        for entry in grid.shape.all_places(&grid.hasher, grid.hasher.hash(key)) {
-            grid.cells[entry] = grid.cells[entry].saturating_add(weight);
-            for (at, &value) in key.bytes().iter().enumerate() {
-                let (word, bit) = bit::<K>(entry, at, value);
-                sets[word] |= bit;
+        for item in burst.iter().filter(|item| item.weight() > 0) {
+            let (key, weight) = (item.key(), item.weight());
+            grid.total = grid.total.saturating_add(weight);
+            for entry in grid.shape.all_places(&grid.hasher, grid.hasher.hash(key)) {
+                grid.cells[entry] = grid.cells[entry].saturating_add(weight);
+                for (at, &value) in key.bytes().iter().enumerate() {
+                    let (word, bit) = bit::<K>(entry, at, value);
+                    sets[word] |= bit;
+                }
             }
         }
     }
