@@ -5,13 +5,14 @@ mod check;
 mod filter;
 mod generate;
 mod measure;
+mod threads;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, Refresh};
-use ringtap_plan::{Analyses, Ring, Skeleton, Tunnels};
+use ringtap_plan::{Analyses, Skeleton, Tunnels};
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
@@ -20,9 +21,10 @@ pub(crate) use filter::{
 };
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
+pub(crate) use threads::Threads;
 
 use crate::outputs::Destination;
-use crate::units::{self, Cores, Limit, TimeoutList, Words};
+use crate::units::{self, Limit, TimeoutList, Words};
 
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
@@ -193,18 +195,8 @@ pub(crate) struct MonitorArgs {
     /// How many workers, behind each queue [default: from the free cores]
     #[arg(short, long, value_name = "N", help_heading = "Arrangement")]
     pub(crate) workers: Option<usize>,
-    /// Cores to pin the threads to, in order: 0,1 or 0-3
-    #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Arrangement")]
-    pub(crate) cores: Option<Cores>,
-    /// Kind of ring between the cores [default: the fastest]
-    #[arg(long, value_name = "KIND", help_heading = "Arrangement")]
-    pub(crate) ring: Option<Ring>,
-    /// Slots of each ring [default: 4096]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
-    pub(crate) ring_capacity: Option<usize>,
-    /// Items after which a ring publishes its index [default: 50]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
-    pub(crate) ring_batch: Option<usize>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
     /// Seed of the hash tables [default: drawn at random]
     #[arg(long, value_name = "N", help_heading = "Arrangement")]
     pub(crate) seed: Option<u64>,

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args, ValueHint};
-use ringtap_plan::Ring;
 use ringtap_plan::measure::{CountBy, Design, Kind, State, Weight};
 
-use super::{Capture, Form};
-use crate::units::{self, Cores};
+use super::{Capture, Form, Threads};
+use crate::units;
 
 const AFTER: &str = "\
 Structures: cms, cms-cu (counters; no keys: heavy ones are found with --check only), cms-keys, sht, rs,
@@ -90,18 +89,8 @@ pub(crate) struct MeasureArgs {
     /// How many workers [default: from the free cores]
     #[arg(short, long, value_name = "N", help_heading = "Design")]
     pub(crate) workers: Option<usize>,
-    /// Cores to pin the threads to, in order: 0,1 or 0-3
-    #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Design")]
-    pub(crate) cores: Option<Cores>,
-    /// Kind of ring between the cores [default: the fastest]
-    #[arg(long, value_name = "KIND", help_heading = "Design")]
-    pub(crate) ring: Option<Ring>,
-    /// Slots of each ring [default: 4096]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Design")]
-    pub(crate) ring_capacity: Option<usize>,
-    /// Items after which a ring publishes its index [default: 50]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Design")]
-    pub(crate) ring_batch: Option<usize>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
     /// Seed of the hash functions: the same on all machines whose measurements are merged
     /// [default: drawn at random]
     #[arg(long, value_name = "N", help_heading = "Design")]
