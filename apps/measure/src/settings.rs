@@ -93,6 +93,8 @@ names! {
     Mv = "mv",
     /// Misra–Gries.
     Mg = "mg",
+    /// SpaceSaving in buckets.
+    Ss = "ss",
     /// Every key, while there is room.
     Exact = "exact",
 }

@@ -11,6 +11,8 @@ const ROWS: usize = 4;
 const VOTES: usize = 2;
 /// Five rows of 4,096 counters, and the tables that find them.
 const MODULAR_BYTES: u64 = 5 * 4096 * 8 + 4 * 256 * 8;
+/// Keys in a bucket of SpaceSaving.
+const BUCKET: u64 = 8;
 /// Structures address no more entries.
 const MOST: u64 = 1 << 31;
 
@@ -55,12 +57,15 @@ pub(crate) fn size<K: Key>(settings: &Settings) -> Result<Size, SettingsError> {
         Kind::Rs => (ROWS, 8 + 32 * K::BYTES as u64, 0),
         Kind::RsModular => (ROWS, 8, MODULAR_BYTES),
         Kind::Mv => (VOTES, size_of::<(K, u64, u64)>() as u64, 0),
+        // A key, its count and error, a byte of its hash.
+        Kind::Ss => (1, size_of::<K>() as u64 + 17, 0),
         Kind::Sht | Kind::Mg | Kind::Exact => (1, slot, 0),
     };
     let least_entries = match structure {
         // Half for the keys, four in a bucket.
         Kind::CmsKeys => 2 * (rows as u64).max(slot.div_ceil(2)),
         Kind::Mg | Kind::Exact => 16,
+        Kind::Ss => BUCKET,
         _ => rows as u64,
     };
     let least = before + least_entries * cell;
@@ -81,6 +86,7 @@ pub(crate) fn size<K: Key>(settings: &Settings) -> Result<Size, SettingsError> {
         }
         Kind::CmsKeys => Size::Grid(grid(entries / 2)?, floor_power(given / 2 / slot).max(4)),
         Kind::Sht => Size::Entries(entries as usize),
+        Kind::Ss => Size::Entries((entries / BUCKET * BUCKET) as usize),
         // Tables of keys are full at 3/4 of a power of two.
         Kind::Mg | Kind::Exact => Size::Entries(floor_power(entries) / 4 * 3),
     })

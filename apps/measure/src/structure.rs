@@ -4,7 +4,7 @@
 use ringtap_sketch::{
     CandidateCountMin, Collision, ConservativeCountMin, CountMin, Estimate, Exact, HashTable,
     Heavy, HeavyKeys, ImageError, Key, Mismatch, MisraGries, MvSketch, Reversible,
-    ReversibleModular, Sketch, TooDear,
+    ReversibleModular, Sketch, SpaceSaving, TooDear,
 };
 
 use crate::settings::{Kind, Settings};
@@ -26,6 +26,7 @@ pub(crate) enum Structure<K: Key> {
     RsModular(ReversibleModular),
     Mv(MvSketch<K>),
     Mg(MisraGries<K>),
+    Ss(SpaceSaving<K>),
     Exact(Exact<K>),
 }
 
@@ -41,6 +42,7 @@ macro_rules! whichever {
             Structure::RsModular($modular) => $other,
             Structure::Mv($sketch) => $body,
             Structure::Mg($sketch) => $body,
+            Structure::Ss($sketch) => $body,
             Structure::Exact($sketch) => $body,
         }
     };
@@ -80,6 +82,7 @@ impl<K: Key> Structure<K> {
                 Self::Sht(HashTable::new(n, Collision::KeepFirst, seed).expect(FITS))
             }
             (Kind::Mg, Size::Entries(n)) => Self::Mg(MisraGries::new(n, seed).expect(FITS)),
+            (Kind::Ss, Size::Entries(n)) => Self::Ss(SpaceSaving::new(n, seed).expect(FITS)),
             (Kind::Exact, Size::Entries(n)) => Self::Exact(Exact::new(n, seed).expect(FITS)),
             (kind, size) => unreachable!("{kind} of {size:?}"),
         }
@@ -105,6 +108,7 @@ impl<K: Key> Structure<K> {
             (Self::RsModular(own), Self::RsModular(other)) => own.merge(other),
             (Self::Mv(own), Self::Mv(other)) => own.merge(other),
             (Self::Mg(own), Self::Mg(other)) => own.merge(other),
+            (Self::Ss(own), Self::Ss(other)) => own.merge(other),
             (Self::Exact(own), Self::Exact(other)) => own.merge(other),
             _ => Err(Mismatch::Parameters),
         }
@@ -125,6 +129,7 @@ impl<K: Key> Structure<K> {
             Self::Sht(sketch) => sketch.heavy(threshold),
             Self::Mv(sketch) => sketch.heavy(threshold),
             Self::Mg(sketch) => sketch.heavy(threshold),
+            Self::Ss(sketch) => sketch.heavy(threshold),
             Self::Exact(sketch) => sketch.heavy(threshold),
             Self::Rs(sketch) => sketch.recover(threshold, SET_STEPS)?,
             Self::RsModular(sketch) => {
@@ -162,6 +167,7 @@ impl<K: Key> Structure<K> {
             Kind::RsModular => Self::RsModular(ReversibleModular::from_bytes(bytes)?),
             Kind::Mv => Self::Mv(MvSketch::from_bytes(bytes)?),
             Kind::Mg => Self::Mg(MisraGries::from_bytes(bytes)?),
+            Kind::Ss => Self::Ss(SpaceSaving::from_bytes(bytes)?),
             Kind::Exact => Self::Exact(Exact::from_bytes(bytes)?),
         })
     }

@@ -11,7 +11,7 @@ use crate::units;
 
 const AFTER: &str = "\
 Structures: cms, cms-cu (counters; no keys: heavy ones are found with --check only), cms-keys, sht, rs,
-rs-modular (single IPv4 addresses), mv, mg, exact. Shared: cms, sht, rs.
+rs-modular (single IPv4 addresses), mv, mg, ss, exact. Shared: cms, sht, rs.
 Exit codes: 0 success; 1 something could not be read or written; 2 usage; 3 packets were dropped, with
 --fail-on-drop. Signals: INT, TERM stop reading and report.";
 

@@ -1,6 +1,6 @@
 //! Who was busy, for people: one interval in full, more of them a line each.
 
-use ringtap_plan::report::activity::{Activity, Busy, Target};
+use ringtap_plan::report::activity::{Activity, Busy, Network, Target};
 
 use super::{Page, Times};
 use crate::names;
@@ -33,6 +33,8 @@ impl Page {
         let peers = |row: &Busy| within(row.lower, row.upper, count);
         self.busy("Sent most", &activity.senders, octets);
         self.busy("Received most", &activity.receivers, octets);
+        self.networks("Networks that sent most", &activity.sending_networks);
+        self.networks("Networks that received most", &activity.receiving_networks);
         let mut table = Table::new(&[Left, Right, Left]);
         for target in &activity.targets {
             table.row([
@@ -52,6 +54,22 @@ impl Page {
     fn busy(&mut self, title: &str, rows: &[Busy], number: impl Fn(&Busy) -> String) {
         let mut table = Table::new(&[Left, Right]);
         rows.iter().for_each(|row| table.row([row.address.to_string(), number(row)]));
+        if !rows.is_empty() {
+            self.heading(title);
+            self.table(&table);
+        }
+    }
+
+    fn networks(&mut self, title: &str, rows: &[Network]) {
+        let mut table = Table::new(&[Left, Right, Left]);
+        for row in rows {
+            let rest = if row.beyond == row.lower {
+                String::new()
+            } else {
+                format!("{} without its heavy parts", bytes(row.beyond))
+            };
+            table.row([row.prefix.to_string(), within(row.lower, row.upper, bytes), rest]);
+        }
         if !rows.is_empty() {
             self.heading(title);
             self.table(&table);

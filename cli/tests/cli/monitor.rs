@@ -228,7 +228,7 @@ fn who_was_busy_is_the_same_in_every_arrangement_while_nothing_is_forgotten() {
         json(&office(), &flags)["activity"].clone()
     };
     let one = activity(&["--sequential"]);
-    let lists = ["senders", "receivers", "targets", "changers"];
+    let lists = ["senders", "receivers", "sending_networks", "targets", "changers"];
     for flags in [["--skeleton", "farm", "-w", "3"], ["--skeleton", "multi-queue", "--queues", "2"]]
     {
         let other = activity(&flags);

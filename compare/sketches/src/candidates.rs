@@ -1,5 +1,7 @@
 //! Who is compared: a way to count the stream, and what it then knows.
 
+#[cfg(datasketches_cpp)]
+use crate::cpp;
 use crate::stream::{Key, Stream};
 use asap_sketchlib::{CountMinSketch as AsapCountMin, DataInput, FastPath, Vector2D};
 use datasketches::{
@@ -11,7 +13,7 @@ use hashbrown::HashMap;
 use heavykeeper::{BucketedTopK, CuckooTopK};
 use ringtap_sketch::{
     CandidateCountMin, Collision, ConservativeCountMin, CountMin, Exact, HashTable, HeavyKeys,
-    MisraGries, MvSketch, Shape, Sketch,
+    MisraGries, MvSketch, Shape, Sketch, SpaceSaving,
 };
 use std::{hash::BuildHasher, hint::black_box};
 
@@ -103,7 +105,7 @@ fn listed(stream: &Stream, list: impl Iterator<Item = (Key, u64)>) -> Option<f64
 }
 
 macro_rules! candidate {
-    ($job:ident, $ours:literal, $name:literal, $run:expr) => {
+    ($job:ident, $ours:literal, $name:expr, $run:expr) => {
         Candidate { name: $name, job: Job::$job, ours: $ours, run: $run }
     };
 }
@@ -112,15 +114,18 @@ macro_rules! candidate {
 pub const CMS: &str = "ringtap CountMin, 4 × 2^15 of 32 bits";
 pub const ASAP: &str = "asap_sketchlib CountMin, fast path, same size";
 pub const APACHE_CMS: &str = "datasketches (Rust) CountMin, same size";
+pub const CPP_CMS: &str = "datasketches (C++) CountMin, same size";
 pub const MG: &str = "ringtap MisraGries, 12,288 counters";
+pub const SAVING: &str = "ringtap SpaceSaving, 12,288 keys";
+pub const CPP_FI: &str = "datasketches (C++) FrequentItems, 2^14";
 pub const APACHE_FI: &str = "datasketches (Rust) FrequentItems, 2^14";
 pub const HEAVYKEEPER: &str = "heavykeeper BucketedTopK, 4 × 4096";
 pub const EXACT: &str = "ringtap Exact";
 pub const HASHBROWN: &str = "hashbrown, foldhash fast";
 
 pub fn all() -> Vec<Candidate> {
-    let mut all = vec![
-        candidate!(Count, true, "", |stream, time| {
+    vec![
+        candidate!(Count, true, CMS, |stream, time| {
             let sketch = ours(CountMin::<Key, u32>::new(shape(4, 1 << 15), SEED), stream, time)?;
             Ok(Known { bytes: Some(sketch.memory_bytes()), f1: None })
         }),
@@ -128,7 +133,7 @@ pub fn all() -> Vec<Candidate> {
             let sketch = ConservativeCountMin::<Key, u32>::new(shape(4, 1 << 15), SEED);
             Ok(Known { bytes: Some(ours(sketch, stream, time)?.memory_bytes()), f1: None })
         }),
-        candidate!(Count, false, "", |stream, time| {
+        candidate!(Count, false, ASAP, |stream, time| {
             let mut sketch = AsapCountMin::<Vector2D<i32>, FastPath>::with_dimensions(4, 1 << 15);
             time(&mut || {
                 for key in &stream.keys {
@@ -139,7 +144,7 @@ pub fn all() -> Vec<Candidate> {
             check(stream, |key| sketch.estimate(&DataInput::Bytes(key)) as u64)?;
             Ok(Known { bytes: Some(sketch.memory_bytes()), f1: None })
         }),
-        candidate!(Count, false, "", |stream, time| {
+        candidate!(Count, false, APACHE_CMS, |stream, time| {
             let sketch = ApacheCountMin::<u32>::new(4, 1 << 15);
             let mut sketch = sketch.map_err(|why| why.to_string())?;
             time(&mut || {
@@ -151,7 +156,20 @@ pub fn all() -> Vec<Candidate> {
             check(stream, |key| sketch.estimate(&key[..]).into())?;
             Ok(Known { bytes: Some(sketch.estimated_size()), f1: None })
         }),
-        candidate!(Heavy, true, "", |stream, time| {
+        #[cfg(datasketches_cpp)]
+        candidate!(Count, false, CPP_CMS, |stream, time| {
+            let mut sketch = cpp::CountMin::new(4, 1 << 15);
+            time(&mut || sketch.feed(&stream.keys));
+            check(stream, |key| sketch.upper(key))?;
+            Ok(Known { bytes: Some(4 * (4 << 15)), f1: None })
+        }),
+        candidate!(Heavy, true, SAVING, |stream, time| {
+            ours_heavy(SpaceSaving::<Key>::new(12_288, SEED), stream, time)
+        }),
+        candidate!(Heavy, true, "ringtap SpaceSaving, 8,192 keys", |stream, time| {
+            ours_heavy(SpaceSaving::<Key>::new(8192, SEED), stream, time)
+        }),
+        candidate!(Heavy, true, MG, |stream, time| {
             ours_heavy(MisraGries::<Key>::new(12_288, SEED), stream, time)
         }),
         candidate!(Heavy, true, "ringtap MisraGries, 6,144 counters", |stream, time| {
@@ -190,7 +208,7 @@ pub fn all() -> Vec<Candidate> {
         candidate!(Heavy, true, "ringtap HashTable, keep first, 20,833", |stream, time| {
             ours_heavy(HashTable::<Key>::new(20_833, Collision::KeepFirst, SEED), stream, time)
         }),
-        candidate!(Heavy, false, "", |stream, time| {
+        candidate!(Heavy, false, APACHE_FI, |stream, time| {
             let sketch = FrequentItemsSketch::<Key>::new(1 << 14);
             let mut sketch = sketch.map_err(|why| why.to_string())?;
             time(&mut || {
@@ -204,7 +222,15 @@ pub fn all() -> Vec<Candidate> {
             let f1 = listed(stream, rows.iter().map(|row| (*row.item(), row.estimate())));
             Ok(Known { bytes: Some(sketch.estimated_size()), f1 })
         }),
-        candidate!(Heavy, false, "", |stream, time| {
+        #[cfg(datasketches_cpp)]
+        candidate!(Heavy, false, CPP_FI, |stream, time| {
+            let mut sketch = cpp::FrequentItems::new(14);
+            time(&mut || sketch.feed(&stream.keys));
+            check(stream, |key| sketch.upper(key))?;
+            let f1 = Some(stream.f1(&sketch.heavy(stream.threshold)));
+            Ok(Known { bytes: Some(sketch.bytes()), f1 })
+        }),
+        candidate!(Heavy, false, HEAVYKEEPER, |stream, time| {
             let mut sketch = BucketedTopK::<Key>::new(1024, 4096, 4, 0.9);
             time(&mut || {
                 stream.keys.iter().for_each(|key| sketch.add(key, 1));
@@ -222,16 +248,10 @@ pub fn all() -> Vec<Candidate> {
             let f1 = listed(stream, sketch.list().iter().map(|node| (node.item, node.count)));
             Ok(Known { bytes: Some(sketch.mem_bytes(|_| 0)), f1 })
         }),
-        candidate!(Exact, true, "", |stream, time| {
+        candidate!(Exact, true, EXACT, |stream, time| {
             ours_heavy(Exact::<Key>::reserved(1 << 20, SEED), stream, time)
         }),
-        candidate!(Exact, false, "", map::<fast::FixedState>),
+        candidate!(Exact, false, HASHBROWN, map::<fast::FixedState>),
         candidate!(Exact, false, "hashbrown, foldhash quality", map::<quality::FixedState>),
-    ];
-    // In the order of the list.
-    let claimed = [CMS, ASAP, APACHE_CMS, MG, APACHE_FI, HEAVYKEEPER, EXACT, HASHBROWN];
-    for (candidate, name) in all.iter_mut().filter(|c| c.name.is_empty()).zip(claimed) {
-        candidate.name = name;
-    }
-    all
+    ]
 }

@@ -33,6 +33,7 @@ pub(crate) enum ImageKind {
     HashTable = 9,
     Reversible = 10,
     ReversibleModular = 11,
+    SpaceSaving = 12,
 }
 
 /// Why bytes are no sketch.

@@ -2,7 +2,7 @@
 //!
 //! The three structures of X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore
 //! Processors" (Count-Min, the reversible sketch, the simple hash table), and those that a monitor is better off with
-//! today (conservative update, Misra–Gries, MV-Sketch, the exact table), behind one face, [`Sketch`]. docs/SKETCHES.md
+//! today (conservative update, Misra–Gries, SpaceSaving, MV-Sketch, the exact table), behind one face, [`Sketch`]. docs/SKETCHES.md
 //! says which to take when, and how fast they are.
 //!
 //! ```text
@@ -38,12 +38,14 @@ mod face;
 mod grid;
 mod hash;
 mod hash_table;
+mod hierarchy;
 mod image;
 mod key;
 mod misra_gries;
 mod mv;
 mod reversible;
 mod shared;
+mod space_saving;
 mod table;
 
 pub use apache::{ApacheError, FrequentItems};
@@ -56,9 +58,11 @@ pub use exact::Exact;
 pub use face::{Estimate, Heavy, HeavyKeys, InvalidSize, Linear, Mismatch, Sketch, SubtractError};
 pub use grid::{Cell, Shape};
 pub use hash_table::{Collision, HashTable};
+pub use hierarchy::{HeavyPrefix, Hierarchy, Parent};
 pub use image::ImageError;
 pub use key::{Item, Key};
 pub use misra_gries::MisraGries;
 pub use mv::MvSketch;
 pub use reversible::{Reversible, ReversibleModular, TooDear};
 pub use shared::{SharedCountMin, SharedHashTable, SharedReversible, SharedSketch};
+pub use space_saving::SpaceSaving;

@@ -32,6 +32,7 @@ fn images() -> Vec<(Vec<u8>, Read)> {
         image(CandidateCountMin::<Tuple>::new(shape, 16, 1).unwrap()),
         image(MisraGries::<Tuple>::new(24, 1).unwrap()),
         image(MvSketch::<Tuple>::new(shape, 1)),
+        image(SpaceSaving::<Tuple>::new(24, 1).unwrap()),
         image(Exact::<Tuple>::new(50, 1).unwrap()),
         image(Reversible::<Tuple>::new(shape, 1)),
         (modular.to_bytes(), read::<ReversibleModular> as Read),

@@ -180,6 +180,29 @@ proptest! {
     }
 
     #[test]
+    fn space_saving_knows_how_much_of_a_count_may_be_others(
+        stream in streams(), keys in 1usize..100, seed: u64,
+    ) {
+        let new = || SpaceSaving::<Tuple>::new(keys, seed).unwrap();
+        hold_all(new, &stream);
+        let whole = fed(new(), &stream);
+        let uppers: u64 = whole.heavy(0).iter().map(|heavy| heavy.estimate.upper).sum();
+        prop_assert_eq!(uppers, whole.total());
+        let mut parts = new();
+        for share in shares(&stream, 3, false) {
+            parts.merge(&fed(new(), &share)).unwrap();
+        }
+        for sketch in [whole, parts] {
+            hold_heavy(&sketch, 5);
+            prop_assert!(sketch.heavy(0).len() <= keys.next_multiple_of(8));
+            let kept = sketch.heavy(0);
+            for (key, count) in truth(&stream) {
+                prop_assert!(count <= sketch.error() || kept.iter().any(|heavy| heavy.key == key));
+            }
+        }
+    }
+
+    #[test]
     fn mv_sketch_bounds_are_certain_and_majorities_are_found(
         stream in streams(), rows in 1usize..=8, seed: u64,
     ) {
@@ -253,6 +276,7 @@ fn zipf_streams_keep_the_probable_bounds_as_often_as_promised() {
                 hold_bounds(&fed(MvSketch::<Tuple>::new(shape, seed), &stream), &truth);
             }
             hold_bounds(&fed(MisraGries::<Tuple>::new(384, seed).unwrap(), &stream), &truth);
+            hold_bounds(&fed(SpaceSaving::<Tuple>::new(384, seed).unwrap(), &stream), &truth);
             hold_bounds(&fed(Exact::<Tuple>::new(3000, seed).unwrap(), &stream), &truth);
             for collision in Collision::ALL {
                 hold_bounds(
@@ -278,6 +302,7 @@ fn heavy_keys_of_a_zipf_stream_are_found() {
     };
     assert_eq!(f1(fed(Exact::<Tuple>::new(1 << 17, 1).unwrap(), &stream).heavy(threshold)), 1.0);
     assert!(f1(fed(MisraGries::<Tuple>::new(6144, 1).unwrap(), &stream).heavy(threshold)) >= 0.99);
+    assert!(f1(fed(SpaceSaving::<Tuple>::new(6144, 1).unwrap(), &stream).heavy(threshold)) >= 0.99);
     assert!(
         f1(fed(MvSketch::<Tuple>::new(shape(2, 1 << 13), 1), &stream).heavy(threshold)) >= 0.98
     );
@@ -317,6 +342,7 @@ fn totals_stay_at_the_largest_number() {
     full(ConservativeCountMin::<_, u64>::new(shape(2, 4), 1));
     full(MvSketch::new(shape(2, 4), 1));
     full(MisraGries::new(4, 1).unwrap());
+    full(SpaceSaving::new(4, 1).unwrap());
     full(Exact::new(4, 1).unwrap());
     for collision in Collision::ALL {
         full(HashTable::new(3, collision, 1).unwrap());
@@ -336,6 +362,9 @@ fn what_differs_in_size_or_seed_does_not_merge() {
     assert_eq!(a.to_bytes(), before);
     let mut mv = MvSketch::<Tuple>::new(shape(2, 64), 1);
     assert_eq!(mv.merge(&MvSketch::new(shape(2, 64), 2)), Err(Mismatch::Seed));
+    let mut saving = SpaceSaving::<Tuple>::new(9, 1).unwrap();
+    assert_eq!(saving.merge(&SpaceSaving::new(9, 2).unwrap()), Err(Mismatch::Seed));
+    assert_eq!(saving.merge(&SpaceSaving::new(17, 1).unwrap()), Err(Mismatch::Parameters));
     let mut table = HashTable::<Tuple>::new(9, Collision::Vote, 1).unwrap();
     let other = HashTable::new(9, Collision::Overwrite, 1).unwrap();
     assert_eq!(table.merge(&other), Err(Mismatch::Parameters));
@@ -362,6 +391,8 @@ fn sizes_that_cannot_be_are_refused() {
     assert_eq!((fit.rows(), fit.width()), (4, 4096));
     assert!(fit.epsilon() <= 0.001 && fit.delta() <= 0.02);
     assert!(Exact::<Tuple>::new(0, 1).is_err() && MisraGries::<Tuple>::new(0, 1).is_err());
+    assert!(SpaceSaving::<Tuple>::new(0, 1).is_err());
+    assert!(Hierarchy::<Tuple>::new(1, &[], 1).is_err());
     assert!(HashTable::<Tuple>::new(0, Collision::Vote, 1).is_err());
     assert!(CandidateCountMin::<Tuple>::new(fit, 48, 1).is_err());
 }

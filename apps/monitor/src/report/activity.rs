@@ -1,8 +1,9 @@
 //! Who was busy in an interval.
 
+use std::fmt;
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Time;
 
@@ -23,6 +24,10 @@ pub struct Activity {
     pub senders: Vec<Busy>,
     /// Destinations by octets.
     pub receivers: Vec<Busy>,
+    /// Networks by octets sent beyond those of heavy hosts and longer networks.
+    pub sending_networks: Vec<Network>,
+    /// Networks by octets received, in the same way.
+    pub receiving_networks: Vec<Network>,
     /// Destinations by packets, with the protocol that most of them were of.
     pub targets: Vec<Target>,
     /// Sources by distinct destinations.
@@ -41,6 +46,8 @@ impl Activity {
     pub(crate) fn cut(&mut self, top: usize) {
         self.senders.truncate(top);
         self.receivers.truncate(top);
+        self.sending_networks.truncate(top);
+        self.receiving_networks.truncate(top);
         self.targets.truncate(top);
         self.spreaders.truncate(top);
         self.attractors.truncate(top);
@@ -68,6 +75,40 @@ pub struct Busy {
     pub lower: u64,
     /// At most so many. Of distinct hosts: of those that were told apart.
     pub upper: u64,
+}
+
+/// A network and octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Network {
+    /// Its addresses.
+    pub prefix: Prefix,
+    /// At least so many octets in all.
+    pub lower: u64,
+    /// At most so many.
+    pub upper: u64,
+    /// So many of `lower` are of no host or longer network that is heavy itself.
+    pub beyond: u64,
+}
+
+/// The first bits of addresses, as in 192.0.2.0/24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Its lowest address.
+    pub address: IpAddr,
+    /// How many bits count.
+    pub length: u8,
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}/{}", self.address, self.length))
+    }
+}
+
+impl Serialize for Prefix {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// A host and the packets it was sent.

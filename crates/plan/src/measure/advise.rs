@@ -111,8 +111,9 @@ fn plans(request: &MeasureRequest, machine: &Machine) -> Result<Vec<Trial>, Advi
     let designs =
         request.design.map_or(vec![Design::Sync, Design::Async, Design::Rss], |one| vec![one]);
     let states = request.state.map_or(State::ALL.to_vec(), |one| vec![one]);
-    let structures =
-        request.structure.map_or(vec![Kind::Sht, Kind::Cms, Kind::Mg, Kind::Mv], |one| vec![one]);
+    let structures = request
+        .structure
+        .map_or(vec![Kind::Sht, Kind::Cms, Kind::Mg, Kind::Ss, Kind::Mv], |one| vec![one]);
     let mut trials = Vec::new();
     for &structure in &structures {
         for &state in states.iter().filter(|&&state| possible(structure, state, request)) {

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
 
 use super::limits::Limits;
+use super::networks;
 use super::sketches::{Host, Sketches};
 use crate::Alert;
 use crate::report::Time;
@@ -102,6 +103,8 @@ impl ActivityMerger {
             },
             senders: all(&sketches.senders),
             receivers: all(&sketches.receivers),
+            sending_networks: networks::heavy(&sketches.sending),
+            receiving_networks: networks::heavy(&sketches.receiving),
             targets: self.targets(sketches),
             spreaders: all(&sketches.spread),
             attractors: all(&sketches.drawn),

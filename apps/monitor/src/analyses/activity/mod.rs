@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!                 ┌ senders, receivers   Misra–Gries, octets by host
+//!                 ├ sending, receiving   the hierarchy of their networks, octets
 //! every packet ──▶┤ targets, protocols   Misra–Gries, packets by destination, and by protocol
 //!                 └ seen? ── a pair that was not ─▶ spread, drawn    Misra–Gries, distinct peers by host
 //!                   a bitmap                        sources, …       HyperLogLog
@@ -17,6 +18,7 @@
 
 mod limits;
 mod merger;
+mod networks;
 mod sketches;
 #[cfg(test)]
 mod tests;

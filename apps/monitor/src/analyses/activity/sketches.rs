@@ -1,8 +1,8 @@
 //! The sketches of one interval.
 
-use ringtap_sketch::{Distinct, MisraGries, Sketch};
+use ringtap_sketch::{Distinct, Hierarchy, MisraGries, Sketch};
 
-use super::Group;
+use super::{Group, networks};
 
 /// An address; of IPv4 as IPv6 has it.
 pub(crate) type Host = [u8; 16];
@@ -15,7 +15,7 @@ const COUNTERS: usize = 1_536;
 /// Registers of each HyperLogLog: 2^12.
 const LG_REGISTERS: u8 = 12;
 
-/// See the module; a MiB at the most.
+/// See the module; a MiB and a half at the most.
 pub(crate) struct Sketches {
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
@@ -24,6 +24,8 @@ pub(crate) struct Sketches {
     pub(super) strays: u64,
     pub(super) senders: MisraGries<Host>,
     pub(super) receivers: MisraGries<Host>,
+    pub(super) sending: Hierarchy<Host>,
+    pub(super) receiving: Hierarchy<Host>,
     pub(super) targets: MisraGries<Host>,
     pub(super) protocols: MisraGries<Target>,
     pub(super) spread: MisraGries<Host>,
@@ -45,6 +47,8 @@ impl Sketches {
             strays: 0,
             senders: misra_gries(seed),
             receivers: misra_gries(seed),
+            sending: hierarchy(seed),
+            receiving: hierarchy(seed),
             targets: misra_gries(seed),
             protocols: misra_gries(seed),
             spread: misra_gries(seed),
@@ -66,6 +70,8 @@ impl Sketches {
         self.strays += std::mem::take(&mut group.strays);
         self.senders.update_burst(&group.senders);
         self.receivers.update_burst(&group.receivers);
+        self.sending.update_burst(&group.senders);
+        self.receiving.update_burst(&group.receivers);
         self.targets.update_burst(&group.hosts);
         self.protocols.update_burst(&group.targets);
         group.hosts.clear();
@@ -91,6 +97,8 @@ impl Sketches {
         let merged = [
             self.senders.merge(&other.senders),
             self.receivers.merge(&other.receivers),
+            self.sending.merge(&other.sending),
+            self.receiving.merge(&other.receiving),
             self.targets.merge(&other.targets),
             self.protocols.merge(&other.protocols),
             self.spread.merge(&other.spread),
@@ -116,6 +124,10 @@ impl Sketches {
 
 fn misra_gries<K: ringtap_sketch::Key>(seed: u64) -> MisraGries<K> {
     MisraGries::new(COUNTERS, seed).expect("the size is a good one")
+}
+
+fn hierarchy(seed: u64) -> Hierarchy<Host> {
+    Hierarchy::new(COUNTERS, &networks::PARENTS, seed).expect("the size is a good one")
 }
 
 /// Which pairs were there: a bit for each hash (K. Whang, B. Vander-Zanden, H. Taylor, "A linear-time probabilistic

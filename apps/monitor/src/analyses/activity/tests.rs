@@ -87,6 +87,17 @@ fn check(activity: &Activity, truth: &Truth) {
     for row in &activity.senders {
         assert!((row.lower..=row.upper).contains(&truth.sent[&row.address]), "{row:?}");
     }
+    for row in &activity.sending_networks {
+        let within = |host: &IpAddr| match (row.prefix.address, host) {
+            (IpAddr::V4(network), IpAddr::V4(host)) => {
+                let shift = 32 - u32::from(row.prefix.length);
+                (network.to_bits() ^ host.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        };
+        let truth: u64 = truth.sent.iter().filter(|(host, _)| within(host)).map(|(_, n)| n).sum();
+        assert!((row.lower..=row.upper).contains(&truth), "{row:?}, {truth}");
+    }
     for row in &activity.targets {
         assert!((row.lower..=row.upper).contains(&truth.packets_to[&row.address]), "{row:?}");
     }
@@ -180,6 +191,23 @@ fn a_change_is_told_by_how_much_for_certain() {
         activities[1].changers.iter().map(|c| (c.before, c.now, c.at_least)).collect();
     assert_eq!(changes, [(1_000, 100, 900), (0, 400, 400)]);
     assert!(activities[0].changers.is_empty());
+}
+
+#[test]
+fn a_network_of_many_light_hosts_is_told_without_its_heavy_ones() {
+    let key = HashKey::from_seed(7);
+    let mut packets: Vec<_> = (0..10_000)
+        .map(|n| packet(&key, n, 0x0a01_0000 + (n as u32).wrapping_mul(40_503) % 65_536, 7, 100))
+        .collect();
+    packets.extend((0..500).map(|n| packet(&key, n, 0x0a01_0203, 7, 1_000)));
+    let (activities, _) = observe(&packets, 3, 500, None, Limits::default());
+    let rows = &activities[0].sending_networks;
+    let [row] = rows[..] else { panic!("{rows:?}") };
+    assert_eq!(row.prefix.to_string(), "10.1.0.0/16");
+    let of_host = 500_000
+        + packets.iter().filter(|p| p.src[2..4] == [2, 3] && p.ip_len == 100).count() as u64 * 100;
+    assert_eq!((row.lower, row.upper), (1_500_000, 1_500_000));
+    assert!(row.beyond >= 1_500_000 - of_host && row.beyond < 1_100_000, "{row:?}");
 }
 
 #[test]
