@@ -29,7 +29,7 @@ fn end(monitor: Beside) -> (i32, Value) {
 }
 
 /// UDP datagrams between two hosts, of so many flows.
-fn datagrams(flows: u16) -> Vec<Vec<u8>> {
+pub(crate) fn datagrams(flows: u16) -> Vec<Vec<u8>> {
     let frame = |flow: u16| {
         let mut frame = vec![0; 60];
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);

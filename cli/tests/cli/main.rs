@@ -15,6 +15,7 @@ mod generate;
 mod inputs;
 mod live;
 mod measure;
+mod measure_live;
 mod memory;
 mod monitor;
 mod net;
