@@ -133,7 +133,7 @@ fn main() -> Result<(), Failure> {
             });
             // With work, so many packets that a serial run takes about half a second.
             let count = match work {
-                Work::Serial | Work::Interleaved => (3e8 / mix.work) as usize,
+                Work::Serial | Work::Interleaved | Work::Simd => (3e8 / mix.work) as usize,
                 Work::Jump | Work::Off => options.packets,
             };
             let packets: Vec<Packet> = generator.take(count).collect();

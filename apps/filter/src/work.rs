@@ -11,8 +11,10 @@ use std::str::FromStr;
 
 const FACTOR: u64 = 25_214_903_917;
 const ADDEND: u64 = 11;
-/// Chains that are worked on side by side.
+/// Chains that are worked on side by side: as many as hide a multiplication's latency.
 const LANES: usize = 4;
+/// Chains in vector registers, two or more of them.
+const VECTOR_LANES: usize = 16;
 /// How many fingerprints there are.
 pub const FINGERPRINTS: usize = 1 << 16;
 
@@ -24,6 +26,8 @@ pub enum Work {
     Serial,
     /// The chains of four packets side by side, so that multiplications overlap.
     Interleaved,
+    /// The chains of sixteen packets in the widest vector registers that the machine has.
+    Simd,
     /// All steps of a packet at once: affine maps compose, so n of them take log₂ n squarings.
     Jump,
     /// No step at all: the fingerprint of the seed. What is left is the filter.
@@ -41,18 +45,19 @@ pub struct Job {
 
 /// A name that is none of [`Work::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no work is called \"{0}\"; there are serial, interleaved, jump, off")]
+#[error("no work is called \"{0}\"; there are serial, interleaved, simd, jump, off")]
 pub struct UnknownWork(pub String);
 
 impl Work {
     /// All there are, the published one first.
-    pub const ALL: [Self; 4] = [Self::Serial, Self::Interleaved, Self::Jump, Self::Off];
+    pub const ALL: [Self; 5] = [Self::Serial, Self::Interleaved, Self::Simd, Self::Jump, Self::Off];
 
     /// The name by which [`FromStr`] knows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Serial => "serial",
             Self::Interleaved => "interleaved",
+            Self::Simd => "simd",
             Self::Jump => "jump",
             Self::Off => "off",
         }
@@ -62,7 +67,13 @@ impl Work {
     pub fn run(self, jobs: &[Job], mut found: impl FnMut(usize)) {
         match self {
             Self::Serial => jobs.iter().for_each(|job| found(serial(*job))),
-            Self::Interleaved => interleaved(jobs, found),
+            Self::Interleaved => side_by_side::<LANES>(jobs, steps, found),
+            Self::Simd => {
+                // Compiled for each of several instruction sets, of which the machine's is taken.
+                let machine = pulp::Arch::new();
+                let steps = |states: &mut _, n| machine.dispatch(|| steps(states, n));
+                side_by_side::<VECTOR_LANES>(jobs, steps, found);
+            }
             Self::Jump => jobs.iter().for_each(|job| found(jump(*job))),
             Self::Off => jobs.iter().for_each(|job| found(fingerprint(job.seed.into()))),
         }
@@ -98,37 +109,55 @@ fn opaque_step() -> impl Fn(u64) -> u64 {
 }
 
 fn serial(job: Job) -> usize {
+    finish(job.seed.into(), job.iterations)
+}
+
+fn finish(mut state: u64, left: u32) -> usize {
     let step = opaque_step();
-    let mut state = u64::from(job.seed);
-    for _ in 0..job.iterations {
+    for _ in 0..left {
         // The published chain cuts to 48 bits at every step, and that is a part of its cost.
         state = step(state) & 0xffff_ffff_ffff;
     }
     fingerprint(state)
 }
 
-/// Keeps every lane busy while there are jobs. Bits above 48 never reach those below.
-fn interleaved(jobs: &[Job], mut found: impl FnMut(usize)) {
+/// So many steps of all lanes. Bits above 48 never reach those below.
+#[inline(always)]
+fn steps<const LANES: usize>(states: &mut [u64; LANES], n: u32) {
     let step = opaque_step();
-    let mut jobs = jobs.iter();
-    let mut next = || jobs.next().map(|job| (u64::from(job.seed), job.iterations));
-    let mut lanes: [_; LANES] = std::array::from_fn(|_| next());
-    while let [Some(a), Some(b), Some(c), Some(d)] = lanes {
-        let together = a.1.min(b.1).min(c.1).min(d.1);
-        let mut states = [a.0, b.0, c.0, d.0];
-        for _ in 0..together {
-            states = states.map(&step);
-        }
-        for (lane, state) in lanes.iter_mut().zip(states) {
-            *lane = lane.map(|(_, left)| (state, left - together));
-            if let Some((state, 0)) = *lane {
-                found(fingerprint(state));
-                *lane = next();
-            }
-        }
+    for _ in 0..n {
+        *states = states.map(&step);
     }
-    for (state, left) in lanes.into_iter().flatten() {
-        found(fingerprint((0..left).fold(state, |state, _| step(state))));
+}
+
+/// Keeps every lane busy while there are jobs.
+fn side_by_side<const LANES: usize>(
+    jobs: &[Job],
+    steps: impl Fn(&mut [u64; LANES], u32),
+    mut found: impl FnMut(usize),
+) {
+    let Some((first, rest)) = jobs.split_first_chunk::<LANES>() else {
+        return jobs.iter().for_each(|job| found(serial(*job)));
+    };
+    let mut states = first.map(|job| u64::from(job.seed));
+    let mut left = first.map(|job| job.iterations);
+    let mut rest = rest.iter();
+    loop {
+        let together = left.iter().copied().min().unwrap_or(0);
+        steps(&mut states, together);
+        left = left.map(|left| left - together);
+        for lane in 0..LANES {
+            if left[lane] > 0 {
+                continue;
+            }
+            found(fingerprint(states[lane]));
+            let Some(job) = rest.next() else {
+                // Lanes before this one hold new jobs, or some with steps left; those behind may be done, with none.
+                let others = (0..LANES).filter(|&other| other != lane);
+                return others.for_each(|other| found(finish(states[other], left[other])));
+            };
+            (states[lane], left[lane]) = (u64::from(job.seed), job.iterations);
+        }
     }
 }
 
@@ -172,13 +201,14 @@ mod tests {
     proptest! {
         #[test]
         fn every_mode_finds_the_published_fingerprints(
-            jobs in prop::collection::vec((0..3000u32, any::<u32>()), 0..20),
+            jobs in prop::collection::vec((0..3000u32, any::<u32>()), 0..60),
         ) {
             let jobs: Vec<_> =
                 jobs.into_iter().map(|(iterations, seed)| Job { iterations, seed }).collect();
             let expected = histogram(Work::Serial, &jobs);
-            prop_assert_eq!(&histogram(Work::Interleaved, &jobs), &expected);
-            prop_assert_eq!(&histogram(Work::Jump, &jobs), &expected);
+            for work in [Work::Interleaved, Work::Simd, Work::Jump] {
+                prop_assert_eq!(&histogram(work, &jobs), &expected, "{}", work);
+            }
         }
     }
 
@@ -187,7 +217,10 @@ mod tests {
         for work in Work::ALL {
             assert_eq!(work.name().parse(), Ok(work));
         }
-        let error = "simd".parse::<Work>().unwrap_err().to_string();
-        assert_eq!(error, "no work is called \"simd\"; there are serial, interleaved, jump, off");
+        let error = "java".parse::<Work>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no work is called \"java\"; there are serial, interleaved, simd, jump, off"
+        );
     }
 }

@@ -239,7 +239,7 @@ pub(crate) struct BenchArgs {
     /// What happens to packets that nothing was said about: allow or deny
     #[arg(long, value_name = "POLICY", default_value = "deny", value_parser = policy)]
     pub(crate) default: Policy,
-    /// What is done for a packet that passes: serial, interleaved, jump or off
+    /// What is done for a packet that passes: serial, interleaved, simd, jump or off
     #[arg(long, value_name = "MODE", default_value_t)]
     pub(crate) work: Work,
     /// Packets between dispatch and verdict, at the most

@@ -146,7 +146,7 @@ fn mistakes_are_told_with_their_place() {
     let (code, errors) = wrong(&["bench", "--mix", "9", "--packets", "10"]);
     assert!(code == 2 && errors.contains("mixes 1 to 8"), "{errors}");
     let (code, errors) = wrong(&["bench", "--work", "simd"]);
-    assert!(code == 2 && errors.contains("serial, interleaved, jump, off"), "{errors}");
+    assert!(code == 2 && errors.contains("serial, interleaved, simd, jump, off"), "{errors}");
     // What was there stays as it was if the run fails.
     let out = folder.path().join("out.pcap");
     fs::write(&out, "as it was").unwrap();
