@@ -22,7 +22,7 @@ pub fn run(
                 tally.control(number);
             }
             Packet::Data(data) => {
-                tally.data(number, &data, permissions.pass(&data));
+                tally.data(number, data.job(), permissions.pass(&data));
                 tally.work_off();
             }
         }

@@ -16,7 +16,6 @@ use ringtap_stage::{Mark, Merger, Shard};
 use sha2::{Digest, Sha256};
 
 use crate::history::Recorder;
-use crate::packet::Data;
 use crate::work::{FINGERPRINTS, Job, Work};
 
 /// See the module.
@@ -113,7 +112,9 @@ fn sha256(words: impl Iterator<Item = u64>) -> String {
 pub(crate) struct Tally {
     outcome: Outcome,
     work: Work,
+    /// The first `waiting` of these.
     jobs: Vec<Job>,
+    waiting: usize,
     recorder: Option<Arc<Recorder>>,
 }
 
@@ -128,18 +129,20 @@ impl Tally {
     }
 
     #[inline]
-    pub(crate) fn data(&mut self, number: u64, data: &Data, passed: bool) {
-        if passed {
-            let (word, bit) = ((number / 64) as usize, number % 64);
-            if word >= self.outcome.verdicts.len() {
-                self.outcome.verdicts.resize(word + 1, 0);
-            }
-            self.outcome.verdicts[word] |= 1 << bit;
-            self.outcome.accepted += 1;
-            self.jobs.push(Job { iterations: data.iterations, seed: data.seed });
-        } else {
-            self.outcome.refused += 1;
+    pub(crate) fn data(&mut self, number: u64, job: Job, passed: bool) {
+        let (word, bit) = ((number / 64) as usize, number % 64);
+        if word >= self.outcome.verdicts.len() {
+            self.outcome.verdicts.resize(word + 1, 0);
         }
+        // Nobody can guess whether a packet passes, so no branch asks it: the job of one that does not is written over.
+        self.outcome.verdicts[word] |= u64::from(passed) << bit;
+        self.outcome.accepted += u64::from(passed);
+        self.outcome.refused += u64::from(!passed);
+        if self.waiting == self.jobs.len() {
+            self.jobs.push(job);
+        }
+        self.jobs[self.waiting] = job;
+        self.waiting += usize::from(passed);
         self.returned(number);
     }
 
@@ -152,8 +155,8 @@ impl Tally {
     /// Does the work of all that passed since the last time.
     pub(crate) fn work_off(&mut self) {
         let histogram = &mut self.outcome.histogram;
-        self.work.run(&self.jobs, |fingerprint| histogram[fingerprint] += 1);
-        self.jobs.clear();
+        self.work.run(&self.jobs[..self.waiting], |fingerprint| histogram[fingerprint] += 1);
+        self.waiting = 0;
     }
 
     pub(crate) fn close(&mut self) -> Outcome {

@@ -6,6 +6,8 @@
 //! data      source   destination        iterations, seed  the work an accepted packet asks for
 //! ```
 
+use crate::work::Job;
+
 /// An address of the benchmark: 0 ≤ address < the number of addresses, at most 2¹⁶.
 pub type Address = u16;
 
@@ -50,6 +52,14 @@ pub struct Data {
     pub iterations: u32,
     /// Where the work starts.
     pub seed: u32,
+}
+
+impl Data {
+    /// The work it asks for.
+    #[inline]
+    pub(crate) fn job(&self) -> Job {
+        Job { iterations: self.iterations, seed: self.seed }
+    }
 }
 
 /// What happens to data that nothing was ever said about.

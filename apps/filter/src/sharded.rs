@@ -25,10 +25,11 @@ use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 use crate::accepting::Accepting;
 use crate::history::Recorder;
 use crate::outcome::{Outcome, OutcomeMerger, Partial, Tally};
-use crate::packet::{Address, Packet};
+use crate::packet::{Address, Control, Data, Packet};
 use crate::permissions::Permissions;
 use crate::settings::{Distribution, Settings};
 use crate::window::{Dispatch, Stamp, Window};
+use crate::work::Job;
 
 /// Packets whose memory is fetched at once.
 const GROUP: usize = 32;
@@ -41,32 +42,38 @@ pub struct Sharded {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// A packet on its way to a worker.
+/// A packet on its way to a worker: what the worker needs of it, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     number: u64,
-    packet: Packet,
-    /// As far as the dispatcher could tell.
-    verdict: Stamped,
+    /// Whose ranges it is about.
+    address: Address,
+    asks: Asks,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Asks {
+    /// Nothing any more: the dispatcher has done all of it.
+    Done,
+    Change {
+        begin: Address,
+        end: Address,
+        accepting: bool,
+    },
+    Verdict {
+        source: Address,
+        stamped: Stamped,
+        job: Job,
+    },
+}
+
+/// A verdict, as far as the dispatcher could tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamped {
     /// The destination's ranges decide.
     Open,
     Passed,
     Refused,
-}
-
-impl Item {
-    /// Whose ranges it is about.
-    #[inline]
-    fn address(&self) -> Address {
-        match &self.packet {
-            Packet::Control(control) => control.address,
-            Packet::Data(data) => data.destination,
-        }
-    }
 }
 
 impl Sharded {
@@ -91,7 +98,7 @@ impl Application for Sharded {
     type Merger = OutcomeMerger;
 
     fn shard_key(&self, item: &Item) -> u32 {
-        self.settings.distribution.key(item.number, item.address())
+        self.settings.distribution.key(item.number, item.address)
     }
 
     fn worker(&self, shard: Shard) -> ShardedWorker {
@@ -136,31 +143,30 @@ impl Stamp for Stamper {
 
     #[inline]
     fn stamp(&mut self, number: u64, packet: Packet) -> Item {
-        let verdict = match (self, &packet) {
-            (Self::Bans(banned), Packet::Control(control)) => {
-                banned[usize::from(control.address)] = control.banned;
-                Stamped::Open
+        let stamped = |data: &Data, stamped| {
+            let job = data.job();
+            (data.destination, Asks::Verdict { source: data.source, stamped, job })
+        };
+        let (address, asks) = match (self, &packet) {
+            (Self::Bans(banned), &Packet::Control(control)) => {
+                let Control { address, begin, end, accepting, .. } = control;
+                banned[usize::from(address)] = control.banned;
+                (address, Asks::Change { begin, end, accepting })
             }
             (Self::Bans(banned), Packet::Data(data)) => {
-                if banned[usize::from(data.source)] {
-                    Stamped::Refused
-                } else {
-                    Stamped::Open
-                }
+                let banned = banned[usize::from(data.source)];
+                stamped(data, if banned { Stamped::Refused } else { Stamped::Open })
             }
             (Self::All(permissions), Packet::Control(control)) => {
                 permissions.change(control);
-                Stamped::Passed
+                (control.address, Asks::Done)
             }
             (Self::All(permissions), Packet::Data(data)) => {
-                if permissions.pass(data) {
-                    Stamped::Passed
-                } else {
-                    Stamped::Refused
-                }
+                let passes = permissions.pass(data);
+                stamped(data, if passes { Stamped::Passed } else { Stamped::Refused })
             }
         };
-        Item { number, packet, verdict }
+        Item { number, address, asks }
     }
 }
 
@@ -177,30 +183,28 @@ pub struct ShardedWorker {
 impl ShardedWorker {
     /// Looks up all of a group at once: the memory of each is on its way while the others' is.
     fn fetch(&self, group: &[Item]) {
-        let ranges = |item: &Item| self.accepting.get(usize::from(item.address()));
+        let ranges = |item: &Item| self.accepting.get(usize::from(item.address));
         group.iter().filter_map(ranges).for_each(prefetch);
         group.iter().filter_map(ranges).for_each(Accepting::prefetch);
     }
 
+    #[inline]
     fn handle(&mut self, item: &Item) {
-        let Item { number, packet, verdict } = item;
-        match packet {
-            Packet::Control(control) => {
-                if *verdict == Stamped::Open {
-                    let accepting = &mut self.accepting[usize::from(control.address)];
-                    accepting.set(control.begin, control.end, control.accepting);
-                }
-                self.tally.control(*number);
+        let Item { number, address, asks } = *item;
+        let address = usize::from(address);
+        match asks {
+            Asks::Done => self.tally.control(number),
+            Asks::Change { begin, end, accepting } => {
+                self.accepting[address].set(begin, end, accepting);
+                self.tally.control(number);
             }
-            Packet::Data(data) => {
-                let passed = match verdict {
+            Asks::Verdict { source, stamped, job } => {
+                let passed = match stamped {
                     Stamped::Passed => true,
                     Stamped::Refused => false,
-                    Stamped::Open => {
-                        self.accepting[usize::from(data.destination)].contains(data.source)
-                    }
+                    Stamped::Open => self.accepting[address].contains(source),
                 };
-                self.tally.data(*number, data, passed);
+                self.tally.data(number, job, passed);
             }
         }
     }

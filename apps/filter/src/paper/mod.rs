@@ -196,7 +196,7 @@ impl PaperWorker {
                     return false;
                 }
                 let passed = self.pass(data, *revision);
-                self.tally.data(revision - 1, data, passed);
+                self.tally.data(revision - 1, data.job(), passed);
             }
         }
         true
