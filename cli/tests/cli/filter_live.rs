@@ -142,6 +142,37 @@ fn what_the_rules_allow_arrives_in_order_and_the_rest_is_in_the_drops() {
 }
 
 #[test]
+fn both_ways_each_direction_is_judged_and_nothing_goes_round() {
+    for capture in ["af-packet", "af-xdp"] {
+        let rules = "allow from 10.0.0.1\nallow from 10.0.0.2\nban 10.0.0.7\n";
+        let flags = ["--capture", capture, "--both-ways"];
+        let Some(between) = Between::start(1, rules, &flags) else { return };
+        let options = Options { outgoing: false, ..Options::default() };
+        let mut near = between.net.inside(Left, || open("left", &options).unwrap());
+        let mut far = between.far();
+        let mut from_far = between.net.inside(Left, || {
+            ringtap_live::Sender::open("far", &SendOptions::default()).unwrap()
+        });
+        let there: Vec<_> = (0..600).map(|n| frame([1, 7, 200][n as usize % 3], n)).collect();
+        let back: Vec<_> = (0..900).map(|n| frame([7, 2, 200][n as usize % 3], n)).collect();
+        between.send(&there);
+        send_all(&mut from_far, &back);
+        let arrived = |receivers: &mut Vec<Receiver>, atleast| -> Vec<Vec<u8>> {
+            take(receivers, atleast).into_iter().map(|(_, data, _)| data).collect()
+        };
+        let allowed = |sent: &[Vec<u8>], host| -> Vec<Vec<u8>> {
+            sent.iter().filter(|one| read(one).0 == host).cloned().collect()
+        };
+        assert!(arrived(&mut far, 200) == allowed(&there, 1), "{capture}");
+        assert!(arrived(&mut near, 300) == allowed(&back, 2), "{capture}");
+        let (report, code) = between.end();
+        assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
+        let packets = &report["packets"];
+        assert_eq!([&packets["received"], &packets["passed"]], [1_500, 500], "{report}");
+    }
+}
+
+#[test]
 fn once_a_ban_is_acknowledged_not_one_packet_passes() {
     for (queues, capture) in [(1, "af-packet"), (2, "af-packet"), (2, "af-xdp")] {
         let number = queues.to_string();
