@@ -28,7 +28,7 @@ step() {
 
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-        cargo test -p ringtap-ring --release --test loom --locked
+        cargo test -p ringtap-ring -p ringtap-filter --release --test loom --locked
 }
 
 # Virtual devices of DPDK: no network card, no huge pages.

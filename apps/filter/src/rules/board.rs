@@ -16,11 +16,21 @@
 //!
 //! Workers that read interfaces of their own have no stream in common. They ask the board between two bursts
 //! ([`Reader::renew`]), when all they judged before has left; then, too, nothing that was judged by older rules leaves
-//! once [`Board::passed`] says so.
+//! once [`Board::passed`] says so. `tests/loom.rs` explores both ways in every order of threads.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering},
+};
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering},
+};
 
 use ringtap_stage::Mark;
 
