@@ -57,11 +57,11 @@ struct Frame {
 }
 
 impl Channel {
-    pub(crate) fn udp(at: SocketAddr) -> io::Result<Self> {
-        let socket = sys::udp_socket(&at)?;
+    pub(crate) fn udp(at: SocketAddr, offload: bool) -> io::Result<Self> {
+        let socket = sys::udp_socket(&at, offload)?;
         let bound = rustix::net::getsockname(&socket)?;
         let bound = SocketAddr::try_from(bound).unwrap_or(at);
-        Ok(Self::new(socket, Kind::Udp(bound)))
+        Ok(Self { cuts: offload, ..Self::new(socket, Kind::Udp(bound)) })
     }
 
     pub(crate) fn ethernet(name: &str) -> io::Result<Self> {
@@ -70,7 +70,6 @@ impl Channel {
     }
 
     fn new(socket: OwnedFd, kind: Kind) -> Self {
-        let cuts = matches!(kind, Kind::Udp(_));
         Self {
             socket,
             kind,
@@ -81,7 +80,7 @@ impl Channel {
             latest: None,
             bytes: Vec::with_capacity(BYTES_MAX + DATAGRAM_MAX),
             leaving: Vec::with_capacity(BURST),
-            cuts,
+            cuts: false,
             kernel_drops: 0,
         }
     }

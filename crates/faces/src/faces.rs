@@ -422,7 +422,8 @@ impl Faces {
     }
 
     fn open_udp(&mut self, at: SocketAddr) -> Result<usize, OpenError> {
-        let channel = Channel::udp(at).map_err(|source| OpenError::Udp { at, source })?;
+        let channel = Channel::udp(at, self.settings.udp_offload)
+            .map_err(|source| OpenError::Udp { at, source })?;
         self.put_channel(channel)
     }
 

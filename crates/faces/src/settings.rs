@@ -10,6 +10,8 @@ pub struct Settings {
     pub udp: Vec<SocketAddr>,
     /// The largest datagram; `None`: 1,420 bytes, and to addresses of this machine whole packets.
     pub udp_mtu: Option<usize>,
+    /// Whether the kernel may cut messages into datagrams and put datagrams together (UDP_SEGMENT, UDP_GRO).
+    pub udp_offload: bool,
     /// Ethernets with neighbours.
     pub ethernet: Vec<EthernetSettings>,
     /// A face on demand ends when it was not used for so long.
@@ -34,6 +36,7 @@ impl Default for Settings {
         Self {
             udp: Vec::new(),
             udp_mtu: None,
+            udp_offload: true,
             ethernet: Vec::new(),
             idle: Duration::from_secs(600),
             faces_max: 4096,

@@ -16,15 +16,17 @@ const SO_MEMINFO: c_int = 55;
 const UDP_GRO: c_int = 104;
 
 /// A UDP socket at this address.
-pub(crate) fn udp_socket(at: &SocketAddr) -> io::Result<OwnedFd> {
+pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> {
     let domain = if at.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let socket = open(domain, libc::SOCK_DGRAM, 0)?;
     if at.is_ipv6() {
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
     }
     widen(&socket);
-    // An older kernel hands datagrams out one by one.
-    let _ = set(&socket, libc::SOL_UDP, UDP_GRO, &1);
+    if offload {
+        // An older kernel hands datagrams out one by one.
+        let _ = set(&socket, libc::SOL_UDP, UDP_GRO, &1);
+    }
     bind(&socket, &Address::of(at))?;
     Ok(socket)
 }

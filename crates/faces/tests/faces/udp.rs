@@ -53,8 +53,15 @@ fn what_is_no_packet_is_counted_and_makes_no_face() {
 
 #[test]
 fn a_burst_for_one_neighbour_arrives_whole_and_in_order() {
-    let (mut node, at) = Node::udp(Settings::default());
-    let (mut far, _) = Node::udp(Settings::default());
+    for (ours, theirs) in [(true, true), (true, false), (false, true), (false, false)] {
+        burst(ours, theirs);
+    }
+}
+
+fn burst(ours: bool, theirs: bool) {
+    let offload = |udp_offload| Settings { udp_offload, ..Settings::default() };
+    let (mut node, at) = Node::udp(offload(ours));
+    let (mut far, _) = Node::udp(offload(theirs));
     let (face, new) = far.faces.add(&Remote::Udp(at), Persistence::Permanent).unwrap();
     assert!(new);
     // Sizes change now and then, so that some leave together and some alone.
