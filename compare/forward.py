@@ -1,0 +1,141 @@
+"""ringtap forward and ndnd under the same load, in turns; medians and their quotient.
+
+The forwarder has one core, the load another. No content store on either side: all names are new.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(path, process):
+    for _ in range(100):
+        if os.path.exists(path):
+            return
+        if process.poll() is not None:
+            sys.exit("a forwarder has ended: " + " ".join(process.args))
+        time.sleep(0.05)
+    sys.exit(f"nobody listens at {path}")
+
+
+def on_core(core, command):
+    return ["taskset", "-c", str(core), *command]
+
+
+class Ringtap:
+    name = "ringtap"
+
+    def __init__(self, program, folder, answer_at):
+        self.port = free_port()
+        config, socket_at = f"{folder}/ringtap.toml", f"{folder}/ringtap.sock"
+        with open(config, "w") as file:
+            file.write(
+                f'[udp]\nlisten = "127.0.0.1:{self.port}"\n[unix]\nlisten = "{socket_at}"\n'
+                f'[tables]\ncontent-store = 0\n'
+                f'[[route]]\nprefix = "/load"\nto = "udp://127.0.0.1:{answer_at}"\n'
+            )
+        command = on_core(0, [program, "forward", "--report", "json", "--config", config])
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        wait_for(socket_at, self.process)
+
+    def end(self):
+        self.process.send_signal(2)
+        report = json.loads(self.process.communicate(timeout=20)[0])
+        assert report["ledger"]["residual"] == 0, report["ledger"]
+
+
+class Ndnd:
+    name = "ndnd"
+
+    def __init__(self, program, folder, answer_at):
+        self.port = free_port()
+        config, socket_at = f"{folder}/ndnd.yml", f"{folder}/ndnd.sock"
+        with open(config, "w") as file:
+            file.write(
+                "core:\n  log_level: ERROR\n"
+                "faces:\n  udp:\n    enabled_multicast: false\n"
+                f"    port_unicast: {self.port}\n    default_mtu: 8800\n"
+                "  tcp:\n    enabled: false\n  websocket:\n    enabled: false\n"
+                f"  unix:\n    socket_path: {socket_at}\nfw:\n  threads: 1\n"
+                "tables:\n  content_store:\n    admit: false\n    serve: false\n"
+            )
+        environment = {**os.environ, "GOMAXPROCS": "1"}
+        self.process = subprocess.Popen(
+            on_core(0, [program, "fw", "run", config]), env=environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        wait_for(socket_at, self.process)
+        environment["NDN_CLIENT_TRANSPORT"] = f"unix://{socket_at}"
+        subprocess.run(
+            [program, "fw", "route-add", "prefix=/load", f"face=udp4://127.0.0.1:{answer_at}"],
+            env=environment, check=True, stdout=subprocess.DEVNULL,
+        )
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+
+
+def measure(kind, program, load, window, seconds, content):
+    with tempfile.TemporaryDirectory() as folder:
+        answer_at = free_port()
+        forwarder = kind(program, folder, answer_at)
+        try:
+            command = [load, "--to", f"127.0.0.1:{forwarder.port}"]
+            command += ["--answer-at", f"127.0.0.1:{answer_at}", "--window", str(window)]
+            command += ["--seconds", str(seconds), "--content", str(content)]
+            out = subprocess.run(on_core(1, command), check=True, capture_output=True, text=True)
+        finally:
+            forwarder.end()
+    return json.loads(out.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ringtap", required=True)
+    parser.add_argument("--ndnd", required=True)
+    parser.add_argument("--load", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--windows", default="64,256,1024")
+    parser.add_argument("--content", type=int, default=100)
+    asked = parser.parse_args()
+    if not os.access(asked.ndnd, os.X_OK):
+        sys.exit(f"{asked.ndnd} is not there: scripts/setup-test.sh builds it")
+    kinds = [(Ringtap, asked.ringtap), (Ndnd, asked.ndnd)]
+    print(f"load average {os.getloadavg()[0]:.1f}, {asked.content} bytes of content")
+    print("| under way | ringtap, Data/s | ndnd, Data/s | times | lost |")
+    print("|---|---|---|---|---|")
+    for window in map(int, asked.windows.split(",")):
+        rates, lost = {kind.name: [] for kind, _ in kinds}, {kind.name: 0 for kind, _ in kinds}
+        for turn in range(asked.rounds):
+            for kind, program in kinds if turn % 2 == 0 else reversed(kinds):
+                told = measure(
+                    kind, program, asked.load, window, asked.seconds, asked.content
+                )
+                rates[kind.name].append(told["data_per_second"])
+                lost[kind.name] += told["lost"] + told["nacks"]
+        ours, theirs = (statistics.median(rates[kind.name]) for kind, _ in kinds)
+        quotient = f"{ours / theirs:.1f}" if theirs else "-"
+        print(
+            f"| {window} | {ours:,.0f} | {theirs:,.0f} | {quotient} "
+            f"| {lost['ringtap']}, {lost['ndnd']} |",
+            flush=True,
+        )
+
+
+main()
