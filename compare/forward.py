@@ -1,6 +1,7 @@
 """ringtap forward and ndnd under the same load, in turns; medians and their quotient.
 
-The forwarder has one core, the load another. No content store on either side: all names are new.
+The forwarder has one core, the load another. No content store on either side: all names are new. On a machine that does
+other work, the CPU time that the forwarder spent on an exchange says more than the rate.
 """
 
 import argparse
@@ -28,6 +29,12 @@ def wait_for(path, process):
             sys.exit("a forwarder has ended: " + " ".join(process.args))
         time.sleep(0.05)
     sys.exit(f"nobody listens at {path}")
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def on_core(core, command):
@@ -98,10 +105,13 @@ def measure(kind, program, load, window, seconds, content):
             command = [load, "--to", f"127.0.0.1:{forwarder.port}"]
             command += ["--answer-at", f"127.0.0.1:{answer_at}", "--window", str(window)]
             command += ["--seconds", str(seconds), "--content", str(content)]
+            before = cpu_seconds(forwarder.process.pid)
             out = subprocess.run(on_core(1, command), check=True, capture_output=True, text=True)
+            spent = cpu_seconds(forwarder.process.pid) - before
         finally:
             forwarder.end()
-    return json.loads(out.stdout)
+    told = json.loads(out.stdout)
+    return {**told, "cpu_us": 1e6 * spent / max(told["answered"], 1)}
 
 
 def main():
@@ -118,22 +128,26 @@ def main():
         sys.exit(f"{asked.ndnd} is not there: scripts/setup-test.sh builds it")
     kinds = [(Ringtap, asked.ringtap), (Ndnd, asked.ndnd)]
     print(f"load average {os.getloadavg()[0]:.1f}, {asked.content} bytes of content")
-    print("| under way | ringtap, Data/s | ndnd, Data/s | times | lost |")
-    print("|---|---|---|---|---|")
+    print("| under way | ringtap, Data/s | ndnd, Data/s | times | ringtap, CPU µs | ndnd, CPU µs | times | lost |")
+    print("|---|---|---|---|---|---|---|---|")
     for window in map(int, asked.windows.split(",")):
-        rates, lost = {kind.name: [] for kind, _ in kinds}, {kind.name: 0 for kind, _ in kinds}
+        told = {kind.name: [] for kind, _ in kinds}
         for turn in range(asked.rounds):
             for kind, program in kinds if turn % 2 == 0 else reversed(kinds):
-                told = measure(
-                    kind, program, asked.load, window, asked.seconds, asked.content
+                told[kind.name].append(
+                    measure(kind, program, asked.load, window, asked.seconds, asked.content)
                 )
-                rates[kind.name].append(told["data_per_second"])
-                lost[kind.name] += told["lost"] + told["nacks"]
-        ours, theirs = (statistics.median(rates[kind.name]) for kind, _ in kinds)
-        quotient = f"{ours / theirs:.1f}" if theirs else "-"
+
+        def median(name, what):
+            return statistics.median(row[what] for row in told[name])
+
+        ours, theirs = (median(kind.name, "data_per_second") for kind, _ in kinds)
+        our_cpu, their_cpu = (median(kind.name, "cpu_us") for kind, _ in kinds)
+        lost = [sum(row["lost"] + row["nacks"] for row in told[kind.name]) for kind, _ in kinds]
         print(
-            f"| {window} | {ours:,.0f} | {theirs:,.0f} | {quotient} "
-            f"| {lost['ringtap']}, {lost['ndnd']} |",
+            f"| {window} | {ours:,.0f} | {theirs:,.0f} | {ours / max(theirs, 1):.1f} "
+            f"| {our_cpu:.1f} | {their_cpu:.1f} | {their_cpu / max(our_cpu, 0.01):.1f} "
+            f"| {lost[0]}, {lost[1]} |",
             flush=True,
         )
 

@@ -88,7 +88,7 @@ impl Theirs {
     /// Fetches an object of many segments, and compares it.
     fn fetch(&self, from: &Path, to: &Path, name: &str) {
         let object = self.folder.join("object");
-        let bytes: Vec<u8> = (0..300_000_u64).map(|n| (n * n >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..300_000_u64).map(|n| ((n * n) >> 7) as u8).collect();
         fs::write(&object, &bytes).unwrap();
         let mut put = self.program(to, &["put", name]);
         let mut put = put.stdin(fs::File::open(&object).unwrap());
