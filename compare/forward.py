@@ -97,7 +97,7 @@ class Ndnd:
         self.process.wait(timeout=20)
 
 
-def measure(kind, program, load, window, seconds, content):
+def measure(kind, program, load, window, seconds, content, offload):
     with tempfile.TemporaryDirectory() as folder:
         answer_at = free_port()
         forwarder = kind(program, folder, answer_at)
@@ -105,6 +105,7 @@ def measure(kind, program, load, window, seconds, content):
             command = [load, "--to", f"127.0.0.1:{forwarder.port}"]
             command += ["--answer-at", f"127.0.0.1:{answer_at}", "--window", str(window)]
             command += ["--seconds", str(seconds), "--content", str(content)]
+            command += ["--offload"] if offload else []
             before = cpu_seconds(forwarder.process.pid)
             out = subprocess.run(on_core(1, command), check=True, capture_output=True, text=True)
             spent = cpu_seconds(forwarder.process.pid) - before
@@ -123,11 +124,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--windows", default="64,256,1024")
     parser.add_argument("--content", type=int, default=100)
+    parser.add_argument("--offload", action="store_true", help="a load that costs less")
     asked = parser.parse_args()
     if not os.access(asked.ndnd, os.X_OK):
         sys.exit(f"{asked.ndnd} is not there: scripts/setup-test.sh builds it")
     kinds = [(Ringtap, asked.ringtap), (Ndnd, asked.ndnd)]
-    print(f"load average {os.getloadavg()[0]:.1f}, {asked.content} bytes of content")
+    load = "offloaded" if asked.offload else "plain"
+    print(f"load average {os.getloadavg()[0]:.1f}, {asked.content} bytes of content, {load} load")
     print("| under way | ringtap, Data/s | ndnd, Data/s | times | ringtap, CPU µs | ndnd, CPU µs | times | lost |")
     print("|---|---|---|---|---|---|---|---|")
     for window in map(int, asked.windows.split(",")):
@@ -135,7 +138,10 @@ def main():
         for turn in range(asked.rounds):
             for kind, program in kinds if turn % 2 == 0 else reversed(kinds):
                 told[kind.name].append(
-                    measure(kind, program, asked.load, window, asked.seconds, asked.content)
+                    measure(
+                        kind, program, asked.load, window, asked.seconds, asked.content,
+                        asked.offload,
+                    )
                 )
 
         def median(name, what):

@@ -2,7 +2,7 @@
 # ringtap forward beside ndnd, a forwarder in Go: the same load over loopback UDP, the forwarder on one core and the load on
 # another, in turns.
 #
-# Usage: compare/forward.sh [--rounds N] [--seconds N] [--windows N,…] [--content BYTES]
+# Usage: compare/forward.sh [--rounds N] [--seconds N] [--windows N,…] [--content BYTES] [--offload]
 #
 # Needs target/test-tools/ndnd, which scripts/setup-test.sh builds. Prints a table in Markdown.
 set -euo pipefail
