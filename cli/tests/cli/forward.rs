@@ -68,6 +68,19 @@ impl Running {
         out
     }
 
+    /// Asks until it is so; what was told last is shown if it never is.
+    fn until(&self, words: &[&str], is_so: impl Fn(&str) -> bool) {
+        let mut told = String::new();
+        for _ in 0..300 {
+            told = self.told(words);
+            if is_so(&told) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{words:?}: {told}");
+    }
+
     /// Its report; every packet is accounted for.
     pub(crate) fn end(self) -> Value {
         self.beside.interrupt();
@@ -174,7 +187,7 @@ fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() 
     consumer.send_to(&interest("/far/a", 1, &[1, 1]), running.udp).unwrap();
     other.send_to(&interest("/far/a", 2, &[2, 2, 2]), running.udp).unwrap();
     // It is asked once: of two who ask the same the second waits.
-    std::thread::sleep(Duration::from_millis(50));
+    running.until(&["status"], |told| told.contains("in:  2 Interests"));
     assert_eq!(answer(&producer, b"there").to_string(), "/far/a");
     for (socket, token) in [(&consumer, &[1, 1][..]), (&other, &[2, 2, 2])] {
         let (headers, packet, _) = received(socket);
@@ -189,12 +202,13 @@ fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() 
     assert_eq!(received(&other).0.nack, Some(NackReason::NoRoute));
     other.send_to(&interest("/localhost/nfd/rib/list", 5, &[5]), running.udp).unwrap();
     other.send_to(b"no packet", running.udp).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    other.send_to(&interest("/elsewhere", 6, &[6]), running.udp).unwrap();
+    assert_eq!(received(&other).0.token.as_bytes(), [6]);
     let report = running.end();
     let packets = &report["packets"];
-    assert_eq!([&packets["interests_in"], &packets["interests_out"]], [5, 1], "{report}");
+    assert_eq!([&packets["interests_in"], &packets["interests_out"]], [6, 1], "{report}");
     assert_eq!([&packets["data_in"], &packets["data_out"]], [1, 3]);
-    assert_eq!([&packets["dropped"]["no-route"], &packets["dropped"]["scope"]], [1, 1]);
+    assert_eq!([&packets["dropped"]["no-route"], &packets["dropped"]["scope"]], [2, 1]);
     assert_eq!(report["content_store"]["hits"], 1);
     assert_eq!(report["links"]["dropped"]["malformed"], 1);
     assert_eq!(report["tokens"], serde_json::json!({ "right": 1, "wrong": 0 }));
@@ -237,14 +251,11 @@ fn a_program_announces_a_prefix_and_serves_it_until_it_goes() {
     let short = ControlParameters { expiration_ms: Some(1), ..prefix("/short") };
     assert_eq!(code(producer.command("register", &short)), 200);
     assert_eq!(code(producer.command("register", &prefix("/long"))), 200);
-    std::thread::sleep(Duration::from_millis(2200));
-    let listed = running.told(&["routes"]);
-    assert!(listed.contains("/long") && !listed.contains("/short"), "{listed}");
+    running.until(&["routes"], |told| told.contains("/long") && !told.contains("/short"));
     drop(producer);
-    std::thread::sleep(Duration::from_millis(100));
+    running.until(&["routes"], |told| !told.contains("/long"));
     consumer.send_to(&interest("/long/x", 2, &[8]), running.udp).unwrap();
     assert_eq!(received(&consumer).0.nack, Some(NackReason::NoRoute));
-    assert!(!running.told(&["routes"]).contains("/long"));
     let socket = running.socket();
     let report = running.end();
     assert_eq!(report["routes"], 0);
