@@ -30,9 +30,9 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     let settings = &plan.settings;
     let _ = writeln!(
         text,
-        "{}, {} ({}), {}",
+        "{}, {} Data ({}), {}",
         of(settings.pit_capacity as u64, "pending Interest"),
-        of(settings.cs_capacity as u64, "Data"),
+        count(settings.cs_capacity as u64),
         bytes(settings.cs_bytes as u64),
         of(plan.faces.faces_max as u64, "face"),
     );
@@ -167,14 +167,15 @@ pub(super) fn strategies(choices: &[StrategyChoice]) -> String {
 
 pub(super) fn status(status: &GeneralStatus) -> String {
     format!(
-        "{}, {} s up\n{} pending, {} kept, {} with next hops\n\
+        "{}, {} s up\n{} pending, {} Data kept, next hops for {} prefix{}\n\
          in:  {} Interests, {} Data, {} Nacks\nout: {} Interests, {} Data, {} Nacks\n\
          Interests: {} satisfied, {} not\n",
         status.version,
         status.now_ms.saturating_sub(status.started_ms) / 1000,
         of(status.pit_entries, "Interest"),
-        of(status.cs_entries, "Data"),
-        of(status.fib_entries, "prefix"),
+        count(status.cs_entries),
+        count(status.fib_entries),
+        if status.fib_entries == 1 { "" } else { "es" },
         count(status.in_interests),
         count(status.in_data),
         count(status.in_nacks),
