@@ -44,3 +44,18 @@ fi
 # The schema of Suricata's events, from the source package of a Debian that has version 8.
 [ -e "$tools/eve-schema.json" ] || scripts/fetch-eve-schema.sh "$tools/eve-schema.json" ||
     echo "setup-test: going on without Suricata's schema" >&2
+
+# ndnd, an NDN forwarder in Go with programs of its own; built where a Go of 1.24 or later is installed. By a module that
+# requires it, for the module proxy may not list its versions, which 'go install' wants to see.
+if [ ! -x "$tools/ndnd" ]; then
+    if command -v go >/dev/null; then
+        mkdir -p "$tools/ndnd-module"
+        printf 'module ringtap.invalid/test-tools\n\ngo 1.24.0\n\nrequire github.com/named-data/ndnd v1.5.3\n' \
+            >"$tools/ndnd-module/go.mod"
+        (cd "$tools/ndnd-module" && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-buildvcs=false -mod=mod" \
+            go build -o ../ndnd github.com/named-data/ndnd/cmd/ndnd) ||
+            echo "setup-test: going on without ndnd" >&2
+    else
+        echo "setup-test: going on without ndnd, for there is no Go 1.24 here" >&2
+    fi
+fi

@@ -3,6 +3,7 @@
 mod capture;
 mod check;
 mod filter;
+mod forward;
 mod generate;
 mod measure;
 mod threads;
@@ -19,6 +20,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use filter::{
     BenchArgs, CtlAction, CtlArgs, DesignName, FilterAction, FilterArgs, Sending, Target,
 };
+pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
 pub(crate) use threads::Threads;
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Monitor(Box<MonitorArgs>),
     /// Passes on packets by rules that may change while it runs
     Filter(Box<FilterArgs>),
+    /// Forwards NDN packets between neighbours and programs
+    Forward(Box<ForwardArgs>),
     /// Traffic whose truth is known, or a capture, to a file or interface
     Generate(Box<GenerateArgs>),
     /// Receives what 'generate --stamp' sent: what was lost, how late

@@ -12,7 +12,9 @@ mod console;
 mod doctor;
 mod exports;
 mod filter;
+mod forward;
 mod generate;
+mod listener;
 mod live;
 mod measure;
 mod monitor;
@@ -54,6 +56,7 @@ fn run() -> anyhow::Result<ExitCode> {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),
         Some(Command::Filter(args)) => filter::run(&args),
+        Some(Command::Forward(args)) => forward::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),

@@ -31,7 +31,43 @@ pub enum Drop {
 }
 
 /// How many reasons there are.
-const REASONS: usize = Drop::StrayNack as usize + 1;
+const REASONS: usize = Drop::ALL.len();
+
+impl Drop {
+    /// All reasons.
+    pub const ALL: [Self; 12] = [
+        Self::Malformed,
+        Self::NoFace,
+        Self::NameTooLong,
+        Self::HopLimit,
+        Self::Scope,
+        Self::Loop,
+        Self::PitFull,
+        Self::RecordsFull,
+        Self::NoRoute,
+        Self::Suppressed,
+        Self::Unsolicited,
+        Self::StrayNack,
+    ];
+
+    /// As reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::NoFace => "no-face",
+            Self::NameTooLong => "name-too-long",
+            Self::HopLimit => "hop-limit",
+            Self::Scope => "scope",
+            Self::Loop => "loop",
+            Self::PitFull => "pit-full",
+            Self::RecordsFull => "records-full",
+            Self::NoRoute => "no-route",
+            Self::Suppressed => "suppressed",
+            Self::Unsolicited => "unsolicited",
+            Self::StrayNack => "stray-nack",
+        }
+    }
+}
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::pipelines::Arrival;
 use crate::settings::Settings;
 use crate::strategy::Strategy;
 use crate::tables::{ContentStore, DeadNonces, NameKey, NextHop, Pit, PrefixTable, Prefixes};
+use crate::token::Token;
 
 /// A forwarder, or a shard of one.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl Forwarder {
             faces: Faces::default(),
             fib: PrefixTable::new(),
             strategies: PrefixTable::new(),
-            pit: Pit::new(settings.pit_capacity),
+            pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
             content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
             dead: DeadNonces::new(settings.dead_nonces),
             counters: Counters::default(),
@@ -194,6 +195,11 @@ impl Forwarder {
         let entry = self.strategies.entry(&self.key, prefix, || strategy).ok_or(TooLong)?;
         *entry = strategy;
         Ok(())
+    }
+
+    /// The strategy of the next shorter prefix counts again; false if the prefix had none of its own.
+    pub fn unset_strategy(&mut self, prefix: &Name<'_>) -> bool {
+        self.strategies.remove(&self.key, prefix).is_some()
     }
 
     /// What was done so far.

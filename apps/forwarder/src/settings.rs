@@ -5,7 +5,7 @@ use ringtap_ndn::NameBuf;
 /// Sizes and policies.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Pending Interests at the most.
+    /// Pending Interests at the most; 2^24 a shard, for their tokens.
     pub pit_capacity: usize,
     /// Data kept at the most; 0: none.
     pub cs_capacity: usize,

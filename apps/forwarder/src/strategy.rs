@@ -31,6 +31,17 @@ pub(crate) enum Choice {
 }
 
 impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::BestRoute, Self::Multicast];
+
+    /// Its name, also within `/localhost/nfd/strategy`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BestRoute => "best-route",
+            Self::Multicast => "multicast",
+        }
+    }
+
     /// Chooses among `hops`, the eligible ones by rising cost.
     #[inline]
     pub(crate) fn choose(

@@ -10,20 +10,17 @@
 //! Invariant: nothing that comes by the socket ends the run, and nobody who keeps silent keeps others waiting for long.
 
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use ringtap_plan::Watch;
 use ringtap_plan::filter::{Done, Orders};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
-use rustix::process::umask;
 
 use super::message::{LOOK_EVERY, Message, patience};
 use crate::clock::Clock;
+use crate::listener::{SocketFile, listen};
 
 /// How long the workers may take to pass a revision, or to tell what they counted.
 const WORKERS_NS: u64 = 10_000_000_000;
@@ -37,30 +34,14 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// See the module. Dropping it removes its file.
 pub(super) struct Socket {
     listener: UnixListener,
-    path: PathBuf,
+    _file: SocketFile,
 }
 
 impl Socket {
-    /// Only the user whose filter it is may connect. What an ended filter has left is replaced.
+    /// Only the user whose filter it is may connect.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display();
-        match std::fs::symlink_metadata(path) {
-            Ok(data) if !data.file_type().is_socket() => {
-                bail!("{shown} is there already, and no socket")
-            }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
-                bail!("another filter listens at {shown}")
-            }
-            Ok(_) => std::fs::remove_file(path).with_context(|| format!("removing {shown}"))?,
-            Err(_) => {}
-        }
-        // From the first moment on nobody else may connect.
-        let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
-        let listener = UnixListener::bind(path);
-        umask(before);
-        let listener = listener.with_context(|| format!("opening the socket {shown}"))?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, path: path.to_owned() })
+        let (listener, file) = listen(path, 0o600)?;
+        Ok(Self { listener, _file: file })
     }
 
     /// Answers a question if one comes within [`WAIT`].
@@ -73,12 +54,6 @@ impl Socket {
             // Who does not want the answer has gone.
             let _ = answer(&stream, orders, watch);
         }
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

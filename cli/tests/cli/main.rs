@@ -11,6 +11,7 @@ mod export;
 mod filter;
 mod filter_live;
 mod formats;
+mod forward;
 mod generate;
 mod inputs;
 mod live;

@@ -21,6 +21,7 @@ mod error;
 mod fuzz;
 mod interest;
 mod lp;
+pub mod management;
 mod name;
 mod reassembly;
 mod tlv;

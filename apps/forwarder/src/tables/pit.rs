@@ -54,7 +54,7 @@ pub(crate) struct Entry {
     name_len: u16,
     hint_at: u16,
     hint_len: u16,
-    generation: u32,
+    generation: u16,
     first_in: u32,
     first_out: u32,
     components: u8,
@@ -161,9 +161,9 @@ impl Pit {
 
     /// The entry that a token led to, if it still is the same one.
     #[inline]
-    pub(crate) fn by_token(&self, at: u32, generation: u32) -> Option<u32> {
+    pub(crate) fn by_token(&self, at: u32, generation: u16) -> Option<u32> {
         let entry = self.entries.get(at)?;
-        (entry.live && entry.generation & 0xff_ffff == generation).then_some(at)
+        (entry.live && entry.generation == generation).then_some(at)
     }
 
     /// The hash of its name.
@@ -171,7 +171,7 @@ impl Pit {
         self.entries[at].hash
     }
 
-    pub(crate) fn generation(&self, at: u32) -> u32 {
+    pub(crate) fn generation(&self, at: u32) -> u16 {
         self.entries[at].generation
     }
 
@@ -199,7 +199,7 @@ impl Pit {
             hint_at: interest.hint_at() as u16,
             hint_len: key.hint.len() as u16,
             // Each entry made has another one than those before it in its place.
-            generation: self.made as u32,
+            generation: self.made as u16,
             first_in: NONE,
             first_out: NONE,
             components: components as u8,

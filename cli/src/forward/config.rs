@@ -1,0 +1,449 @@
+//! The configuration of a forwarder, a TOML file. What is wrong in it is told with its line.
+//!
+//! Invariant: every key is known, and every value is what its key asks for; else nothing is opened.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use ringtap_relay::faces::{EthernetSettings, Remote, Settings as FaceSettings};
+use ringtap_relay::ndn::NameBuf;
+use ringtap_relay::{ForwardPlan, PlannedRoute, Settings, Strategy, Unsolicited};
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::units;
+use crate::usage::Usage;
+
+/// The longest configuration.
+const MOST: u64 = 64 << 20;
+
+/// What the file says.
+pub(super) struct Config {
+    pub(super) plan: ForwardPlan,
+    pub(super) unix: Option<UnixSocket>,
+}
+
+/// Where programs connect, and who may.
+pub(super) struct UnixSocket {
+    pub(super) path: PathBuf,
+    pub(super) mode: u32,
+}
+
+pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
+    let shown = path.display();
+    let doing = || format!("reading the configuration {shown}");
+    let size = std::fs::metadata(path).map_err(Usage::of).with_context(doing)?.len();
+    if size > MOST {
+        return Err(Usage::of(format!("{shown}: more than 64 MiB")));
+    }
+    let text = std::fs::read_to_string(path).map_err(Usage::of).with_context(doing)?;
+    parse(&text).map_err(|error| Usage::of(format!("the configuration {shown}: {error}")))
+}
+
+fn parse(text: &str) -> Result<Config, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
+    let listens = file.udp.is_some() || unix.is_some() || !file.ethernet.is_empty();
+    if !listens && file.route.is_empty() {
+        return Err(
+            "it names neither neighbours nor programs; begin with [udp], [unix] or [[ethernet]]"
+                .into(),
+        );
+    }
+    let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
+    let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
+        interface: one.interface,
+        strangers: one.strangers,
+        mtu: one.mtu.map(|mtu| mtu.0 as usize),
+    });
+    let Tables { pit, content_store, content_store_memory, dead_nonces, lifetime_max, .. } =
+        &file.tables;
+    for (key, size, most) in [
+        ("pit", pit.0, 1 << 24),
+        ("content-store", content_store.0, 1 << 28),
+        ("dead-nonces", dead_nonces.0, 1 << 28),
+        ("most (faces)", file.faces.most.0, 60_000),
+    ] {
+        if size > most || size == 0 && key != "content-store" {
+            return Err(format!("{key} is from 1 to {most}, not {size}"));
+        }
+    }
+    let plan = ForwardPlan {
+        settings: Settings {
+            pit_capacity: pit.0 as usize,
+            cs_capacity: content_store.0 as usize,
+            cs_bytes: content_store_memory.0 as usize,
+            dead_nonces: dead_nonces.0 as usize,
+            lifetime_max_ms: lifetime_max.0 / 1_000_000,
+            unsolicited: match file.tables.unsolicited {
+                OnUnsolicited::Drop => Unsolicited::Drop,
+                OnUnsolicited::KeepLocal => Unsolicited::KeepLocal,
+            },
+            regions: file.tables.regions.into_iter().map(|name| name.0).collect(),
+            // Attackers choose the names: they must not know the hash.
+            seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
+        },
+        faces: FaceSettings {
+            udp: udp.listen.0,
+            udp_mtu: udp.mtu.map(|mtu| mtu.0 as usize),
+            udp_offload: udp.offload.unwrap_or(true),
+            ethernet: ethernet.collect(),
+            idle: Duration::from_nanos(file.faces.idle_timeout.0),
+            faces_max: file.faces.most.0 as usize,
+        },
+        routes: file
+            .route
+            .into_iter()
+            .map(|route| PlannedRoute {
+                prefix: route.prefix.0,
+                to: route.to.0,
+                cost: route.cost.0,
+            })
+            .collect(),
+        strategies: file.strategy.into_iter().map(|row| (row.prefix.0, row.name.0.0)).collect(),
+        unix: unix.as_ref().map(|unix| unix.path.display().to_string()),
+    };
+    Ok(Config { plan, unix })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[derive(Default)]
+struct File {
+    udp: Option<Udp>,
+    unix: Option<Unix>,
+    ethernet: Vec<Ethernet>,
+    faces: Faces,
+    tables: Tables,
+    route: Vec<Route>,
+    strategy: Vec<StrategyRow>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Udp {
+    listen: Listen,
+    mtu: Option<Number<Bytes>>,
+    offload: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unix {
+    listen: PathBuf,
+    #[serde(default)]
+    mode: FileMode,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ethernet {
+    interface: String,
+    #[serde(default)]
+    strangers: bool,
+    mtu: Option<Number<Bytes>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Faces {
+    most: Number<Count>,
+    idle_timeout: Number<Time>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Tables {
+    pit: Number<Count>,
+    content_store: Number<Count>,
+    content_store_memory: Number<Bytes>,
+    dead_nonces: Number<Count>,
+    lifetime_max: Number<Time>,
+    unsolicited: OnUnsolicited,
+    regions: Vec<Parsed<NameBuf>>,
+}
+
+#[derive(Deserialize, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum OnUnsolicited {
+    #[default]
+    Drop,
+    KeepLocal,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Route {
+    prefix: Parsed<NameBuf>,
+    to: Parsed<Remote>,
+    #[serde(default)]
+    cost: Number<Count>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StrategyRow {
+    prefix: Parsed<NameBuf>,
+    #[serde(rename = "use")]
+    name: Parsed<StrategyName>,
+}
+
+impl Default for Faces {
+    fn default() -> Self {
+        let settings = FaceSettings::default();
+        Self {
+            most: Number::of(settings.faces_max as u64),
+            idle_timeout: Number::of(settings.idle.as_nanos() as u64),
+        }
+    }
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self {
+            pit: Number::of(settings.pit_capacity as u64),
+            content_store: Number::of(settings.cs_capacity as u64),
+            content_store_memory: Number::of(settings.cs_bytes as u64),
+            dead_nonces: Number::of(settings.dead_nonces as u64),
+            lifetime_max: Number::of(settings.lifetime_max_ms * 1_000_000),
+            unsolicited: OnUnsolicited::default(),
+            regions: Vec::new(),
+        }
+    }
+}
+
+/// Addresses to listen at: one, or a list. As NFD does, all of this machine if none is named.
+struct Listen(Vec<SocketAddr>);
+
+impl Default for Listen {
+    fn default() -> Self {
+        let port = ringtap_relay::ndn::UDP_PORT;
+        Self(vec![
+            SocketAddr::from(([0, 0, 0, 0], port)),
+            SocketAddr::from(([0_u16, 0, 0, 0, 0, 0, 0, 0], port)),
+        ])
+    }
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "write \"0.0.0.0:6363\", or a list of such")]
+        enum Form {
+            One(String),
+            List(Vec<String>),
+        }
+        let texts = match Form::deserialize(deserializer)? {
+            Form::One(text) => vec![text],
+            Form::List(texts) => texts,
+        };
+        let read = |text: &String| {
+            text.parse().map_err(|_| {
+                D::Error::custom(format!("{text:?} is no address; write 0.0.0.0:6363 or [::]:6363"))
+            })
+        };
+        texts.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Who may connect, as `chmod` writes it.
+struct FileMode(u32);
+
+impl Default for FileMode {
+    fn default() -> Self {
+        Self(0o600)
+    }
+}
+
+impl<'de> Deserialize<'de> for FileMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mode = u32::from_str_radix(&text, 8).ok().filter(|&mode| mode <= 0o777);
+        mode.map(Self).ok_or_else(|| {
+            D::Error::custom(format!("{text:?} is no mode; write \"0600\", \"0660\" or \"0666\""))
+        })
+    }
+}
+
+/// What is written as a text.
+struct Parsed<T>(T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Parsed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+struct StrategyName(Strategy);
+
+impl FromStr for StrategyName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Strategy::ALL.into_iter().find(|strategy| strategy.name() == text);
+        known.map(Self).ok_or_else(|| {
+            let names = Strategy::ALL.map(Strategy::name).join(", ");
+            format!("{text:?} is no strategy; there are {names}")
+        })
+    }
+}
+
+/// A number, or a text with a unit.
+struct Number<U>(u64, PhantomData<U>);
+
+/// How the text of a number is read.
+trait Unit {
+    fn read(text: &str) -> Result<u64, String>;
+}
+
+struct Count;
+struct Bytes;
+struct Time;
+
+impl Unit for Count {
+    fn read(text: &str) -> Result<u64, String> {
+        units::count(text)
+    }
+}
+
+impl Unit for Bytes {
+    fn read(text: &str) -> Result<u64, String> {
+        units::bytes(text)
+    }
+}
+
+impl Unit for Time {
+    fn read(text: &str) -> Result<u64, String> {
+        units::duration_ns(text)
+    }
+}
+
+impl<U> Number<U> {
+    fn of(number: u64) -> Self {
+        Self(number, PhantomData)
+    }
+}
+
+impl<U> Default for Number<U> {
+    fn default() -> Self {
+        Self::of(0)
+    }
+}
+
+impl<'de, U: Unit> Deserialize<'de> for Number<U> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor(PhantomData))
+    }
+}
+
+struct NumberVisitor<U>(PhantomData<U>);
+
+impl<U: Unit> Visitor<'_> for NumberVisitor<U> {
+    type Value = Number<U>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or a text with a unit as in \"64k\" or \"10m\"")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        U::read(text).map(Number::of).map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_may_be_said_is_understood() {
+        let config = parse(
+            r#"
+            [udp]
+            listen = ["0.0.0.0:6363", "[::]:7000"]
+            mtu = 8800
+            offload = false
+            [unix]
+            listen = "/run/ndn.sock"
+            mode = "0660"
+            [[ethernet]]
+            interface = "eth1"
+            strangers = true
+            mtu = "9k"
+            [faces]
+            most = 100
+            idle-timeout = "1m"
+            [tables]
+            pit = "64k"
+            content-store = 0
+            content-store-memory = "16M"
+            dead-nonces = 1000
+            lifetime-max = "10s"
+            unsolicited = "keep-local"
+            regions = ["/here"]
+            [[route]]
+            prefix = "/a/b"
+            to = "udp://192.0.2.1"
+            cost = 7
+            [[route]]
+            prefix = "/"
+            to = "ether://eth1"
+            [[strategy]]
+            prefix = "/a"
+            use = "multicast"
+            "#,
+        );
+        let Config { plan, unix } = config.unwrap();
+        assert!(plan.faces.udp.len() == 2 && !plan.faces.udp_offload);
+        assert_eq!((plan.faces.udp_mtu, plan.faces.ethernet[0].mtu), (Some(8800), Some(9216)));
+        assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
+        let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
+        assert_eq!((pit_capacity, cs_capacity, cs_bytes), (64_000, 0, 16 << 20));
+        assert_eq!(lifetime_max_ms, 10_000);
+        assert_eq!(plan.routes[0].to.to_string(), "udp4://192.0.2.1:6363");
+        assert_eq!((plan.routes[0].cost, plan.routes[1].cost), (7, 0));
+        assert_eq!(plan.strategies, [("/a".parse().unwrap(), Strategy::Multicast)]);
+        let unix = unix.unwrap();
+        assert_eq!((unix.path.to_str(), unix.mode), (Some("/run/ndn.sock"), 0o660));
+        assert_eq!(parse("[udp]").map(|config| config.plan.faces.udp.len()), Ok(2));
+        assert_eq!(
+            parse("[unix]\nlisten = \"x\"").map(|config| config.plan.faces.udp.len()),
+            Ok(0)
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_the_way_out() {
+        for (text, words) in [
+            ("", &["begin with [udp]"][..]),
+            ("[udp]\nlisten = \"6363\"", &["line 2", "0.0.0.0:6363 or [::]:6363"]),
+            ("[udp]\nport = 1", &["line 2", "unknown field `port`", "listen"]),
+            ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),
+            ("[udp]\nlisten = 3", &["line 2", "or a list of such"]),
+            ("[unix]", &["line 1", "missing field `listen`"]),
+            ("[unix]\nlisten = \"x\"\nmode = \"999\"", &["line 3", "\"0660\""]),
+            ("[tables]\npit = \"many\"", &["line 2", "100k"]),
+            ("[udp]\n[tables]\npit = 0", &["pit is from 1 to"]),
+            ("[tables]\npit = -3", &["line 2", "is no count"]),
+            ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
+            ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
+            ("[[route]]\nprefix = \"/a\"\nto = \"tcp://1.2.3.4\"", &["line 3", "write udp://"]),
+            ("[[strategy]]\nprefix = \"/a\"\nuse = \"fast\"", &["line 3", "best-route, multicast"]),
+            ("[udp", &["line 1"]),
+        ] {
+            let error = parse(text).map(|_| ()).unwrap_err();
+            for word in words {
+                assert!(error.contains(word), "{text}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `ringtap forward ctl`: asks a forwarder that runs, or changes its routes, by the management protocol of NFD.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use ringtap_relay::Strategy;
+use ringtap_relay::faces::Remote;
+use ringtap_relay::ndn::management::{
+    CHILD_INHERIT, ControlParameters, FaceStatus, GeneralStatus, ORIGIN_STATIC, RibEntry,
+    STRATEGY_PREFIX, StrategyChoice,
+};
+use ringtap_relay::ndn::{Name, NameBuf};
+
+use super::client::Client;
+use super::text;
+use crate::args::{ForwardCtl, ForwardCtlArgs};
+use crate::console;
+use crate::usage::Usage;
+
+pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
+    let mut client = Client::connect(&args.socket)?;
+    let client = &mut client;
+    let text = match &args.action {
+        ForwardCtl::Register { prefix, to, cost, expires } => {
+            let face = face_to(client, to)?;
+            let done = client.command(
+                "rib",
+                "register",
+                &ControlParameters {
+                    name: Some(prefix.clone()),
+                    face: Some(face),
+                    origin: Some(ORIGIN_STATIC),
+                    cost: Some(*cost),
+                    flags: Some(CHILD_INHERIT),
+                    expiration_ms: expires.map(|ns| ns / 1_000_000),
+                    ..ControlParameters::default()
+                },
+            )?;
+            format!("{prefix} goes to face {}\n", done.face.unwrap_or(face))
+        }
+        ForwardCtl::Unregister { prefix, to } => {
+            let face = known_face(client, to)?;
+            let name = Some(prefix.clone());
+            let asked = ControlParameters { name, face: Some(face), ..Default::default() };
+            let asked = ControlParameters { origin: Some(ORIGIN_STATIC), ..asked };
+            client.command("rib", "unregister", &asked)?;
+            format!("{prefix} goes to face {face} no more\n")
+        }
+        ForwardCtl::Routes => {
+            let routes = RibEntry::read_all(&client.dataset("rib", "list")?)?;
+            text::routes(&routes, &faces(client)?)
+        }
+        ForwardCtl::Faces => text::faces(&faces(client)?),
+        ForwardCtl::Close { face } => {
+            let asked = ControlParameters { face: Some(*face), ..Default::default() };
+            client.command("faces", "destroy", &asked)?;
+            format!("face {face} is closed\n")
+        }
+        ForwardCtl::Strategies => {
+            let choices = StrategyChoice::read_all(&client.dataset("strategy-choice", "list")?)?;
+            text::strategies(&choices)
+        }
+        ForwardCtl::Strategy { prefix, name } => choose(client, prefix, name)?,
+        ForwardCtl::Status => {
+            text::status(&GeneralStatus::read(&client.dataset("status", "general")?)?)
+        }
+    };
+    console::print(&text).map(|()| ExitCode::SUCCESS)
+}
+
+fn choose(client: &mut Client, prefix: &NameBuf, strategy: &str) -> anyhow::Result<String> {
+    let name = Some(prefix.clone());
+    if strategy == "none" {
+        let asked = ControlParameters { name, ..Default::default() };
+        client.command("strategy-choice", "unset", &asked)?;
+        return Ok(format!("{prefix} has the strategy of what is above it\n"));
+    }
+    if !Strategy::ALL.iter().any(|known| known.name() == strategy) {
+        let names = Strategy::ALL.map(Strategy::name).join(", ");
+        return Err(Usage::of(format!("{strategy:?} is no strategy; there are {names}, none")));
+    }
+    let mut full: NameBuf = STRATEGY_PREFIX.parse()?;
+    full.push(strategy.as_bytes());
+    let asked = ControlParameters { name, strategy: Some(full), ..Default::default() };
+    client.command("strategy-choice", "set", &asked)?;
+    Ok(format!("{prefix} has the strategy {strategy}\n"))
+}
+
+fn faces(client: &mut Client) -> anyhow::Result<Vec<FaceStatus>> {
+    Ok(FaceStatus::read_all(&client.dataset("faces", "list")?)?)
+}
+
+/// The face to somebody, which is made if there is none.
+fn face_to(client: &mut Client, to: &str) -> anyhow::Result<u64> {
+    if let Ok(face) = to.parse() {
+        return Ok(face);
+    }
+    let remote: Remote = to.parse().map_err(Usage::of)?;
+    let (uri, local_uri) = uris(&remote);
+    let asked = ControlParameters { uri: Some(uri), local_uri, ..Default::default() };
+    let made =
+        client.command("faces", "create", &asked).with_context(|| format!("going to {to}"))?;
+    made.face.context("the forwarder does not say which face it made")
+}
+
+/// The face to somebody, which is there.
+fn known_face(client: &mut Client, to: &str) -> anyhow::Result<u64> {
+    if let Ok(face) = to.parse() {
+        return Ok(face);
+    }
+    let remote: Remote = to.parse().map_err(Usage::of)?;
+    let (uri, local) = uris(&remote);
+    let is_it = |face: &&FaceStatus| {
+        face.uri == uri && local.as_ref().is_none_or(|local| *local == face.local_uri)
+    };
+    match faces(client)?.iter().find(is_it) {
+        Some(face) => Ok(face.face),
+        None => bail!("there is no face to {to}; 'faces' lists them"),
+    }
+}
+
+/// As NFD writes both ends.
+fn uris(remote: &Remote) -> (String, Option<String>) {
+    let local = match remote {
+        Remote::Ethernet { interface, .. } => Some(format!("dev://{interface}")),
+        _ => None,
+    };
+    (remote.to_string(), local)
+}
+
+/// The last part of a strategy's name that is no version.
+pub(super) fn strategy_of(name: &Name<'_>) -> String {
+    let part = name.components().nth(3);
+    part.map(|part| String::from_utf8_lossy(part.value).into_owned()).unwrap_or_default()
+}

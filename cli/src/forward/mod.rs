@@ -1,0 +1,93 @@
+//! `ringtap forward`: configuration → plan → faces → run → report.
+
+mod client;
+mod config;
+mod ctl;
+mod text;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use ringtap_plan::Watch;
+use ringtap_relay::{ForwardReport, Relay};
+
+use crate::args::{Form, ForwardAction, ForwardArgs};
+use crate::console::{self, complain, note};
+use crate::listener::listen;
+use crate::usage::Usage;
+use crate::{privileges, sandbox, signals};
+
+const LOST: u8 = 3;
+
+/// Reasons that speak of want of room, on the links and in the tables. Others are the traffic's own doing.
+const WANT: [&str; 5] = ["no-face", "congested", "too-many-pieces", "pit-full", "records-full"];
+
+static WATCH: Watch = Watch::new();
+
+pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
+    if let Some(ForwardAction::Ctl(args)) = &args.action {
+        return ctl::run(args);
+    }
+    let Some(path) = &args.config else {
+        return Err(Usage::of(
+            "nothing to forward between; name a configuration, as in --config ndn.toml ('ringtap forward --help' shows one)",
+        ));
+    };
+    let config::Config { plan, unix } = config::read(path)?;
+    if args.dry_run {
+        let text = match args.report {
+            Form::Text => text::plan(&plan),
+            Form::Json => serde_json::to_string_pretty(&plan.to_json())? + "\n",
+        };
+        return console::print(&text).map(|()| ExitCode::SUCCESS);
+    }
+    let user = args.user.as_deref().map(privileges::user).transpose()?;
+    sandbox::enter(unix.iter().map(|unix| unix.path.as_path()))?;
+    let unix = unix.map(|unix| listen(&unix.path, unix.mode)).transpose()?;
+    let (listener, _file) = unix.unzip();
+    let relay = Relay::open(plan, listener, env!("CARGO_PKG_VERSION"))?;
+    if let Some(user) = &user {
+        privileges::become_user(user)?;
+    }
+    relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
+
+    let duration = args.duration.map(Duration::from_nanos);
+    let mut next = args.stats.unwrap_or(u64::MAX);
+    let each = |report: &dyn Fn() -> ForwardReport| {
+        if next == u64::MAX {
+            return;
+        }
+        let report = report();
+        if report.seconds * 1e9 >= next as f64 {
+            next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
+            note(&text::stats(&report));
+        }
+    };
+    let report = signals::stoppable_for(&WATCH, duration, || relay.run(|| WATCH.stopped(), each));
+    let report = report.context("attending to signals")??;
+    let text = match args.report {
+        Form::Text => text::report(&report),
+        Form::Json => {
+            serde_json::to_string_pretty(&report.to_json(env!("CARGO_PKG_VERSION")))? + "\n"
+        }
+    };
+    console::print(&text)?;
+    Ok(verdict(args, &report))
+}
+
+fn verdict(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
+    if report.residual() != 0 {
+        complain("error", &format!("{} packets are unaccounted for", report.residual()));
+        return ExitCode::FAILURE;
+    }
+    let mut lost: Vec<_> =
+        report.dropped().into_iter().filter(|(reason, _)| WANT.contains(reason)).collect();
+    if report.kernel_drops > 0 {
+        lost.push(("kernel", report.kernel_drops));
+    }
+    for (reason, packets) in &lost {
+        complain("warning", &format!("packets lost ({reason}): {packets}"));
+    }
+    if args.fail_on_drop && !lost.is_empty() { ExitCode::from(LOST) } else { ExitCode::SUCCESS }
+}

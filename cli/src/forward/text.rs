@@ -1,0 +1,208 @@
+//! What is said of a forwarder to people.
+
+use std::fmt::Write;
+
+use ringtap_relay::faces::{Counters, Remote};
+use ringtap_relay::ndn::management::{
+    FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
+};
+use ringtap_relay::{ForwardPlan, ForwardReport};
+
+use super::ctl::strategy_of;
+use crate::numbers::{bytes, count, of, rate};
+use crate::table::{Lean, Table};
+
+/// Faces that are shown.
+const ROWS: usize = 20;
+
+pub(super) fn plan(plan: &ForwardPlan) -> String {
+    let mut text = String::new();
+    for at in &plan.faces.udp {
+        let _ = writeln!(text, "neighbours at udp://{at}");
+    }
+    for ethernet in &plan.faces.ethernet {
+        let strangers = if ethernet.strangers { ", each with a face" } else { "" };
+        let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
+    }
+    if let Some(unix) = &plan.unix {
+        let _ = writeln!(text, "programs at unix://{unix}");
+    }
+    let settings = &plan.settings;
+    let _ = writeln!(
+        text,
+        "{}, {} Data ({}), {}",
+        of(settings.pit_capacity as u64, "pending Interest"),
+        count(settings.cs_capacity as u64),
+        bytes(settings.cs_bytes as u64),
+        of(plan.faces.faces_max as u64, "face"),
+    );
+    for route in &plan.routes {
+        let local = match &route.to {
+            Remote::Ethernet { interface, .. } => format!(" on {interface}"),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "{} to {}{local}, cost {}", route.prefix, route.to, route.cost);
+    }
+    for (prefix, strategy) in &plan.strategies {
+        let _ = writeln!(text, "{prefix} by {}", strategy.name());
+    }
+    text
+}
+
+/// A line of totals.
+pub(super) fn stats(report: &ForwardReport) -> String {
+    let packets = report.links.packets_in();
+    let dropped: u64 = report.dropped().iter().map(|(_, number)| number).sum();
+    format!(
+        "stats: {:.1} s, {} packets, {}/s, {}, {} pending, {} dropped",
+        report.seconds,
+        count(packets),
+        rate(packets as f64 / report.seconds.max(1e-9)),
+        of(report.faces.len() as u64, "face"),
+        count(report.pending as u64),
+        count(dropped),
+    )
+}
+
+pub(super) fn report(report: &ForwardReport) -> String {
+    let counters = &report.forwarder;
+    let mut text = format!(
+        "in:  {} Interests, {} Data, {} Nacks\nout: {} Interests, {} Data, {} Nacks\n",
+        count(counters.interests_in),
+        count(counters.data_in),
+        count(counters.nacks_in),
+        count(counters.interests_out),
+        count(counters.data_out),
+        count(counters.nacks_out),
+    );
+    let _ = writeln!(
+        text,
+        "Interests answered: {} by Data that came, {} from the content store; {} not answered, {} pending",
+        count(counters.satisfied),
+        count(counters.cs_hits),
+        count(counters.unsatisfied),
+        count(report.pending as u64),
+    );
+    if report.managed() > 0 {
+        let _ = writeln!(text, "management: {} answered", of(report.managed(), "request"));
+    }
+    for (reason, number) in report.dropped() {
+        let _ = writeln!(text, "  dropped, {reason}: {}", count(number));
+    }
+    if report.incomplete > 0 {
+        let _ = writeln!(text, "  packets with missing pieces: {}", count(report.incomplete));
+    }
+    if report.kernel_drops > 0 {
+        let _ = writeln!(text, "  dropped by the kernel: {}", count(report.kernel_drops));
+    }
+    let mut table = face_table();
+    for face in report.faces.iter().take(ROWS) {
+        table.row(face_row(face.face.into(), &face.remote, &face.counters));
+    }
+    table.lines().for_each(|line| text += &(line + "\n"));
+    if report.faces.len() > ROWS {
+        let _ = writeln!(text, "  and {}", of((report.faces.len() - ROWS) as u64, "face"));
+    }
+    let packets = report.links.packets_in();
+    let _ = writeln!(
+        text,
+        "{:.2} s ({} packets/s), {} unaccounted for",
+        report.seconds,
+        rate(packets as f64 / report.seconds.max(1e-9)),
+        report.residual(),
+    );
+    text
+}
+
+pub(super) fn faces(faces: &[FaceStatus]) -> String {
+    let mut table = face_table();
+    for face in faces {
+        let mut counters = Counters::default();
+        counters.interests_in = face.in_interests;
+        counters.data_in = face.in_data;
+        counters.interests_out = face.out_interests;
+        counters.data_out = face.out_data;
+        counters.octets_in = face.in_bytes;
+        counters.octets_out = face.out_bytes;
+        let uri = match face.local_uri.strip_prefix("dev://") {
+            Some(interface) => format!("{} on {interface}", face.uri),
+            None => face.uri.clone(),
+        };
+        table.row(face_row(face.face, &uri, &counters));
+    }
+    table.lines().map(|line| line + "\n").collect()
+}
+
+pub(super) fn routes(entries: &[RibEntry], faces: &[FaceStatus]) -> String {
+    let mut table = Table::new(&[Lean::Left, Lean::Right, Lean::Left, Lean::Right, Lean::Left]);
+    table.row(["prefix", "face", "to", "cost", "from"]);
+    for entry in entries {
+        for route in &entry.routes {
+            let face = faces.iter().find(|face| face.face == route.face);
+            let origin = match route.origin {
+                ORIGIN_APP => "a program".to_owned(),
+                ORIGIN_STATIC => "configured".to_owned(),
+                other => format!("origin {other}"),
+            };
+            let ends = route.expiration_ms.map(|ms| format!(", {} s left", ms / 1000));
+            table.row([
+                entry.name.to_string(),
+                route.face.to_string(),
+                face.map_or("gone", |face| &face.uri).to_owned(),
+                route.cost.to_string(),
+                origin + &ends.unwrap_or_default(),
+            ]);
+        }
+    }
+    table.lines().map(|line| line + "\n").collect()
+}
+
+pub(super) fn strategies(choices: &[StrategyChoice]) -> String {
+    let mut table = Table::new(&[Lean::Left, Lean::Left]);
+    for choice in choices {
+        table.row([choice.name.to_string(), strategy_of(&choice.strategy.as_name())]);
+    }
+    table.lines().map(|line| line + "\n").collect()
+}
+
+pub(super) fn status(status: &GeneralStatus) -> String {
+    format!(
+        "{}, {} s up\n{} pending, {} Data kept, next hops for {} prefix{}\n\
+         in:  {} Interests, {} Data, {} Nacks\nout: {} Interests, {} Data, {} Nacks\n\
+         Interests: {} satisfied, {} not\n",
+        status.version,
+        status.now_ms.saturating_sub(status.started_ms) / 1000,
+        of(status.pit_entries, "Interest"),
+        count(status.cs_entries),
+        count(status.fib_entries),
+        if status.fib_entries == 1 { "" } else { "es" },
+        count(status.in_interests),
+        count(status.in_data),
+        count(status.in_nacks),
+        count(status.out_interests),
+        count(status.out_data),
+        count(status.out_nacks),
+        count(status.satisfied),
+        count(status.unsatisfied),
+    )
+}
+
+fn face_table() -> Table {
+    let right = Lean::Right;
+    let mut table = Table::new(&[right, Lean::Left, right, right, right, right, right, right]);
+    table.row(["face", "to", "Interests in", "out", "Data in", "out", "bytes in", "out"]);
+    table
+}
+
+fn face_row(face: u64, remote: &str, counters: &Counters) -> [String; 8] {
+    [
+        face.to_string(),
+        remote.to_owned(),
+        count(counters.interests_in),
+        count(counters.interests_out),
+        count(counters.data_in),
+        count(counters.data_out),
+        bytes(counters.octets_in),
+        bytes(counters.octets_out),
+    ]
+}

@@ -1,0 +1,409 @@
+//! `ringtap forward`: neighbours over UDP, programs by the socket, and what may be asked of it while it runs.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use ringtap_ndn::management::{ControlParameters, ControlResponse, command};
+use ringtap_ndn::{
+    Data, Element, Headers, Interest, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet,
+    PitToken, write_lp,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{ringtap, said};
+use crate::net::Beside;
+
+/// How long a test waits for a packet.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A forwarder that runs, with its socket and port.
+pub(crate) struct Running {
+    pub(crate) folder: TempDir,
+    pub(crate) udp: SocketAddr,
+    beside: Beside,
+}
+
+impl Running {
+    /// With `more` behind `[udp]` and `[unix]`.
+    pub(crate) fn start(more: &str) -> Self {
+        Self::with_udp("", more)
+    }
+
+    /// With more in `[udp]`, too.
+    pub(crate) fn with_udp(in_udp: &str, more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let udp = free_address();
+        let socket = folder.path().join("ndn.sock");
+        let config = folder.path().join("forward.toml");
+        let text = format!(
+            "[udp]\nlisten = \"{udp}\"\n{in_udp}\n[unix]\nlisten = {:?}\n{more}",
+            socket.display().to_string()
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+        command.args(["forward", "--report", "json", "--duration", "50s", "--config"]);
+        command.arg(config).env("NO_COLOR", "1");
+        let beside = Beside::start(command, "forwarding at unix://");
+        Self { folder, udp, beside }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("ndn.sock")
+    }
+
+    pub(crate) fn ctl(&self, words: &[&str]) -> (String, String, i32) {
+        said(ringtap().args(["forward", "ctl"]).arg(self.socket()).args(words))
+    }
+
+    pub(crate) fn told(&self, words: &[&str]) -> String {
+        let (out, errors, code) = self.ctl(words);
+        assert_eq!(code, 0, "{words:?}: {errors}");
+        out
+    }
+
+    /// Asks until it is so; what was told last is shown if it never is.
+    fn until(&self, words: &[&str], is_so: impl Fn(&str) -> bool) {
+        let mut told = String::new();
+        for _ in 0..300 {
+            told = self.told(words);
+            if is_so(&told) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{words:?}: {told}");
+    }
+
+    /// Its report; every packet is accounted for.
+    pub(crate) fn end(self) -> Value {
+        self.beside.interrupt();
+        let (report, errors, code) = self.beside.end();
+        assert_eq!(code, 0, "{errors}");
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["ledger"]["residual"], 0, "{report}");
+        report
+    }
+}
+
+/// A port of UDP that nobody has just now.
+pub(crate) fn free_address() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn neighbour() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn name(text: &str) -> NameBuf {
+    text.parse().unwrap()
+}
+
+fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
+    let (mut bare, mut wire) = (Vec::new(), Vec::new());
+    NewInterest::new(name(text).as_name(), nonce).write(&mut bare);
+    let token = PitToken::new(token).unwrap();
+    write_lp(&Headers { token, ..Headers::default() }, &bare, &mut wire);
+    wire
+}
+
+/// What came as a datagram, and from whom.
+fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
+    let mut bytes = [0; 9500];
+    let (len, from) = socket.recv_from(&mut bytes).unwrap();
+    let packet = LpPacket::read(&bytes[..len]).unwrap();
+    assert_eq!(packet.fragment.count, 1);
+    (packet.headers, packet.payload.unwrap().to_vec(), from)
+}
+
+/// Answers the next Interest.
+fn answer(socket: &UdpSocket, content: &[u8]) -> NameBuf {
+    let (headers, packet, from) = received(socket);
+    let interest = Interest::read(&packet).unwrap();
+    let (mut bare, mut wire) = (Vec::new(), Vec::new());
+    NewData { name: interest.name, freshness_ms: Some(1000), content }.write(&mut bare);
+    write_lp(&Headers { token: headers.token, ..Headers::default() }, &bare, &mut wire);
+    socket.send_to(&wire, from).unwrap();
+    NameBuf::of(interest.name)
+}
+
+/// A program at the forwarder's socket.
+struct Program(UnixStream, Vec<u8>);
+
+impl Program {
+    fn connect(running: &Running) -> Self {
+        let stream = UnixStream::connect(running.socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream, Vec::new())
+    }
+
+    fn send(&mut self, wire: &[u8]) {
+        self.0.write_all(wire).unwrap();
+    }
+
+    fn received(&mut self) -> (Headers, Vec<u8>) {
+        loop {
+            if let Ok((_, rest)) = Element::first(&self.1) {
+                let len = self.1.len() - rest.len();
+                let frame: Vec<u8> = self.1.drain(..len).collect();
+                let packet = LpPacket::read(&frame).unwrap();
+                return (packet.headers, packet.payload.unwrap().to_vec());
+            }
+            let mut bytes = [0; 4096];
+            let came = self.0.read(&mut bytes).unwrap();
+            assert!(came > 0, "the forwarder has hung up");
+            self.1.extend_from_slice(&bytes[..came]);
+        }
+    }
+
+    fn command(&mut self, verb: &str, parameters: &ControlParameters) -> ControlResponse {
+        let mut wire = Vec::new();
+        command("rib", verb, parameters, 77, 1_700_000_000_000, &mut wire);
+        self.send(&wire);
+        let (_, data) = self.received();
+        ControlResponse::read(Data::read(&data).unwrap().content).unwrap()
+    }
+}
+
+fn prefix(text: &str) -> ControlParameters {
+    ControlParameters { name: Some(name(text)), ..ControlParameters::default() }
+}
+
+#[test]
+fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() {
+    let (producer, consumer, other) = (neighbour(), neighbour(), neighbour());
+    let running = Running::start(&format!(
+        "[[route]]\nprefix = \"/far\"\nto = \"udp://{}\"\n",
+        producer.local_addr().unwrap()
+    ));
+    consumer.send_to(&interest("/far/a", 1, &[1, 1]), running.udp).unwrap();
+    other.send_to(&interest("/far/a", 2, &[2, 2, 2]), running.udp).unwrap();
+    // It is asked once: of two who ask the same the second waits.
+    running.until(&["status"], |told| told.contains("in:  2 Interests"));
+    assert_eq!(answer(&producer, b"there").to_string(), "/far/a");
+    for (socket, token) in [(&consumer, &[1, 1][..]), (&other, &[2, 2, 2])] {
+        let (headers, packet, _) = received(socket);
+        assert_eq!(headers.token.as_bytes(), token);
+        assert_eq!(Data::read(&packet).unwrap().content, b"there");
+    }
+    // Then it is kept.
+    other.send_to(&interest("/far/a", 3, &[3]), running.udp).unwrap();
+    assert_eq!(received(&other).0.token.as_bytes(), [3]);
+    // Where no route leads there is a Nack, and what is for one machine does not leave it.
+    other.send_to(&interest("/elsewhere", 4, &[4]), running.udp).unwrap();
+    assert_eq!(received(&other).0.nack, Some(NackReason::NoRoute));
+    other.send_to(&interest("/localhost/nfd/rib/list", 5, &[5]), running.udp).unwrap();
+    other.send_to(b"no packet", running.udp).unwrap();
+    other.send_to(&interest("/elsewhere", 6, &[6]), running.udp).unwrap();
+    assert_eq!(received(&other).0.token.as_bytes(), [6]);
+    let report = running.end();
+    let packets = &report["packets"];
+    assert_eq!([&packets["interests_in"], &packets["interests_out"]], [6, 1], "{report}");
+    assert_eq!([&packets["data_in"], &packets["data_out"]], [1, 3]);
+    assert_eq!([&packets["dropped"]["no-route"], &packets["dropped"]["scope"]], [2, 1]);
+    assert_eq!(report["content_store"]["hits"], 1);
+    assert_eq!(report["links"]["dropped"]["malformed"], 1);
+    assert_eq!(report["tokens"], serde_json::json!({ "right": 1, "wrong": 0 }));
+    assert_eq!(report["faces"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_program_announces_a_prefix_and_serves_it_until_it_goes() {
+    let running = Running::start("");
+    let mode = fs::metadata(running.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let (mut producer, consumer) = (Program::connect(&running), neighbour());
+    let response = producer.command("register", &prefix("/here"));
+    assert_eq!((response.code, response.text.as_str()), (200, "OK"));
+    let face = response.parameters.unwrap().face.unwrap();
+    let listed = running.told(&["routes"]);
+    assert!(listed.contains("/here") && listed.contains(&face.to_string()), "{listed}");
+
+    consumer.send_to(&interest("/here/x", 1, &[9]), running.udp).unwrap();
+    let (headers, packet) = producer.received();
+    let Packet::Interest(asked) = Packet::read(&packet).unwrap() else { panic!() };
+    let (mut bare, mut wire) = (Vec::new(), Vec::new());
+    NewData { name: asked.name, freshness_ms: None, content: &[7; 8000] }.write(&mut bare);
+    write_lp(&Headers { token: headers.token, ..Headers::default() }, &bare, &mut wire);
+    producer.send(&wire);
+    let (headers, packet, _) = received(&consumer);
+    assert_eq!((headers.token.as_bytes(), packet), (&[9][..], bare));
+
+    let code = |response: ControlResponse| response.code;
+    assert_eq!(code(producer.command("unregister", &prefix("/here"))), 200);
+    assert!(!running.told(&["routes"]).contains("/here"));
+    // What cannot be is refused, and the program stays.
+    assert_eq!(code(producer.command("register", &ControlParameters::default())), 400);
+    let nowhere = ControlParameters { face: Some(9999), ..prefix("/x") };
+    assert_eq!(code(producer.command("register", &nowhere)), 410);
+    assert_eq!(code(producer.command("no-such", &prefix("/x"))), 501);
+    let long: String = (0..65).map(|n| format!("/{n}")).collect();
+    assert_eq!(code(producer.command("register", &prefix(&long))), 414);
+    // A route that ends by itself, and one that ends with its face.
+    let short = ControlParameters { expiration_ms: Some(1), ..prefix("/short") };
+    assert_eq!(code(producer.command("register", &short)), 200);
+    assert_eq!(code(producer.command("register", &prefix("/long"))), 200);
+    running.until(&["routes"], |told| told.contains("/long") && !told.contains("/short"));
+    drop(producer);
+    running.until(&["routes"], |told| !told.contains("/long"));
+    consumer.send_to(&interest("/long/x", 2, &[8]), running.udp).unwrap();
+    assert_eq!(received(&consumer).0.nack, Some(NackReason::NoRoute));
+    let socket = running.socket();
+    let report = running.end();
+    assert_eq!(report["routes"], 0);
+    assert!(!socket.exists(), "its file goes with it");
+}
+
+#[test]
+fn routes_and_strategies_are_changed_while_it_runs() {
+    let running = Running::start("");
+    let (one, two, consumer) = (neighbour(), neighbour(), neighbour());
+    let to = |socket: &UdpSocket| format!("udp://{}", socket.local_addr().unwrap());
+    let registered = running.told(&["register", "/p", &to(&one), "--cost", "5"]);
+    assert!(registered.starts_with("/p goes to face "), "{registered}");
+    running.told(&["register", "/p", &to(&two), "--cost", "9"]);
+    consumer.send_to(&interest("/p/a", 1, &[]), running.udp).unwrap();
+    answer(&one, b"one");
+    assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"one");
+    running.told(&["unregister", "/p", &to(&one)]);
+    consumer.send_to(&interest("/p/b", 2, &[]), running.udp).unwrap();
+    answer(&two, b"two");
+    assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"two");
+    // By multicast both are asked.
+    running.told(&["register", "/p", &to(&one)]);
+    running.told(&["strategy", "/p", "multicast"]);
+    assert!(running.told(&["strategies"]).contains("/p  multicast"));
+    consumer.send_to(&interest("/p/c", 3, &[]), running.udp).unwrap();
+    for socket in [&one, &two] {
+        assert_eq!(answer(socket, b"both").to_string(), "/p/c");
+    }
+    running.told(&["strategy", "/p", "none"]);
+    let strategies = running.told(&["strategies"]);
+    assert!(!strategies.contains("/p") && strategies.contains("best-route"), "{strategies}");
+
+    let faces = running.told(&["faces"]);
+    let local = one.local_addr().unwrap().to_string();
+    let row = faces.lines().find(|line| line.contains(&local)).unwrap();
+    let face = row.split_whitespace().next().unwrap();
+    running.told(&["close", face]);
+    assert!(!running.told(&["faces"]).contains(&local));
+    assert!(!running.told(&["routes"]).contains(&local));
+    let status = running.told(&["status"]);
+    assert!(status.contains("ringtap") && status.contains("in:  3 Interests"), "{status}");
+    for (words, expected, code) in [
+        (&["unregister", "/p", "udp://127.0.0.1:9"][..], "there is no face", 1),
+        (&["register", "/p", "tcp://x"], "write udp://", 2),
+        (&["register", "/p", "4000"], "410", 1),
+        (&["strategy", "/p", "fast"], "best-route, multicast", 2),
+        (&["register", "/p/%zz", "256"], "%zz", 2),
+    ] {
+        let (_, errors, ended) = running.ctl(words);
+        assert!(ended == code && errors.contains(expected), "{words:?}: {errors}");
+    }
+    running.end();
+    let (_, errors, code) = said(ringtap().args(["forward", "ctl", "/no/such", "routes"]));
+    assert!(code == 1 && errors.contains("no forwarder listens at /no/such"), "{errors}");
+}
+
+#[test]
+fn large_lists_and_large_packets_go_in_pieces() {
+    let producer = neighbour();
+    let at = producer.local_addr().unwrap();
+    let routes: String = (0..400)
+        .map(|n| {
+            format!("[[route]]\nprefix = \"/a/rather/long/prefix/{n}\"\nto = \"udp://{at}\"\n")
+        })
+        .collect();
+    let running = Running::with_udp("mtu = 1000", &routes);
+    let listed = running.told(&["routes"]);
+    assert_eq!(listed.lines().count(), 401, "{listed}");
+    let consumer = neighbour();
+    consumer.send_to(&interest("/a/rather/long/prefix/7/x", 1, &[1]), running.udp).unwrap();
+    answer(&producer, &[3; 7_000]);
+    let mut reassembler = ringtap_ndn::Reassembler::new(1, u64::MAX);
+    let mut bytes = [0; 9000];
+    loop {
+        let len = consumer.recv(&mut bytes).unwrap();
+        assert!(len <= 1000, "{len}");
+        let piece = LpPacket::read(&bytes[..len]).unwrap();
+        if let ringtap_ndn::Reassembly::Whole(headers, whole) = reassembler.take(0, 0, &piece) {
+            assert_eq!(headers.token.as_bytes(), [1]);
+            assert_eq!(Data::read(whole).unwrap().content, [3; 7_000]);
+            break;
+        }
+    }
+    let report = running.end();
+    assert_eq!(
+        (&report["packets"]["data_out"], report["links"]["frames_out"].as_u64() > Some(8)),
+        (&1.into(), true)
+    );
+}
+
+#[test]
+fn a_plan_is_printed_and_mistakes_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("ndn.toml");
+    let write = |text: &str| fs::write(&config, text).unwrap();
+    write("[udp]\n[[route]]\nprefix = \"/a\"\nto = \"udp://192.0.2.1\"\ncost = 7\n");
+    let (plan, errors, code) =
+        said(ringtap().args(["forward", "--dry-run", "--config"]).arg(&config));
+    assert_eq!((errors.as_str(), code), ("", 0));
+    assert!(plan.contains("udp://0.0.0.0:6363"), "{plan}");
+    assert!(plan.contains("/a to udp4://192.0.2.1:6363, cost 7"), "{plan}");
+    for (text, words, expected) in [
+        ("[udp]\nport = 3\n", "line 2", 2),
+        ("", "begin with [udp]", 2),
+        ("[udp]\nlisten = \"192.0.2.77:6363\"\n", "listening at udp://192.0.2.77:6363", 1),
+        ("[udp]\nlisten = \"127.0.0.1:0\"\nmtu = 10\n", "too small", 1),
+        ("[[ethernet]]\ninterface = \"no-such\"\n", "ether://no-such", 1),
+        ("[unix]\nlisten = \"/no/such/folder/x\"\n", "/no/such/folder/x", 1),
+    ] {
+        write(text);
+        let (out, errors, code) = said(ringtap().args(["forward", "--config"]).arg(&config));
+        assert!(errors.contains(words), "{text}: {errors}");
+        assert_eq!((out.as_str(), code), ("", expected), "{text}: {errors}");
+    }
+    let (_, errors, code) = said(ringtap().args(["forward", "--config", "no-such.toml"]));
+    assert!(code == 2 && errors.contains("no-such.toml"), "{errors}");
+    let (_, errors, code) = said(ringtap().arg("forward"));
+    assert!(code == 2 && errors.contains("--config"), "{errors}");
+}
+
+/// The example in the documentation, with its addresses and paths put where a test may be.
+#[test]
+fn the_documented_configuration_runs() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/NDN.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("ndn.sock");
+    let udp = free_address();
+    let text = example
+        .replace("/run/ndn.sock", socket.to_str().unwrap())
+        .replace("[\"0.0.0.0:6363\", \"[::]:6363\"]", &format!("[\"{udp}\"]"))
+        .replace("\"eth1\"", "\"lo\"")
+        .replace("ether://eth1", "ether://lo");
+    assert_ne!(text, example);
+    let config = folder.path().join("ndn.toml");
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: an Ethernet needs root");
+        return;
+    }
+    fs::write(&config, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.args(["forward", "--duration", "1s", "--config"]).arg(&config);
+    let running = Beside::start(command, "forwarding at unix://");
+    let routes = said(ringtap().args(["forward", "ctl"]).arg(&socket).arg("routes")).0;
+    assert!(routes.contains("/example"), "{routes}");
+    let (report, errors, code) = running.end();
+    assert_eq!(code, 0, "{errors}");
+    assert!(String::from_utf8(report).unwrap().contains("0 unaccounted for"));
+}

@@ -1,0 +1,323 @@
+//! What comes by the faces: waited for, taken off the link, handed on.
+//!
+//! ```text
+//!  socket ─▶ frame ─▶ whose face? ─▶ pieces to packets ─▶ Handler::packet
+//!                     (a new one)
+//! ```
+
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use ringtap_ndn::{Element, Headers, LpPacket, PACKET_MAX, Reassembler, Reassembly};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventFlags};
+use rustix::io::Errno;
+
+use crate::channel::Kind;
+use crate::counters::Lost;
+use crate::face::Link;
+use crate::faces::Faces;
+use crate::stream::Next;
+use crate::sys::{Address, BURST, Inbox};
+use crate::waiting::Source;
+
+/// Packets that wait for their other pieces, at the most, and for how long.
+const REASSEMBLIES: usize = 256;
+const REASSEMBLY_NS: u64 = 2_000_000_000;
+
+/// Calls by which a socket is read before it is the next one's turn.
+const TURNS: usize = 4;
+
+/// Sockets that are told to have something, at a time.
+const READY: usize = 64;
+
+/// Who hears of faces and packets.
+pub trait Handler {
+    /// There is a new face; its first packet follows.
+    fn up(&mut self, faces: &mut Faces, face: u32);
+    /// A face is gone.
+    fn down(&mut self, faces: &mut Faces, face: u32);
+    /// A packet came, whole. What is sent by `faces` leaves soon.
+    fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]);
+}
+
+/// See the module.
+pub struct Intake {
+    ready: Vec<(Source, EventFlags)>,
+    inbox: Inbox,
+    reassembler: Reassembler,
+}
+
+/// Where a frame came from.
+enum From {
+    Face(u32),
+    Stranger(usize, Address),
+    Nobody,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Intake {
+    /// With its memory.
+    pub fn new() -> Self {
+        Self {
+            ready: Vec::with_capacity(READY),
+            inbox: Inbox::new(),
+            reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
+        }
+    }
+
+    /// Waits until something has come, `timeout` is over or a signal was heard.
+    pub fn wait(&mut self, faces: &Faces, timeout: Duration) -> io::Result<()> {
+        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        self.ready.clear();
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; READY];
+        match epoll::wait(&faces.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => {
+                let ready = events.iter().map(|event| (Source::of(event.data.u64()), event.flags));
+                self.ready.extend(ready);
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes what has come, and sends what is sent for it.
+    pub fn receive(&mut self, faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
+        for at in 0..self.ready.len() {
+            let (source, flags) = self.ready[at];
+            match source {
+                Source::Channel(number) => self.datagrams(faces, number as usize, now_ns, handler),
+                Source::Listener => accept(faces, now_ns, handler),
+                Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
+            }
+            faces.flush();
+        }
+    }
+
+    /// Packets given up, for their other pieces did not come.
+    pub fn incomplete(&self) -> u64 {
+        self.reassembler.incomplete()
+    }
+
+    fn datagrams(
+        &mut self,
+        faces: &mut Faces,
+        channel: usize,
+        now_ns: u64,
+        handler: &mut impl Handler,
+    ) {
+        for _ in 0..TURNS {
+            // An error is of something sent before, or the interface is down: nothing came.
+            let Ok(count) = self.inbox.receive(faces.channels[channel].socket.as_fd()) else {
+                return;
+            };
+            for at in 0..count {
+                let (came, bytes) = self.inbox.message(at);
+                let mut frames = bytes.chunks(came.segment.max(1));
+                // A message without bytes is a frame all the same.
+                let first = frames.next().unwrap_or(&[]);
+                for frame in std::iter::once(first).chain(frames) {
+                    let Some((from, frame)) = whose(faces, channel, &came.from, frame) else {
+                        continue;
+                    };
+                    let frame = if came.cut { Err(Lost::TooLong) } else { Ok(frame) };
+                    take(&mut self.reassembler, faces, now_ns, from, frame, handler);
+                }
+            }
+            faces.flush();
+            if count < BURST {
+                return;
+            }
+        }
+    }
+
+    fn stream(
+        &mut self,
+        faces: &mut Faces,
+        face: u32,
+        flags: EventFlags,
+        now_ns: u64,
+        handler: &mut impl Handler,
+    ) {
+        if flags.contains(EventFlags::OUT) {
+            faces.flush_stream(face);
+        }
+        let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) else {
+            return;
+        };
+        // Beside the faces, so that what comes may change them.
+        let mut input = std::mem::take(&mut stream.input);
+        let filled = input.fill(&stream.socket);
+        let mut ends = match filled {
+            Ok(came) => came == 0,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        };
+        while !ends {
+            match input.next() {
+                Next::Frame(frame) => {
+                    take(
+                        &mut self.reassembler,
+                        faces,
+                        now_ns,
+                        From::Face(face),
+                        Ok(frame),
+                        handler,
+                    );
+                    ends = faces.get(face).is_none();
+                }
+                Next::Wait => break,
+                Next::Broken(reason) => {
+                    take(
+                        &mut self.reassembler,
+                        faces,
+                        now_ns,
+                        From::Face(face),
+                        Err(reason),
+                        handler,
+                    );
+                    ends = true;
+                }
+            }
+        }
+        if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
+            stream.input = input;
+        }
+        if ends && faces.close(face) {
+            handler.down(faces, face);
+        }
+    }
+}
+
+/// Closes the faces that were not used for long, and takes programs on again.
+pub fn tidy(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
+    for face in faces.idle(now_ns) {
+        faces.close(face);
+        handler.down(faces, face);
+    }
+    faces.listen_again();
+}
+
+fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
+    loop {
+        let Some(listener) = &mut faces.listener else { return };
+        match listener.socket.accept() {
+            Ok((socket, _)) => {
+                let face = match socket.set_nonblocking(true) {
+                    Ok(()) => faces.accept(socket, now_ns),
+                    Err(_) => None,
+                };
+                match face {
+                    Some(face) => handler.up(faces, face),
+                    // Dropping it closes it: the program is told at once.
+                    None => {
+                        faces.others.frames_in += 1;
+                        faces.others.lose(Lost::NoFace, 1);
+                    }
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+            Err(_) => {
+                // No file descriptors: until the next tidying nobody is taken on, else we would try without end.
+                listener.paused = true;
+                let _ = epoll::delete(&faces.epoll, &listener.socket);
+                return;
+            }
+        }
+    }
+}
+
+/// Whose frame this is, and the frame without what an Ethernet pads it with; `None` if it is not for us.
+fn whose<'a>(
+    faces: &mut Faces,
+    channel: usize,
+    from: &Address,
+    frame: &'a [u8],
+) -> Option<(From, &'a [u8])> {
+    let at = channel;
+    let channel = &mut faces.channels[channel];
+    if let Kind::Udp(_) = channel.kind {
+        let face = channel.face_of(from);
+        return Some((face.map_or(From::Stranger(at, *from), From::Face), frame));
+    }
+    let sender = from.ethernet()?;
+    let frame = match Element::first(frame) {
+        Ok((_, padding)) => &frame[..frame.len() - padding.len()],
+        Err(_) => frame,
+    };
+    let from = match sender.kind {
+        libc::PACKET_HOST => {
+            let neighbour = channel.neighbour(Some(sender.from))?;
+            channel.face_of(&neighbour).map_or(From::Stranger(at, neighbour), From::Face)
+        }
+        libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => {
+            channel.group.map_or(From::Nobody, From::Face)
+        }
+        _ => return None,
+    };
+    Some((from, frame))
+}
+
+/// A frame came: what it says is handed on, and it is counted, whatever becomes of it.
+fn take(
+    reassembler: &mut Reassembler,
+    faces: &mut Faces,
+    now_ns: u64,
+    from: From,
+    frame: Result<&[u8], Lost>,
+    handler: &mut impl Handler,
+) {
+    let octets = frame.map_or(0, <[u8]>::len) as u64;
+    let read = frame.and_then(|frame| LpPacket::read(frame).map_err(|_| Lost::Malformed));
+    // Only who sends packets gets a face.
+    let number = match (from, &read) {
+        (From::Face(number), _) => Some(number),
+        (From::Stranger(channel, address), Ok(_)) => {
+            let number = faces.welcome(channel, address, now_ns);
+            number.inspect(|&number| handler.up(faces, number))
+        }
+        _ => None,
+    };
+    let Some(face) = number.and_then(|number| faces.get_mut(number)) else {
+        faces.others.frames_in += 1;
+        faces.others.octets_in += octets;
+        return faces.others.lose(read.err().unwrap_or(Lost::NoFace), 1);
+    };
+    face.used_ns = now_ns;
+    face.counters.frames_in += 1;
+    face.counters.octets_in += octets;
+    let packet = match read {
+        Ok(packet) => packet,
+        Err(reason) => return face.counters.lose(reason, 1),
+    };
+    let is_piece = packet.fragment.count > 1;
+    let number = number.unwrap_or_default();
+    match reassembler.take(now_ns, number.into(), &packet) {
+        Reassembly::Whole(_, whole) if whole.len() > PACKET_MAX => {
+            face.counters.lose(Lost::TooLong, 1);
+        }
+        Reassembly::Whole(mut headers, whole) => {
+            face.counters.pieces_in += u64::from(is_piece);
+            face.counters.reassembled += u64::from(is_piece);
+            face.count_in(&headers, whole);
+            if !face.is_local() {
+                // What only programs on this machine may say.
+                headers.next_hop_face = None;
+                headers.incoming_face = None;
+                headers.no_cache = false;
+            }
+            handler.packet(faces, number, &headers, whole);
+        }
+        Reassembly::Waiting => face.counters.pieces_in += 1,
+        Reassembly::Idle => face.counters.idle_in += 1,
+        Reassembly::Malformed => face.counters.lose(Lost::Malformed, 1),
+    }
+}

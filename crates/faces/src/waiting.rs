@@ -1,0 +1,27 @@
+//! What a wait was for, as the number that the kernel keeps for us.
+
+/// A socket that something has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Channel(u32),
+    Stream(u32),
+    Listener,
+}
+
+impl Source {
+    pub(crate) fn token(self) -> u64 {
+        match self {
+            Self::Channel(number) => number.into(),
+            Self::Stream(face) => 1 << 32 | u64::from(face),
+            Self::Listener => 2 << 32,
+        }
+    }
+
+    pub(crate) fn of(token: u64) -> Self {
+        match token >> 32 {
+            0 => Self::Channel(token as u32),
+            1 => Self::Stream(token as u32),
+            _ => Self::Listener,
+        }
+    }
+}
