@@ -17,6 +17,7 @@ mod live;
 mod measure;
 mod memory;
 mod monitor;
+mod ndn;
 mod net;
 mod records;
 mod report;
