@@ -133,9 +133,9 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     let round = trial.pending.clamp(TURN, 1 << 20);
     let rounds = trial.exchanges.div_ceil(round).max(1);
     let exchanges = exchanges(trial, round * ROUNDS.min(rounds));
+    // A part of the tables has room for two rounds of the busiest one, whatever the names.
     let settings = |parts: usize| Settings {
-        // Whatever the names, there is room: a part may get all of two rounds.
-        pit_capacity: 2 * round * parts,
+        pit_capacity: 2 * busiest(&exchanges, round, parts) * parts,
         cs_capacity: 0,
         cs_bytes: 0,
         dead_nonces: 1 << 16,
@@ -162,8 +162,7 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
                 _ => Prefetching::Off,
             };
             let locks = trial.locks.clamp(1, 256);
-            // Each lock has twice its part of the settings' capacities.
-            let locked = Locked::new(&settings(locks.div_ceil(2)), locks, prefetching);
+            let locked = Locked::new(&settings(locks), locks, prefetching);
             for face in [ASKS, ANSWERS] {
                 locked.set_face(face, Face::NEIGHBOUR);
             }
@@ -202,6 +201,20 @@ fn exchanges(trial: &Trial, count: usize) -> Vec<Exchange> {
         (interest, data)
     };
     (0..count as u64).map(exchange).collect()
+}
+
+/// Exchanges of a round that the busiest of so many parts has: shards and locks have names by the same hash.
+fn busiest(exchanges: &[Exchange], round: usize, parts: usize) -> usize {
+    let none = Settings {
+        pit_capacity: 0,
+        cs_capacity: 0,
+        cs_bytes: 0,
+        dead_nonces: 0,
+        ..Settings::default()
+    };
+    let probe = Sharded::new(&none, parts);
+    let shares = shares(exchanges, parts, round, |name| probe.shard_of(name));
+    shares.iter().flatten().map(Vec::len).max().unwrap_or(0)
 }
 
 /// Shares the exchanges of each round out.
