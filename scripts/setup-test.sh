@@ -30,14 +30,14 @@ install_needed || echo "setup-test: going on without DPDK" >&2
 tools=target/test-tools
 mkdir -p "$tools"
 
-# Readers of Parquet, of JSON schemas and of Apache DataSketches.
-if [ ! -e "$tools/venv/with-datasketches" ]; then
+# Readers of Parquet, of JSON schemas and of Apache DataSketches; another implementation of NDN.
+if [ ! -e "$tools/venv/with-ndn" ]; then
     rm -rf "$tools/venv"
-    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches; then
-        touch "$tools/venv/with-datasketches"
+    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches python-ndn; then
+        touch "$tools/venv/with-ndn"
     else
         rm -rf "$tools/venv"
-        echo "setup-test: going on without duckdb, jsonschema and datasketches" >&2
+        echo "setup-test: going on without duckdb, jsonschema, datasketches and python-ndn" >&2
     fi
 fi
 

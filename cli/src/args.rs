@@ -6,6 +6,7 @@ mod filter;
 mod forward;
 mod generate;
 mod measure;
+mod ndn;
 mod threads;
 
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ pub(crate) use filter::{
 pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
+pub(crate) use ndn::{
+    CasArgs, LoadArgs, ModelArgs, Names, NdnAction, NdnArgs, NdnBench, NdnBenchArgs, PingArgs,
+    PitArgs, ServerArgs, Url,
+};
 pub(crate) use threads::Threads;
 
 use crate::outputs::Destination;
@@ -62,6 +67,8 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// What several machines measured, as one answer
     Merge(MergeArgs),
+    /// NDN: asks for names, answers them, puts load on whoever does
+    Ndn(Box<NdnArgs>),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout

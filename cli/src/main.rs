@@ -19,6 +19,7 @@ mod live;
 mod measure;
 mod monitor;
 mod names;
+mod ndn;
 mod numbers;
 mod outputs;
 mod pages;
@@ -61,6 +62,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => measure::merge(&args),
+        Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

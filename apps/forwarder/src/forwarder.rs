@@ -1,10 +1,10 @@
 //! The state machine: tables, and what may be asked of it. The [pipelines](crate::pipelines) are its rules.
 
-use ringtap_ndn::{Headers, Interest, Name, Packet};
+use ringtap_ndn::{Headers, Interest, Name};
 
-use crate::counters::{Counters, Drop};
+use crate::burst::GROUP;
+use crate::counters::Counters;
 use crate::face::{Face, FaceId, Faces};
-use crate::pipelines::Arrival;
 use crate::settings::Settings;
 use crate::strategy::Strategy;
 use crate::tables::{ContentStore, DeadNonces, NameKey, NextHop, Pit, PrefixTable, Prefixes};
@@ -29,7 +29,8 @@ pub struct Forwarder {
 /// What a packet's way through the pipelines needs, kept so that nothing is allocated.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    pub(crate) prefixes: Prefixes,
+    /// Of the packets that are looked up together.
+    pub(crate) prefixes: Vec<Prefixes>,
     pub(crate) hint: Prefixes,
     pub(crate) wire: Vec<u8>,
     pub(crate) kept: Vec<u8>,
@@ -52,6 +53,9 @@ impl<F: FnMut(FaceId, &Headers, &[u8])> Outbox for F {
         self(face, headers, packet);
     }
 }
+
+/// A packet that came by a face.
+pub type Came<'a> = (FaceId, &'a Headers, &'a [u8]);
 
 /// A prefix with more than [`COMPONENTS_MAX`](crate::COMPONENTS_MAX) components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +81,7 @@ impl Forwarder {
             dead: DeadNonces::new(settings.dead_nonces),
             counters: Counters::default(),
             scratch: Scratch {
-                prefixes: Prefixes::new(),
+                prefixes: vec![Prefixes::new(); GROUP],
                 hint: Prefixes::new(),
                 wire: packet(),
                 kept: packet(),
@@ -100,33 +104,7 @@ impl Forwarder {
         packet: &[u8],
         out: &mut impl Outbox,
     ) {
-        self.advance(now_ns);
-        if let Err(reason) = self.judge(now_ns, from, headers, packet, out) {
-            self.counters.drop(reason);
-        }
-    }
-
-    fn judge(
-        &mut self,
-        now_ns: u64,
-        from: FaceId,
-        headers: &Headers,
-        packet: &[u8],
-        out: &mut impl Outbox,
-    ) -> Result<(), Drop> {
-        let via = self.faces.get(from).ok_or(Drop::NoFace)?;
-        if packet.len() > ringtap_ndn::PACKET_MAX {
-            return Err(Drop::Malformed);
-        }
-        let arrival = Arrival { now_ns, from, via, headers };
-        match (Packet::read(packet).map_err(|_| Drop::Malformed)?, headers.nack) {
-            (Packet::Interest(interest), None) => self.interest(&arrival, &interest, out),
-            (Packet::Interest(interest), Some(reason)) => {
-                self.nack(&arrival, reason, &interest, out)
-            }
-            (Packet::Data(data), None) => self.data(&arrival, &data, out),
-            (Packet::Data(_), Some(_)) => Err(Drop::Malformed),
-        }
+        self.burst(now_ns, &[(from, headers, packet)], out);
     }
 
     /// Ends what is no longer pending. Packets do so too; this is for when none come.
@@ -220,34 +198,27 @@ impl Forwarder {
         self.content.len()
     }
 
-    /// Brings near what a packet of this name will need.
-    #[inline]
-    pub fn prefetch(&self, name: &Name<'_>) {
-        let mut hash = self.key.root();
-        let mut start = 0;
-        let mut components = name.components();
-        while components.next().is_some() {
-            let end = name.as_bytes().len() - components.bytes_left();
-            hash = self.key.append(hash, &name.as_bytes()[start..end]);
-            start = end;
-        }
-        self.pit.prefetch(hash);
-    }
-
-    /// Fills in the next hops of an Interest: of its name, or of the first usable name of its hint.
-    pub(crate) fn look_up_hops(&mut self, interest: &Interest<'_>, without_hint: bool) {
-        let Self { fib, key, scratch, .. } = self;
+    /// Fills in the next hops of an Interest that `may` be taken: of its name, or of the first usable name of its hint.
+    pub(crate) fn look_up_hops(
+        &mut self,
+        interest: &Interest<'_>,
+        prefixes: &Prefixes,
+        without_hint: bool,
+        may: impl Fn(&Faces, FaceId) -> bool,
+    ) {
+        let Self { fib, key, scratch, faces, .. } = self;
+        let may = |hop: &&NextHop| may(faces, hop.face);
         scratch.hops.clear();
         if interest.hint.is_empty() || without_hint {
-            let hops = fib.longest(&interest.name, &scratch.prefixes);
-            scratch.hops.extend(hops.map_or(&[][..], |(_, hops)| hops));
+            let hops = fib.longest(&interest.name, prefixes).map_or(&[][..], |(_, hops)| hops);
+            scratch.hops.extend(hops.iter().filter(may));
             return;
         }
         for name in interest.delegations() {
             if scratch.hint.set(key, &name)
                 && let Some((_, hops)) = fib.longest(&name, &scratch.hint)
             {
-                scratch.hops.extend(hops);
+                scratch.hops.extend(hops.iter().filter(may));
                 return;
             }
         }

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod burst;
 mod counters;
 mod face;
 mod forwarder;
@@ -33,9 +34,11 @@ mod token;
 
 pub use counters::{Counters, Drop};
 pub use face::{Face, FaceId, LinkKind};
-pub use forwarder::{Forwarder, Outbox, TooLong};
-pub use locked::{Came, Locked, Prefetching};
+pub use forwarder::{Came, Forwarder, Outbox, TooLong};
+pub use locked::{Locked, Prefetching};
 pub use settings::{Settings, Unsolicited};
 pub use sharded::Sharded;
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;
+#[doc(hidden)]
+pub use tables::PitAlone;

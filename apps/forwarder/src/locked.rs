@@ -12,11 +12,11 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use ringtap_memory::prefetch;
-use ringtap_ndn::{Headers, Name, Packet};
+use ringtap_ndn::{Name, Packet};
 
 use crate::counters::Counters;
 use crate::face::{Face, FaceId};
-use crate::forwarder::{Forwarder, Outbox, TooLong};
+use crate::forwarder::{Came, Forwarder, Outbox, TooLong};
 use crate::settings::Settings;
 use crate::strategy::Strategy;
 use crate::tables::NameKey;
@@ -65,9 +65,6 @@ impl Bucket {
     }
 }
 
-/// A packet that came by a face.
-pub type Came<'a> = (FaceId, &'a Headers, &'a [u8]);
-
 impl Locked {
     /// So many buckets, 1 to 256, which divide capacities among them.
     pub fn new(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Self {
@@ -88,12 +85,9 @@ impl Locked {
     }
 
     fn bucket(&self, packet: &[u8]) -> &Bucket {
-        let name = match Packet::read(packet) {
-            Ok(Packet::Interest(interest)) => interest.name,
-            Ok(Packet::Data(data)) => data.name,
-            Err(_) => Name::EMPTY,
-        };
-        let spread = u128::from(self.key.first_component(&name)) * self.buckets.len() as u128;
+        let read = Packet::read(packet);
+        let name = read.as_ref().map_or(&Name::EMPTY, Packet::name);
+        let spread = u128::from(self.key.first_component(name)) * self.buckets.len() as u128;
         &self.buckets[(spread >> 64) as usize]
     }
 

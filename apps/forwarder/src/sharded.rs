@@ -62,8 +62,7 @@ impl Sharded {
         out: &mut impl Outbox,
     ) {
         let shard = match Packet::read(packet) {
-            Ok(Packet::Interest(interest)) => self.shard_of(&interest.name),
-            Ok(Packet::Data(data)) => self.shard_of(&data.name),
+            Ok(packet) => self.shard_of(packet.name()),
             // Whoever counts it.
             Err(_) => 0,
         };

@@ -6,7 +6,7 @@
 use crate::face::FaceId;
 use crate::tables::{NextHop, Pit};
 
-const INTERVAL_MAX_NS: u64 = 250_000_000;
+const INTERVAL_MAX_NS: u32 = 250_000_000;
 
 /// How next hops are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn best_route(
         return if hops.is_empty() { Choice::NoRoute } else { Choice::Send };
     };
     let entry = pit.entry_mut(at);
-    if now_ns.saturating_sub(latest_ns) < entry.interval_ns {
+    if now_ns.saturating_sub(latest_ns) < entry.interval_ns.into() {
         return Choice::Suppressed;
     }
     entry.interval_ns = (entry.interval_ns * 2).min(INTERVAL_MAX_NS);
@@ -92,7 +92,7 @@ fn multicast(
 ) -> Choice {
     for hop in hops {
         if let Some(record) = pit.out_mut(at, hop.face) {
-            if now_ns.saturating_sub(record.sent_ns) < record.interval_ns {
+            if now_ns.saturating_sub(record.sent_ns) < record.interval_ns.into() {
                 continue;
             }
             record.interval_ns = (record.interval_ns * 2).min(INTERVAL_MAX_NS);

@@ -197,6 +197,33 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_burst_gives_out_what_single_calls_give(steps in steps(), most in 1..70_usize) {
+        let (mut came, mut left) = (Vec::new(), Vec::new());
+        let mut one_by_one = single();
+        run(&steps, Box::new(|now, from, headers, wire| {
+            came.push((now, from, *headers, wire.to_vec()));
+            // The steps that follow go by what has left.
+            let now_left = one_by_one(now, from, headers, wire);
+            left.extend_from_slice(&now_left);
+            now_left
+        }));
+        let mut forwarder = equipped!(Forwarder::new(settings()));
+        let together = collect(|out| {
+            for at_a_time in came.chunk_by(|a, b| a.0 == b.0) {
+                for burst in at_a_time.chunks(most) {
+                    let burst: Vec<_> = burst.iter().map(|(_, f, h, w)| (*f, h, &w[..])).collect();
+                    forwarder.burst(at_a_time[0].0, &burst, &mut |f, h: &Headers, w: &[u8]| out(f, h, w));
+                }
+            }
+        });
+        prop_assert_eq!(together, left);
+    }
+}
+
 #[test]
 fn the_steps_reach_what_they_should() {
     // The property is worth what its steps reach: most kinds of packets must have left.

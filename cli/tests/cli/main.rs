@@ -19,6 +19,7 @@ mod measure;
 mod measure_live;
 mod memory;
 mod monitor;
+mod ndn;
 mod net;
 mod records;
 mod report;

@@ -3,8 +3,8 @@
 use crate::common::{office, ringtap, said};
 
 /// Those that are listed.
-const COMMANDS: [&str; 8] =
-    ["monitor", "filter", "forward", "generate", "check", "measure", "merge", "doctor"];
+const COMMANDS: [&str; 9] =
+    ["monitor", "filter", "forward", "generate", "check", "measure", "merge", "ndn", "doctor"];
 
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {
@@ -101,6 +101,16 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["check"], "--interface"),
         (vec!["check", "-i", "x", "--method", "live"], "af-packet, af-xdp"),
         (vec!["check", "-i", "x", "--idle-stop", "soon"], "1h30m"),
+        (vec!["ndn"], "ping"),
+        (vec!["ndn", "ping", "/a/seg=x"], "is no component of a name"),
+        (vec!["ndn", "ping", "/a", "--to", "tcp://h"], "udp://HOST:6363 or unix:PATH"),
+        (vec!["ndn", "server", "/a", "--payload", "9k"], "has room for"),
+        (vec!["ndn", "server", "/a", "--register"], "--to"),
+        (vec!["ndn", "load", "/a", "--names", "zip"], "unique, uniform, zipf:S, one-hot"),
+        (vec!["ndn", "load", "/a", "--window", "0"], "from 1 to 4M"),
+        (vec!["ndn", "bench", "pit", "--mode", "free"], "sharded, locked, locked-prefetch"),
+        (vec!["ndn", "bench", "pit", "--workers", "0"], "from 1 to 256"),
+        (vec!["ndn", "bench", "model", "--cores-max", "0"], "from 1 to 1024"),
     ] {
         let (out, errors, code) = said(ringtap().args(&flags));
         assert!(errors.contains(words), "{flags:?}: {errors}");

@@ -7,12 +7,17 @@
 //!   stay in safe code.
 //! - Allocations are counted, so that a test can prove that the data path makes none.
 //!
-//! [`prefetch`] brings a line near before it is needed, so that the misses of many look-ups overlap.
+//! [`prefetch`] brings a line near before it is needed, so that the misses of many look-ups overlap;
+//! [`prefetch_write`] also takes it away from other cores. [`ticks`] reads the processor's own counter.
 //!
 //! A crate of its own because it is the one place outside the rings that needs `unsafe`.
 
+mod ticks;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use ticks::{TICK, ticks};
 
 /// Blocks from this size on hold at least one whole huge page wherever they begin.
 const LARGE: usize = 4 << 20;
@@ -40,6 +45,20 @@ pub fn prefetch<T>(value: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
+}
+
+/// As [`prefetch`], for a line that will be written: other cores lose it.
+#[inline(always)]
+pub fn prefetch_write<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`. Processors that do not know the instruction do nothing.
+    // JUSTIFICATION: docs/NDN.md, "What a compare-and-swap costs"; the compiler's own hint becomes one for reading.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) std::ptr::from_ref(value),
+            options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    prefetch(value);
 }
 
 /// The global allocator; see the crate's head.

@@ -33,7 +33,7 @@ impl<'a> Data<'a> {
             return Err(Error::UnknownPacket);
         }
         let mut elements = Elements::of(body);
-        let name = Name::of(&elements.next().ok_or(Error::NoName)??)?;
+        let (name, _) = Name::of(&elements.next().ok_or(Error::NoName)??)?;
         let mut read = Self { name, content_type: 0, freshness_ms: 0, content: &[], wire };
         let mut latest = 0;
         let mut signed = 0;

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::write::{element_len, put, put_head, put_value, value_len};
-use crate::{Element, Elements, Error, Name, component, kind};
+use crate::{Element, Elements, Error, Name, kind};
 
 /// An Interest, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl<'a> Interest<'a> {
             return Err(Error::UnknownPacket);
         }
         let mut elements = Elements::of(body);
-        let name = Name::of(&elements.next().ok_or(Error::NoName)??)?;
+        let (name, digests) = Name::of(&elements.next().ok_or(Error::NoName)??)?;
         if name.is_empty() {
             return Err(Error::NoName);
         }
@@ -71,7 +71,6 @@ impl<'a> Interest<'a> {
                 _ => {}
             }
         }
-        let digests = name.components().filter(|c| c.kind == component::PARAMETERS_DIGEST).count();
         if digests != usize::from(read.parameters.is_some()) {
             return Err(Error::ParametersDigest);
         }
@@ -94,7 +93,9 @@ impl<'a> Interest<'a> {
 
     /// The names that it may be sent to instead, in order.
     pub fn delegations(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
-        Elements::of(self.hint).flatten().filter_map(|element| Name::of(&element).ok())
+        Elements::of(self.hint)
+            .flatten()
+            .filter_map(|element| Name::of(&element).ok().map(|(name, _)| name))
     }
 
     /// Where in the wire the name's components begin.

@@ -4,7 +4,7 @@
 //!  bytes ─▶ LpPacket ─▶ (Reassembler) ─▶ Packet ─┬▶ Interest   views: nothing is copied
 //!           headers      pieces to one           └▶ Data
 //!
-//!  NewInterest, NewData ─▶ bytes ─▶ write_lp / fragments ─▶ bytes
+//!  NewInterest, NewData, NewCommand ─▶ bytes ─▶ write_lp / fragments ─▶ bytes
 //! ```
 //!
 //! After the NDN Packet Format Specification, version 0.3, and NDNLPv2.
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod command;
 mod data;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
@@ -28,6 +29,7 @@ mod tlv;
 mod uri;
 mod write;
 
+pub use command::{ControlResponse, NewCommand};
 pub use data::{Data, NewData};
 pub use error::Error;
 #[cfg(any(test, feature = "fuzz"))]
@@ -60,6 +62,15 @@ impl<'a> Packet<'a> {
         match bytes.first() {
             Some(&kind::DATA_BYTE) => Data::read(bytes).map(Self::Data),
             _ => Interest::read(bytes).map(Self::Interest),
+        }
+    }
+
+    /// What is asked for, or what answers.
+    #[inline]
+    pub fn name(&self) -> &Name<'a> {
+        match self {
+            Self::Interest(interest) => &interest.name,
+            Self::Data(data) => &data.name,
         }
     }
 }

@@ -153,6 +153,16 @@ impl<'a> LpPacket<'a> {
 }
 
 impl Headers {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        token: PitToken { len: 0, bytes: [0; 32] },
+        nack: None,
+        next_hop_face: None,
+        incoming_face: None,
+        no_cache: false,
+        congestion_mark: 0,
+    };
+
     fn take(&mut self, element: &Element<'_>) -> Result<(), Error> {
         match element.kind {
             kind::PIT_TOKEN => {

@@ -30,20 +30,29 @@ impl<'a> Name<'a> {
     pub const EMPTY: Self = Self(&[]);
 
     /// Checks the components in the value of a Name element.
+    #[inline]
     pub fn read(value: &'a [u8]) -> Result<Self, Error> {
-        for component in Elements::of(value) {
-            let component = component?;
+        Self::counted(value).map(|(name, _)| name)
+    }
+
+    /// The same, and how many digests of parameters there are.
+    #[inline]
+    pub(crate) fn counted(value: &'a [u8]) -> Result<(Self, usize), Error> {
+        let mut digests = 0;
+        for read in Elements::of(value) {
+            let component = read?;
             let is_digest = component.kind <= component::PARAMETERS_DIGEST;
             if component.kind > 0xffff || is_digest && component.value.len() != 32 {
                 return Err(Error::BadComponent);
             }
+            digests += usize::from(component.kind == component::PARAMETERS_DIGEST);
         }
-        Ok(Self(value))
+        Ok((Self(value), digests))
     }
 
-    /// A Name element's name.
-    pub(crate) fn of(element: &Element<'a>) -> Result<Self, Error> {
-        if element.kind == kind::NAME { Self::read(element.value) } else { Err(Error::NoName) }
+    /// A Name element's name, and how many digests of parameters there are.
+    pub(crate) fn of(element: &Element<'a>) -> Result<(Self, usize), Error> {
+        if element.kind == kind::NAME { Self::counted(element.value) } else { Err(Error::NoName) }
     }
 
     /// The components' bytes.

@@ -33,6 +33,12 @@ pub mod kind {
     pub const APPLICATION_PARAMETERS: u32 = 0x24;
     pub const INTEREST_SIGNATURE_INFO: u32 = 0x2c;
     pub const INTEREST_SIGNATURE_VALUE: u32 = 0x2e;
+    pub const SIGNATURE_NONCE: u32 = 0x26;
+    pub const SIGNATURE_TIME: u32 = 0x28;
+    pub const CONTROL_RESPONSE: u32 = 0x65;
+    pub const STATUS_CODE: u32 = 0x66;
+    pub const STATUS_TEXT: u32 = 0x67;
+    pub const CONTROL_PARAMETERS: u32 = 0x68;
     pub const LP_PACKET: u32 = 0x64;
     pub const FRAGMENT: u32 = 0x50;
     pub const SEQUENCE: u32 = 0x51;
@@ -63,6 +69,17 @@ impl<'a> Element<'a> {
     /// Reads the first element; what follows it comes along.
     #[inline]
     pub fn first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
+        // Nearly all have a type and a length of one byte.
+        if let [kind @ 1..253, len @ 0..253, rest @ ..] = bytes
+            && let Some((value, rest)) = rest.split_at_checked((*len).into())
+        {
+            return Ok((Self { kind: (*kind).into(), value }, rest));
+        }
+        Self::first_of_any(bytes)
+    }
+
+    #[cold]
+    fn first_of_any(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let (kind, rest) = number(bytes)?;
         let kind = u32::try_from(kind).ok().filter(|&kind| kind > 0).ok_or(Error::BadType)?;
         let (len, rest) = number(rest)?;

@@ -16,17 +16,17 @@ impl Forwarder {
         data: &Data<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let Arrival { now_ns, via, headers, .. } = *arrival;
+        let Arrival { now_ns, via, headers, prefixes, .. } = *arrival;
         self.counters.data_in += 1;
         if !via.local && is_localhost(&data.name) {
             return Err(Drop::Scope);
         }
-        if !self.scratch.prefixes.set(&self.key, &data.name) {
+        if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
         let mut answered = std::mem::take(&mut self.scratch.answered);
         answered.clear();
-        self.pit.answered_by(&self.key, data, &self.scratch.prefixes, &mut answered);
+        self.pit.answered_by(&self.key, data, prefixes, &mut answered);
         // A token alone proves nothing: what it leads to must be among those that the name leads to.
         self.check_token(headers, |at| answered.contains(&at));
         answered.retain(|&at| {
@@ -38,11 +38,11 @@ impl Forwarder {
         });
         let result = if answered.is_empty() {
             if via.local && self.settings.unsolicited == Unsolicited::KeepLocal {
-                self.keep(now_ns, headers, data);
+                self.keep(arrival, data);
             }
             Err(Drop::Unsolicited)
         } else {
-            self.keep(now_ns, headers, data);
+            self.keep(arrival, data);
             self.serve(arrival, data, &mut answered, out);
             Ok(())
         };
@@ -50,9 +50,9 @@ impl Forwarder {
         result
     }
 
-    fn keep(&mut self, now_ns: u64, headers: &Headers, data: &Data<'_>) {
-        if !headers.no_cache {
-            self.content.put(now_ns, data, &self.scratch.prefixes);
+    fn keep(&mut self, arrival: &Arrival<'_>, data: &Data<'_>) {
+        if !arrival.headers.no_cache {
+            self.content.put(arrival.now_ns, data, arrival.prefixes);
         }
     }
 

@@ -17,7 +17,7 @@ impl Forwarder {
         interest: &Interest<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let Arrival { now_ns, from, via, headers } = *arrival;
+        let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
         self.counters.interests_in += 1;
         if interest.hop_limit == Some(0) {
             return Err(Drop::HopLimit);
@@ -25,10 +25,10 @@ impl Forwarder {
         if !via.local && is_localhost(&interest.name) {
             return Err(Drop::Scope);
         }
-        if !self.scratch.prefixes.set(&self.key, &interest.name) {
+        if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
-        let hash = self.scratch.prefixes.full();
+        let hash = prefixes.full();
         // Whoever left it out gets one that depends on what came, so that runs can be repeated.
         let made = || self.key.with(self.key.with(hash, now_ns), from.0.into()) as u32;
         let nonce = interest.nonce.unwrap_or_else(made);
@@ -63,7 +63,7 @@ impl Forwarder {
 
         let at = match found {
             Some(at) => at,
-            None => self.insert(&key, interest, nonce, strip_hint).ok_or(Drop::PitFull)?,
+            None => self.insert(arrival, &key, interest, nonce, strip_hint).ok_or(Drop::PitFull)?,
         };
         let expiry_ns = now_ns.saturating_add(self.lifetime_ns(interest));
         if !self.pit.ask(at, from, nonce, expiry_ns, headers.token) {
@@ -84,7 +84,7 @@ impl Forwarder {
         leaving: &Leaving<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let Arrival { now_ns, from, via, headers } = *arrival;
+        let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
         if let Some(face) = headers.next_hop_face.filter(|_| via.local) {
             self.scratch.chosen.clear();
             let to = u32::try_from(face).ok().map(FaceId);
@@ -95,13 +95,12 @@ impl Forwarder {
             return self.send_chosen(now_ns, at, leaving, out);
         }
         let name = &leaving.interest.name;
-        self.look_up_hops(leaving.interest, leaving.strip_hint);
-        let Self { pit, scratch, faces, strategies, .. } = self;
-        scratch.hops.retain(|hop| {
-            faces.get(hop.face).is_some_and(|face| may_go(name, from, via, hop.face, face))
+        self.look_up_hops(leaving.interest, prefixes, leaving.strip_hint, |faces, to| {
+            faces.get(to).is_some_and(|face| may_go(name, from, via, to, face))
         });
+        let Self { pit, scratch, strategies, .. } = self;
         let strategy =
-            strategies.longest(name, &scratch.prefixes).map_or_else(Default::default, |(_, &s)| s);
+            strategies.longest(name, prefixes).map_or_else(Default::default, |(_, &s)| s);
         match strategy.choose(pit, at, &scratch.hops, now_ns, &mut scratch.chosen) {
             Choice::Send => self.send_chosen(now_ns, at, leaving, out),
             Choice::Suppressed => Err(Drop::Suppressed),
@@ -116,12 +115,13 @@ impl Forwarder {
 
     fn insert(
         &mut self,
+        arrival: &Arrival<'_>,
         key: &PitKey<'_>,
         interest: &Interest<'_>,
         nonce: u32,
         strip_hint: bool,
     ) -> Option<u32> {
-        let components = self.scratch.prefixes.components();
+        let components = arrival.prefixes.components();
         if interest.nonce.is_some() && !strip_hint {
             return self.pit.insert(key, components, interest);
         }
@@ -173,9 +173,9 @@ impl Forwarder {
         interest: &Interest<'_>,
         out: &mut impl Outbox,
     ) -> bool {
-        let Arrival { now_ns, from, headers, .. } = *arrival;
+        let Arrival { now_ns, from, headers, prefixes, .. } = *arrival;
         let Self { content, scratch, counters, .. } = self;
-        if !content.answer(now_ns, interest, &scratch.prefixes, &mut scratch.wire) {
+        if !content.answer(now_ns, interest, prefixes, &mut scratch.wire) {
             counters.cs_misses += 1;
             return false;
         }

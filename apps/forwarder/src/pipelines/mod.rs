@@ -11,6 +11,7 @@ use crate::counters::Drop;
 use crate::face::{Face, FaceId, LinkKind};
 use crate::forwarder::{Forwarder, Outbox};
 use crate::strategy::Strategy;
+use crate::tables::Prefixes;
 use crate::token::Token;
 
 /// Names of this machine alone.
@@ -37,6 +38,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) from: FaceId,
     pub(crate) via: Face,
     pub(crate) headers: &'a Headers,
+    pub(crate) prefixes: &'a Prefixes,
 }
 
 /// An Interest on its way out.
@@ -127,21 +129,20 @@ impl Forwarder {
     ) {
         let Some(face) = self.faces.get(to) else { return };
         let components = prefix.components().count();
-        let mut wire = Vec::new();
+        let (mut wire, mut prefixes) = (Vec::new(), Prefixes::new());
         for at in self.pit.pending().collect::<Vec<_>>() {
             self.pit.interest(at, &mut wire);
             let Ok(interest) = Interest::read(&wire) else { continue };
             let Some(nonce) = interest.nonce else { continue };
             if !prefix.is_prefix_of(&interest.name)
                 || !interest.hint.is_empty()
-                || !self.scratch.prefixes.set(&self.key, &interest.name)
+                || !prefixes.set(&self.key, &interest.name)
             {
                 continue;
             }
             let longest = |(length, _)| length == components;
-            let served =
-                self.fib.longest(&interest.name, &self.scratch.prefixes).is_some_and(longest);
-            let strategy = self.strategies.longest(&interest.name, &self.scratch.prefixes);
+            let served = self.fib.longest(&interest.name, &prefixes).is_some_and(longest);
+            let strategy = self.strategies.longest(&interest.name, &prefixes);
             let asks_all = strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
             let asked = self.pit.outs(at).any(|record| record.face == to);
             let from_elsewhere = self.pit.ins(at).any(|record| {

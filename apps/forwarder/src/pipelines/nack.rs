@@ -16,16 +16,16 @@ impl Forwarder {
         interest: &Interest<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let Arrival { now_ns, from, via, .. } = *arrival;
+        let Arrival { now_ns, from, via, prefixes, .. } = *arrival;
         self.counters.nacks_in += 1;
         if via.link != LinkKind::PointToPoint {
             return Err(Drop::StrayNack);
         }
-        if !self.scratch.prefixes.set(&self.key, &interest.name) {
+        if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
         let key = PitKey {
-            hash: self.scratch.prefixes.full(),
+            hash: prefixes.full(),
             name: interest.name.as_bytes(),
             hint: interest.hint,
             can_be_prefix: interest.can_be_prefix,

@@ -25,6 +25,12 @@ const _: () = assert!(size_of::<Bucket>() == 64);
 
 impl Bucket {
     const EMPTY: Self = Self { tags: [0; WAYS], places: [NONE; WAYS], next: NONE };
+
+    /// A bit for each way with this tag; of tag 0, the empty ones.
+    #[inline]
+    fn ways(&self, tag: u16) -> u32 {
+        self.tags.iter().enumerate().fold(0, |ways, (way, &t)| ways | u32::from(t == tag) << way)
+    }
 }
 
 /// From hashes to places.
@@ -49,6 +55,7 @@ impl Index {
         }
     }
 
+    #[inline]
     fn head(&self, hash: u64) -> u32 {
         (hash & self.mask) as u32
     }
@@ -63,25 +70,19 @@ impl Index {
     #[inline]
     pub(super) fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let tag = tag(hash);
-        let (mut bucket, mut way) = (self.head(hash), 0);
+        let mut bucket = &self.buckets[self.head(hash) as usize];
+        let mut ways = bucket.ways(tag);
         std::iter::from_fn(move || {
-            loop {
-                let Bucket { tags, places, next } = &self.buckets[bucket as usize];
-                while way < WAYS {
-                    let at = way;
-                    if places[at] == NONE {
-                        return None;
-                    }
-                    way += 1;
-                    if tags[at] == tag {
-                        return Some(places[at]);
-                    }
-                }
-                if *next == NONE {
+            while ways == 0 {
+                if bucket.next == NONE {
                     return None;
                 }
-                (bucket, way) = (*next, 0);
+                bucket = &self.buckets[bucket.next as usize];
+                ways = bucket.ways(tag);
             }
+            let way = ways.trailing_zeros() as usize;
+            ways &= ways - 1;
+            Some(bucket.places[way])
         })
     }
 
@@ -89,7 +90,9 @@ impl Index {
         let mut at = self.head(hash);
         loop {
             let bucket = &mut self.buckets[at as usize];
-            if let Some(way) = bucket.places.iter().position(|&place| place == NONE) {
+            let empty = bucket.ways(0);
+            if empty != 0 {
+                let way = empty.trailing_zeros() as usize;
                 (bucket.tags[way], bucket.places[way]) = (tag(hash), place);
                 return;
             }
@@ -117,9 +120,12 @@ impl Index {
         let Some((bucket, way)) = hole else { return };
         // The chain's last place moves into the hole.
         let tail = &mut self.buckets[at as usize];
-        let Some(last) = tail.places.iter().rposition(|&place| place != NONE) else { return };
+        // Full ways come first.
+        let Some(last) = (tail.ways(0).trailing_zeros() as usize).min(WAYS).checked_sub(1) else {
+            return;
+        };
         let moved = (tail.tags[last], tail.places[last]);
-        tail.places[last] = NONE;
+        (tail.tags[last], tail.places[last]) = (0, NONE);
         if (bucket, way) != (at, last) {
             let bucket = &mut self.buckets[bucket as usize];
             (bucket.tags[way], bucket.places[way]) = moved;
@@ -131,9 +137,10 @@ impl Index {
     }
 }
 
-/// Other bits of the hash than those that choose the bucket.
+/// Other bits of the hash than those that choose the bucket; 0 is an empty way's.
+#[inline]
 fn tag(hash: u64) -> u16 {
-    (hash >> 48) as u16
+    ((hash >> 48) as u16).max(1)
 }
 
 #[cfg(test)]
@@ -150,7 +157,7 @@ mod tests {
         ) {
             let mut index = Index::new(40);
             let mut model = std::collections::BTreeSet::new();
-            let hash = |place: u32| u64::from(place % 3) << 48 | u64::from(place % 2);
+            let hash = |place: u32| u64::from(1 + place % 3) << 48 | u64::from(place % 2);
             for (put, place) in steps {
                 if put && model.insert(place) {
                     index.insert(hash(place), place);

@@ -1,5 +1,6 @@
 //! What a forwarder remembers. Each table is bounded and has all its memory from the start.
 
+mod alone;
 mod content;
 mod index;
 mod nonces;
@@ -10,6 +11,7 @@ mod routes;
 mod store;
 mod wheel;
 
+pub use alone::PitAlone;
 pub(crate) use content::ContentStore;
 pub(crate) use nonces::DeadNonces;
 pub(crate) use pit::{Pit, PitKey};

@@ -15,9 +15,14 @@ struct Dead {
     until_ns: u64,
 }
 
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Set([Dead; WAYS]);
+
 #[derive(Debug)]
 pub(crate) struct DeadNonces {
-    sets: Vec<[Dead; WAYS]>,
+    sets: Vec<Set>,
     evicted: u64,
 }
 
@@ -26,32 +31,40 @@ impl DeadNonces {
 
     pub(crate) fn new(capacity: usize) -> Self {
         let sets = (capacity / WAYS).next_power_of_two().max(1);
-        Self { sets: vec![[Dead::default(); WAYS]; sets], evicted: 0 }
+        Self { sets: vec![Set::default(); sets], evicted: 0 }
     }
 
     fn set(&self, hash: u64) -> usize {
         (hash >> 20) as usize & (self.sets.len() - 1)
     }
 
+    /// Brings near what is known of a nonce.
+    #[inline]
+    pub(crate) fn near(&self, hash: u64) {
+        ringtap_memory::prefetch(&self.sets[self.set(hash)]);
+    }
+
+    #[inline]
     pub(crate) fn has(&self, now_ns: u64, hash: u64) -> bool {
-        let set = &self.sets[self.set(hash)];
+        let Set(set) = &self.sets[self.set(hash)];
         set.iter().any(|dead| dead.hash == hash && dead.until_ns > now_ns)
     }
 
     /// Remembers it; what is forgotten soonest makes room.
     pub(crate) fn put(&mut self, now_ns: u64, hash: u64) {
         let set = self.set(hash);
+        let Set(set) = &mut self.sets[set];
         let mut oldest = 0;
-        for (way, dead) in self.sets[set].iter().enumerate() {
+        for (way, dead) in set.iter().enumerate() {
             if dead.hash == hash {
                 oldest = way;
                 break;
             }
-            if dead.until_ns < self.sets[set][oldest].until_ns {
+            if dead.until_ns < set[oldest].until_ns {
                 oldest = way;
             }
         }
-        let dead = &mut self.sets[set][oldest];
+        let dead = &mut set[oldest];
         self.evicted += u64::from(dead.hash != hash && dead.until_ns > now_ns);
         *dead = Dead { hash, until_ns: now_ns.saturating_add(LIFE_NS) };
     }

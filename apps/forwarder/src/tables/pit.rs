@@ -19,7 +19,7 @@ use super::store::{Kept, Store};
 use super::wheel::Wheel;
 use crate::face::FaceId;
 
-/// Chunks of 128 bytes that Interests have, for each entry.
+/// Chunks of the store that Interests have, for each entry.
 const CHUNKS_PER_ENTRY: usize = 2;
 /// In- and out-records, for each entry.
 const RECORDS_PER_ENTRY: usize = 2;
@@ -40,7 +40,9 @@ pub(crate) struct Pit {
     digests: u32,
 }
 
+/// A cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Entry {
     hash: u64,
     /// The latest of its in-records.
@@ -48,13 +50,12 @@ pub(crate) struct Entry {
     /// Entries are numbered as they are made.
     pub(crate) number: u64,
     /// Best-route: repetitions within this time of the last one sent are held back.
-    pub(crate) interval_ns: u64,
+    pub(crate) interval_ns: u32,
     wire: Kept,
     name_at: u16,
     name_len: u16,
     hint_at: u16,
     hint_len: u16,
-    generation: u16,
     first_in: u32,
     first_out: u32,
     components: u8,
@@ -64,8 +65,13 @@ pub(crate) struct Entry {
     digest: bool,
 }
 
+const _: () = assert!(size_of::<Entry>() == 64);
+const _: () = assert!(size_of::<InRecord>() == 64);
+const _: () = assert!(size_of::<OutRecord>() == 64);
+
 /// Who asks.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct InRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: u32,
@@ -76,19 +82,20 @@ pub(crate) struct InRecord {
 
 /// Whom we asked.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: u32,
     pub(crate) sent_ns: u64,
     pub(crate) expiry_ns: u64,
     /// Multicast: as the entry's, for this face alone.
-    pub(crate) interval_ns: u64,
+    pub(crate) interval_ns: u32,
     pub(crate) nack: Option<NackReason>,
     next: u32,
 }
 
 /// Repetitions are held back for so long at first.
-pub(crate) const INTERVAL_NS: u64 = 10_000_000;
+pub(crate) const INTERVAL_NS: u32 = 10_000_000;
 
 /// What an entry is of.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +105,13 @@ pub(crate) struct PitKey<'a> {
     pub(crate) hint: &'a [u8],
     pub(crate) can_be_prefix: bool,
     pub(crate) must_be_fresh: bool,
+}
+
+impl Entry {
+    /// Another one than those before it in its place had.
+    fn generation(&self) -> u16 {
+        self.number as u16
+    }
 }
 
 impl Pit {
@@ -131,9 +145,38 @@ impl Pit {
         &mut self.entries[at]
     }
 
+    /// Brings the index bucket of a name near.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
+    pub(crate) fn near_bucket(&self, hash: u64) {
         self.index.prefetch(hash);
+    }
+
+    /// Brings the entries of a name near; its bucket is.
+    #[inline]
+    pub(crate) fn near_entry(&self, hash: u64) {
+        self.index.candidates(hash).for_each(|at| self.entries.prefetch(at));
+    }
+
+    /// Brings near what belongs to the entries of a name, which are.
+    #[inline]
+    pub(crate) fn near_records(&self, hash: u64) {
+        for at in self.index.candidates(hash) {
+            let entry = &self.entries[at];
+            self.ins.prefetch(entry.first_in);
+            self.outs.prefetch(entry.first_out);
+            self.interests.prefetch(entry.wire);
+        }
+    }
+
+    /// Brings near what the entry will have that is made after so many others.
+    #[inline]
+    pub(crate) fn near_free(&self, others: usize) {
+        if let Some(at) = self.entries.prefetch_free(others) {
+            self.wheel.prefetch(at);
+        }
+        self.ins.prefetch_free(others);
+        self.outs.prefetch_free(others);
+        self.interests.prefetch_free(others);
     }
 
     /// All that are pending, in no order.
@@ -163,7 +206,7 @@ impl Pit {
     #[inline]
     pub(crate) fn by_token(&self, at: u32, generation: u16) -> Option<u32> {
         let entry = self.entries.get(at)?;
-        (entry.live && entry.generation == generation).then_some(at)
+        (entry.live && entry.generation() == generation).then_some(at)
     }
 
     /// The hash of its name.
@@ -172,7 +215,7 @@ impl Pit {
     }
 
     pub(crate) fn generation(&self, at: u32) -> u16 {
-        self.entries[at].generation
+        self.entries[at].generation()
     }
 
     /// Adds what is not there. `interest` is kept as it stands, but for its nonce.
@@ -198,8 +241,6 @@ impl Pit {
             name_len: key.name.len() as u16,
             hint_at: interest.hint_at() as u16,
             hint_len: key.hint.len() as u16,
-            // Each entry made has another one than those before it in its place.
-            generation: self.made as u16,
             first_in: NONE,
             first_out: NONE,
             components: components as u8,

@@ -18,16 +18,44 @@ impl<T> Pool<T> {
         self.capacity - self.values.len() + self.free.len()
     }
 
+    #[inline]
     pub(super) fn put(&mut self, value: T) -> Option<u32> {
         if let Some(at) = self.free.pop() {
             self.values[at as usize] = value;
             return Some(at);
         }
+        self.put_new(value)
+    }
+
+    /// A place that was freed, with what is in it still; `None` if there is none.
+    #[inline]
+    pub(super) fn again(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    #[cold]
+    fn put_new(&mut self, value: T) -> Option<u32> {
         if self.values.len() == self.capacity {
             return None;
         }
         self.values.push(value);
         Some(self.values.len() as u32 - 1)
+    }
+
+    /// Brings a value near.
+    #[inline]
+    pub(super) fn prefetch(&self, at: u32) {
+        if let Some(value) = self.values.get(at as usize) {
+            ringtap_memory::prefetch(value);
+        }
+    }
+
+    /// Brings the place near that is taken after so many others.
+    #[inline]
+    pub(super) fn prefetch_free(&self, others: usize) -> Option<u32> {
+        let at = *self.free.get(self.free.len().checked_sub(1 + others)?)?;
+        self.prefetch(at);
+        Some(at)
     }
 
     /// Gives a place back; what is in it stays readable until it is taken again.

@@ -27,20 +27,18 @@ impl NameKey {
         self.0[0]
     }
 
-    /// The hash of a name with one more component, given by all its bytes.
+    /// The hash of a name with one more component, given by all its bytes, type and length among them.
     #[inline]
     pub(crate) fn append(&self, hash: u64, component: &[u8]) -> u64 {
         let mut hash = hash ^ component.len() as u64;
-        let mut words = component.chunks_exact(8);
-        for word in &mut words {
-            // The length is 8: it cannot fail.
-            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-            hash = fold(hash ^ word, self.0[1]);
+        let (words, _) = component.as_chunks::<8>();
+        for word in words {
+            hash = fold(hash ^ u64::from_le_bytes(*word), self.0[1]);
         }
-        let mut last = [0; 8];
-        let rest = words.remainder();
-        last[..rest.len()].copy_from_slice(rest);
-        fold(hash ^ u64::from_le_bytes(last), self.0[0])
+        // The last bytes may be among those before: as the length is known, all of them still count.
+        let last =
+            component.last_chunk().map_or_else(|| few(component), |w| u64::from_le_bytes(*w));
+        fold(hash ^ last, self.0[0])
     }
 
     /// A hash and a number together.
@@ -59,6 +57,21 @@ impl NameKey {
     }
 }
 
+/// Less than 8 bytes as a number, another one for others of this length.
+#[inline(always)]
+fn few(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk(), bytes.last_chunk(), bytes) {
+        (Some(first), Some(last), _) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        (_, _, &[first, .., last]) => {
+            u64::from_le_bytes([first, bytes[bytes.len() / 2], last, 0, 0, 0, 0, 0])
+        }
+        (_, _, &[only]) => only.into(),
+        _ => 0,
+    }
+}
+
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
@@ -71,11 +84,13 @@ pub(crate) struct Prefixes {
     hashes: [u64; COMPONENTS_MAX + 1],
     ends: [u16; COMPONENTS_MAX + 1],
     components: usize,
+    fits: bool,
 }
 
 impl Prefixes {
     pub(crate) fn new() -> Self {
-        Self { hashes: [0; COMPONENTS_MAX + 1], ends: [0; COMPONENTS_MAX + 1], components: 0 }
+        let (hashes, ends) = ([0; COMPONENTS_MAX + 1], [0; COMPONENTS_MAX + 1]);
+        Self { hashes, ends, components: 0, fits: true }
     }
 
     /// Takes the prefixes of `name`; false if there are too many.
@@ -84,6 +99,7 @@ impl Prefixes {
         let bytes = name.as_bytes();
         self.hashes[0] = key.root();
         self.components = 0;
+        self.fits = false;
         let mut components = name.components();
         let mut start = 0;
         while components.next().is_some() {
@@ -97,7 +113,14 @@ impl Prefixes {
             self.ends[self.components] = end as u16;
             start = end;
         }
+        self.fits = true;
         true
+    }
+
+    /// Whether all of the name's prefixes are here: there were not too many.
+    #[inline]
+    pub(crate) fn fits(&self) -> bool {
+        self.fits
     }
 
     /// How many components there are.
@@ -122,5 +145,31 @@ impl Prefixes {
     #[inline]
     pub(crate) fn end(&self, components: usize) -> usize {
         self.ends[components].into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_component_counts() {
+        let key = NameKey::from_seed(1);
+        let mut seen = HashSet::new();
+        for len in 0..40 {
+            // Its type and length are among its bytes.
+            let mut component = vec![0; 2 + len];
+            (component[0], component[1]) = (8, len as u8);
+            assert!(seen.insert(key.append(7, &component)), "{len}");
+            for at in 2..2 + len {
+                for bit in 0..8 {
+                    component[at] = 1 << bit;
+                    assert!(seen.insert(key.append(7, &component)), "{len} {at} {bit}");
+                }
+                component[at] = 0;
+            }
+        }
     }
 }

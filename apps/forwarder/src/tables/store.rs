@@ -1,23 +1,27 @@
 //! Packets of any length in chunks of one length, chained.
 //!
 //! ```text
-//!  packet ─▶ | 128 bytes | ─▶ | 128 bytes | ─▶ | the rest |
+//!  packet ─▶ | next: 4 | 124 bytes | ─▶ | next: 4 | 124 bytes | ─▶ | – | the rest |        two cache lines each
 //! ```
 //!
 //! Invariants: nothing is allocated after construction, nothing is lost by fragmentation but the end of a last chunk.
 
 use super::NONE;
+use super::pool::Pool;
 
-const CHUNK: usize = 128;
+const CHUNK: usize = 124;
 
 #[derive(Debug)]
-pub(super) struct Store {
-    chunks: Vec<[u8; CHUNK]>,
-    next: Vec<u32>,
-    free: u32,
-    room: usize,
-    capacity: usize,
+pub(super) struct Store(Pool<Chunk>);
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Chunk {
+    next: u32,
+    bytes: [u8; CHUNK],
 }
+
+const _: () = assert!(size_of::<Chunk>() == 128);
 
 /// A packet kept.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +32,7 @@ pub(super) struct Kept {
 
 impl Store {
     pub(super) fn new(chunks: usize) -> Self {
-        let capacity = chunks.min(NONE as usize);
-        Self {
-            chunks: Vec::with_capacity(capacity),
-            next: Vec::with_capacity(capacity),
-            free: NONE,
-            room: capacity,
-            capacity,
-        }
+        Self(Pool::new(chunks))
     }
 
     /// Chunks that a packet takes.
@@ -44,47 +41,45 @@ impl Store {
     }
 
     pub(super) fn room(&self) -> usize {
-        self.room
+        self.0.room()
     }
 
     /// Keeps a copy; `None` if there is no room.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Option<Kept> {
-        if Self::chunks_of(bytes.len()) > self.room {
+        if Self::chunks_of(bytes.len()) > self.room() {
             return None;
         }
         let mut first = NONE;
         // From the last to the first, so that each knows what follows.
         for piece in bytes.chunks(CHUNK).rev() {
-            let at = self.take();
-            self.chunks[at as usize][..piece.len()].copy_from_slice(piece);
-            self.next[at as usize] = first;
+            let new = || Chunk { next: NONE, bytes: [0; CHUNK] };
+            let at = self.0.again().or_else(|| self.0.put(new()))?;
+            let chunk = &mut self.0[at];
+            chunk.next = first;
+            chunk.bytes[..piece.len()].copy_from_slice(piece);
             first = at;
         }
         Some(Kept { first, len: bytes.len() as u32 })
     }
 
-    fn take(&mut self) -> u32 {
-        self.room -= 1;
-        if self.free == NONE {
-            debug_assert!(self.chunks.len() < self.capacity);
-            self.chunks.push([0; CHUNK]);
-            self.next.push(NONE);
-            return self.chunks.len() as u32 - 1;
-        }
-        let at = self.free;
-        self.free = self.next[at as usize];
-        at
-    }
-
     pub(super) fn free(&mut self, kept: Kept) {
         let mut at = kept.first;
         while at != NONE {
-            let next = self.next[at as usize];
-            self.next[at as usize] = self.free;
-            self.free = at;
-            self.room += 1;
-            at = next;
+            self.0.free(at);
+            at = self.0[at].next;
         }
+    }
+
+    /// Brings the beginning of a packet near.
+    #[inline]
+    pub(super) fn prefetch(&self, kept: Kept) {
+        self.0.prefetch(kept.first);
+    }
+
+    /// Brings the chunk near that is taken after so many others.
+    #[inline]
+    pub(super) fn prefetch_free(&self, others: usize) {
+        self.0.prefetch_free(others);
     }
 
     /// Its bytes, in place of what is in `out`.
@@ -92,9 +87,9 @@ impl Store {
         out.clear();
         let (mut at, mut left) = (kept.first, kept.len as usize);
         while left > 0 {
-            let piece = left.min(CHUNK);
-            out.extend_from_slice(&self.chunks[at as usize][..piece]);
-            (at, left) = (self.next[at as usize], left - piece);
+            let (chunk, piece) = (&self.0[at], left.min(CHUNK));
+            out.extend_from_slice(&chunk.bytes[..piece]);
+            (at, left) = (chunk.next, left - piece);
         }
     }
 
@@ -106,14 +101,15 @@ impl Store {
         }
         let mut at = kept.first;
         while from >= CHUNK && at != NONE {
-            (at, from) = (self.next[at as usize], from - CHUNK);
+            (at, from) = (self.0[at].next, from - CHUNK);
         }
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - from));
-            if self.chunks[at as usize][from..from + now.len()] != *now {
+            let chunk = &self.0[at];
+            if chunk.bytes[from..from + now.len()] != *now {
                 return false;
             }
-            (at, from, bytes) = (self.next[at as usize], 0, later);
+            (at, from, bytes) = (chunk.next, 0, later);
         }
         true
     }

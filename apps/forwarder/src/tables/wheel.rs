@@ -36,6 +36,12 @@ impl Wheel {
         Self { heads: vec![NONE; SLOTS as usize], links: vec![idle; places], tick: 0, down: 0 }
     }
 
+    /// Brings a place's link near.
+    #[inline]
+    pub(super) fn prefetch(&self, place: u32) {
+        ringtap_memory::prefetch(&self.links[place as usize]);
+    }
+
     /// Puts a place down for this time, unless it is down for an earlier one. All that was due is taken up before, so
     /// that the wheel stands at the present.
     #[inline]

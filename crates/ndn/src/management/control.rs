@@ -57,7 +57,7 @@ impl ControlParameters {
             let element = element?;
             let number = || element.number().map(Some);
             match element.kind {
-                kind::NAME => read.name = Some(NameBuf::of(Name::of(&element)?)),
+                kind::NAME => read.name = Some(NameBuf::of(Name::of(&element)?.0)),
                 FACE_ID => read.face = number()?,
                 URI => read.uri = Some(text(&element)?),
                 LOCAL_URI => read.local_uri = Some(text(&element)?),
@@ -164,7 +164,7 @@ pub(super) fn put_strategy(out: &mut Vec<u8>, name: &NameBuf) {
 }
 
 pub(super) fn strategy(element: &Element<'_>) -> Result<NameBuf, Error> {
-    Ok(NameBuf::of(Name::of(&Element::first(element.value)?.0)?))
+    Ok(NameBuf::of(Name::of(&Element::first(element.value)?.0)?.0))
 }
 
 pub(super) fn text(element: &Element<'_>) -> Result<String, Error> {

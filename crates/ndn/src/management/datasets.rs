@@ -206,7 +206,7 @@ impl RibEntry {
             for element in Elements::of(row) {
                 let element = element?;
                 match element.kind {
-                    kind::NAME => read.name = NameBuf::of(Name::of(&element)?),
+                    kind::NAME => read.name = NameBuf::of(Name::of(&element)?.0),
                     INNER => read.routes.push(route(element.value)?),
                     _ => {}
                 }
@@ -279,7 +279,7 @@ impl StrategyChoice {
             for element in Elements::of(row) {
                 let element = element?;
                 match element.kind {
-                    kind::NAME => read.name = NameBuf::of(Name::of(&element)?),
+                    kind::NAME => read.name = NameBuf::of(Name::of(&element)?.0),
                     super::control::STRATEGY => read.strategy = strategy(&element)?,
                     _ => {}
                 }

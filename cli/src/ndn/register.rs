@@ -1,0 +1,87 @@
+//! Asks a forwarder to send the Interests of a prefix here: NFD's management, `rib/register`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use ringtap_ndn::{ControlResponse, Headers, Name, NameBuf, NewCommand, Packet};
+
+use super::link::{Answers, Link};
+use crate::args::Url;
+use crate::clock::Clock;
+
+/// How long the answer may take.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Registers a prefix; an error says what the forwarder said. `other` hears what else comes meanwhile.
+pub(super) fn register(
+    link: &mut Link,
+    at: &Url,
+    prefix: Name<'_>,
+    other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
+) -> anyhow::Result<()> {
+    let refused = || format!("registering {prefix} at {at}");
+    match command(link, at, prefix, "register", other).with_context(refused)? {
+        Some((200, _)) => Ok(()),
+        Some((code, text)) => bail!("{at} does not register {prefix}: {code} {text}"),
+        None => bail!("{at} does not answer the registration of {prefix}"),
+    }
+}
+
+/// Takes it back. If there is no answer, the forwarder will notice that nobody is there.
+pub(super) fn unregister(link: &mut Link, at: &Url, prefix: Name<'_>) -> anyhow::Result<()> {
+    command(link, at, prefix, "unregister", |_, _, _| ()).map(|_| ())
+}
+
+/// Code and text of the answer.
+fn command(
+    link: &mut Link,
+    at: &Url,
+    prefix: Name<'_>,
+    verb: &str,
+    mut other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
+) -> anyhow::Result<Option<(u64, String)>> {
+    // What is local may command by /localhost; neighbours by /localhop, if they are let.
+    let module =
+        if matches!(at, Url::Unix(_)) { "/localhost/nfd/rib" } else { "/localhop/nfd/rib" };
+    let module: NameBuf = module.parse()?;
+    let time_ms = now_ms();
+    let mut wire = Vec::new();
+    NewCommand {
+        module: module.as_name(),
+        verb,
+        prefix,
+        nonce: (time_ms as u32).rotate_left(16) ^ std::process::id(),
+        time_ms,
+        lifetime_ms: PATIENCE.as_millis() as u64,
+    }
+    .write(&mut wire);
+    link.send(&Headers::NONE, &wire)?;
+    let Ok(Packet::Interest(sent)) = Packet::read(&wire) else { bail!("{prefix} is too long") };
+    let clock = Clock::start();
+    let mut answer = None;
+    while answer.is_none() {
+        let waited = Duration::from_nanos(clock.now_ns());
+        let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
+        let there =
+            link.receive(clock.now_ns(), left, |headers, packet, answers| match packet {
+                Packet::Data(data) if data.name == sent.name => {
+                    let read = ControlResponse::read(data.content).ok();
+                    answer =
+                        read.map(|read| (read.code, String::from_utf8_lossy(read.text).into()));
+                }
+                Packet::Interest(back) if back.name == sent.name && headers.nack.is_some() => {
+                    answer = Some((404, "Nack: nobody there manages routes".into()));
+                }
+                _ => other(headers, packet, answers),
+            })?;
+        if !there {
+            bail!("the forwarder at {at} has closed the connection");
+        }
+    }
+    Ok(answer)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a forwarder takes commands of about now only")]
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,436 @@
+//! `ringtap ndn`: consumers and the producer over loopback, registration at a forwarder, the benches.
+
+use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use ringtap_ndn::{
+    Element, Headers, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet, PitToken,
+    write_lp,
+};
+use serde_json::Value;
+
+use crate::common::{ringtap, said};
+use crate::net::Beside;
+
+/// A port that nobody has.
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn program(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.env("NO_COLOR", "1").arg("ndn").args(flags);
+    command
+}
+
+/// A server at a port of its own, and its URL.
+fn server(prefix: &str, flags: &[&str]) -> (Beside, String) {
+    let url = format!("udp://127.0.0.1:{}", free_port());
+    let serving =
+        program(&[&["server", prefix, "--listen", &url, "--report", "json"], flags].concat());
+    (Beside::start(serving, "serving"), url)
+}
+
+/// Runs `ringtap ndn … --report json`: the report and the exit code.
+fn report(flags: &[&str]) -> (Value, i32) {
+    let (out, errors, code) = said(ringtap().arg("ndn").args(flags).args(["--report", "json"]));
+    (serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {errors}")), code)
+}
+
+fn ended(server: Beside) -> Value {
+    server.interrupt();
+    let (out, errors, code) = server.end();
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_slice(&out).unwrap()
+}
+
+#[test]
+fn a_ping_is_answered_by_a_server() {
+    let (server, url) = server("/test/of%20ping", &["--payload", "6000"]);
+    let flags = ["ping", "/test/of%20ping/x", "--to", &url, "-c", "3", "-i", "20ms"];
+    let (out, errors, code) = said(ringtap().arg("ndn").args(flags));
+    assert_eq!(code, 0, "{errors}");
+    for words in [
+        "PING /test/of%20ping/x by udp://",
+        "seq=3 time=",
+        "3 Interests sent, 3 Data",
+        "time min/avg/max/p99 = ",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let (found, code) =
+        report(&["ping", "/elsewhere", "--to", &url, "-c", "2", "-i", "1ms", "-W", "100ms"]);
+    assert_eq!((&found["data"], &found["lost"], code), (&0.into(), &2.into(), 1), "{found}");
+    let served = ended(server);
+    let counts =
+        ["interests", "data", "elsewhere", "malformed"].map(|name| served[name].as_u64().unwrap());
+    assert_eq!(counts, [5, 3, 2, 0], "{served}");
+}
+
+#[test]
+fn where_nobody_listens_all_is_lost_and_it_is_said() {
+    let url = format!("udp://127.0.0.1:{}", free_port());
+    let flags = ["ping", "/a", "--to", &url, "-c", "2", "-i", "10ms", "-W", "50ms"];
+    let (out, errors, code) = said(ringtap().arg("ndn").args(flags));
+    assert_eq!(code, 1, "{errors}");
+    assert!(out.contains("timeout of /a: seq=2") && out.contains("nobody listens at"), "{out}");
+    let (_, errors, code) = said(ringtap().args(["ndn", "ping", "/a", "--to", "unix:/no/such"]));
+    assert!(code == 1 && errors.contains("no forwarder listens at /no/such"), "{errors}");
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("udp://{}", taken.local_addr().unwrap());
+    let (_, errors, code) = said(ringtap().args(["ndn", "server", "/a", "--listen", &url]));
+    assert!(code == 1 && errors.contains(&format!("--to {url}")), "{errors}");
+}
+
+#[test]
+fn a_load_accounts_for_every_interest_whatever_the_names() {
+    let (server, url) = server("/load", &[]);
+    let mut asked = 0;
+    for flags in [
+        &["--names", "unique"][..],
+        &["--names", "uniform", "--population", "50"],
+        &["--names", "zipf:1.2", "--window", "100"],
+        &["--names", "one-hot", "--window", "7"],
+        &["--names", "uniform", "--rate", "5k", "--must-be-fresh"],
+    ] {
+        let base = ["load", "/load/x", "--to", &url, "-c", "3000", "-W", "1s"];
+        let (found, code) = report(&[&base, flags].concat());
+        assert_eq!(code, 0, "{found}");
+        let number = |name: &str| found[name].as_u64().unwrap();
+        assert_eq!(number("sent"), 3_000, "{found}");
+        assert_eq!(number("answered") + number("lost"), 3_000, "{flags:?}: {found}");
+        // A kernel that is short of room may lose some; a Data may answer several of its name.
+        assert!(number("answered") > 0, "{flags:?}: {found}");
+        assert!(number("data") - number("surplus") <= number("answered"), "{flags:?}: {found}");
+        assert_eq!(
+            [number("nacks"), number("malformed"), number("under_way")],
+            [0, 0, 0],
+            "{found}"
+        );
+        let latency = |name: &str| found["latency_ns"][name].as_u64().unwrap();
+        assert!(
+            latency("min") > 0
+                && latency("p50") <= latency("p99")
+                && latency("p999") <= latency("max")
+        );
+        let counted: u64 = found["latency_ns"]["histogram"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[1].as_u64().unwrap())
+            .sum();
+        assert_eq!(counted, number("answered"));
+        asked += 3_000;
+    }
+    let served = ended(server);
+    assert!(served["interests"].as_u64().unwrap() <= asked, "{served}");
+    assert_eq!(served["interests"], served["data"]);
+}
+
+/// One that listens at a socket and does what a forwarder would do at the other end of it.
+struct Forwarder {
+    folder: tempfile::TempDir,
+    listener: UnixListener,
+}
+
+impl Forwarder {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("f.sock")).unwrap();
+        Self { folder, listener }
+    }
+
+    /// Whoever connects. If he does not say what he should, the test fails, late, but it ends.
+    fn accept(&self) -> UnixStream {
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("f.sock")
+    }
+
+    fn url(&self) -> String {
+        format!("unix:{}", self.path().display())
+    }
+}
+
+/// The next packet of the stream, byte by byte: what it is wrapped in does not matter.
+fn next(stream: &mut UnixStream) -> (Headers, Vec<u8>) {
+    let mut bytes = Vec::new();
+    while Element::only(&bytes).is_err() {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
+    }
+    let read = LpPacket::read(&bytes).unwrap();
+    (read.headers, read.payload.unwrap().to_vec())
+}
+
+fn send(stream: &mut UnixStream, headers: &Headers, packet: &[u8]) {
+    let mut out = Vec::new();
+    write_lp(headers, packet, &mut out);
+    // In two halves, as streams may have it.
+    let (front, back) = out.split_at(out.len() / 2);
+    stream.write_all(front).unwrap();
+    stream.write_all(back).unwrap();
+}
+
+/// Answers a command with this code; its name.
+fn answer_command(stream: &mut UnixStream, code: u8) -> String {
+    let (_, wire) = next(stream);
+    let Ok(Packet::Interest(command)) = Packet::read(&wire) else { panic!("{wire:x?}") };
+    let content = [0x65, 9, 0x66, 1, code, 0x67, 4, b'w', b'e', b'l', b'l'];
+    let mut data = Vec::new();
+    NewData { name: command.name, freshness_ms: Some(1), content: &content }.write(&mut data);
+    send(stream, &Headers::NONE, &data);
+    command.name.to_string()
+}
+
+#[test]
+fn a_server_registers_at_a_forwarder_and_answers_what_it_sends() {
+    let forwarder = Forwarder::new();
+    std::thread::scope(|scope| {
+        let other: ScopedJoinHandle<'_, ()> = scope.spawn(|| {
+            let mut stream = forwarder.accept();
+            let registered = answer_command(&mut stream, 200);
+            assert!(
+                registered
+                    .starts_with("/localhost/nfd/rib/register/h%05%07%03%08%01p/params-sha256=")
+            );
+            let token = PitToken::new(b"\x01\x02\x03").unwrap();
+            for number in 0..3 {
+                let mut name: NameBuf = "/p".parse().unwrap();
+                name.push_number(50, number);
+                let mut wire = Vec::new();
+                NewInterest::new(name.as_name(), 7).write(&mut wire);
+                send(&mut stream, &Headers { token, ..Headers::NONE }, &wire);
+            }
+            for number in 0..3 {
+                let (headers, wire) = next(&mut stream);
+                let Ok(Packet::Data(data)) = Packet::read(&wire) else { panic!("{wire:x?}") };
+                assert_eq!(
+                    (data.name.to_string(), headers.token),
+                    (format!("/p/seg={number}"), token)
+                );
+                assert_eq!((data.content.len(), data.freshness_ms), (10, 2_000));
+            }
+            assert!(answer_command(&mut stream, 200).starts_with("/localhost/nfd/rib/unregister/"));
+        });
+        let url = forwarder.url();
+        let flags =
+            ["server", "/p", "--to", &url, "-c", "3", "--payload", "10", "--freshness", "2s"];
+        let (served, code) = report(&flags);
+        assert_eq!((&served["data"], code), (&3.into(), 0), "{served}");
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_forwarder_that_refuses_or_goes_away_is_an_error() {
+    for (code, words) in [(147, "does not register /p: 147 well"), (0, "has closed the connection")]
+    {
+        let forwarder = Forwarder::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = forwarder.accept();
+                match code {
+                    0 => drop(next(&mut stream)),
+                    code => drop(answer_command(&mut stream, code)),
+                }
+            });
+            let url = forwarder.url();
+            let (_, errors, code) = said(ringtap().args(["ndn", "server", "/p", "--to", &url]));
+            assert!(code == 1 && errors.contains(words), "{errors}");
+        });
+    }
+}
+
+#[test]
+fn nacks_are_counted_and_named() {
+    let forwarder = Forwarder::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = forwarder.accept();
+            for _ in 0..2 {
+                let (headers, wire) = next(&mut stream);
+                send(&mut stream, &Headers { nack: Some(NackReason::NoRoute), ..headers }, &wire);
+            }
+        });
+        let url = forwarder.url();
+        let flags = ["ndn", "ping", "/a", "--to", &url, "-c", "2", "-i", "1ms", "-W", "10s"];
+        let (out, errors, code) = said(ringtap().args(flags));
+        assert_eq!(code, 1, "{errors}");
+        assert!(
+            out.contains("Nack from /a: seq=2 reason=NoRoute") && out.contains("2 Nacks, 0 lost"),
+            "{out}"
+        );
+    });
+}
+
+#[test]
+fn bytes_that_are_no_ndn_end_a_stream_with_an_error() {
+    let forwarder = Forwarder::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = forwarder.accept();
+            let _ = next(&mut stream);
+            stream.write_all(&[0xff; 100]).unwrap();
+        });
+        let url = forwarder.url();
+        let (_, errors, code) = said(ringtap().args(["ndn", "ping", "/a", "--to", &url]));
+        assert!(code == 1 && errors.contains("no NDN"), "{errors}");
+    });
+}
+
+/// Python with python-ndn, an implementation that is not ours.
+fn python() -> Option<PathBuf> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools/venv/bin/python");
+    let has = |python: &PathBuf| {
+        let found = Command::new(python).args(["-c", "import ndn.appv2"]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    let found = Some(python).filter(has);
+    if found.is_none() {
+        eprintln!("SKIPPED: no python-ndn for Python; scripts/setup-test.sh fetches it");
+    }
+    found
+}
+
+#[test]
+fn python_ndn_reads_what_the_server_answers() {
+    const SCRIPT: &str = "
+import asyncio, sys
+from ndn import appv2, encoding, security
+from ndn.transport.udp_face import UdpFace
+
+async def check(name, sig, context):
+    good = await security.sha256_digest_checker(name, sig)
+    kind = sig.signature_info.signature_type
+    return appv2.ValidResult.PASS if good and kind == 0 else appv2.ValidResult.FAIL
+
+app = appv2.NDNApp(face=UdpFace('127.0.0.1', int(sys.argv[1])))
+async def main():
+    name, content, context = await app.express('/p/one', check, lifetime=5000)
+    meta = context['meta_info']
+    print(encoding.Name.to_str(name), len(content), meta.freshness_period)
+    app.shutdown()
+app.run_forever(after_start=main())
+";
+    let Some(python) = python() else { return };
+    let (server, url) = server("/p", &["--payload", "300", "--freshness", "7s"]);
+    let port = url.rsplit(':').next().unwrap();
+    let output =
+        Command::new("timeout").arg("20").arg(python).args(["-c", SCRIPT, port]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "/p/one 300 7000\n", "{errors}");
+    assert_eq!(ended(server)["data"], 1);
+}
+
+#[test]
+fn python_ndn_takes_the_registration_for_a_signed_command() {
+    const SCRIPT: &str = "
+import asyncio, sys
+from ndn import encoding, security
+from ndn.app_support.nfd_mgmt import ControlParameters
+
+async def serve(reader, writer):
+    wire = await reader.read(65536)
+    name, param, app_param, sig = encoding.parse_interest(wire)
+    command = ControlParameters.parse(bytes(encoding.Component.get_value(name[4])))
+    good = await security.params_sha256_checker(name, sig) and await security.sha256_digest_checker(name, sig)
+    print(encoding.Name.to_str(name[:4]), encoding.Name.to_str(command.cp.name), good, flush=True)
+    response = b'\\x65\\x07\\x66\\x01\\xc8\\x67\\x02OK'
+    writer.write(encoding.make_data(name, encoding.MetaInfo(), response, security.DigestSha256Signer()))
+    await writer.drain()
+    await asyncio.sleep(0.2)
+    writer.close()
+    done.set()
+
+async def main():
+    global done
+    done = asyncio.Event()
+    async with await asyncio.start_unix_server(serve, sys.argv[1]):
+        print('ready', file=sys.stderr, flush=True)
+        await done.wait()
+asyncio.run(main())
+";
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nfd.sock");
+    let mut command = Command::new("timeout");
+    command.arg("20").arg(python).args(["-c", SCRIPT]).arg(&path);
+    let other = Beside::start(command, "ready");
+    let url = format!("unix:{}", path.display());
+    let (_, errors, code) = said(ringtap().args(["ndn", "server", "/p/q", "--to", &url]));
+    // The other side has closed the connection when it was done.
+    assert!(code == 1 && errors.contains("serving /p/q") && errors.contains("closed"), "{errors}");
+    let (out, errors, _) = other.end();
+    assert_eq!(
+        String::from_utf8_lossy(&out),
+        "/localhost/nfd/rib/register /p/q True\n",
+        "{errors}"
+    );
+}
+
+#[test]
+fn the_benches_give_a_flat_object_for_each_trial() {
+    let flat = |trial: &Value| trial.as_object().unwrap().values().all(|value| !value.is_object());
+    let pit = [
+        "bench",
+        "pit",
+        "-w",
+        "1,2",
+        "--exchanges",
+        "2k",
+        "--pending",
+        "500",
+        "--trials",
+        "1",
+        "--population",
+        "1k",
+    ];
+    let (found, code) = report(&pit);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!((trials.len(), code), (18, 0), "{found}");
+    for trial in trials {
+        assert!(flat(trial) && trial["exchanges_per_second"].as_f64().unwrap() > 0.0, "{trial}");
+        assert!(
+            trial["exchanges"] == 2_000 && trial["cycles_per_exchange"].as_f64().unwrap() > 0.0,
+            "{trial}"
+        );
+        let alone =
+            trial["workers"] == 1 || trial["mode"] == "sharded" && trial["names"] == "one-hot";
+        assert_eq!(trial["share_of_busiest"] == 1.0, alone, "{trial}");
+    }
+    let cas =
+        ["bench", "cas", "--cores", "0", "--lines", "1000", "--samples", "1k", "--trials", "1"];
+    let (found, code) = report(&cas);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!((trials.len(), code), (3, 0), "{found}");
+    let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["naive", "prefetched", "uncontended"]);
+    assert!(trials.iter().all(|trial| flat(trial) && trial["samples"] == 1_000), "{found}");
+}
+
+#[test]
+fn the_published_model_loses_as_much_as_published() {
+    let (found, code) = report(&["bench", "model", "--published"]);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!((trials.len(), code), (120, 0));
+    let relative = |model: &str, cores: u64| {
+        let found = trials.iter().find(|trial| trial["model"] == model && trial["cores"] == cores);
+        (found.unwrap()["relative"].as_f64().unwrap() * 100.0).round()
+    };
+    assert_eq!([relative("paper", 1), relative("paper", 20)], [100.0, 58.0]);
+    assert_eq!(relative("line-prefetched", 20), 100.0);
+    assert!(relative("line-naive", 20) < 90.0);
+    let (out, _, _) = said(ringtap().args(["ndn", "bench", "model", "--published"]));
+    assert!(out.contains("With 20 cores the published model loses 42 % by exclusion."), "{out}");
+}
