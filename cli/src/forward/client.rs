@@ -44,7 +44,7 @@ impl Client {
     ) -> anyhow::Result<ControlParameters> {
         let mut interest = Vec::new();
         let now = now_ns();
-        command(module, verb, parameters, now as u32, now / 1_000_000, &mut interest);
+        command("localhost", module, verb, parameters, now as u32, now / 1_000_000, &mut interest);
         let data = self.ask(&interest)?;
         let response = ControlResponse::read(Data::read(&data)?.content)
             .with_context(|| format!("reading the answer to {module}/{verb}"))?;

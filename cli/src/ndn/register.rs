@@ -3,13 +3,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use ringtap_ndn::{ControlResponse, Headers, Name, NameBuf, NewCommand, Packet};
+use ringtap_ndn::management::{self, ControlParameters, ControlResponse};
+use ringtap_ndn::{Headers, Name, NameBuf, Packet};
 
 use super::link::{Answers, Link};
 use crate::args::Url;
 use crate::clock::Clock;
 
-/// How long the answer may take.
+/// How long the answer may take: as long as an Interest lives that does not say.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Registers a prefix; an error says what the forwarder said. `other` hears what else comes meanwhile.
@@ -41,20 +42,12 @@ fn command(
     mut other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
 ) -> anyhow::Result<Option<(u64, String)>> {
     // What is local may command by /localhost; neighbours by /localhop, if they are let.
-    let module =
-        if matches!(at, Url::Unix(_)) { "/localhost/nfd/rib" } else { "/localhop/nfd/rib" };
-    let module: NameBuf = module.parse()?;
+    let scope = if matches!(at, Url::Unix(_)) { "localhost" } else { "localhop" };
+    let parameters = ControlParameters { name: Some(NameBuf::of(prefix)), ..Default::default() };
     let time_ms = now_ms();
+    let nonce = (time_ms as u32).rotate_left(16) ^ std::process::id();
     let mut wire = Vec::new();
-    NewCommand {
-        module: module.as_name(),
-        verb,
-        prefix,
-        nonce: (time_ms as u32).rotate_left(16) ^ std::process::id(),
-        time_ms,
-        lifetime_ms: PATIENCE.as_millis() as u64,
-    }
-    .write(&mut wire);
+    management::command(scope, "rib", verb, &parameters, nonce, time_ms, &mut wire);
     link.send(&Headers::NONE, &wire)?;
     let Ok(Packet::Interest(sent)) = Packet::read(&wire) else { bail!("{prefix} is too long") };
     let clock = Clock::start();
@@ -66,8 +59,7 @@ fn command(
             link.receive(clock.now_ns(), left, |headers, packet, answers| match packet {
                 Packet::Data(data) if data.name == sent.name => {
                     let read = ControlResponse::read(data.content).ok();
-                    answer =
-                        read.map(|read| (read.code, String::from_utf8_lossy(read.text).into()));
+                    answer = read.map(|read| (read.code, read.text));
                 }
                 Packet::Interest(back) if back.name == sent.name && headers.nack.is_some() => {
                     answer = Some((404, "Nack: nobody there manages routes".into()));

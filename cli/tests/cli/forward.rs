@@ -166,7 +166,7 @@ impl Program {
 
     fn command(&mut self, verb: &str, parameters: &ControlParameters) -> ControlResponse {
         let mut wire = Vec::new();
-        command("rib", verb, parameters, 77, 1_700_000_000_000, &mut wire);
+        command("localhost", "rib", verb, parameters, 77, 1_700_000_000_000, &mut wire);
         self.send(&wire);
         let (_, data) = self.received();
         ControlResponse::read(Data::read(&data).unwrap().content).unwrap()

@@ -15,7 +15,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod command;
 mod data;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
@@ -29,7 +28,6 @@ mod tlv;
 mod uri;
 mod write;
 
-pub use command::{ControlResponse, NewCommand};
 pub use data::{Data, NewData};
 pub use error::Error;
 #[cfg(any(test, feature = "fuzz"))]

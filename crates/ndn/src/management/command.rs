@@ -6,9 +6,6 @@ use super::control::ControlParameters;
 use crate::write::{put, put_head, put_value, value_len};
 use crate::{Component, Element, Elements, Interest, Name, NameBuf, component, kind};
 
-const SIGNATURE_NONCE: u32 = 0x26;
-const SIGNATURE_TIME: u32 = 0x28;
-
 /// A request for a forwarder, read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
@@ -74,8 +71,10 @@ fn parameters_digest(interest: &[u8]) -> [u8; 32] {
     Sha256::digest(rest).into()
 }
 
-/// Appends a command, signed by its digest (DigestSha256). Time and nonce tell it from others of the same words.
+/// Appends a command, signed by its digest (DigestSha256). Time and nonce tell it from others of the same words. The scope is
+/// `localhost` for the forwarder of this machine, `localhop` for a neighbour.
 pub fn command(
+    scope: &str,
     module: &str,
     verb: &str,
     parameters: &ControlParameters,
@@ -84,7 +83,7 @@ pub fn command(
     out: &mut Vec<u8>,
 ) {
     let mut name = NameBuf::default();
-    for part in [b"localhost", &b"nfd"[..], module.as_bytes(), verb.as_bytes()] {
+    for part in [scope.as_bytes(), b"nfd", module.as_bytes(), verb.as_bytes()] {
         name.push(part);
     }
     let mut value = Vec::new();
@@ -93,8 +92,8 @@ pub fn command(
 
     let mut info = Vec::new();
     put_value(&mut info, kind::SIGNATURE_TYPE, 0);
-    put(&mut info, SIGNATURE_NONCE, &nonce.to_be_bytes());
-    put_value(&mut info, SIGNATURE_TIME, time_ms);
+    put(&mut info, kind::SIGNATURE_NONCE, &nonce.to_be_bytes());
+    put_value(&mut info, kind::SIGNATURE_TIME, time_ms);
     let mut signed = Vec::new();
     put(&mut signed, kind::APPLICATION_PARAMETERS, &[]);
     put(&mut signed, kind::INTEREST_SIGNATURE_INFO, &info);
@@ -150,7 +149,15 @@ mod tests {
         let name = Some("/a/b".parse().unwrap());
         let parameters = ControlParameters { name, cost: Some(7), ..Default::default() };
         let mut wire = Vec::new();
-        command("rib", "register", &parameters, 0x0102_0304, 1_700_000_000_000, &mut wire);
+        command(
+            "localhost",
+            "rib",
+            "register",
+            &parameters,
+            0x0102_0304,
+            1_700_000_000_000,
+            &mut wire,
+        );
         let interest = Interest::read(&wire).unwrap();
         assert!(Command::is_for_us(&interest.name) && interest.must_be_fresh);
         let read = Command::read(&interest).unwrap();

@@ -3,10 +3,6 @@
 use crate::write::{put, put_head, put_value};
 use crate::{Element, Elements, Error, Name, NameBuf, kind};
 
-pub(super) const CONTROL_PARAMETERS: u32 = 0x68;
-const CONTROL_RESPONSE: u32 = 0x65;
-const STATUS_CODE: u32 = 0x66;
-const STATUS_TEXT: u32 = 0x67;
 pub(super) const FACE_ID: u32 = 0x69;
 pub(super) const COST: u32 = 0x6a;
 pub(super) const STRATEGY: u32 = 0x6b;
@@ -45,7 +41,7 @@ impl ControlParameters {
     /// Reads them, which are all of `wire`.
     pub fn read(wire: &[u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
-        if outer.kind != CONTROL_PARAMETERS {
+        if outer.kind != kind::CONTROL_PARAMETERS {
             return Err(Error::UnknownPacket);
         }
         Self::of(outer.value)
@@ -101,7 +97,7 @@ impl ControlParameters {
         put_if(&mut body, EXPIRATION_PERIOD, self.expiration_ms);
         put_if(&mut body, FACE_PERSISTENCY, self.persistency);
         put_if(&mut body, MTU, self.mtu);
-        put(out, CONTROL_PARAMETERS, &body);
+        put(out, kind::CONTROL_PARAMETERS, &body);
     }
 }
 
@@ -120,16 +116,16 @@ impl ControlResponse {
     /// Reads it, which is all of `wire`.
     pub fn read(wire: &[u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
-        if outer.kind != CONTROL_RESPONSE {
+        if outer.kind != kind::CONTROL_RESPONSE {
             return Err(Error::UnknownPacket);
         }
         let mut read = Self { code: 0, text: String::new(), parameters: None };
         for element in Elements::of(outer.value) {
             let element = element?;
             match element.kind {
-                STATUS_CODE => read.code = element.number()?,
-                STATUS_TEXT => read.text = text(&element)?,
-                CONTROL_PARAMETERS => {
+                kind::STATUS_CODE => read.code = element.number()?,
+                kind::STATUS_TEXT => read.text = text(&element)?,
+                kind::CONTROL_PARAMETERS => {
                     read.parameters = Some(ControlParameters::of(element.value)?);
                 }
                 _ => {}
@@ -141,12 +137,12 @@ impl ControlResponse {
     /// Appends its bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut body = Vec::new();
-        put_value(&mut body, STATUS_CODE, self.code);
-        put(&mut body, STATUS_TEXT, self.text.as_bytes());
+        put_value(&mut body, kind::STATUS_CODE, self.code);
+        put(&mut body, kind::STATUS_TEXT, self.text.as_bytes());
         if let Some(parameters) = &self.parameters {
             parameters.write(&mut body);
         }
-        put(out, CONTROL_RESPONSE, &body);
+        put(out, kind::CONTROL_RESPONSE, &body);
     }
 }
 
