@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod filter;
 mod generate;
+mod lab;
 mod measure;
 mod threads;
 
@@ -20,6 +21,7 @@ pub(crate) use filter::{
     BenchArgs, CtlAction, CtlArgs, DesignName, FilterAction, FilterArgs, Sending, Target,
 };
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use lab::{LabAction, LabArgs, LabCompareArgs, LabReportArgs, LabRunArgs};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
 pub(crate) use threads::Threads;
 
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// What several machines measured, as one answer
     Merge(MergeArgs),
+    /// The papers' figures and tables, measured again and judged
+    Lab(LabArgs),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout

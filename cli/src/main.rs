@@ -13,6 +13,7 @@ mod doctor;
 mod exports;
 mod filter;
 mod generate;
+mod lab;
 mod live;
 mod measure;
 mod monitor;
@@ -58,6 +59,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => measure::merge(&args),
+        Some(Command::Lab(args)) => lab::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

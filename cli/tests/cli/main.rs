@@ -13,6 +13,7 @@ mod filter_live;
 mod formats;
 mod generate;
 mod inputs;
+mod lab;
 mod live;
 mod measure;
 mod memory;
