@@ -75,7 +75,7 @@ impl RunFolder {
         Self::read(&latest.ok_or_else(|| LabError::NoRun { path: root.into() })?)
     }
 
-    /// Whether it can be taken up: its rows are of this program.
+    /// An experiment's rows, as far as they were written.
     pub(crate) fn rows(
         &self,
         experiment: &Experiment,

@@ -22,7 +22,7 @@ use std::fmt::Write;
 pub(crate) use bars::{Bar, Bars};
 pub(crate) use lines::{Chart, Line, LineKind, Mark};
 
-/// For both kinds of page; `report/style.css` has the same names.
+/// Of all figures; the page takes it over as it is.
 const STYLE: &str = include_str!("style.css");
 
 const WIDTH: f64 = 720.0;
