@@ -17,6 +17,7 @@ need nfacctd pmacct
 need ipfixDump libfixbuf-tools
 need openssl openssl
 need gcc gcc libc6-dev
+need chromium chromium
 need bro-cut bro-aux
 python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2

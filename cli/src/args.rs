@@ -5,6 +5,7 @@ mod check;
 mod filter;
 mod forward;
 mod generate;
+mod lab;
 mod measure;
 mod ndn;
 mod threads;
@@ -23,6 +24,7 @@ pub(crate) use filter::{
 };
 pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use lab::{LabAction, LabArgs, LabCompareArgs, LabReportArgs, LabRunArgs};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
 pub(crate) use ndn::{
     CasArgs, LoadArgs, ModelArgs, Names, NdnAction, NdnArgs, NdnBench, NdnBenchArgs, PingArgs,
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// NDN: asks for names, answers them, puts load on whoever does
     Ndn(Box<NdnArgs>),
+    /// The papers' figures and tables, measured again and judged
+    Lab(LabArgs),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout

@@ -14,6 +14,7 @@ mod exports;
 mod filter;
 mod forward;
 mod generate;
+mod lab;
 mod listener;
 mod live;
 mod measure;
@@ -63,6 +64,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => measure::merge(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
+        Some(Command::Lab(args)) => lab::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

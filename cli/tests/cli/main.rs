@@ -14,6 +14,7 @@ mod formats;
 mod forward;
 mod generate;
 mod inputs;
+mod lab;
 mod live;
 mod measure;
 mod measure_live;

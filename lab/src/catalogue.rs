@@ -1,0 +1,143 @@
+//! All experiments, from `experiments/`, within the program: an installed `ringtap` has them, too.
+
+use crate::LabError;
+use crate::experiment::{Experiment, Paper};
+
+/// The file of `experiments/PAPER/NAME.toml`, and its name.
+macro_rules! files {
+    ($($paper:literal: $($name:literal)*;)*) => {
+        /// Papers in the order of the report, and their files.
+        const PAPERS: &[(&str, &str)] = &[$((
+            $paper,
+            include_str!(concat!("../../experiments/", $paper, "/paper.toml")),
+        )),*];
+        const EXPERIMENTS: &[(&str, &str)] = &[$($((
+            concat!($paper, "/", $name, ".toml"),
+            include_str!(concat!("../../experiments/", $paper, "/", $name, ".toml")),
+        )),*),*];
+    };
+}
+
+files! {
+    "mcringbuffer": "figure-8" "figure-9" "figure-10" "figure-11" "figure-13";
+    "ffprobe": "microbenchmarks" "arrangements" "nprobe";
+    "pit": "section-3.2" "figure-2";
+    "filter": "figure-1" "figure-2" "figure-3" "figure-4";
+    "measurement": "rss-table" "non-rss-table" "sketch-size" "pool-size" "cores" "packet-size" "which-design";
+}
+
+/// Papers by the names of their folders.
+pub fn papers() -> Result<Vec<(&'static str, Paper)>, LabError> {
+    let paper = |&(name, text): &(&'static str, &str)| {
+        let paper = toml::from_str(text).map_err(|error| LabError::Experiment {
+            file: format!("{name}/paper.toml"),
+            reason: error.to_string(),
+        })?;
+        Ok((name, paper))
+    };
+    PAPERS.iter().map(paper).collect()
+}
+
+/// All, in the order of the papers.
+pub fn experiments() -> Result<Vec<Experiment>, LabError> {
+    EXPERIMENTS.iter().map(|(file, text)| Experiment::parse(file, text)).collect()
+}
+
+/// Those that are named; `all` is all, and a paper's name all of its.
+pub fn chosen(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
+    let all = experiments()?;
+    let group = |id: &str| id.split('/').next().unwrap_or("").to_owned();
+    let means = |id: &String, experiment: &Experiment| {
+        *id == "all" || *id == experiment.id || *id == group(&experiment.id)
+    };
+    if let Some(id) = ids.iter().find(|id| !all.iter().any(|known| means(id, known))) {
+        return Err(LabError::Unknown { id: id.clone() });
+    }
+    Ok(all.into_iter().filter(|known| ids.iter().any(|id| means(id, known))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::{OneOrMore, Selector};
+    use crate::settings::{Setting, settings};
+
+    #[test]
+    fn every_file_of_the_folder_is_here() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+        let mut files = 0;
+        for paper in std::fs::read_dir(folder).unwrap().flatten().filter(|f| f.path().is_dir()) {
+            let names = std::fs::read_dir(paper.path()).unwrap().flatten();
+            files += names.filter(|f| f.path().extension().is_some_and(|e| e == "toml")).count();
+        }
+        assert_eq!(files, PAPERS.len() + EXPERIMENTS.len());
+    }
+
+    #[test]
+    fn every_experiment_can_be_planned_and_every_claim_means_something() {
+        let papers: BTreeSet<_> = papers().unwrap().into_iter().map(|(name, _)| name).collect();
+        let mut ids = BTreeSet::new();
+        for experiment in experiments().unwrap() {
+            let id = &experiment.id;
+            assert!(ids.insert(id.clone()), "{id} is there twice");
+            assert!(papers.contains(experiment.paper.as_str()), "{id}");
+            settings(&experiment, true).unwrap();
+            // A quick run may leave out points.
+            let full = settings(&experiment, false).unwrap();
+            assert!(full.len() < 400, "{id}: {} settings", full.len());
+            let mut names = full.iter().flat_map(|setting| setting.parameters.keys());
+            assert!(!names.any(|name| crate::rows::is_fixed(name)), "{id}");
+            let of = |quantity: &str| full.iter().any(|s| s.values.contains_key(quantity));
+            assert!(of(&experiment.plot.y), "{id} plots what is not measured");
+            for claim in &experiment.claims {
+                let what = format!("{id}: {}", claim.text);
+                let Some(quantity) = &claim.quantity else {
+                    assert!(full.iter().any(|s| !s.equal.is_empty()), "{what}");
+                    continue;
+                };
+                assert!(of(quantity) && claim.over.as_deref().is_none_or(of), "{what}");
+                assert!(claim.at_least.is_some() || claim.at_most.is_some(), "{what}");
+                for selector in std::iter::once(&claim.of).chain(&claim.to) {
+                    means_something(&what, selector, claim.each.as_deref(), &full);
+                }
+            }
+        }
+        assert!(crate::compare::DEFAULT.iter().all(|id| ids.contains(*id)));
+    }
+
+    fn means_something(what: &str, selector: &Selector, each: Option<&str>, all: &[Setting]) {
+        let fit = |selector: &Selector| -> Vec<&Setting> {
+            all.iter().filter(|s| selector.fits(&s.candidate, &s.parameters)).collect()
+        };
+        let found = fit(selector);
+        assert!(!found.is_empty(), "{what}: nothing fits {selector:?}");
+        // A value that is misspelled would be silently left out.
+        for (name, values) in &selector.wanted {
+            let OneOrMore::More(values) = values else { continue };
+            for value in values {
+                let narrowed = selector.and(name, &value.to_string());
+                assert!(!fit(&narrowed).is_empty(), "{what}: nothing has {name} {value}");
+            }
+        }
+        if selector.best.is_none() {
+            let point = |s: &&Setting| each.map(|name| s.parameters.get(name).cloned());
+            let points: BTreeSet<_> = found.iter().map(point).collect();
+            assert_eq!(found.len(), points.len(), "{what}: {selector:?} means several");
+        }
+    }
+
+    #[test]
+    fn experiments_are_chosen_by_id_by_group_or_all() {
+        let count = |ids: &[&str]| {
+            let ids: Vec<_> = ids.iter().map(|&id| id.to_owned()).collect();
+            chosen(&ids).map(|found| found.len())
+        };
+        assert_eq!(count(&["rings/capacity"]).unwrap(), 1);
+        assert_eq!(count(&["rings"]).unwrap(), 4);
+        assert_eq!(count(&["all"]).unwrap(), EXPERIMENTS.len());
+        assert!(count(&["rings/colour"]).unwrap_err().to_string().contains("lab list"));
+    }
+}

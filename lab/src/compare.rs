@@ -1,0 +1,254 @@
+//! Two programs on the same trials: what a change has made faster or slower.
+//!
+//! Rounds have each setting twice, once a program, in an order drawn anew, so both see the same
+//! machine. A rank test says whether the two differ (`statistics`), and since many settings are tested at
+//! once, Holm's rule keeps the chance of any false alarm at 5 % (S. Holm, "A Simple Sequentially
+//! Rejective Multiple Test Procedure", 1979).
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::runner::shuffled;
+use crate::settings::{Setting, Surroundings, settings};
+use crate::{LabError, statistics, traffic, trial};
+
+/// What is compared unless it is said: something of each application, soon done.
+pub const DEFAULT: &[&str] =
+    &["rings/fastforward", "skeletons/microbenchmarks", "probe/arrangements", "measure/choose"];
+
+/// The chance of a false alarm among all.
+const ALARM: f64 = 0.05;
+/// A smaller change is not worth a word, however sure.
+const LEAST: f64 = 0.03;
+
+/// What is to be compared, and where.
+pub struct Comparison<'a> {
+    /// The earlier program and this one.
+    pub programs: [PathBuf; 2],
+    pub machine: &'a Machine,
+    /// For traffic and what trials write.
+    pub folder: PathBuf,
+    pub quick: bool,
+    pub rounds: u32,
+    pub seed: u64,
+}
+
+/// One value of one setting, in both programs.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub experiment: String,
+    pub candidate: String,
+    pub parameters: BTreeMap<String, String>,
+    pub quantity: String,
+    pub unit: String,
+    /// Medians.
+    pub then: f64,
+    pub now: f64,
+    /// Of the rank test.
+    pub chance: f64,
+    pub verdict: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Better,
+    Worse,
+    /// No difference that stands out from the noise.
+    None,
+}
+
+impl Change {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "WORSE",
+            Self::None => "no difference seen",
+        }
+    }
+}
+
+/// All there is to tell: what differs, and what could not be compared, with the reason.
+pub struct Compared {
+    pub differences: Vec<Difference>,
+    pub left_out: Vec<String>,
+}
+
+impl Comparison<'_> {
+    /// `progress` is told how many of how many trials are done.
+    pub fn run(
+        &self,
+        experiments: &[Experiment],
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Compared, LabError> {
+        let mut all = Vec::new();
+        for experiment in experiments {
+            let files = self.folder.join("traffic");
+            traffic::make(&self.programs[1], &files, experiment, self.quick)?;
+            let own = |s: &Setting| s.program.is_none() && !s.probe;
+            let settings = settings(experiment, self.quick)?.into_iter().filter(own);
+            all.extend(settings.map(|setting| Pair {
+                experiment,
+                setting,
+                values: [Vec::new(), Vec::new()],
+                trouble: None,
+            }));
+        }
+        let total = all.len() * 2 * self.rounds as usize;
+        let mut done = 0;
+        for round in 0..self.rounds {
+            let seed = self.seed.wrapping_add(u64::from(round));
+            for place in shuffled(all.len() * 2, seed) {
+                let pair = &mut all[place / 2];
+                if pair.trouble.is_none() {
+                    pair.trouble = self.trial(pair, place % 2, seed).err();
+                }
+                done += 1;
+                progress(done, total);
+            }
+        }
+        let (well, ill): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|pair| pair.trouble.is_none());
+        let mut differences: Vec<_> = well.iter().filter_map(Pair::difference).collect();
+        judge(&mut differences);
+        let told = |pair: &Pair| {
+            let trouble = pair.trouble.as_deref().unwrap_or_default();
+            format!("{} {}: {trouble}", pair.experiment.id, pair.setting.candidate)
+        };
+        Ok(Compared { differences, left_out: ill.iter().map(told).collect() })
+    }
+
+    fn trial(&self, pair: &mut Pair, which: usize, seed: u64) -> Result<(), String> {
+        let setting = &pair.setting;
+        let placement = setting.placement(self.machine)?;
+        let (traffic, scratch) = (self.folder.join("traffic"), self.folder.join("scratch"));
+        let words = setting.words(&Surroundings {
+            cores: &placement.cores,
+            seed,
+            traffic: &traffic.to_string_lossy(),
+            scratch: &scratch.to_string_lossy(),
+        })?;
+        fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+        let limit = Duration::from_secs(pair.experiment.time_limit);
+        let ended = trial::run(&self.programs[which], &words, limit, &scratch)
+            .map_err(|error| error.to_string())?;
+        ended.check(&setting.sane)?;
+        let quantity = &pair.experiment.plot.y;
+        let reading = setting.values.get(quantity).ok_or("it has no value to compare")?;
+        pair.values[which].push(ended.value(reading, setting.per(reading)?)?);
+        Ok(())
+    }
+}
+
+/// A setting in both programs.
+struct Pair<'e> {
+    experiment: &'e Experiment,
+    setting: Setting,
+    values: [Vec<f64>; 2],
+    /// What went wrong first.
+    trouble: Option<String>,
+}
+
+impl Pair<'_> {
+    fn difference(&self) -> Option<Difference> {
+        let [then, now] = &self.values;
+        let quantity = &self.experiment.plot.y;
+        Some(Difference {
+            experiment: self.experiment.id.clone(),
+            candidate: self.setting.candidate.clone(),
+            parameters: self.setting.parameters.clone(),
+            quantity: quantity.clone(),
+            unit: self.setting.values.get(quantity)?.unit.clone(),
+            then: statistics::median(then)?,
+            now: statistics::median(now)?,
+            chance: statistics::rank_test(then, now),
+            verdict: Change::None,
+        })
+    }
+}
+
+/// From the surest on, as long as Holm's rule lets it.
+fn judge(differences: &mut [Difference]) {
+    differences.sort_by(|a, b| a.chance.total_cmp(&b.chance));
+    let count = differences.len();
+    for (place, difference) in differences.iter_mut().enumerate() {
+        if difference.chance > ALARM / (count - place) as f64 {
+            break;
+        }
+        let ratio = difference.now / difference.then;
+        if (ratio - 1.0).abs() >= LEAST {
+            // Rates shall be high, all else low.
+            let good = (ratio > 1.0) == difference.unit.ends_with("/s");
+            difference.verdict = if good { Change::Better } else { Change::Worse };
+        }
+    }
+}
+
+/// The program of `revision`, built in `folder` unless it was before. The working tree is not touched.
+pub fn build(revision: &str, folder: &Path) -> Result<PathBuf, LabError> {
+    let told = |reason: String| LabError::Revision { revision: revision.into(), reason };
+    let commit = run("git", ["rev-parse", "--verify", &format!("{revision}^{{commit}}")], None)
+        .map_err(told)?;
+    let folder =
+        std::path::absolute(folder).map_err(LabError::io("finding", folder))?.join(commit.trim());
+    let program = folder.join("ringtap");
+    if program.is_file() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&folder).map_err(LabError::io("making", &folder))?;
+    let tree = folder.join("tree");
+    if !tree.exists() {
+        let words = [
+            "worktree".as_ref(),
+            "add".as_ref(),
+            "--detach".as_ref(),
+            tree.as_os_str(),
+            commit.trim().as_ref(),
+        ];
+        run("git", words, None).map_err(told)?;
+    }
+    let target = folder.join("target");
+    let words = [
+        "build".as_ref(),
+        "--release".as_ref(),
+        "--locked".as_ref(),
+        "--target-dir".as_ref(),
+        target.as_os_str(),
+    ];
+    let built = run("cargo", words, Some(&tree)).and_then(|_| {
+        let made = target.join("release/ringtap");
+        fs::copy(&made, &program).map_err(|error| format!("{}: {error}", made.display()))
+    });
+    // The tree was only for the build; the program stays.
+    let _ = run(
+        "git",
+        ["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), tree.as_os_str()],
+        None,
+    );
+    let _ = fs::remove_dir_all(&target);
+    built.map_err(told)?;
+    Ok(program)
+}
+
+fn run<W: AsRef<OsStr>>(
+    program: &str,
+    words: impl IntoIterator<Item = W>,
+    within: Option<&Path>,
+) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
+    if let Some(folder) = within {
+        command.current_dir(folder);
+    }
+    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program}: {}", said.trim().lines().last().unwrap_or("it failed")))
+}

@@ -1,0 +1,450 @@
+//! What the rows say of the paper's claims.
+//!
+//! A figure of ours is a ratio within a round (or a value), and its interval over the rounds. The claim
+//! says from where to where it counts as reproduced. If the whole interval lies within, it is
+//! reproduced; if all of it lies outside, it is not; if it reaches over a bound, the spread is larger
+//! than what is to be decided, and the claim is not judged: inconclusive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Best, Claim, Experiment, Selector};
+use crate::rows::{Row, State};
+use crate::statistics;
+
+/// Fewer rounds decide nothing.
+const ROUNDS_LEAST: usize = 3;
+
+/// A claim and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    pub experiment: String,
+    pub claim: String,
+    pub source: String,
+    pub paper: String,
+    pub ours: String,
+    pub verdict: Verdict,
+    /// Why, if it is not plainly reproduced.
+    pub reason: String,
+    /// When it would count as reproduced, and why so.
+    pub judged: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Reproduced,
+    NotReproduced,
+    NotPossibleHere,
+    Inconclusive,
+}
+
+impl Verdict {
+    pub const ALL: [Self; 4] =
+        [Self::Reproduced, Self::NotReproduced, Self::NotPossibleHere, Self::Inconclusive];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::NotReproduced => "not-reproduced",
+            Self::NotPossibleHere => "not-possible-here",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// All claims of `experiment`, by the rows of one run.
+pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
+    experiment.claims.iter().map(|claim| judgement(experiment, claim, rows)).collect()
+}
+
+/// What was found for one claim.
+struct Finding {
+    ours: String,
+    verdict: Verdict,
+    reason: String,
+}
+
+impl Finding {
+    fn none(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self { ours: "–".into(), verdict, reason: reason.into() }
+    }
+}
+
+fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> Judgement {
+    let Finding { ours, verdict, reason } = match &claim.quantity {
+        None => equality(experiment, rows),
+        Some(quantity) => figure(claim, quantity, rows),
+    };
+    Judgement {
+        experiment: experiment.id.clone(),
+        claim: claim.text.clone(),
+        source: claim.source.clone(),
+        paper: claim.paper.clone(),
+        ours,
+        verdict,
+        reason,
+        judged: bounds(claim),
+    }
+}
+
+/// In words: "reproduced from 1.2 × on: half of the paper's gain".
+fn bounds(claim: &Claim) -> String {
+    let (unit, because) = (&claim.unit, &claim.because);
+    match (claim.at_least, claim.at_most) {
+        (Some(low), Some(high)) => format!("reproduced from {low} to {high} {unit}: {because}"),
+        (Some(low), None) => format!("reproduced from {low} {unit} on: {because}"),
+        (None, Some(high)) => format!("reproduced up to {high} {unit}: {because}"),
+        (None, None) => format!("reproduced if all results are equal: {because}"),
+    }
+}
+
+/// Whether all trials that should have one result have.
+fn equality(experiment: &Experiment, rows: &[Row]) -> Finding {
+    let with = rows
+        .iter()
+        .filter(|row| !row.result.is_empty() && row.trial > 0 || row.state == State::Wrong);
+    let mut results: BTreeMap<Vec<&str>, BTreeSet<&str>> = BTreeMap::new();
+    let (mut trials, mut settings) = (BTreeSet::new(), BTreeSet::new());
+    for row in with {
+        let of = |name: &String| row.parameters.get(name).map_or("", String::as_str);
+        let group = experiment.equal_by.iter().map(of).collect();
+        results.entry(group).or_default().insert(&row.result);
+        trials.insert((&row.candidate, &row.parameters, row.trial));
+        settings.insert((&row.candidate, &row.parameters));
+    }
+    if settings.len() < 2 {
+        return missing(rows.iter(), "fewer than two settings have a result");
+    }
+    let differ = results.values().filter(|results| results.len() > 1).count();
+    if differ > 0 {
+        let reason = format!("{differ} of {} groups have several results", results.len());
+        return Finding { ours: "different".into(), verdict: Verdict::NotReproduced, reason };
+    }
+    let ours = format!("equal in all {} trials", trials.len());
+    Finding { ours, verdict: Verdict::Reproduced, reason: String::new() }
+}
+
+/// Why there is nothing to judge.
+fn missing<'a>(rows: impl Iterator<Item = &'a Row>, otherwise: &str) -> Finding {
+    let mut reasons = BTreeMap::new();
+    for row in rows.filter(|row| row.state != State::Ok) {
+        reasons.entry(row.state).or_insert(&row.reason);
+    }
+    let told = |state| reasons.get(&state).map(|reason| (state, reason.as_str()));
+    match told(State::NotPossible).or_else(|| told(State::Oversubscribed)) {
+        Some((_, reason)) => Finding::none(Verdict::NotPossibleHere, reason),
+        None => {
+            let reason = told(State::Wrong).or_else(|| told(State::Failed));
+            Finding::none(Verdict::Inconclusive, reason.map_or(otherwise, |(_, reason)| reason))
+        }
+    }
+}
+
+fn figure(claim: &Claim, quantity: &str, rows: &[Row]) -> Finding {
+    let Some(name) = &claim.each else {
+        return match ratio(claim, quantity, &claim.of, claim.to.as_ref(), rows) {
+            Ok(values) => decide(claim, &[(String::new(), values)]),
+            Err(finding) => finding,
+        };
+    };
+    // The points of the numerator, in the order of their numbers.
+    let mut points: Vec<&String> = rows
+        .iter()
+        .filter(|row| claim.of.fits(&row.candidate, &row.parameters))
+        .filter_map(|row| row.parameters.get(name))
+        .collect();
+    points.sort_by(|a, b| by_number(a, b));
+    points.dedup();
+    if points.is_empty() {
+        return Finding::none(Verdict::Inconclusive, "nothing was measured");
+    }
+    let (mut found, mut without) = (Vec::new(), Vec::new());
+    for point in points {
+        let of = claim.of.and(name, point);
+        let to = claim.to.as_ref().map(|to| to.and(name, point));
+        match ratio(claim, quantity, &of, to.as_ref(), rows) {
+            Ok(values) => found.push((format!("{name} {point}"), values)),
+            Err(finding) if finding.verdict == Verdict::Inconclusive => return finding,
+            Err(finding) => without.push((point.as_str(), finding)),
+        }
+    }
+    if found.is_empty() {
+        let nothing = || Finding::none(Verdict::Inconclusive, "nothing was measured");
+        return without.into_iter().next().map_or_else(nothing, |(_, finding)| finding);
+    }
+    let mut finding = decide(claim, &found);
+    // Points that this machine does not reach decide nothing, and that is said.
+    if let Some((_, lacking)) = without.first() {
+        let points: Vec<_> = without.iter().map(|(point, _)| *point).collect();
+        let not_at = format!("not judged at {name} {}: {}", points.join(", "), lacking.reason);
+        finding.reason = [finding.reason, not_at]
+            .into_iter()
+            .filter(|r| !r.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ");
+    }
+    finding
+}
+
+/// The figure in each round.
+fn ratio(
+    claim: &Claim,
+    quantity: &str,
+    of: &Selector,
+    to: Option<&Selector>,
+    rows: &[Row],
+) -> Result<Vec<f64>, Finding> {
+    let concerned = |row: &&Row| {
+        let fits = |selector: &Selector| selector.fits(&row.candidate, &row.parameters);
+        fits(of) || to.is_some_and(fits)
+    };
+    let none = |otherwise: &str| missing(rows.iter().filter(concerned), otherwise);
+    let above = by_round(of, quantity, rows)?;
+    let values: Vec<f64> = match to {
+        None => above.into_values().collect(),
+        Some(to) => {
+            let below = by_round(to, claim.over.as_deref().unwrap_or(quantity), rows)?;
+            above.iter().filter_map(|(round, a)| Some(a / below.get(round)?)).collect()
+        }
+    };
+    if values.is_empty() {
+        return Err(none("nothing was measured"));
+    }
+    if values.len() < ROUNDS_LEAST {
+        let ours = show(statistics::median(&values).unwrap_or(f64::NAN), &claim.unit);
+        let reason = format!("{} rounds decide nothing", values.len());
+        return Err(Finding { ours, verdict: Verdict::Inconclusive, reason });
+    }
+    Ok(values)
+}
+
+/// The value that a selector has in each round.
+fn by_round(
+    selector: &Selector,
+    quantity: &str,
+    rows: &[Row],
+) -> Result<BTreeMap<u32, f64>, Finding> {
+    let mut found: BTreeMap<u32, f64> = BTreeMap::new();
+    let wanted = rows.iter().filter(|row| {
+        row.state == State::Ok
+            && row.quantity == quantity
+            && selector.fits(&row.candidate, &row.parameters)
+    });
+    for (round, value) in wanted.filter_map(|row| Some((row.trial, row.value?))) {
+        let known = found.get(&round).copied();
+        let value = match (known, selector.best) {
+            (None, _) => value,
+            (Some(known), Some(Best::Highest)) => known.max(value),
+            (Some(known), Some(Best::Lowest)) => known.min(value),
+            (Some(_), None) => {
+                let reason = "the claim means one setting, but several fit";
+                return Err(Finding::none(Verdict::Inconclusive, reason));
+            }
+        };
+        found.insert(round, value);
+    }
+    Ok(found)
+}
+
+/// Of one figure, or of one at each point: all must hold.
+fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
+    let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
+    let high = claim.at_most.unwrap_or(f64::INFINITY);
+    let mut medians = Vec::new();
+    let (mut outside, mut open) = (Vec::new(), Vec::new());
+    for (point, values) in points {
+        let (from, to) = statistics::interval(values).unwrap_or((f64::NAN, f64::NAN));
+        medians.push(statistics::median(values).unwrap_or(f64::NAN));
+        let told = || {
+            let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
+            format!("{} to {}{at}", show(from, ""), show(to, &claim.unit))
+        };
+        if to < low || from > high {
+            outside.push(told());
+        } else if !(from >= low && to <= high) {
+            open.push(told());
+        }
+    }
+    let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let unit = &claim.unit;
+    let ours = match points {
+        [(_, values)] => {
+            let (from, to) = statistics::interval(values).unwrap_or((least, most));
+            format!("{} ({}–{})", show(least, unit), show(from, ""), show(to, ""))
+        }
+        _ => format!("{} to {}", show(least, ""), show(most, unit)),
+    };
+    let (verdict, reason) = match (outside.is_empty(), open.is_empty()) {
+        (false, _) => (Verdict::NotReproduced, format!("it is {}", outside.join(", "))),
+        (true, false) => {
+            let reason = format!("the spread reaches over the bound: {}", open.join(", "));
+            (Verdict::Inconclusive, reason)
+        }
+        (true, true) => (Verdict::Reproduced, String::new()),
+    };
+    Finding { ours, verdict, reason }
+}
+
+/// Three digits that matter, and the unit.
+pub(crate) fn show(value: f64, unit: &str) -> String {
+    let size = value.abs();
+    let number = if value.is_infinite() {
+        "∞".into()
+    } else if value.is_nan() {
+        "–".into()
+    } else if size >= 1e15 || (size > 0.0 && size < 1e-3) {
+        format!("{value:.2e}")
+    } else if size >= 100.0 {
+        grouped(value.round() as i64)
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 1.0 || size == 0.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    };
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
+/// With commas between thousands.
+fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if number < 0 { format!("-{text}") } else { text }
+}
+
+/// Numbers by their size, other words by their letters.
+pub(crate) fn by_number(a: &str, b: &str) -> std::cmp::Ordering {
+    match (crate::template::number(a), crate::template::number(b)) {
+        (Some(x), Some(y)) => x.total_cmp(&y),
+        _ => a.cmp(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::row;
+
+    fn claim(text: &str) -> Claim {
+        toml::from_str(&format!(
+            "text = 't'\nsource = 's'\npaper = '2'\nbecause = 'b'\nquantity = 'v'\n{text}"
+        ))
+        .unwrap()
+    }
+
+    /// Rows of `a` and `b` by round.
+    fn rows(a: &[f64], b: &[f64]) -> Vec<Row> {
+        let of = |name: &'static str, values: &[f64]| {
+            let rows = values.iter().zip(1..).map(|(&value, trial)| row(name, trial, value));
+            rows.collect::<Vec<_>>()
+        };
+        [of("a", a), of("b", b)].concat()
+    }
+
+    const A_TO_B: &str = "of = { candidate = 'a' }\nto = { candidate = 'b' }\nat_least = 1.5";
+
+    fn verdict(text: &str, rows: &[Row]) -> (Verdict, String, String) {
+        let found = figure(&claim(text), "v", rows);
+        (found.verdict, found.ours, found.reason)
+    }
+
+    #[test]
+    fn a_clear_effect_is_judged_either_way() {
+        let twice = rows(&[20.0, 22.0, 19.0, 40.0, 21.0], &[10.0, 11.0, 10.0, 20.0, 10.0]);
+        let (found, ours, _) = verdict(A_TO_B, &twice);
+        assert_eq!((found, ours.as_str()), (Verdict::Reproduced, "2.00 × (1.90–2.10)"));
+        let less = rows(&[10.0, 11.0, 10.5], &[10.0, 10.0, 10.0]);
+        assert_eq!(verdict(A_TO_B, &less).0, Verdict::NotReproduced);
+        let within = A_TO_B.to_owned() + "\nat_most = 1.8";
+        assert_eq!(verdict(&within, &twice).0, Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_spread_larger_than_the_effect_is_not_judged() {
+        let noisy = rows(&[10.0, 30.0, 18.0, 12.0], &[10.0, 10.0, 10.0, 10.0]);
+        let (found, _, reason) = verdict(A_TO_B, &noisy);
+        assert_eq!(found, Verdict::Inconclusive);
+        assert!(reason.contains("spread"), "{reason}");
+        let (found, _, reason) = verdict(A_TO_B, &rows(&[20.0, 20.0], &[10.0, 10.0]));
+        assert_eq!(found, Verdict::Inconclusive);
+        assert!(reason.contains("2 rounds"), "{reason}");
+    }
+
+    #[test]
+    fn oversubscribed_trials_are_never_judged() {
+        let mut all = rows(&[20.0; 5], &[10.0; 5]);
+        for row in all.iter_mut().filter(|row| row.candidate == "a") {
+            row.state = State::Oversubscribed;
+            row.reason = "7 threads on 2 cores".into();
+        }
+        let (found, ours, reason) = verdict(A_TO_B, &all);
+        assert_eq!((found, ours.as_str()), (Verdict::NotPossibleHere, "–"));
+        assert_eq!(reason, "7 threads on 2 cores");
+    }
+
+    #[test]
+    fn each_point_must_hold_and_the_best_of_several_can_be_meant() {
+        let mut all = Vec::new();
+        for (size, factor) in [("8", 3.0), ("64", 2.0), ("1024", 1.0)] {
+            for mut row in rows(&[10.0 * factor; 3], &[10.0; 3]) {
+                row.parameters.insert("size".into(), size.into());
+                all.push(row);
+            }
+        }
+        let each = A_TO_B.to_owned() + "\neach = 'size'";
+        let (found, ours, reason) = verdict(&each, &all);
+        assert_eq!((found, ours.as_str()), (Verdict::NotReproduced, "1.00 to 3.00 ×"));
+        assert!(reason.ends_with("at size 1024"), "{reason}");
+        let (found, _, reason) = verdict(A_TO_B, &all);
+        assert_eq!(found, Verdict::Inconclusive);
+        assert!(reason.contains("several fit"), "{reason}");
+        let best = "of = { candidate = 'a', best = 'highest' }\n\
+                    to = { candidate = 'b', size = [64, 1024], best = 'lowest' }\nat_least = 1.5";
+        assert_eq!(verdict(best, &all).1, "3.00 × (3.00–3.00)");
+    }
+
+    #[test]
+    fn points_without_cores_are_told() {
+        let mut all = Vec::new();
+        for workers in ["1", "2"] {
+            for mut row in rows(&[20.0; 3], &[10.0; 3]) {
+                row.parameters.insert("workers".into(), workers.into());
+                if workers == "2" {
+                    row.state = State::Oversubscribed;
+                    row.reason = "3 threads on 2 cores".into();
+                }
+                all.push(row);
+            }
+        }
+        let each = A_TO_B.to_owned() + "\neach = 'workers'";
+        let (found, _, reason) = verdict(&each, &all);
+        assert_eq!(found, Verdict::Reproduced);
+        assert_eq!(reason, "not judged at workers 2: 3 threads on 2 cores");
+        let (found, _, reason) = verdict(&each, &all[6..]);
+        assert_eq!((found, reason.as_str()), (Verdict::NotPossibleHere, "3 threads on 2 cores"));
+    }
+
+    #[test]
+    fn numbers_are_shown_with_three_digits() {
+        let shown =
+            [0.0, 0.000_012, 0.1664, 4.321, 38.04, 226.4, 12_345_678.0].map(|n| show(n, ""));
+        assert_eq!(shown, ["0.00", "1.20e-5", "0.166", "4.32", "38.0", "226", "12,345,678"]);
+    }
+}

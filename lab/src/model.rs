@@ -1,0 +1,69 @@
+//! How a figure would go on with more cores than there are: a model, never a measurement.
+//!
+//! The slowest stage of a farm decides. The dispatcher spends `d` on an item and `r` on putting it into a
+//! ring; each of n workers spends `w` and `r` on an n-th of the items; and all of them draw on memory:
+//!
+//! ```text
+//!   rate(n) = 1 / max( d + r , (w + r) / n , bytes / bandwidth )
+//!   w = whole − d        whole: one thread that does everything
+//! ```
+//!
+//! All inputs are medians of the run itself. What the model leaves out: that caches are shared, that
+//! clocks slow down when all cores work, and that rings cross packages.
+
+use crate::experiment::{Model, Selector};
+use crate::rows::{Row, State};
+use crate::statistics;
+
+/// Workers and rates.
+pub(crate) type Curve = Vec<(f64, f64)>;
+
+/// The curve from one worker on, if everything that it needs was measured.
+pub(crate) fn curve(model: &Model, rows: &[Row]) -> Option<Curve> {
+    let seconds = |selector: &Selector, quantity: &str| {
+        let values: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.state == State::Ok && row.quantity == quantity)
+            .filter(|row| selector.fits(&row.candidate, &row.parameters))
+            .filter_map(|row| row.value)
+            .collect();
+        statistics::median(&values).map(|rate| 1.0 / rate)
+    };
+    let whole = seconds(&model.whole, &model.quantity)?;
+    let dispatch = seconds(&model.dispatch, &model.quantity)?;
+    let ring = seconds(&model.ring, &model.ring_quantity)?;
+    let memory = model.bytes * seconds(&model.bandwidth, &model.bandwidth_quantity)?;
+    let work = (whole - dispatch).max(0.0);
+    let rate = |workers: u32| {
+        let n = f64::from(workers);
+        (n, 1.0 / (dispatch + ring).max((work + ring) / n).max(memory))
+    };
+    Some((1..=model.up_to).map(rate).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::row;
+
+    #[test]
+    fn the_slowest_stage_decides() {
+        let model: Model = toml::from_str(
+            "text = 't'\nquantity = 'v'\nworkers = 'n'\nup_to = 4\nbytes = 64.0\n\
+             whole = { candidate = 'whole' }\ndispatch = { candidate = 'dispatch' }\n\
+             ring = { candidate = 'ring' }\nbandwidth = { candidate = 'memory' }\n\
+             ring_quantity = 'v'\nbandwidth_quantity = 'v'",
+        )
+        .unwrap();
+        // 100 ns in all, 20 of them the dispatcher's, 5 a ring; memory gives 64 bytes in 26 ns.
+        let rows = [("whole", 1e7), ("dispatch", 5e7), ("ring", 2e8), ("memory", 64.0 / 26e-9)];
+        let rows = rows.map(|(name, rate)| row(name, 1, rate));
+        let told: Vec<_> = curve(&model, &rows)
+            .unwrap()
+            .into_iter()
+            .map(|(n, rate)| (n as u32, (1e9 / rate).round() as u32))
+            .collect();
+        assert_eq!(told, [(1, 85), (2, 43), (3, 28), (4, 26)]);
+        assert!(curve(&model, &rows[1..]).is_none());
+    }
+}

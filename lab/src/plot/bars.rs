@@ -1,0 +1,79 @@
+//! Bars beneath each other: who is compared stands at the left, at any length of name.
+
+use super::axis::{Axis, short};
+use super::{Canvas, FONT, WIDTH};
+
+/// A figure of bars.
+#[derive(Debug, Default)]
+pub(crate) struct Bars {
+    pub(crate) title: String,
+    pub(crate) label: String,
+    pub(crate) log: bool,
+    pub(crate) bars: Vec<Bar>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    /// Median and quartiles.
+    pub(crate) measured: Option<(f64, f64, f64)>,
+    pub(crate) oversubscribed: bool,
+    pub(crate) paper: Option<f64>,
+    /// In place of a bar: why there is none.
+    pub(crate) missing: String,
+}
+
+const TOP: f64 = 46.0;
+const ROW: f64 = 26.0;
+const NUMBER: f64 = 74.0;
+
+impl Bars {
+    pub(crate) fn svg(&self) -> String {
+        let bottom = TOP + self.bars.len() as f64 * ROW;
+        let paper = self.bars.iter().any(|bar| bar.paper.is_some());
+        let mut canvas = Canvas::new(bottom + if paper { 64.0 } else { 44.0 });
+        canvas.text(8.0, 20.0, "bold", &self.title);
+        let longest = self.bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0);
+        let left = (longest as f64 * FONT * 0.56 + 18.0).min(WIDTH * 0.55);
+        let values = self.bars.iter().flat_map(|bar| {
+            let measured = bar.measured.map(|(y, low, high)| [y, low, high]);
+            measured.into_iter().flatten().chain(bar.paper)
+        });
+        let axis = Axis::new(values, self.log, left, WIDTH - NUMBER);
+        for (tick, text) in axis.ticks() {
+            let x = axis.place(tick);
+            canvas.line((x, TOP - 6.0), (x, bottom), "grid");
+            canvas.text(x, bottom + 16.0, "soft middle", &text);
+        }
+        for (number, bar) in self.bars.iter().enumerate() {
+            self.bar(&mut canvas, bar, &axis, left, TOP + number as f64 * ROW);
+        }
+        canvas.text(left, bottom + 36.0, "soft", &self.label);
+        if paper {
+            canvas.rectangle(left, bottom + 47.0, 14.0, 9.0, "paperbar c7");
+            canvas.text(left + 20.0, bottom + 56.0, "soft", "the paper's figure");
+        }
+        canvas.finish(&self.title)
+    }
+
+    fn bar(&self, canvas: &mut Canvas, bar: &Bar, axis: &Axis, left: f64, top: f64) {
+        canvas.text(left - 8.0, top + 14.0, "end", &bar.name);
+        if let Some(paper) = bar.paper {
+            let width = axis.place(paper) - left;
+            canvas.rectangle(left, top - 1.0, width.max(1.0), 20.0, "paperbar c7");
+        }
+        let Some((value, low, high)) = bar.measured else {
+            canvas.text(left + 6.0, top + 14.0, "soft", &bar.missing);
+            return;
+        };
+        let fill = if bar.oversubscribed { "hollow" } else { "mark" };
+        let width = (axis.place(value) - left).max(1.0);
+        canvas.rectangle(left, top + 3.0, width, 12.0, &format!("{fill} c0"));
+        if high > low {
+            let y = top + 9.0;
+            canvas.line((axis.place(low), y), (axis.place(high), y), "axis");
+        }
+        let further = axis.place(high.max(value).max(bar.paper.unwrap_or(value)));
+        canvas.text(further + 6.0, top + 14.0, "soft", &short(value));
+    }
+}

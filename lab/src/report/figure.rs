@@ -1,0 +1,197 @@
+//! From rows to a figure, as the experiment wants it.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::{Experiment, PaperValue, Plot, PlotKind};
+use crate::judge::by_number;
+use crate::plot::{Bar, Bars, Chart, Line, LineKind, Mark};
+use crate::rows::{Row, State};
+use crate::{model, statistics, template};
+
+/// The experiment's figure.
+pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
+    let probes: Vec<_> =
+        experiment.candidates.iter().filter(|c| c.probe).map(|c| &c.name).collect();
+    let shown: Vec<&Row> = rows.iter().filter(|row| !probes.contains(&&row.candidate)).collect();
+    match experiment.plot.kind {
+        PlotKind::Lines => lines(experiment, rows, &shown).svg(),
+        PlotKind::Bars => bars(experiment, &shown).svg(),
+    }
+}
+
+/// With the paper's name of it, where there is room.
+fn title(experiment: &Experiment) -> String {
+    let Experiment { title, figure, .. } = experiment;
+    if title.len() + figure.len() < 80 { format!("{title} ({figure})") } else { title.clone() }
+}
+
+/// Values of one setting, by round.
+type Rounds = BTreeMap<u32, f64>;
+/// The points of a line, by whether they were oversubscribed.
+type Points = BTreeMap<bool, Vec<(f64, Rounds)>>;
+
+fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
+    let plot = &experiment.plot;
+    let Some(x_name) = &plot.x else { return Chart::default() };
+    let mut panels: Vec<String> = match &plot.panels {
+        Some(name) => shown.iter().filter_map(|row| row.parameters.get(name).cloned()).collect(),
+        None => vec![String::new()],
+    };
+    panels.sort_by(|a, b| by_number(a, b));
+    panels.dedup();
+    let mut chart = Chart {
+        title: title(experiment),
+        x_label: plot.x_label.clone().unwrap_or_else(|| x_name.clone()),
+        y_label: plot.y_label.clone(),
+        log_x: plot.log_x,
+        log_y: plot.log_y,
+        panels: Vec::new(),
+    };
+    for panel in panels {
+        let of_panel = |parameters: &BTreeMap<String, String>| {
+            plot.panels.as_ref().is_none_or(|name| parameters.get(name) == Some(&panel))
+        };
+        // By line, then by state, then by x.
+        let mut found: BTreeMap<(usize, String), Points> = BTreeMap::new();
+        for row in shown.iter().filter(|row| of_panel(&row.parameters) && row.quantity == plot.y) {
+            let (Some(value), true) = (row.value, row.state.has_value()) else { continue };
+            let Some(x) = row.parameters.get(x_name).and_then(|x| template::number(x)) else {
+                continue;
+            };
+            let line =
+                found.entry(line_name(experiment, &row.candidate, &row.parameters)).or_default();
+            let points = line.entry(row.state == State::Oversubscribed).or_default();
+            match points.iter_mut().find(|(known, _)| *known == x) {
+                Some((_, rounds)) => drop(rounds.insert(row.trial, value)),
+                None => points.push((x, [(row.trial, value)].into())),
+            }
+        }
+        let mut lines = Vec::new();
+        for ((at, name), states) in found {
+            let modelled = experiment.candidates.get(at).is_some_and(|c| c.modelled);
+            let base = plot.relative_to.as_ref().and_then(|x| {
+                let x = template::number(&x.to_string())?;
+                let mut all = states.values().flatten();
+                all.find(|(known, _)| *known == x).map(|(_, rounds)| rounds.clone())
+            });
+            for (oversubscribed, mut points) in states {
+                points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+                let kind = match (modelled, oversubscribed) {
+                    (true, _) => LineKind::Model,
+                    (false, true) => LineKind::Oversubscribed,
+                    (false, false) => LineKind::Measured,
+                };
+                let mark = |(x, rounds): &(f64, Rounds)| mark(plot, *x, rounds, base.as_ref());
+                let marks = points.iter().filter_map(mark).collect();
+                lines.push(Line { name: name.clone(), kind, marks });
+            }
+        }
+        lines.extend(of_paper(experiment, x_name, of_panel));
+        if let Some(modelled) = &experiment.model {
+            let marks = model::curve(modelled, all).unwrap_or_default();
+            let marks = marks.into_iter().map(|(x, y)| Mark { x, y, low: y, high: y }).collect();
+            lines.push(Line { name: "model".into(), kind: LineKind::Model, marks });
+        }
+        chart.panels.push((panel_heading(plot, &panel), lines));
+    }
+    chart
+}
+
+fn panel_heading(plot: &Plot, panel: &str) -> String {
+    plot.panels.as_ref().map_or_else(String::new, |name| format!("{name}: {panel}"))
+}
+
+/// The name of a row's line, behind the number that puts it in order.
+fn line_name(
+    experiment: &Experiment,
+    candidate: &str,
+    parameters: &BTreeMap<String, String>,
+) -> (usize, String) {
+    let at = experiment.candidates.iter().position(|c| c.name == candidate).unwrap_or(usize::MAX);
+    let of = experiment.plot.lines.as_ref();
+    let name = match of.and_then(|name| Some((name, parameters.get(name)?))) {
+        Some((name, value)) if experiment.candidates.len() == 1 => format!("{name} {value}"),
+        Some((name, value)) => format!("{candidate}, {name} {value}"),
+        None => candidate.to_owned(),
+    };
+    (at, name)
+}
+
+fn mark(plot: &Plot, x: f64, rounds: &Rounds, base: Option<&Rounds>) -> Option<Mark> {
+    let values: Vec<f64> = match (&plot.relative_to, base) {
+        (None, _) => rounds.values().copied().collect(),
+        (Some(_), Some(base)) => {
+            rounds.iter().filter_map(|(round, y)| Some(y / base.get(round)?)).collect()
+        }
+        (Some(_), None) => return None,
+    };
+    let found = statistics::summary(&values)?;
+    Some(Mark { x, y: found.median, low: found.low, high: found.high })
+}
+
+/// What the paper gives for this panel, a line for each candidate.
+fn of_paper(
+    experiment: &Experiment,
+    x_name: &str,
+    of_panel: impl Fn(&BTreeMap<String, String>) -> bool,
+) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for value in experiment.paper_values.iter().filter(|v| v.quantity == experiment.plot.y) {
+        let at = parameters(value);
+        let Some(x) = at.get(x_name).and_then(|x| template::number(x)) else { continue };
+        if !of_panel(&at) {
+            continue;
+        }
+        let mark = Mark { x, y: value.value, low: value.value, high: value.value };
+        let (_, name) = line_name(experiment, &value.candidate, &at);
+        match lines.iter_mut().find(|line| line.name == name) {
+            Some(line) => line.marks.push(mark),
+            None => lines.push(Line { name, kind: LineKind::Paper, marks: vec![mark] }),
+        }
+    }
+    lines
+}
+
+fn parameters(value: &PaperValue) -> BTreeMap<String, String> {
+    value.at.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
+}
+
+/// The paper's figure for a row's setting, if it gives one.
+pub(super) fn paper_value(experiment: &Experiment, row: &Row, quantity: &str) -> Option<f64> {
+    let fits = |value: &&PaperValue| {
+        value.candidate == row.candidate
+            && value.quantity == quantity
+            && !value.relative
+            && parameters(value).iter().all(|(name, value)| row.parameters.get(name) == Some(value))
+    };
+    experiment.paper_values.iter().find(fits).map(|value| value.value)
+}
+
+fn bars(experiment: &Experiment, shown: &[&Row]) -> Bars {
+    let plot = &experiment.plot;
+    let mut bars = Vec::new();
+    for group in super::table::settings(experiment, shown) {
+        let values: Vec<f64> = group
+            .iter()
+            .filter(|row| row.quantity == plot.y && row.state.has_value())
+            .filter_map(|row| row.value)
+            .collect();
+        let first = group[0];
+        let varying = super::table::varying(experiment, shown);
+        let values_of = varying.iter().filter_map(|name| first.parameters.get(*name));
+        let words = std::iter::once(&first.candidate).chain(values_of).cloned();
+        bars.push(Bar {
+            name: words.collect::<Vec<_>>().join(", "),
+            measured: statistics::summary(&values).map(|s| (s.median, s.low, s.high)),
+            oversubscribed: group.iter().any(|row| row.state == State::Oversubscribed),
+            paper: paper_value(experiment, first, &plot.y),
+            missing: group
+                .iter()
+                .map(|row| row.reason.as_str())
+                .find(|r| !r.is_empty())
+                .unwrap_or("")
+                .into(),
+        });
+    }
+    Bars { title: title(experiment), label: plot.y_label.clone(), log: plot.log_y, bars }
+}

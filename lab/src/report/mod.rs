@@ -1,0 +1,78 @@
+//! The report of a run: one page that needs nothing else, and each figure as a file.
+
+mod figure;
+mod page;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::experiment::{Experiment, Paper};
+use crate::judge::{self, Judgement};
+use crate::rows::Row;
+use crate::run_folder::RunFolder;
+use crate::{LabError, catalogue, plot};
+
+/// What is known of one experiment in a run.
+struct Section {
+    experiment: Experiment,
+    rows: Vec<Row>,
+    judgements: Vec<Judgement>,
+    svg: String,
+}
+
+/// Writes `report.html`, `figures/*.svg` and `verdicts.csv` into the run's folder: where the page is.
+pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
+    let experiments = catalogue::experiments()?;
+    let of = |name: &str| experiments.iter().filter(|e| e.paper == name).cloned().collect();
+    let papers = catalogue::papers()?.into_iter().map(|(name, paper)| (paper, of(name)));
+    write_of(folder, papers.collect())
+}
+
+/// The same, of these papers and experiments alone.
+pub fn write_of(
+    folder: &RunFolder,
+    papers: Vec<(Paper, Vec<Experiment>)>,
+) -> Result<PathBuf, LabError> {
+    let section = |experiment: Experiment| {
+        let rows = folder.measured(&experiment)?;
+        // Without a row there is nothing to be judged, not even as undecided.
+        let judgements =
+            if rows.is_empty() { Vec::new() } else { judge::judge(&experiment, &rows) };
+        let svg = figure::svg(&experiment, &rows);
+        Ok(Section { experiment, rows, judgements, svg })
+    };
+    let chapter = |(paper, experiments): (Paper, Vec<Experiment>)| {
+        Ok((paper, experiments.into_iter().map(section).collect::<Result<_, LabError>>()?))
+    };
+    let papers = papers.into_iter().map(chapter).collect::<Result<Vec<Chapter>, LabError>>()?;
+    let figures = folder.path.join("figures");
+    fs::create_dir_all(&figures).map_err(LabError::io("making", &figures))?;
+    for section in papers.iter().flat_map(|(_, sections)| sections) {
+        let file = figures.join(section.experiment.file_name() + ".svg");
+        put(&file, &plot::stand_alone(&section.svg))?;
+    }
+    let all = papers.iter().flat_map(|(_, sections)| sections);
+    let judgements: Vec<_> = all.flat_map(|section| &section.judgements).collect();
+    verdicts(&folder.path.join("verdicts.csv"), &judgements)?;
+    let file = folder.path.join("report.html");
+    put(&file, &page::html(&folder.facts, &papers))?;
+    Ok(file)
+}
+
+/// The verdict on each claim, a line each.
+fn verdicts(path: &Path, judgements: &[&Judgement]) -> Result<(), LabError> {
+    let told = |error: csv::Error| LabError::Rows { path: path.into(), reason: error.to_string() };
+    let mut writer = csv::Writer::from_path(path).map_err(told)?;
+    for judgement in judgements {
+        writer.serialize(judgement).map_err(told)?;
+    }
+    writer.flush().map_err(LabError::io("writing", path))
+}
+
+fn put(path: &Path, text: &str) -> Result<(), LabError> {
+    fs::write(path, text).map_err(LabError::io("writing", path))
+}
+
+/// A paper and its sections.
+type Chapter = (Paper, Vec<Section>);

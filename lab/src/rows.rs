@@ -1,0 +1,331 @@
+//! The results of trials, as CSV: a line a number, with everything that is needed to repeat it.
+//!
+//! ```text
+//! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,commit,machine,seed,command
+//! ```
+//!
+//! Lines are added as trials end, each in one write, so a run that is cut off loses one trial at the
+//! most: a line without its end is dropped when the file is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::LabError;
+use crate::settings::Setting;
+
+const BEFORE: [&str; 2] = ["experiment", "candidate"];
+const BEHIND: [&str; 12] = [
+    "quantity", "value", "unit", "trial", "status", "reason", "result", "load", "commit",
+    "machine", "seed", "command",
+];
+
+/// One number of one trial, or why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub experiment: String,
+    pub candidate: String,
+    pub parameters: BTreeMap<String, String>,
+    /// Empty in the row of a trial that gave no numbers.
+    pub quantity: String,
+    pub value: Option<f64>,
+    pub unit: String,
+    /// From 1; 0 is the one that is checked and not counted.
+    pub trial: u32,
+    pub state: State,
+    /// Why there is no number, or none to be relied on.
+    pub reason: String,
+    /// A hash of what must be equal.
+    pub result: String,
+    /// Processes that wanted to run, on average over the minute before.
+    pub load: f64,
+    pub commit: String,
+    pub machine: String,
+    pub seed: u64,
+    pub command: String,
+}
+
+/// What became of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    Ok,
+    /// It ran, with more threads than cores: no statement about scaling.
+    Oversubscribed,
+    /// Its result is not that of the others.
+    Wrong,
+    Failed,
+    /// The machine lacks what it needs.
+    NotPossible,
+}
+
+impl State {
+    const ALL: [Self; 5] =
+        [Self::Ok, Self::Oversubscribed, Self::Wrong, Self::Failed, Self::NotPossible];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Oversubscribed => "oversubscribed",
+            Self::Wrong => "wrong",
+            Self::Failed => "failed",
+            Self::NotPossible => "not-possible",
+        }
+    }
+
+    /// Whether such a row has a number that was really measured.
+    pub fn has_value(self) -> bool {
+        matches!(self, Self::Ok | Self::Oversubscribed)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The rows of one experiment in a run, in memory and in their file.
+pub(crate) struct RowFile {
+    path: PathBuf,
+    parameters: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl RowFile {
+    /// The file at `path`, as far as it was written; made when the first row comes.
+    pub(crate) fn open(path: PathBuf, settings: &[Setting]) -> Result<Self, LabError> {
+        let names: BTreeSet<&String> = settings.iter().flat_map(|s| s.parameters.keys()).collect();
+        let parameters: Vec<String> = names.into_iter().cloned().collect();
+        let told = |reason: &str| LabError::Rows { path: path.clone(), reason: reason.into() };
+        if let Some(name) = parameters.iter().find(|name| is_fixed(name)) {
+            return Err(told(&format!("no parameter can be called {name:?}")));
+        }
+        let rows = if path.exists() {
+            cut_unfinished(&path)?;
+            let (found, rows) = read(&path)?;
+            if found != parameters {
+                return Err(told("of another version of the experiment; move it away"));
+            }
+            rows
+        } else {
+            Vec::new()
+        };
+        Ok(Self { path, parameters, rows })
+    }
+
+    /// Adds the rows of a trial.
+    pub(crate) fn add(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let told = |error: &dyn fmt::Display| LabError::Rows {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        };
+        if !self.path.exists() {
+            let names = self.parameters.iter().map(String::as_str);
+            let header = BEFORE.into_iter().chain(names).chain(BEHIND);
+            writer.write_record(header).map_err(|error| told(&error))?;
+        }
+        for row in &rows {
+            writer.write_record(self.fields(row)).map_err(|error| told(&error))?;
+        }
+        let lines = writer.into_inner().map_err(|error| told(&error))?;
+        let doing = "writing";
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)
+            .and_then(|mut file| file.write_all(&lines))
+            .map_err(LabError::io(doing, &self.path))?;
+        self.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Adds why there are no numbers, unless that stands there already. What became of the trial.
+    pub(crate) fn add_once(&mut self, row: Row) -> Result<State, LabError> {
+        let state = row.state;
+        let same = |known: &Row| {
+            (&known.candidate, &known.parameters, known.trial, known.state, &known.reason)
+                == (&row.candidate, &row.parameters, row.trial, state, &row.reason)
+        };
+        if !self.rows.iter().any(same) {
+            self.add(vec![row])?;
+        }
+        Ok(state)
+    }
+
+    fn fields(&self, row: &Row) -> Vec<String> {
+        let mut fields = vec![row.experiment.clone(), row.candidate.clone()];
+        fields.extend(
+            self.parameters
+                .iter()
+                .map(|name| row.parameters.get(name).cloned().unwrap_or_default()),
+        );
+        fields.extend([
+            row.quantity.clone(),
+            row.value.map(|value| value.to_string()).unwrap_or_default(),
+            row.unit.clone(),
+            row.trial.to_string(),
+            row.state.to_string(),
+            row.reason.clone(),
+            row.result.clone(),
+            row.load.to_string(),
+            row.commit.clone(),
+            row.machine.clone(),
+            row.seed.to_string(),
+            row.command.clone(),
+        ]);
+        fields
+    }
+}
+
+/// The names of the parameters in a file, and its rows.
+pub(crate) fn read(path: &Path) -> Result<(Vec<String>, Vec<Row>), LabError> {
+    let told = |reason: String| LabError::Rows { path: path.into(), reason };
+    let mut reader = csv::Reader::from_path(path).map_err(|error| told(error.to_string()))?;
+    let header = reader.headers().map_err(|error| told(error.to_string()))?.clone();
+    let parameters: Vec<String> =
+        header.iter().filter(|name| !is_fixed(name)).map(str::to_owned).collect();
+    let mut rows = Vec::new();
+    for (number, record) in reader.records().enumerate() {
+        let record = record.map_err(|error| told(error.to_string()))?;
+        let field = |name: &str| {
+            header
+                .iter()
+                .position(|column| column == name)
+                .and_then(|at| record.get(at))
+                .unwrap_or("")
+        };
+        let row = row(&field, &parameters)
+            .map_err(|reason| told(format!("line {}: {reason}", number + 2)))?;
+        rows.push(row);
+    }
+    Ok((parameters, rows))
+}
+
+fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Row, String> {
+    fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
+        text.parse().map_err(|_| format!("{name} is {text:?}"))
+    }
+    let given = |name: &String| {
+        let value = field(name);
+        (!value.is_empty()).then(|| (name.clone(), value.to_owned()))
+    };
+    let value = field("value");
+    let state = field("status");
+    Ok(Row {
+        experiment: field("experiment").into(),
+        candidate: field("candidate").into(),
+        parameters: parameters.iter().filter_map(given).collect(),
+        quantity: field("quantity").into(),
+        value: if value.is_empty() { None } else { Some(number("value", value)?) },
+        unit: field("unit").into(),
+        trial: number("trial", field("trial"))?,
+        state: State::ALL
+            .into_iter()
+            .find(|known| known.name() == state)
+            .ok_or_else(|| format!("status is {state:?}"))?,
+        reason: field("reason").into(),
+        result: field("result").into(),
+        load: number("load", field("load"))?,
+        commit: field("commit").into(),
+        machine: field("machine").into(),
+        seed: number("seed", field("seed"))?,
+        command: field("command").into(),
+    })
+}
+
+/// Whether a column that every file has is called so; then no parameter can be.
+pub(crate) fn is_fixed(name: &str) -> bool {
+    BEFORE.contains(&name) || BEHIND.contains(&name)
+}
+
+/// Takes off what stands behind the last end of line.
+fn cut_unfinished(path: &Path) -> Result<(), LabError> {
+    let text = fs::read(path).map_err(LabError::io("reading", path))?;
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    if whole < text.len() {
+        fs::write(path, &text[..whole]).map_err(LabError::io("mending", path))?;
+    }
+    if whole == 0 {
+        fs::remove_file(path).map_err(LabError::io("mending", path))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A number of a trial that went well.
+    pub(crate) fn row(candidate: &str, trial: u32, value: f64) -> Row {
+        Row {
+            experiment: "test/test".into(),
+            candidate: candidate.into(),
+            parameters: BTreeMap::new(),
+            quantity: "v".into(),
+            value: Some(value),
+            unit: "1/s".into(),
+            trial,
+            state: State::Ok,
+            reason: String::new(),
+            result: "abc".into(),
+            load: 0.5,
+            commit: "0123456789ab".into(),
+            machine: "xeon-2c".into(),
+            seed: 1,
+            command: "ringtap lab trial x".into(),
+        }
+    }
+
+    fn file(folder: &Path) -> RowFile {
+        let parameters = vec!["n".into(), "size".into()];
+        RowFile { path: folder.join("test.csv"), parameters, rows: Vec::new() }
+    }
+
+    #[test]
+    fn rows_come_back_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = file(folder.path());
+        let mut odd = row("a, \"b\"", 2, 1.0 / 3.0);
+        odd.parameters.insert("n".into(), "1\n2".into());
+        odd.reason = "=1+2, or so".into();
+        let none = Row { value: None, state: State::Failed, ..row("c", 0, 0.0) };
+        written.add(vec![row("a", 1, 1e300)]).unwrap();
+        written.add(vec![odd, none]).unwrap();
+        let (parameters, rows) = read(&written.path).unwrap();
+        assert_eq!(parameters, written.parameters);
+        assert_eq!(rows, written.rows);
+        let first = fs::read_to_string(&written.path).unwrap();
+        assert!(
+            first.starts_with("experiment,candidate,n,size,quantity,value,unit,trial,"),
+            "{first}"
+        );
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = file(folder.path());
+        written.add(vec![row("a", 1, 1.0), row("b", 1, 2.0)]).unwrap();
+        let text = fs::read_to_string(&written.path).unwrap();
+        fs::write(&written.path, &text[..text.len() - 9]).unwrap();
+        cut_unfinished(&written.path).unwrap();
+        assert_eq!(read(&written.path).unwrap().1, written.rows[..1]);
+        fs::write(&written.path, "experiment,cand").unwrap();
+        cut_unfinished(&written.path).unwrap();
+        assert!(!written.path.exists());
+    }
+
+    #[test]
+    fn what_is_no_row_is_told_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = file(folder.path());
+        written.add(vec![row("a", 1, 1.0)]).unwrap();
+        let text = fs::read_to_string(&written.path).unwrap().replace(",ok,", ",fine,");
+        fs::write(&written.path, text).unwrap();
+        let error = read(&written.path).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("fine"), "{error}");
+    }
+}

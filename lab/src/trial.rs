@@ -1,0 +1,196 @@
+//! One trial: a process, its time limit, and what it printed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::clock::Stopwatch;
+use crate::experiment::Reading;
+
+/// No report is as long; the rest is not read.
+const OUTPUT_MOST: u64 = 64 << 20;
+
+/// What a process left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Null if what it printed is no JSON.
+    pub(crate) report: Value,
+    /// From its start to its end.
+    pub(crate) seconds: f64,
+}
+
+/// The exit status of a trial that this machine cannot do (sysexits(3): EX_UNAVAILABLE).
+pub const UNAVAILABLE: u8 = 69;
+
+/// Why a trial gave nothing; the reason stands in its row.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("{0}")]
+    Failed(String),
+    /// The machine lacks what it needs.
+    #[error("{0}")]
+    NotPossible(String),
+}
+
+impl From<String> for Unfit {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+/// Runs `program` and waits, `limit` at the most. `scratch` is a folder of its own.
+pub(crate) fn run(
+    program: &Path,
+    words: &[impl AsRef<OsStr>],
+    limit: Duration,
+    scratch: &Path,
+) -> Result<Ended, Unfit> {
+    let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
+    let file = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
+    let (stdout, stderr) = (file(&out)?, file(&err)?);
+    let watch = Stopwatch::start();
+    let mut child = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            break status;
+        }
+        if watch.elapsed() >= limit {
+            // It may have ended meanwhile; then there is nothing to kill.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("not done after {} s", limit.as_secs()).into());
+        }
+        // Seldom enough to leave the cores alone, often enough to be right to half a percent.
+        let nap =
+            (watch.elapsed() / 200).clamp(Duration::from_millis(1), Duration::from_millis(20));
+        std::thread::sleep(nap);
+    };
+    let seconds = watch.seconds();
+    if !status.success() {
+        let said = text(&err);
+        let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing");
+        let said = said.strip_prefix("error: ").unwrap_or(said);
+        if status.code() == Some(UNAVAILABLE.into()) {
+            return Err(Unfit::NotPossible(said.into()));
+        }
+        return Err(format!("{status}; it said: {said}").into());
+    }
+    let report = serde_json::from_str(&text(&out)).unwrap_or(Value::Null);
+    Ok(Ended { report, seconds })
+}
+
+fn text(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read is told as nothing said.
+    let _ = File::open(path).and_then(|file| file.take(OUTPUT_MOST).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Ended {
+    /// The number that `reading` is about; `per` is what it is divided into, if it is.
+    pub(crate) fn value(&self, reading: &Reading, per: Option<f64>) -> Result<f64, String> {
+        let raw = match reading.at.as_str() {
+            "@seconds" => self.seconds,
+            at => {
+                let found = self.report.pointer(at).and_then(Value::as_f64);
+                found.ok_or_else(|| format!("its report has no number at {at}"))?
+            }
+        };
+        let value = per.map_or(raw, |of| of / raw) * reading.scale;
+        if value.is_finite() { Ok(value) } else { Err(format!("{} is {value}", reading.at)) }
+    }
+
+    /// Whether everything is as it must be.
+    pub(crate) fn check(&self, sane: &BTreeMap<String, String>) -> Result<(), String> {
+        for (at, wanted) in sane {
+            let found = self.report.pointer(at).map_or("nothing".into(), plain);
+            if found != *wanted {
+                return Err(format!("{at} is {found}, not {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What must be equal, in one text.
+    pub(crate) fn result(&self, equal: &[String]) -> Result<String, String> {
+        let found = |at: &String| {
+            let found = self.report.pointer(at).ok_or_else(|| format!("its report lacks {at}"));
+            found.map(plain)
+        };
+        Ok(equal.iter().map(found).collect::<Result<Vec<_>, _>>()?.join("\n"))
+    }
+}
+
+/// Texts without their quotation marks.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A program that is not ours, where programs are.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+    // Where Debian puts what is not for every user.
+    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
+    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Processes that wanted to run in the last minute, on average.
+pub(crate) fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Result<Ended, Unfit> {
+        let scratch = tempfile::tempdir().unwrap();
+        run(Path::new("/bin/sh"), &["-c", script], limit, scratch.path())
+    }
+
+    #[test]
+    fn a_report_is_read_and_checked() {
+        let report = r#"echo '{"rate": 2e6, "plan": {"name": "x"}, "residual": 0}'"#;
+        let ended = shell(report, Duration::from_secs(10)).unwrap();
+        let reading = |at: &str, per: Option<&str>| Reading {
+            at: at.into(),
+            unit: "1/s".into(),
+            scale: 1e-6,
+            per: per.map(str::to_owned),
+        };
+        assert_eq!(ended.value(&reading("/rate", None), None), Ok(2.0));
+        assert_eq!(ended.value(&reading("/rate", Some("n")), Some(8e12)), Ok(4.0));
+        assert!(ended.value(&reading("/plan", None), None).unwrap_err().contains("/plan"));
+        assert!(ended.value(&reading("@seconds", None), None).unwrap() > 0.0);
+        assert_eq!(ended.result(&["/plan/name".into(), "/residual".into()]), Ok("x\n0".into()));
+        assert!(ended.result(&["/digest".into()]).is_err());
+        let sane = |wanted: &str| [("/residual".to_owned(), wanted.to_owned())].into();
+        assert_eq!(ended.check(&sane("0")), Ok(()));
+        assert_eq!(ended.check(&sane("1")), Err("/residual is 0, not 1".into()));
+    }
+
+    #[test]
+    fn who_fails_or_hangs_is_told_with_the_reason() {
+        let failed = shell("echo 'error: no such file' >&2; exit 3", Duration::from_secs(10));
+        let reason = failed.unwrap_err().to_string();
+        assert!(reason.contains('3') && reason.contains("said: no such file"), "{reason}");
+        let hung = shell("sleep 60", Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(hung.contains("not done"), "{hung}");
+        let lacking = shell("echo 'error: no counters' >&2; exit 69", Duration::from_secs(10));
+        assert_eq!(lacking.unwrap_err(), Unfit::NotPossible("no counters".into()));
+    }
+}

@@ -1,0 +1,43 @@
+//! What is measured though no command does it: each is a trial of its own, behind `ringtap lab trial`.
+//!
+//! A workload takes `key=value` words, runs once, checks its own result and gives back what it
+//! found as JSON. Threads are scoped: they end with the workload.
+
+mod arguments;
+pub mod cache;
+mod memory;
+mod pool;
+mod ring;
+mod skeleton;
+
+use serde_json::Value;
+
+pub use arguments::Arguments;
+
+use crate::LabError;
+
+type Workload = fn(&mut Arguments) -> Result<Value, LabError>;
+
+/// All of them, with what they take.
+const ALL: [(&str, &str, Workload); 5] = [
+    ("ring", "kind bytes capacity batch mode items cores", ring::run),
+    ("cache-misses", "kind by capacity batch items cores seed", cache::run),
+    ("skeleton", "job size workers cores", skeleton::run),
+    ("pool", "buffers rate packets memory cores seed", pool::run),
+    ("memory", "bytes cores", memory::run),
+];
+
+/// Runs the workload `name`.
+pub fn run(name: &str, words: &[String]) -> Result<Value, LabError> {
+    let Some((_, _, workload)) = ALL.iter().find(|(known, ..)| *known == name) else {
+        let known: Vec<_> = ALL.iter().map(|(name, keys, _)| format!("{name} ({keys})")).collect();
+        return Err(LabError::Trial(format!(
+            "no workload {name:?}; there are {}",
+            known.join(", ")
+        )));
+    };
+    let mut arguments = Arguments::parse(words)?;
+    let found = workload(&mut arguments)?;
+    arguments.all_used()?;
+    Ok(found)
+}

@@ -1,0 +1,188 @@
+//! How many buffers a receiver should have: the pool of Wu, Li, Ran and Luo ("DPDK Mempool Size").
+//!
+//! ```text
+//!  card, core a                                   measurer, core b
+//!  takes a free buffer, writes a packet ─▶ full ─▶ reads it, counts it in a sketch
+//!        none free: the packet is dropped ◀─ free ◀─ gives the buffer back
+//! ```
+//!
+//! A core plays the card: it writes packets when they are due, in gusts as traffic has them. Few
+//! buffers do not outlast a gust; many buffers, used in turn, are more than a cache holds. Buffers are
+//! 2 KiB as in DPDK, of which a packet takes the first 64 bytes.
+
+use std::hint::spin_loop;
+
+use ringtap_ring::{Consumer, Producer, Vernier, spsc};
+use ringtap_sketch::{CountMin, Shape, Sketch};
+use serde_json::{Value, json};
+
+use super::Arguments;
+use super::arguments::bind;
+use crate::LabError;
+use crate::clock::Stopwatch;
+
+const BUFFER_BYTES: usize = 2_048;
+const BURST: usize = 32;
+/// Packets that come together, four times as fast as on average; then there is silence.
+const GUST: u64 = 8_192;
+const GUST_SPEED: f64 = 4.0;
+
+/// A packet on its way, and the buffer that holds it. Buffers travel by value of their box, so each has
+/// one owner at a time.
+type Buffer = Box<[u64; BUFFER_BYTES / 8]>;
+/// A flow's number.
+type Key = [u8; 8];
+
+struct Plan {
+    rate: f64,
+    packets: u64,
+    memory: usize,
+    seed: u64,
+    cores: Vec<usize>,
+}
+
+pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
+    let buffers = arguments.count("buffers", 1 << 20)? as usize;
+    let plan = Plan {
+        rate: arguments.count("rate", 1_000_000_000)? as f64,
+        packets: arguments.count("packets", 1 << 40)?,
+        memory: arguments.count("memory", 1 << 32)? as usize,
+        seed: arguments.optional("seed")?.unwrap_or(1),
+        cores: arguments.cores()?,
+    };
+    let wrong = |error: &dyn std::fmt::Display| LabError::Trial(error.to_string());
+    // Four rows of counters of four bytes; their width is a power of two.
+    let width = 1 << (plan.memory / 16).max(1).ilog2();
+    let shape = Shape::new(4, width).map_err(|error| wrong(&error))?;
+    let sketch = CountMin::<Key>::new(shape, plan.seed);
+    let (mut to_free, free) = spsc::<Buffer>(buffers).map_err(|error| wrong(&error))?;
+    let (full, to_measure) = spsc::<Buffer>(buffers).map_err(|error| wrong(&error))?;
+    for _ in 0..buffers {
+        // The ring has room for all there are.
+        let _ = to_free.push(Box::new([0; BUFFER_BYTES / 8]));
+    }
+    to_free.flush();
+    let ended = std::thread::scope(|scope| {
+        let card = scope.spawn(|| {
+            bind(&plan.cores, 0);
+            offer(&plan, free, full)
+        });
+        let measurer = scope.spawn(|| {
+            bind(&plan.cores, 1);
+            count(sketch, to_measure, to_free)
+        });
+        (card.join(), measurer.join())
+    });
+    let (Ok(dropped), Ok((counted, busy))) = ended else {
+        return Err(LabError::Trial("a thread panicked".into()));
+    };
+    if counted + dropped != plan.packets {
+        return Err(LabError::Trial(format!(
+            "{counted} counted and {dropped} dropped are not all"
+        )));
+    }
+    Ok(json!({
+        "workload": "pool",
+        "buffers": buffers,
+        "packets": plan.packets,
+        "dropped": dropped,
+        "delivered": counted as f64 / plan.packets as f64,
+        "packet_drop_rate": dropped as f64 / plan.packets as f64,
+        "processing_ns_mean": busy * 1e9 / counted.max(1) as f64,
+    }))
+}
+
+/// The card: packets when they are due. How many found no buffer.
+fn offer(
+    plan: &Plan,
+    mut free: Consumer<Buffer, Vernier>,
+    mut full: Producer<Buffer, Vernier>,
+) -> u64 {
+    let watch = Stopwatch::start();
+    let (mut next, mut dropped, mut state) = (0u64, 0u64, plan.seed);
+    while next < plan.packets {
+        // Within a gust packets come faster, and the next gust begins when it would have by the mean rate.
+        let gust = next / GUST;
+        let due =
+            gust as f64 * GUST as f64 / plan.rate + (next % GUST) as f64 / (plan.rate * GUST_SPEED);
+        if watch.seconds() < due {
+            full.flush();
+            spin_loop();
+            continue;
+        }
+        let together = (BURST as u64).min(plan.packets - next);
+        for number in next..next + together {
+            let Some(mut buffer) = free.pop() else {
+                dropped += 1;
+                continue;
+            };
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // Half of the packets are of one in 256 flows.
+            let flow = if state >> 63 == 0 { state >> 33 & 0xff } else { state >> 33 & 0xffff };
+            buffer[..8].fill(flow);
+            buffer[7] = number;
+            if full.push(buffer).is_err() {
+                dropped += 1;
+            }
+        }
+        free.flush();
+        next += together;
+    }
+    dropped
+}
+
+/// The measurer: packets counted, and the seconds that took.
+fn count(
+    mut sketch: CountMin<Key>,
+    mut full: Consumer<Buffer, Vernier>,
+    mut free: Producer<Buffer, Vernier>,
+) -> (u64, f64) {
+    let (mut counted, mut busy) = (0u64, 0.0);
+    let mut burst: Vec<Buffer> = Vec::with_capacity(BURST);
+    let mut keys: Vec<Key> = Vec::with_capacity(BURST);
+    loop {
+        let closed = full.is_closed();
+        burst.extend(std::iter::from_fn(|| full.pop()).take(BURST));
+        if burst.is_empty() {
+            if closed {
+                return (counted, busy);
+            }
+            spin_loop();
+            continue;
+        }
+        let watch = Stopwatch::start();
+        keys.clear();
+        keys.extend(burst.iter().map(|buffer| buffer[0].to_le_bytes()));
+        sketch.update_burst(&keys);
+        busy += watch.seconds();
+        counted += burst.len() as u64;
+        for buffer in burst.drain(..) {
+            // As many slots as buffers: there is always room.
+            let _ = free.push(buffer);
+        }
+        free.flush();
+        full.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run;
+
+    #[test]
+    fn every_packet_is_counted_or_dropped() {
+        for (buffers, rate) in [("64", "50M"), ("4096", "100k")] {
+            let words =
+                format!("buffers={buffers} rate={rate} packets=20k memory=64k seed=1 cores=");
+            let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            let found = run("pool", &words).unwrap();
+            let dropped = found["dropped"].as_u64().unwrap();
+            assert!(
+                dropped <= 20_000 && found["processing_ns_mean"].as_f64().unwrap() > 0.0,
+                "{found}"
+            );
+        }
+    }
+}

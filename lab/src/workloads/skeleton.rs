@@ -1,0 +1,142 @@
+//! FastFlow's micro-benchmarks (Danelutto, Deri, De Sensi, slide "FastFlow results"): a matrix product by
+//! a farm without collector, quicksort and Fibonacci numbers by divide and conquer. The kernels are
+//! those of the skeleton crate's examples.
+
+#[path = "../../../crates/skeleton/examples/kernels/fibonacci.rs"]
+mod fibonacci;
+#[path = "../../../crates/skeleton/examples/kernels/matmul.rs"]
+mod matmul;
+#[path = "../../../crates/skeleton/examples/kernels/quicksort.rs"]
+mod quicksort;
+
+use ringtap_skeleton::RunError;
+use ringtap_skeleton::stream::{Divided, Options, Policy, Stream, divide_and_conquer};
+use serde_json::{Value, json};
+
+use super::Arguments;
+use crate::LabError;
+use crate::clock::Stopwatch;
+
+/// What is computed, with how many workers; 0 is a plain program without skeleton.
+struct Plan {
+    size: usize,
+    workers: usize,
+    options: Options<'static>,
+}
+
+pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
+    let job = arguments.text("job")?;
+    let size = arguments.count("size", 1 << 32)? as usize;
+    let workers = arguments.optional::<usize>("workers")?.unwrap_or(0).min(512);
+    let pin = arguments.cores()?;
+    let options = Options { cores: pin.len().max(1), pin, ..Options::default() };
+    let plan = Plan { size, workers, options };
+    let done = match job.as_str() {
+        "matmul" => matrix_product(&plan),
+        "quicksort" => sort(&plan),
+        "fibonacci" => number(&plan),
+        _ => {
+            let there = "matmul, quicksort, fibonacci";
+            return Err(LabError::Trial(format!("job={job}: there are {there}")));
+        }
+    };
+    let (seconds, right) = done.map_err(|error| LabError::Trial(error.to_string()))?;
+    if !right {
+        return Err(LabError::Trial(format!("{job}: the result is wrong")));
+    }
+    Ok(json!({
+        "workload": "skeleton",
+        "job": job,
+        "size": size,
+        "workers": workers,
+        "seconds": seconds,
+        "jobs_per_second": 1.0 / seconds.max(1e-9),
+    }))
+}
+
+fn matrix_product(plan: &Plan) -> Result<(f64, bool), RunError> {
+    let n = plan.size;
+    let (a, b) = matmul::matrices(n);
+    let mut c = vec![0.0; n * n];
+    let block = (matmul::ROWS * n).max(1);
+    let watch = Stopwatch::start();
+    let tasks = a.chunks(block).zip(c.chunks_mut(block));
+    if plan.workers == 0 {
+        tasks.for_each(|(a, rows)| matmul::multiply_rows(a, &b, rows, n));
+    } else {
+        Stream::from_iter(tasks)
+            .farm_for_each(plan.workers, Policy::OnDemand, |_worker| {
+                |(a, rows): (&[f64], &mut [f64])| matmul::multiply_rows(a, &b, rows, n)
+            })
+            .run(&plan.options)?;
+    }
+    Ok((watch.seconds(), matmul::is_product(&a, &b, &c, n)))
+}
+
+fn sort(plan: &Plan) -> Result<(f64, bool), RunError> {
+    let mut list = quicksort::numbers(plan.size);
+    let before = quicksort::fingerprint(&list);
+    let watch = Stopwatch::start();
+    if plan.workers == 0 {
+        sort_alone(&mut list);
+    } else {
+        divide_and_conquer(&mut list[..], plan.workers, divide_list, |_parts| (), &plan.options)?;
+    }
+    let seconds = watch.seconds();
+    Ok((seconds, list.is_sorted() && quicksort::fingerprint(&list) == before))
+}
+
+/// The same quicksort, by recursion.
+fn sort_alone(list: &mut [u32]) {
+    match divide_list(list) {
+        Divided::Solved(()) => {}
+        Divided::Split(parts) => parts.into_iter().for_each(sort_alone),
+    }
+}
+
+fn divide_list(list: &mut [u32]) -> Divided<(), [&mut [u32]; 2]> {
+    if list.len() <= quicksort::CUT {
+        list.sort_unstable();
+        return Divided::Solved(());
+    }
+    let (less, more) = quicksort::partition(list);
+    Divided::Split([less, more])
+}
+
+fn number(plan: &Plan) -> Result<(f64, bool), RunError> {
+    let n = plan.size as u64;
+    let watch = Stopwatch::start();
+    let found = if plan.workers == 0 {
+        fibonacci::fibonacci(n)
+    } else {
+        divide_and_conquer(n, plan.workers, divide_number, |parts| parts.sum(), &plan.options)?
+            .result
+    };
+    Ok((watch.seconds(), found == fibonacci::by_addition(n)))
+}
+
+fn divide_number(n: u64) -> Divided<u64, [u64; 2]> {
+    if n <= fibonacci::CUT {
+        Divided::Solved(fibonacci::fibonacci(n))
+    } else {
+        Divided::Split([n - 1, n - 2])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run;
+
+    #[test]
+    fn each_job_is_right_alone_and_with_workers() {
+        for (job, size) in [("matmul", 96), ("quicksort", 200_000), ("fibonacci", 27)] {
+            for workers in [0, 1, 3] {
+                let words =
+                    [format!("job={job}"), format!("size={size}"), format!("workers={workers}")];
+                let words = [&words[..], &["cores=".to_owned()]].concat();
+                let found = run("skeleton", &words).unwrap();
+                assert!(found["seconds"].as_f64().unwrap() > 0.0, "{found}");
+            }
+        }
+    }
+}

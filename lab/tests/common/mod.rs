@@ -1,0 +1,94 @@
+//! A program that stands in for `ringtap`, an experiment over it, and a folder for its runs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ringtap_lab::machine::Machine;
+use ringtap_lab::{Experiment, Row, RunFolder, Runner};
+
+/// What the stand-in prints for `who=… size=…`; noise is a tenth at the most.
+const PROGRAM: &str = r#"#!/bin/sh
+[ "$1" = wait ] && exec sleep 60
+for word; do case $word in *=*) eval "$word" ;; esac; done
+[ -n "$calls" ] && echo "$*" >>"$calls"
+[ "$who" = broken ] && { echo 'error: no luck' >&2; exit 1; }
+[ "$who" = lacking ] && { echo 'error: no counters here' >&2; exit 69; }
+base=1000
+[ "$who" = fast ] && base=2000
+digest=same
+[ "$who" = liar ] && digest=other
+noise=$((seed * 37 % 100))
+echo "{\"rate\": $((base * FACTOR + noise)), \"digest\": \"$digest\", \"residual\": 0}"
+"#;
+
+/// A stand-in whose rates are `factor` times 1,000 or so.
+pub(crate) fn program(folder: &Path, name: &str, factor: u32) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, PROGRAM.replace("FACTOR", &factor.to_string())).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// An experiment over the stand-in, with these candidates.
+pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
+    let mut text = r#"
+        id = "test/tiny"
+        paper = "test"
+        figure = "Figure <1>"
+        title = "A tiny experiment"
+        about = "Of a program that pretends."
+        command = "measure who={who} size={size} seed={seed}"
+        time_limit = 2
+        equal = ["/digest"]
+        sane = { "/residual" = 0 }
+        [sweep]
+        size = [1, 2, 4]
+        [values.rate]
+        at = "/rate"
+        unit = "packets/s"
+        [quick]
+        repeat = 6
+        [full]
+        repeat = 8
+        [plot]
+        kind = "lines"
+        x = "size"
+        y = "rate"
+        y_label = "packets/s"
+    "#
+    .to_owned();
+    for name in candidates {
+        text += &format!("\n[[candidate]]\nname = '{name}'\nset = {{ who = '{name}' }}\n");
+    }
+    Experiment::parse("tiny.toml", &(text + claims)).unwrap()
+}
+
+/// A claim of the paper's that `of` is twice as fast as plain.
+pub(crate) fn twice(of: &str) -> String {
+    format!(
+        "\n[[claim]]\ntext = '{of} is twice as fast'\nsource = 'page 1'\npaper = '2 ×'\n\
+         quantity = 'rate'\nof = {{ candidate = '{of}' }}\nto = {{ candidate = 'plain' }}\n\
+         each = 'size'\nat_least = 1.5\nbecause = 'half of the gain'\n"
+    )
+}
+
+/// A claim that all results are the same.
+pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nsource = 'page 2'\npaper = 'the same'\n\
+                         because = 'digests'\n";
+
+/// Runs `experiment` below `folder`: its rows, and how often the program was called.
+pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
+    let machine = Machine::this();
+    let runs = RunFolder::open(&folder.join("runs"), &machine, true).unwrap();
+    let mut runner = Runner {
+        program: program.into(),
+        machine: &machine,
+        folder: &runs,
+        seed: 1,
+        progress: &mut |progress| assert!(progress.done <= progress.total),
+    };
+    runner.run(&[experiment]).unwrap();
+    let rows = runs.measured(experiment).unwrap();
+    (runs, rows)
+}
