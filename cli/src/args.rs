@@ -44,8 +44,7 @@ use crate::units::{self, Limit, TimeoutList, Words};
     disable_help_subcommand = true,
     max_term_width = 100,
     after_help = "Try it:\n  \
-        ringtap monitor -r capture.pcap\n  \
-        ringtap generate --profile mix --packets 1M -w traffic.pcap\n\n\
+        ringtap monitor -r capture.pcap\n\n\
         'ringtap COMMAND --help' lists the flags of a command."
 )]
 pub(crate) struct Cli {
