@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use ringtap_relay::Strategy;
 use ringtap_relay::faces::Remote;
+use ringtap_relay::ndn::NameBuf;
 use ringtap_relay::ndn::management::{
     CHILD_INHERIT, ControlParameters, FaceStatus, GeneralStatus, ORIGIN_STATIC, RibEntry,
     STRATEGY_PREFIX, StrategyChoice,
 };
-use ringtap_relay::ndn::{Name, NameBuf};
 
 use super::client::Client;
 use super::text;
@@ -126,10 +126,4 @@ fn uris(remote: &Remote) -> (String, Option<String>) {
         _ => None,
     };
     (remote.to_string(), local)
-}
-
-/// The last part of a strategy's name that is no version.
-pub(super) fn strategy_of(name: &Name<'_>) -> String {
-    let part = name.components().nth(3);
-    part.map(|part| String::from_utf8_lossy(part.value).into_owned()).unwrap_or_default()
 }

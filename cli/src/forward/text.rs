@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use ringtap_relay::faces::{Counters, Remote};
+use ringtap_relay::ndn::Name;
 use ringtap_relay::ndn::management::{
     FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
 };
 use ringtap_relay::{ForwardPlan, ForwardReport};
 
-use super::ctl::strategy_of;
 use crate::numbers::{bytes, count, of, rate};
 use crate::table::{Lean, Table};
 
@@ -205,4 +205,10 @@ fn face_row(face: u64, remote: &str, counters: &Counters) -> [String; 8] {
         bytes(counters.octets_in),
         bytes(counters.octets_out),
     ]
+}
+
+/// The last part of a strategy's name that is no version.
+fn strategy_of(name: &Name<'_>) -> String {
+    let part = name.components().nth(3);
+    part.map(|part| String::from_utf8_lossy(part.value).into_owned()).unwrap_or_default()
 }

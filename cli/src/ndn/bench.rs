@@ -10,6 +10,7 @@ use ringtap_exclusion::{Popularity, TICK};
 use ringtap_plan::Machine;
 use serde_json::{Value, json};
 
+use super::figures::{median, print_json};
 use super::model;
 use crate::args::{CasArgs, Form, NdnBench, NdnBenchArgs, PitArgs};
 use crate::console::{self, complain};
@@ -39,17 +40,6 @@ pub(super) fn run(args: &NdnBenchArgs) -> anyhow::Result<ExitCode> {
 /// The cores named, or all there are.
 fn cores(given: Option<&Cores>) -> Vec<usize> {
     given.map_or_else(|| (0..Machine::this().cores).collect(), |cores| cores.0.clone())
-}
-
-/// Prints the trials as one object.
-pub(super) fn print_json(experiment: &str, trials: &[Value]) -> anyhow::Result<ExitCode> {
-    let report = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "experiment": experiment,
-        "unit": TICK,
-        "trials": trials,
-    });
-    console::print(&(serde_json::to_string_pretty(&report)? + "\n")).map(|()| ExitCode::SUCCESS)
 }
 
 fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
@@ -262,9 +252,4 @@ fn pit_text(args: &PitArgs, trials: &[Value]) -> String {
     );
     table.lines().for_each(|line| text += &(line + "\n"));
     text
-}
-
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -10,6 +10,7 @@
 //! Invariants: a run ends by its count, its duration or an interrupt, and reports. Memory does not grow with what comes.
 
 mod bench;
+mod figures;
 mod link;
 mod load;
 mod model;

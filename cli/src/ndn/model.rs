@@ -9,7 +9,7 @@ use ringtap_exclusion::{Popularity, TICK};
 use ringtap_plan::Machine;
 use serde_json::json;
 
-use super::bench::{median, print_json};
+use super::figures::{median, print_json};
 use crate::args::{Form, ModelArgs};
 use crate::clock::Clock;
 use crate::console;

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod clock;
+mod core;
 mod datasets;
 mod management;
 mod plan;

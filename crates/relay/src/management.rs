@@ -16,7 +16,8 @@ use ringtap_ndn::management::{
 };
 use ringtap_ndn::{Headers, Interest, NameBuf, NewData};
 
-use crate::relay::{Core, unix_ms};
+use crate::clock::unix_ms;
+use crate::core::Core;
 use crate::rib::Route;
 
 /// A refusal: its code and words.

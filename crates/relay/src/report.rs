@@ -4,8 +4,8 @@ use ringtap_faces::{Counters as LinkCounters, Faces, Lost};
 use ringtap_forwarder::{Counters, Drop};
 use serde_json::{Map, Value, json};
 
+use crate::core::{Core, Counts};
 use crate::plan::ForwardPlan;
-use crate::relay::{Core, Counts};
 
 /// See the module.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
 
 use super::limits::Limits;
-use super::networks;
-use super::sketches::{Host, Sketches};
+use super::networks::{self, Host};
+use super::sketches::Sketches;
 use crate::Alert;
 use crate::report::Time;
 use crate::report::activity::{Activity, Busy, Change, Distinct, Target};

@@ -29,7 +29,8 @@ use ringtap_wire::{Flags, HashKey, PacketRecord};
 
 pub use limits::{Limits, UnknownLimit};
 pub(crate) use merger::ActivityMerger;
-pub(crate) use sketches::{Host, Sketches, Target};
+pub(crate) use networks::Host;
+pub(crate) use sketches::{Sketches, Target};
 
 /// Intervals under way at the most: clocks of several sources differ a little.
 const OPEN_MOST: usize = 4;

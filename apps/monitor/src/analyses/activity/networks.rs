@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ringtap_sketch::{Hierarchy, Parent};
 
-use super::sketches::Host;
 use crate::report::activity::{Network, Prefix};
+
+/// An address; of IPv4 as IPv6 has it.
+pub(crate) type Host = [u8; 16];
 
 /// From a host up to all hosts of its version.
 pub(super) const PARENTS: [Parent<Host>; 4] = [

@@ -2,10 +2,9 @@
 
 use ringtap_sketch::{Distinct, Hierarchy, MisraGries, Sketch};
 
-use super::{Group, networks};
+use super::Group;
+use super::networks::{self, Host};
 
-/// An address; of IPv4 as IPv6 has it.
-pub(crate) type Host = [u8; 16];
 /// An address and an IP protocol.
 pub(crate) type Target = [u8; 17];
 
