@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::paper::{paper_value, parameters};
 use crate::experiment::{Experiment, PaperValue, Plot, PlotKind};
 use crate::judge::by_number;
 use crate::plot::{Bar, Bars, Chart, Line, LineKind, Mark};
@@ -150,21 +151,6 @@ fn of_paper(
         }
     }
     lines
-}
-
-fn parameters(value: &PaperValue) -> BTreeMap<String, String> {
-    value.at.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
-}
-
-/// The paper's figure for a row's setting, if it gives one.
-pub(super) fn paper_value(experiment: &Experiment, row: &Row, quantity: &str) -> Option<f64> {
-    let fits = |value: &&PaperValue| {
-        value.candidate == row.candidate
-            && value.quantity == quantity
-            && !value.relative
-            && parameters(value).iter().all(|(name, value)| row.parameters.get(name) == Some(value))
-    };
-    experiment.paper_values.iter().find(fits).map(|value| value.value)
 }
 
 fn bars(experiment: &Experiment, shown: &[&Row]) -> Bars {

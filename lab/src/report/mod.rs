@@ -2,6 +2,7 @@
 
 mod figure;
 mod page;
+mod paper;
 mod table;
 
 use std::fs;

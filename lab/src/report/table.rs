@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::figure::paper_value;
+use super::paper::paper_value;
 use crate::experiment::Experiment;
 use crate::judge::{by_number, show};
 use crate::plot::escaped;
