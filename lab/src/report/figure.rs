@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::paper::{paper_value, parameters};
-use crate::experiment::{Experiment, PaperValue, Plot, PlotKind};
+use crate::experiment::{Experiment, Plot, PlotKind};
 use crate::judge::by_number;
 use crate::plot::{Bar, Bars, Chart, Line, LineKind, Mark};
 use crate::rows::{Row, State};
