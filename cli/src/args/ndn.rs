@@ -65,7 +65,7 @@ pub(crate) struct PingArgs {
 pub(crate) struct ServerArgs {
     /// The names that are answered begin with this
     pub(crate) prefix: NameBuf,
-    /// Where Interests are awaited: udp://ADDRESS[:PORT] [default: udp://127.0.0.1:6363]
+    /// Where Interests are awaited: udp://ADDRESS or udp://ADDRESS:PORT [default: udp://127.0.0.1:6363]
     #[arg(long, value_name = "URL", conflicts_with = "to")]
     pub(crate) listen: Option<Url>,
     /// The forwarder that sends them; with unix:PATH the prefix is registered there

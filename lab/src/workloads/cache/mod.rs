@@ -2,7 +2,7 @@
 //!
 //! `by=hardware` counts cache misses of the real rings with the processor's counters. Many virtual
 //! machines have none; then that trial is not possible, and it says so. `by=simulation` runs the
-//! paper's pseudocode, figures 3 to 5, on two simulated cores ([`rings`], [`coherence`]). The two are
+//! paper's pseudocode, figures 3 to 5, on two simulated cores (`rings`, `coherence`). The two are
 //! never mixed.
 
 mod coherence;
