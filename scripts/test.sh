@@ -40,7 +40,8 @@ dpdk() {
 
 # --show-output: what a passing test prints, a skip above all, is not swallowed.
 step workspace cargo test --workspace "${features[@]}" --locked --no-fail-fast -- --show-output
-step benches-run-once cargo test --workspace --locked --bench '*'
+# The same features, or all crates would be built again.
+step benches-run-once cargo test --workspace "${features[@]}" --locked --bench '*'
 step dpdk dpdk
 step loom loom
 step tsan crates/ring/tsan.sh
