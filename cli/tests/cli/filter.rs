@@ -145,7 +145,7 @@ fn mistakes_are_told_with_their_place() {
     assert!(code == 1 && errors.contains("no filter listens at no-such-socket"), "{errors}");
     let (code, errors) = wrong(&["bench", "--mix", "9", "--packets", "10"]);
     assert!(code == 2 && errors.contains("mixes 1 to 8"), "{errors}");
-    let (code, errors) = wrong(&["bench", "--work", "simd"]);
+    let (code, errors) = wrong(&["bench", "--work", "java"]);
     assert!(code == 2 && errors.contains("serial, interleaved, simd, jump, off"), "{errors}");
     // What was there stays as it was if the run fails.
     let out = folder.path().join("out.pcap");
