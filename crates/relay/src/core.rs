@@ -120,8 +120,8 @@ impl Handler for Core {
     fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]) {
         if headers.nack.is_none()
             && faces.get(face).is_some_and(ringtap_faces::Face::is_local)
+            && Command::is_for_us(packet)
             && let Ok(interest) = Interest::read(packet)
-            && Command::is_for_us(&interest.name)
         {
             return self.manage(faces, face, headers, &interest);
         }

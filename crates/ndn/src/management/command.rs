@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::control::ControlParameters;
 use crate::write::{put, put_head, put_value, value_len};
-use crate::{Component, Element, Elements, Interest, Name, NameBuf, component, kind};
+use crate::{Component, Element, Elements, Interest, NameBuf, component, kind};
 
 /// A request for a forwarder, read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +32,16 @@ impl<'a> Command<'a> {
     /// The prefix of all requests: `/localhost/nfd`.
     pub const PREFIX: &'static [u8] = b"\x08\x09localhost\x08\x03nfd";
 
-    /// Whether an Interest of this name is for the forwarder itself.
+    /// Whether a packet is an Interest for the forwarder itself. Looks no further than the beginning of its name, so that
+    /// whoever asks it of every packet does not read them twice.
     #[inline]
-    pub fn is_for_us(name: &Name<'_>) -> bool {
-        name.as_bytes().starts_with(Self::PREFIX)
+    pub fn is_for_us(packet: &[u8]) -> bool {
+        let name = |packet| {
+            let interest = Element::only(packet).ok().filter(|one| one.kind == kind::INTEREST)?;
+            let (first, _) = Element::first(interest.value).ok()?;
+            (first.kind == kind::NAME).then_some(first.value)
+        };
+        name(packet).is_some_and(|name| name.starts_with(Self::PREFIX))
     }
 
     /// Reads a request. The signature is not verified; the digest of the parameters is.
@@ -159,7 +165,7 @@ mod tests {
             &mut wire,
         );
         let interest = Interest::read(&wire).unwrap();
-        assert!(Command::is_for_us(&interest.name) && interest.must_be_fresh);
+        assert!(Command::is_for_us(&wire) && interest.must_be_fresh);
         let read = Command::read(&interest).unwrap();
         assert_eq!((read.module, read.verb), (&b"rib"[..], &b"register"[..]));
         assert_eq!(read.parameters(), Some(parameters));
@@ -181,11 +187,21 @@ mod tests {
             let mut wire = Vec::new();
             crate::NewInterest::new(name.as_name(), 1).write(&mut wire);
             let interest = Interest::read(&wire).unwrap();
-            assert!(Command::is_for_us(&interest.name));
+            assert!(Command::is_for_us(&wire));
             assert_eq!(Command::read(&interest).map(|read| read.rest.len()), expected, "{text}");
         }
         let other: NameBuf = "/localhost/nfdx/rib/list".parse().unwrap();
-        assert!(!Command::is_for_us(&other.as_name()));
+        let mut wire = Vec::new();
+        crate::NewInterest::new(other.as_name(), 1).write(&mut wire);
+        assert!(
+            !Command::is_for_us(&wire)
+                && !Command::is_for_us(&wire[1..])
+                && !Command::is_for_us(&[])
+        );
+        let ours: NameBuf = "/localhost/nfd/rib/list".parse().unwrap();
+        let mut data = Vec::new();
+        crate::NewData { name: ours.as_name(), freshness_ms: None, content: &[] }.write(&mut data);
+        assert!(!Command::is_for_us(&data));
     }
 
     #[test]
