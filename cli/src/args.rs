@@ -282,6 +282,13 @@ fn skeletons() -> String {
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// How the report is wanted, the same flag everywhere.
+#[derive(Args)]
+pub(crate) struct Output {
     /// The report on stdout: text or json
     #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,

@@ -65,7 +65,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Merge(args)) => measure::merge(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::Lab(args)) => lab::run(&args),
-        Some(Command::Doctor(args)) => doctor::run(args.report),
+        Some(Command::Doctor(args)) => doctor::run(args.output.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),
     }

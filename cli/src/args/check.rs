@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Capture, Form};
+use super::{Capture, Output};
 use crate::units;
 
 const AFTER: &str = "\
@@ -24,7 +24,6 @@ pub(crate) struct CheckArgs {
     /// Ends after so long without a stamped frame, once the first has come
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = units::duration_ns)]
     pub(crate) idle_stop: u64,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use ringtap_plan::filter::bench::{Distribution, Work};
 use ringtap_plan::filter::{NotIp, Policy};
 
-use super::{Capture, Form};
+use super::{Capture, Form, Output};
 use crate::units;
 
 const AFTER: &str = "\
@@ -245,9 +245,8 @@ pub(crate) struct BenchArgs {
     /// Packets between dispatch and verdict, at the most
     #[arg(long, value_name = "N", default_value = "256", value_parser = units::index_count)]
     pub(crate) in_flight: usize,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use ringtap_relay::ndn::NameBuf;
 
-use super::Form;
+use super::Output;
 use crate::units;
 
 const AFTER: &str = "\
@@ -39,9 +39,8 @@ pub(crate) struct ForwardArgs {
     /// Check the configuration, print the plan and exit
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
     /// A line on stderr this often, a second at least
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) stats: Option<u64>,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{ArgGroup, Args, ValueHint};
 use ringtap_plan::measure::{CountBy, Design, Kind, State, Weight};
 
-use super::{Capture, Form, Threads};
+use super::{Capture, Form, Output, Threads};
 use crate::units;
 
 const AFTER: &str = "\
@@ -129,9 +129,8 @@ pub(crate) struct MergeArgs {
     /// The share of all from which on a key is heavy [default: that of the first file]
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
     /// Write the merged measurement, as 'ringtap measure' does
     #[arg(long, value_name = "FORM:PATH")]
     pub(crate) write: Vec<SketchFile>,

@@ -8,7 +8,7 @@ use ringtap_exclusion::Popularity;
 use ringtap_exclusion::exchanges::Mode;
 use ringtap_ndn::{NameBuf, UDP_PORT};
 
-use super::Form;
+use super::Output;
 use crate::units::{self, Cores};
 
 const AFTER: &str = "\
@@ -55,9 +55,8 @@ pub(crate) struct PingArgs {
     /// No line for each answer
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]
@@ -86,9 +85,8 @@ pub(crate) struct ServerArgs {
     /// End after so long
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) duration: Option<u64>,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]
@@ -126,9 +124,8 @@ pub(crate) struct LoadArgs {
     /// Of the names drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Which names are asked for.
@@ -165,26 +162,32 @@ pub(crate) enum NdnBench {
     Model(ModelArgs),
 }
 
+/// How often an experiment is made, where, and with what chance.
 #[derive(Args)]
-pub(crate) struct CasArgs {
-    /// Cores to pin the threads to, in order: 0,1 or 0-3; a thread each [default: all]
+pub(crate) struct Rounds {
+    /// Cores to pin the threads to, in order: 0,1 or 0-3 [default: all]
     #[arg(long, value_name = "LIST", value_parser = units::cores)]
     pub(crate) cores: Option<Cores>,
+    /// Rounds, each of all trials in turn
+    #[arg(long, value_name = "N", default_value = "3", value_parser = units::index_count)]
+    pub(crate) trials: usize,
+    /// Of all that is drawn: the order of locks, names, who gets which packet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct CasArgs {
     /// Lock lines that the threads share
     #[arg(long, value_name = "N", default_value = "1048576", value_parser = units::index_count)]
     pub(crate) lines: usize,
     /// Compare-and-swaps of each thread
     #[arg(long, value_name = "N", default_value = "200k", value_parser = units::index_count)]
     pub(crate) samples: usize,
-    /// Rounds, each of all trials in turn
-    #[arg(long, value_name = "N", default_value = "3", value_parser = units::index_count)]
-    pub(crate) trials: usize,
-    /// Of the order of the locks
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) rounds: Rounds,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]
@@ -206,9 +209,6 @@ pub(crate) struct PitArgs {
     /// Workers [default: 1, 2, … as many as cores]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) workers: Vec<usize>,
-    /// Cores to pin the workers to, in order: 0,1 or 0-3 [default: all]
-    #[arg(long, value_name = "LIST", value_parser = units::cores)]
-    pub(crate) cores: Option<Cores>,
     /// Exchanges of a trial, at the least
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
     pub(crate) exchanges: usize,
@@ -221,15 +221,10 @@ pub(crate) struct PitArgs {
     /// Bytes of content in each Data
     #[arg(long, value_name = "SIZE", default_value = "100", value_parser = units::bytes)]
     pub(crate) payload: u64,
-    /// Rounds, each of all trials in turn
-    #[arg(long, value_name = "N", default_value = "3", value_parser = units::index_count)]
-    pub(crate) trials: usize,
-    /// Of the names, and of who gets which packet
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) rounds: Rounds,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]
@@ -243,9 +238,8 @@ pub(crate) struct ModelArgs {
     /// Locks that packets are spread over
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) locks: usize,
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// The other end of a link.

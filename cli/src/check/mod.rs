@@ -54,7 +54,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let mut findings = Findings::new(&args.interface, args.count);
     let state = receive(&mut receivers, args, &mut findings);
     findings.close(&mut receivers);
-    console::print(&match args.report {
+    console::print(&match args.output.report {
         Form::Text => text::report(&findings),
         Form::Json => serde_json::to_string_pretty(&findings)? + "\n",
     })?;

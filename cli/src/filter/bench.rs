@@ -41,7 +41,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let outcome = &measured.outcome;
     let per_second = args.packets as f64 / measured.seconds.max(1e-9);
     let default = if args.default == Policy::Allow { "allow" } else { "deny" };
-    let text = match args.report {
+    let text = match args.output.report {
         Form::Json => {
             let report = json!({
                 "version": env!("CARGO_PKG_VERSION"),

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     };
     let config::Config { plan, unix } = config::read(path)?;
     if args.dry_run {
-        let text = match args.report {
+        let text = match args.output.report {
             Form::Text => text::plan(&plan),
             Form::Json => serde_json::to_string_pretty(&plan.to_json())? + "\n",
         };
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     };
     let report = signals::stoppable_for(&WATCH, duration, || relay.run(|| WATCH.stopped(), each));
     let report = report.context("attending to signals")??;
-    let text = match args.report {
+    let text = match args.output.report {
         Form::Text => text::report(&report),
         Form::Json => {
             serde_json::to_string_pretty(&report.to_json(env!("CARGO_PKG_VERSION")))? + "\n"

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
     }
     let merged = merge(&images).context("merging")?;
-    console::print(&match args.report {
+    console::print(&match args.output.report {
         Form::Text => text::merged(&merged, images.len()),
         Form::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     })?;

@@ -46,10 +46,10 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     if !(1..=LINES_MOST).contains(&args.lines) || !(1..=SAMPLES_MOST).contains(&args.samples) {
         return Err(Usage::of("--lines is from 1 to 64M, --samples from 1 to 50M"));
     }
-    let cores = cores(args.cores.as_ref());
+    let cores = cores(args.rounds.cores.as_ref());
     let mut trials = Vec::new();
     let mut medians = Vec::new();
-    for number in 0..args.trials.max(1) {
+    for number in 0..args.rounds.trials.max(1) {
         for way in Way::ALL {
             let trial = cas::Trial {
                 way,
@@ -57,7 +57,7 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
                 cores: cores.clone(),
                 lines: args.lines,
                 samples: args.samples,
-                seed: args.seed + number as u64,
+                seed: args.rounds.seed + number as u64,
             };
             let found = cas::measure(&trial);
             medians.push((way.name(), found.ticks.median));
@@ -82,7 +82,11 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     if let [first, second, ..] = cores[..] {
         let [rounds, chunks] = BYSTANDER;
-        rows = bystander::measure([Some(first), Some(second)], rounds * args.trials.max(1), chunks);
+        rows = bystander::measure(
+            [Some(first), Some(second)],
+            rounds * args.rounds.trials.max(1),
+            chunks,
+        );
         trials.extend(rows.iter().map(|row| {
             json!({
                 "experiment": "bystander",
@@ -99,7 +103,7 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     } else {
         complain("warning", "one core: whether a compare-and-swap stops others cannot be tried");
     }
-    match args.report {
+    match args.output.report {
         Form::Json => print_json("cas", &trials),
         Form::Text => console::print(&cas_text(args, cores.len(), &medians, &rows))
             .map(|()| ExitCode::SUCCESS),
@@ -136,7 +140,7 @@ fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row
 }
 
 fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
-    let cores = cores(args.cores.as_ref());
+    let cores = cores(args.rounds.cores.as_ref());
     let modes = if args.mode.is_empty() { Mode::ALL.to_vec() } else { args.mode.clone() };
     let all_workers = match args.workers.is_empty() {
         true => (1..=cores.len()).collect(),
@@ -154,7 +158,7 @@ fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let mut trials = Vec::new();
-    for number in 0..args.trials.max(1) {
+    for number in 0..args.rounds.trials.max(1) {
         for (&popularity, &workers) in args
             .names
             .iter()
@@ -165,7 +169,7 @@ fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    match args.report {
+    match args.output.report {
         Form::Json => print_json("pit", &trials),
         Form::Text => console::print(&pit_text(args, &trials)).map(|()| ExitCode::SUCCESS),
     }
@@ -190,7 +194,7 @@ fn pit_trial(
         pending: args.pending,
         locks: args.locks,
         payload: args.payload as usize,
-        seed: args.seed,
+        seed: args.rounds.seed,
     };
     let found = match exchanges::measure(&trial) {
         Ok(found) => found,
@@ -248,7 +252,7 @@ fn pit_text(args: &PitArgs, trials: &[Value]) -> String {
         "Exchanges a second in memory, {} pending, {} locks, median of {}\n",
         count(args.pending as u64),
         args.locks,
-        args.trials.max(1)
+        args.rounds.trials.max(1)
     );
     table.lines().for_each(|line| text += &(line + "\n"));
     text

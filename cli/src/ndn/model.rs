@@ -65,7 +65,7 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
             (cores, speeds.map(|per_cycle| per_cycle * hz))
         })
         .collect();
-    if args.report == Form::Json {
+    if args.output.report == Form::Json {
         let trials: Vec<_> = rows
             .iter()
             .flat_map(|(cores, speeds)| {

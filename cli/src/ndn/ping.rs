@@ -152,7 +152,7 @@ impl Ping<'_> {
     }
 
     fn say(&self, lines: impl FnOnce() -> String) -> anyhow::Result<()> {
-        if self.args.quiet || self.args.report == Form::Json {
+        if self.args.quiet || self.args.output.report == Form::Json {
             return Ok(());
         }
         console::print(&lines())
@@ -162,7 +162,7 @@ impl Ping<'_> {
         let lost = self.sent - self.data - self.nacks;
         let share = lost as f64 / self.sent.max(1) as f64;
         let summary = self.times.summary();
-        let text = match self.args.report {
+        let text = match self.args.output.report {
             Form::Json => {
                 let report = json!({
                     "version": env!("CARGO_PKG_VERSION"),

@@ -90,7 +90,7 @@ impl Server<'_> {
 
     fn report(&self, link: &Link, seconds: f64) -> anyhow::Result<()> {
         let &Self { args, interests, data, elsewhere, unanswerable, .. } = self;
-        let text = match args.report {
+        let text = match args.output.report {
             Form::Json => {
                 let report = json!({
                     "version": env!("CARGO_PKG_VERSION"),

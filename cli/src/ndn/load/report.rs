@@ -15,7 +15,7 @@ pub(super) fn print(
     found: &Found,
     link: &Link,
 ) -> anyhow::Result<()> {
-    let text = match args.report {
+    let text = match args.output.report {
         Form::Json => json(args, window, found, link)? + "\n",
         Form::Text => text(args, found, link),
     };
