@@ -270,11 +270,33 @@ struct Draft {
     next_number: u64,
     rules: Vec<Option<Entry>>,
     rules_standing: usize,
-    rules_changed: bool,
+    changed: Changed,
     /// By words, the places of rules; made when the first one is to be removed.
     by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
     bans: hashbrown::HashMap<Span, u64>,
     bans_changed: bool,
+}
+
+/// What is to be built again.
+#[derive(Default)]
+struct Changed {
+    rules: bool,
+    v4: bool,
+    v6: bool,
+}
+
+impl Changed {
+    /// A rule that comes last leaves the places of all others: only its own families change.
+    fn by_adding(&mut self, Rule { from, to, .. }: &Rule) {
+        self.rules = true;
+        self.v4 |= from.v4().is_some() && to.v4().is_some();
+        self.v6 |= from.v6().is_some() && to.v6().is_some();
+    }
+
+    /// Where rules are taken out, those behind them move up, of whatever family.
+    fn by_removing(&mut self) {
+        *self = Self { rules: true, v4: true, v6: true };
+    }
 }
 
 impl Draft {
@@ -286,7 +308,7 @@ impl Draft {
             next_number: set.next_number,
             rules: set.rules.iter().copied().map(Some).collect(),
             rules_standing: set.rules.len(),
-            rules_changed: false,
+            changed: Changed::default(),
             by_words: None,
             bans: set.bans.iter().map(|banned| (banned.span, banned.revision)).collect(),
             bans_changed: false,
@@ -306,14 +328,14 @@ impl Draft {
                 self.rules.push(Some(Entry { rule: *rule, revision, number }));
                 self.next_number += 1;
                 self.rules_standing += 1;
-                self.rules_changed = true;
+                self.changed.by_adding(rule);
             }
             Statement::Remove(rule) => {
                 let place = self.by_words().get_mut(rule).and_then(Vec::pop);
                 let absent = || TransactionError::Absent { line, words: rule.to_string() };
                 self.rules[place.ok_or_else(absent)?] = None;
                 self.rules_standing -= 1;
-                self.rules_changed = true;
+                self.changed.by_removing();
             }
             Statement::Ban(span) => {
                 if let Some(&revision) = self.bans.get(span) {
@@ -334,7 +356,7 @@ impl Draft {
             Statement::Clear => {
                 self.rules.clear();
                 self.rules_standing = 0;
-                self.rules_changed = true;
+                self.changed.by_removing();
                 self.by_words = None;
                 self.bans.clear();
                 self.bans_changed = true;
@@ -360,13 +382,19 @@ impl Draft {
     fn finish(self, before: &RuleSet) -> Result<RuleSet, TransactionError> {
         let Self { policy, revision, next_number, .. } = self;
         let mut set = RuleSet { policy, revision, next_number, ..before.clone() };
-        if self.rules_changed {
+        let Changed { rules, v4, v6 } = self.changed;
+        if rules {
             let rules: Vec<Entry> = self.rules.into_iter().flatten().collect();
             let most = set.limits.memory_bytes;
             let refused = |needs| TransactionError::Memory { needs, most };
-            let v4 = Plane::new(&rectangles(&rules, Span::v4), most).map_err(refused)?;
-            let v6 = Plane::new(&rectangles(&rules, Span::v6), most).map_err(refused)?;
-            (set.v4, set.v6) = (Arc::new(v4), Arc::new(v6));
+            if v4 {
+                set.v4 =
+                    Arc::new(Plane::new(&rectangles(&rules, Span::v4), most).map_err(refused)?);
+            }
+            if v6 {
+                set.v6 =
+                    Arc::new(Plane::new(&rectangles(&rules, Span::v6), most).map_err(refused)?);
+            }
             set.rules = Arc::new(rules);
         }
         if self.bans_changed {
