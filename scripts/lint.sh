@@ -22,7 +22,7 @@ step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
 step cargo clippy --workspace --all-targets "${features[@]}" --locked -- -D warnings
 if have_dpdk; then
-    step cargo clippy --workspace --all-targets "${with_dpdk[@]}" --locked -- -D warnings
+    step cargo clippy --workspace --all-targets "${all_features[@]}" --locked -- -D warnings
 else
     echo "lint: not looked at for want of libdpdk (Debian package libdpdk-dev): what is built with DPDK" >&2
 fi

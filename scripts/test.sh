@@ -27,22 +27,20 @@ step() {
 }
 
 loom() {
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off \
         cargo test -p ringtap-ring -p ringtap-filter --release --test loom --locked
 }
 
-# Virtual devices of DPDK: no network card, no huge pages.
-dpdk() {
-    have_dpdk || { echo "dpdk: SKIPPED: no libdpdk here (Debian package libdpdk-dev)"; return; }
-    cargo test -p ringtap-dpdk --features libdpdk --lib --locked &&
-        cargo test --workspace "${with_dpdk[@]}" --locked --no-fail-fast --test dpdk -- --show-output
+# --show-output: what a passing test prints, a skip above all, is not swallowed. With DPDK its virtual devices are tested:
+# no network card, no huge pages.
+workspace() {
+    have_dpdk || echo "dpdk: SKIPPED: no libdpdk here (Debian package libdpdk-dev)"
+    cargo test --workspace "${all_features[@]}" --locked --no-fail-fast -- --show-output
 }
 
-# --show-output: what a passing test prints, a skip above all, is not swallowed.
-step workspace cargo test --workspace "${features[@]}" --locked --no-fail-fast -- --show-output
+step workspace workspace
 # The same features, or all crates would be built again.
-step benches-run-once cargo test --workspace "${features[@]}" --locked --bench '*'
-step dpdk dpdk
+step benches-run-once cargo test --workspace "${all_features[@]}" --locked --bench '*'
 step loom loom
 step tsan crates/ring/tsan.sh
 step miri crates/ring/miri.sh
