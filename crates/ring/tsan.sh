@@ -35,6 +35,8 @@ race:test::event::CompletedTest
 race:ringtap_skeleton::idle::Bell>::wake
 LIST
 export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppressions"
+# The suppressions are names of functions, as all debug information gives them; line tables shorten those that were inlined.
+export CARGO_PROFILE_DEV_DEBUG=full
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
 cargo test --locked --target "$target" --test threads
 cargo test --locked --target "$target" -p ringtap-skeleton --test skeletons -- who_shares a_panic
