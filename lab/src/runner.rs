@@ -45,7 +45,7 @@ pub struct Progress {
     pub total: usize,
     /// None until something was measured.
     pub seconds_left: Option<f64>,
-    /// What happened last, if it is worth a line.
+    /// What happened last, if it is worth a line and was not told before.
     pub trouble: Option<String>,
 }
 
@@ -85,6 +85,7 @@ impl Runner<'_> {
         traffic::make(&self.program, &traffic, experiment, quick)?;
         let mut expected = BTreeMap::new();
         let mut out = BTreeSet::new();
+        let mut told = BTreeSet::new();
         for round in rounds(experiment, quick) {
             let seed = self.seed.wrapping_add(u64::from(round));
             for number in shuffled(all[at].settings.len(), seed) {
@@ -102,12 +103,8 @@ impl Runner<'_> {
                         out.insert(number);
                     }
                     if !done.has_value() {
-                        trouble = work.file.rows.last().map(|row| {
-                            format!(
-                                "{} {}: {}: {}",
-                                row.experiment, row.candidate, row.state, row.reason
-                            )
-                        });
+                        trouble = work.file.rows.last().map(trouble_of);
+                        trouble = trouble.filter(|words| told.insert(words.clone()));
                     }
                 }
                 let done = total - all.iter().map(|work| work.left).sum::<usize>();
@@ -238,6 +235,15 @@ impl Runner<'_> {
             values.push((quantity.clone(), reading.unit.clone(), value));
         }
         Ok((values, ended.result(&setting.equal)?))
+    }
+}
+
+/// What a row without a number says. What the machine lacks is the same for all candidates.
+fn trouble_of(row: &Row) -> String {
+    let Row { experiment, candidate, state, reason, .. } = row;
+    match state {
+        State::NotPossible => format!("{experiment}: {state} in part: {reason}"),
+        _ => format!("{experiment} {candidate}: {state}: {reason}"),
     }
 }
 
