@@ -62,8 +62,16 @@ fn the_page_says_everything_and_needs_nothing_else() {
     }
     assert_eq!(html.matches("<svg").count(), 2);
     let run = page.parent().unwrap();
-    let figure = fs::read_to_string(run.join("figures/test-tiny.svg")).unwrap();
-    assert!(figure.starts_with("<svg") && figure.trim_end().ends_with("</svg>"), "{figure}");
+    let figure = |name: &str| {
+        let figure = fs::read_to_string(run.join("figures").join(name)).unwrap();
+        assert!(figure.starts_with("<svg") && figure.trim_end().ends_with("</svg>"), "{figure}");
+        figure
+    };
+    figure("test-tiny.svg");
+    let overview = figure("verdicts.svg");
+    for wanted in ["5 claims of 1 papers", "2 reproduced", "1 not reproduced", "test/tiny"] {
+        assert!(overview.contains(wanted), "{wanted:?} is not in {overview}");
+    }
     let verdicts = fs::read_to_string(run.join("verdicts.csv")).unwrap();
     let mut lines = verdicts.lines();
     assert_eq!(lines.next(), Some("experiment,claim,source,paper,ours,verdict,reason,judged"));

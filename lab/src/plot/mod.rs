@@ -16,11 +16,13 @@
 mod axis;
 mod bars;
 mod lines;
+mod overview;
 
 use std::fmt::Write;
 
 pub(crate) use bars::{Bar, Bars};
 pub(crate) use lines::{Chart, Line, LineKind, Mark};
+pub(crate) use overview::{Entry, Overview, Sign};
 
 /// Of all figures; the page takes it over as it is.
 const STYLE: &str = include_str!("style.css");

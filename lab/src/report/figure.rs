@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::paper::{paper_value, parameters};
+use super::{Chapter, Section};
 use crate::experiment::{Experiment, Plot, PlotKind};
-use crate::judge::by_number;
-use crate::plot::{Bar, Bars, Chart, Line, LineKind, Mark};
+use crate::judge::{Verdict, by_number};
+use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};
 use crate::rows::{Row, State};
 use crate::{model, statistics, template};
 
@@ -18,6 +19,39 @@ pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
         PlotKind::Lines => lines(experiment, rows, &shown).svg(),
         PlotKind::Bars => bars(experiment, &shown).svg(),
     }
+}
+
+/// All claims of a run, a mark each.
+pub(super) fn overview(papers: &[Chapter]) -> String {
+    let verdicts = || {
+        let sections = papers.iter().flat_map(|(_, sections)| sections);
+        sections.flat_map(|section| &section.judgements).map(|judgement| judgement.verdict)
+    };
+    let kinds = Verdict::ALL.map(|verdict| {
+        let count = verdicts().filter(|other| *other == verdict).count();
+        (format!("{count} {}", verdict.name().replace('-', " ")), sign(verdict))
+    });
+    let mut rows = Vec::new();
+    for (paper, sections) in papers {
+        rows.push(Entry::Heading(paper.title.clone()));
+        for Section { experiment, judgements, .. } in sections {
+            let signs = judgements.iter().map(|judgement| sign(judgement.verdict)).collect();
+            rows.push(Entry::Claims(experiment.id.clone(), signs));
+        }
+    }
+    let title = format!("{} claims of {} papers, measured again", verdicts().count(), papers.len());
+    Overview { title, kinds: kinds.into(), rows }.svg()
+}
+
+/// Shape, colour, and whether it is hollow: each tells the verdict alone.
+fn sign(verdict: Verdict) -> Sign {
+    let (shape, colour, hollow) = match verdict {
+        Verdict::Reproduced => (0, 2, false),
+        Verdict::NotReproduced => (1, 1, false),
+        Verdict::NotPossibleHere => (3, 7, true),
+        Verdict::Inconclusive => (2, 4, true),
+    };
+    Sign { shape, colour, hollow }
 }
 
 /// With the paper's name of it, where there is room.
@@ -93,7 +127,10 @@ fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
             let marks = marks.into_iter().map(|(x, y)| Mark { x, y, low: y, high: y }).collect();
             lines.push(Line { name: "model".into(), kind: LineKind::Model, marks });
         }
-        chart.panels.push((panel_heading(plot, &panel), lines));
+        // What the machine lacks is told beneath the figure.
+        if lines.iter().any(|line| !line.marks.is_empty()) {
+            chart.panels.push((panel_heading(plot, &panel), lines));
+        }
     }
     chart
 }

@@ -53,6 +53,7 @@ pub fn write_of(
         let file = figures.join(section.experiment.file_name() + ".svg");
         put(&file, &plot::stand_alone(&section.svg))?;
     }
+    put(&figures.join("verdicts.svg"), &plot::stand_alone(&figure::overview(&papers)))?;
     let all = papers.iter().flat_map(|(_, sections)| sections);
     let judgements: Vec<_> = all.flat_map(|section| &section.judgements).collect();
     verdicts(&folder.path.join("verdicts.csv"), &judgements)?;

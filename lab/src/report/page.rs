@@ -121,8 +121,12 @@ fn experiment(section: &Section, quick: bool) -> String {
 
 fn claim(judgement: &Judgement) -> String {
     let Judgement { claim, source, paper, ours, verdict, reason, judged, .. } = judgement;
-    let reason =
-        if reason.is_empty() { String::new() } else { format!(" – {}", escaped(reason)) };
+    // What has no figure has a dash already.
+    let reason = match (reason.as_str(), ours.as_str()) {
+        ("", _) => String::new(),
+        (reason, "–") => format!(" {}", escaped(reason)),
+        (reason, _) => format!(" – {}", escaped(reason)),
+    };
     format!(
         "<div class=\"claim\"><p>{} {} <span class=\"soft\">({})</span></p>\
          <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p></div>\n",

@@ -1,0 +1,82 @@
+//! A mark for each claim, a row for each experiment: a whole run at a glance.
+
+use super::{Canvas, WIDTH};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Overview {
+    pub(crate) title: String,
+    /// What the signs mean.
+    pub(crate) kinds: Vec<(String, Sign)>,
+    pub(crate) rows: Vec<Entry>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// The title of a paper.
+    Heading(String),
+    /// An experiment by its name, and a sign for each of its claims.
+    Claims(String, Vec<Sign>),
+}
+
+/// How a mark looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sign {
+    pub(crate) shape: usize,
+    pub(crate) colour: usize,
+    pub(crate) hollow: bool,
+}
+
+const TOP: f64 = 70.0;
+const ROW: f64 = 18.0;
+/// Before a heading.
+const GAP: f64 = 9.0;
+/// Where the marks begin.
+const LEFT: f64 = 210.0;
+const STEP: f64 = 17.0;
+/// Letters of a paper's title that fit into a line.
+const LETTERS: usize = 96;
+
+impl Overview {
+    pub(crate) fn svg(&self) -> String {
+        let headings = self.rows.iter().filter(|row| matches!(row, Entry::Heading(_))).count();
+        let height = TOP + self.rows.len() as f64 * ROW + headings as f64 * GAP;
+        let mut canvas = Canvas::new(height);
+        canvas.text(8.0, 20.0, "bold", &self.title);
+        for (number, (words, sign)) in self.kinds.iter().enumerate() {
+            let x = 14.0 + number as f64 * (WIDTH - 14.0) / self.kinds.len() as f64;
+            sign.draw(&mut canvas, x, 40.0);
+            canvas.text(x + 12.0, 44.0, "", words);
+        }
+        let mut y = TOP - GAP;
+        for row in &self.rows {
+            match row {
+                Entry::Heading(title) => {
+                    y += GAP;
+                    canvas.text(8.0, y + 4.0, "bold", &shortened(title));
+                }
+                Entry::Claims(id, signs) => {
+                    canvas.text(20.0, y + 4.0, "soft", id);
+                    for (number, sign) in signs.iter().enumerate() {
+                        sign.draw(&mut canvas, LEFT + number as f64 * STEP, y);
+                    }
+                }
+            }
+            y += ROW;
+        }
+        canvas.finish(&self.title)
+    }
+}
+
+impl Sign {
+    fn draw(self, canvas: &mut Canvas, x: f64, y: f64) {
+        canvas.mark((x, y), self.shape, self.colour, self.hollow);
+    }
+}
+
+fn shortened(title: &str) -> String {
+    match title.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", title[..end].trim_end()),
+        None => title.to_owned(),
+    }
+}
