@@ -102,6 +102,7 @@ mod tests {
                 assert!(claim.at_least.is_some() || claim.at_most.is_some(), "{what}");
                 for selector in std::iter::once(&claim.of).chain(&claim.to) {
                     means_something(&what, selector, claim.each.as_deref(), &full);
+                    means_something(&what, &claim.base(selector), claim.each.as_deref(), &full);
                 }
             }
         }

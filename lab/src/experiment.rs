@@ -232,6 +232,9 @@ pub struct Claim {
     pub to: Option<Selector>,
     /// The value that it is divided by, if that is another one.
     pub over: Option<String>,
+    /// Both are taken over themselves with these parameters: their gains are compared, not they.
+    #[serde(default)]
+    pub gain_over: BTreeMap<String, Value>,
     /// Judged at each value of this parameter: all must hold.
     pub each: Option<String>,
     /// Reproduced from here …

@@ -208,14 +208,19 @@ fn ratio(
         fits(of) || to.is_some_and(fits)
     };
     let none = |otherwise: &str| missing(rows.iter().filter(concerned), otherwise);
-    let above = by_round(of, quantity, rows)?;
-    let values: Vec<f64> = match to {
-        None => above.into_values().collect(),
-        Some(to) => {
-            let below = by_round(to, claim.over.as_deref().unwrap_or(quantity), rows)?;
-            above.iter().filter_map(|(round, a)| Some(a / below.get(round)?)).collect()
+    let found = |selector: &Selector, quantity: &str| {
+        let values = by_round(selector, quantity, rows)?;
+        if claim.gain_over.is_empty() {
+            return Ok(values);
         }
+        Ok(over(&values, &by_round(&claim.base(selector), quantity, rows)?))
     };
+    let above = found(of, quantity)?;
+    let values = match to {
+        None => above,
+        Some(to) => over(&above, &found(to, claim.over.as_deref().unwrap_or(quantity))?),
+    };
+    let values: Vec<f64> = values.into_values().collect();
     if values.is_empty() {
         return Err(none("nothing was measured"));
     }
@@ -225,6 +230,11 @@ fn ratio(
         return Err(Finding { ours, verdict: Verdict::Inconclusive, reason });
     }
     Ok(values)
+}
+
+/// Round by round.
+fn over(above: &BTreeMap<u32, f64>, below: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
+    above.iter().filter_map(|(round, a)| Some((*round, a / below.get(round)?))).collect()
 }
 
 /// The value that a selector has in each round.
@@ -418,6 +428,22 @@ mod tests {
         let best = "of = { candidate = 'a', best = 'highest' }\n\
                     to = { candidate = 'b', size = [64, 1024], best = 'lowest' }\nat_least = 1.5";
         assert_eq!(verdict(best, &all).1, "3.00 × (3.00–3.00)");
+    }
+
+    #[test]
+    fn gains_are_compared_apart_from_what_they_start_from() {
+        // b starts twice as high, and gains half as much by a second worker.
+        let mut all = Vec::new();
+        for (workers, a, b) in [("1", 10.0, 20.0), ("2", 20.0, 20.0)] {
+            for mut row in rows(&[a; 3], &[b; 3]) {
+                row.parameters.insert("workers".into(), workers.into());
+                all.push(row);
+            }
+        }
+        let gain = "of = { candidate = 'a', workers = 2 }\nto = { candidate = 'b', workers = 2 }\n\
+                    gain_over = { workers = 1 }\nat_least = 1.5";
+        let (found, ours, _) = verdict(gain, &all);
+        assert_eq!((found, ours.as_str()), (Verdict::Reproduced, "2.00 × (2.00–2.00)"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::LabError;
 use crate::experiment::{
-    Candidate, Experiment, OneOrMore, Parameters, Point, Reading, Selector, Sweep, Value,
+    Candidate, Claim, Experiment, OneOrMore, Parameters, Point, Reading, Selector, Sweep, Value,
 };
 use crate::machine::{Machine, Place, Placement};
 use crate::template;
@@ -159,6 +159,14 @@ impl Selector {
         let mut selector = self.clone();
         selector.wanted.insert(name.to_owned(), OneOrMore::One(Value::Text(value.to_owned())));
         selector
+    }
+}
+
+impl Claim {
+    /// What a gain starts from.
+    pub(crate) fn base(&self, selector: &Selector) -> Selector {
+        let start = self.gain_over.iter();
+        start.fold(selector.clone(), |base, (name, value)| base.and(name, &value.to_string()))
     }
 }
 
