@@ -32,10 +32,10 @@ const ROW: f64 = 18.0;
 /// Before a heading.
 const GAP: f64 = 9.0;
 /// Where the marks begin.
-const LEFT: f64 = 210.0;
+const LEFT: f64 = 224.0;
 const STEP: f64 = 17.0;
 /// Letters of a paper's title that fit into a line.
-const LETTERS: usize = 96;
+const LETTERS: usize = 84;
 
 impl Overview {
     pub(crate) fn svg(&self) -> String {
