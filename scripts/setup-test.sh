@@ -31,14 +31,15 @@ install_needed || echo "setup-test: going on without DPDK" >&2
 tools=target/test-tools
 mkdir -p "$tools"
 
-# Readers of Parquet, of JSON schemas and of Apache DataSketches; another implementation of NDN.
-if [ ! -e "$tools/venv/with-ndn" ]; then
+# Readers of Parquet, of JSON schemas, of Apache DataSketches and of metrics; another implementation of NDN.
+if [ ! -e "$tools/venv/with-metrics" ]; then
     rm -rf "$tools/venv"
-    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches python-ndn; then
-        touch "$tools/venv/with-ndn"
+    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches python-ndn \
+        prometheus-client; then
+        touch "$tools/venv/with-metrics"
     else
         rm -rf "$tools/venv"
-        echo "setup-test: going on without duckdb, jsonschema, datasketches and python-ndn" >&2
+        echo "setup-test: going on without duckdb, jsonschema, datasketches, python-ndn and prometheus-client" >&2
     fi
 fi
 

@@ -10,6 +10,7 @@ mod measure;
 mod ndn;
 mod threads;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -264,6 +265,9 @@ pub(crate) struct MonitorArgs {
     /// Progress on stderr, a line this often [default: a bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,
+    /// Answer Prometheus, or whoever else asks for http://ADDR/metrics, while it runs; a port alone is that of 127.0.0.1
+    #[arg(long, value_name = "ADDR", value_parser = units::listening, help_heading = "Output")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// The terminal as a view of the run: rates, losses, load, intervals, scans
     #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
     pub(crate) tui: bool,

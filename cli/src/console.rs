@@ -13,6 +13,7 @@ use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, Ended, Watch};
 
 use crate::args::Capture;
+use crate::metrics::{Metrics, Standing};
 use crate::names;
 use crate::numbers::{bytes, count, rate};
 use crate::screen::{Screen, Wish};
@@ -74,7 +75,10 @@ pub(crate) struct Console {
     bar: OnceLock<ProgressBar>,
     /// Instead of lines and bar.
     screen: Mutex<Option<Screen>>,
+    metrics: Mutex<Option<Metrics>>,
     alerts: AtomicU64,
+    /// Those that lived when an interval ended; none has ended before.
+    flows: OnceLock<AtomicU64>,
     split_told: AtomicBool,
     shed_told: AtomicBool,
     closed: AtomicBool,
@@ -88,6 +92,7 @@ impl Console {
         every: Option<Duration>,
         quiet: bool,
         screen: Option<Screen>,
+        metrics: Option<Metrics>,
     ) -> Self {
         Self {
             begin: now(),
@@ -98,7 +103,9 @@ impl Console {
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
             screen: Mutex::new(screen),
+            metrics: Mutex::new(metrics),
             alerts: AtomicU64::new(0),
+            flows: OnceLock::new(),
             split_told: AtomicBool::new(false),
             shed_told: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -142,6 +149,7 @@ impl Console {
 
     /// Tells of an interval that is over, and of flows that live.
     pub(crate) fn interval(&self, ended: &Ended<'_>) {
+        self.flows.get_or_init(AtomicU64::default).store(ended.live, Ordering::Relaxed);
         if self.quiet {
             return;
         }
@@ -172,6 +180,7 @@ impl Console {
         self.check_sharding();
         self.check_shedding();
         let elapsed = self.begin.elapsed();
+        self.answer(elapsed);
         let wishes = self.on_screen(|screen| {
             screen.tick(self.watch, elapsed);
             screen.wishes()
@@ -192,6 +201,16 @@ impl Console {
             bar.set_position(self.watch.bytes.get());
         }
         Vec::new()
+    }
+
+    /// Whoever asked how the run stands.
+    fn answer(&self, elapsed: Duration) {
+        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(metrics) = metrics.as_mut() {
+            let flows = self.flows.get().map(|flows| flows.load(Ordering::Relaxed));
+            let alerts = self.alerts.load(Ordering::Relaxed);
+            metrics.answer(self.watch, &Standing { elapsed, alerts, flows });
+        }
     }
 
     /// Tells, once, if an interface does not share frames out as flows need it.

@@ -18,6 +18,7 @@ mod lab;
 mod listener;
 mod live;
 mod measure;
+mod metrics;
 mod monitor;
 mod names;
 mod ndn;

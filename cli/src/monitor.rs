@@ -17,6 +17,7 @@ use ringtap_plan::{
 use crate::args::{Capture, Form, MonitorArgs};
 use crate::console::{self, Console, Extent, complain};
 use crate::exports::{self, Exporting};
+use crate::metrics::Metrics;
 use crate::outputs::{Destination, Records};
 use crate::screen::Screen;
 use crate::usage::Usage;
@@ -57,6 +58,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         sandbox::enter(args.write.iter().map(Destination::path).chain(exported))?;
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
+    let metrics = args.metrics.map(|address| Metrics::listen(address, plan.queues)).transpose()?;
+    if let (Some(address), false) = (metrics.as_ref().and_then(Metrics::address), args.quiet) {
+        console::note(&format!("metrics: http://{address}/metrics"));
+    }
     let records = Arc::new(Records::open(&args.write)?);
     let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
     let source = match &args.interface {
@@ -72,7 +77,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let every = args.stats.map(Duration::from_nanos);
     let title = || format!("{}, {}", plan.source.join(", "), text::seats(&plan));
     let screen = args.tui.then(|| Screen::open(title(), plan.queues)).transpose()?;
-    let console = Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet, screen));
+    let console =
+        Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet, screen, metrics));
     let duration = args.duration.map(Duration::from_nanos);
     signals::attended(&WATCH, &console, &records, &exporting, duration, || {
         if let (Source::Live { receivers, .. }, false) = (&source, args.quiet || args.tui) {

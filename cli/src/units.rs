@@ -6,6 +6,7 @@
 //! | count | `4096`, `100k`, `1.5M` | k M G: powers of 1000 |
 //! | size | `512M`, `4G`, `64KiB` | k M G, also with B or iB: powers of 1024 |
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ringtap_export::Refresh;
@@ -42,6 +43,15 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let error = || format!("{text:?} is no count; write 4096, 100k, 5M or 1G");
     scaled(text, 1_000.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
+}
+
+/// Where to listen: `127.0.0.1:9464`, `[::]:9464`, or a port of this machine alone, `9464`.
+pub(crate) fn listening(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse();
+    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    port.map(local).or_else(|_| text.parse()).map_err(|_| {
+        format!("{text:?} is no place to listen at; write a port, 9464, or an address and a port, 0.0.0.0:9464")
+    })
 }
 
 /// One packet in so many: `1:100`, or `100`.

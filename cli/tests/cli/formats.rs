@@ -76,7 +76,7 @@ fn tool(name: &str) -> Option<PathBuf> {
 }
 
 /// Runs a script of Python in a folder; what it printed, as JSON.
-fn python(script: &str, folder: &Path, arguments: &[&Path]) -> Option<Value> {
+pub(crate) fn python(script: &str, folder: &Path, arguments: &[&Path]) -> Option<Value> {
     let mut command = Command::new(tool("venv/bin/python")?);
     let output = command.current_dir(folder).arg("-c").arg(script).args(arguments).output();
     let output = output.unwrap();

@@ -19,6 +19,7 @@ mod live;
 mod measure;
 mod measure_live;
 mod memory;
+mod metrics;
 mod monitor;
 mod ndn;
 mod net;
