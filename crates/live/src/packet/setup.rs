@@ -1,8 +1,8 @@
 //! Opening: sockets, rings, and the group that shares frames out.
 //!
 //! Invariant: no frame gets into a ring before all sockets are in the group, for a filter that
-//! refuses everything is in place until then. Else the first frames would be seen twice, or where
-//! they do not belong.
+//! refuses everything is in place until then, and until the kernel is done with the frames that were
+//! under way meanwhile. Else the first frames would be seen twice, or where they do not belong.
 
 use std::ffi::c_int;
 use std::io;
@@ -209,7 +209,14 @@ impl Setup<'_> {
         }
         let Some(first) = receivers.first() else { return Ok(()) };
         let program = fanout::program(self.link == LinkType::ETHERNET, self.options.seed);
-        socket::set_program(&first.socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program)
+        // A processor may be amid a frame that it handed out before the group was whole, and come to
+        // the filter only when that lets frames pass. The kernel frees a program that is replaced
+        // once no processor can be using it: so to set it again is to wait for all such frames.
+        for _ in 0..2 {
+            let name = libc::PACKET_FANOUT_DATA;
+            socket::set_program(&first.socket, libc::SOL_PACKET, name, &program)?;
+        }
+        Ok(())
     }
 }
 
