@@ -106,6 +106,13 @@ pub(crate) struct MonitorArgs {
     /// Interface to listen to, until an interrupt or for --duration
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
     pub(crate) interface: Option<String>,
+    /// Only packets that this selects, in the words of tcpdump: 'tcp port 80 and not net 10.0.0.0/8' (see
+    /// pcap-filter(7); it is read by libpcap)
+    #[arg(short, long, value_name = "EXPR", help_heading = "Source")]
+    pub(crate) filter: Option<String>,
+    /// The same, in as many words; behind --, if files are listed before them
+    #[arg(value_name = "EXPR", conflicts_with = "filter", help_heading = "Source")]
+    pub(crate) words: Vec<String>,
     /// How frames are taken: af-packet (a copy; the host sees them, too), af-xdp (the host sees none of
     /// them; one queue for each of the interface's) or dpdk (IFACE is a PCI address, or a virtual device as
     /// in net_pcap0,rx_pcap=FILE; only in a program that was built with it)

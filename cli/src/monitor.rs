@@ -10,8 +10,8 @@ use anyhow::Context;
 use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
 use ringtap_live::Receiver;
 use ringtap_plan::{
-    Analyses, Files, Limits, Machine, Metering, OnInterval, OnRecord, Outcome, Outputs, Plan,
-    Request, Severity, Skeleton, Timeouts, Watch,
+    Analyses, Expression, ExpressionError, Files, Limits, Machine, Metering, OnInterval, OnRecord,
+    Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
 };
 
 use crate::args::{Capture, Form, MonitorArgs};
@@ -219,6 +219,20 @@ fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     ExitCode::from(LOST)
 }
 
+/// What packets must be like, if that was said.
+fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
+    let text = match (&args.filter, &args.words[..]) {
+        (Some(text), _) => text.clone(),
+        (None, []) => return Ok(None),
+        (None, words) => words.join(" "),
+    };
+    match Expression::new(&text) {
+        Ok(expression) => Ok(Some(Arc::new(expression))),
+        Err(error @ ExpressionError::NoLibrary(_)) => Err(error.into()),
+        Err(error) => Err(Usage::of(error)),
+    }
+}
+
 fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
     let (mut source, mut queues) = (Vec::new(), args.queues);
     match &args.interface {
@@ -251,6 +265,7 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
         scan_threshold: args.scan_threshold,
         limits: limits(args),
         top: args.top,
+        filter: filter(args)?,
         sample: args.sample,
         shed: args.shed,
         digest: args.digest,

@@ -311,6 +311,10 @@ impl Page {
             performance.cpu_seconds,
             bytes(performance.peak_rss_bytes)
         ));
+        if let Some(filter) = &outcome.plan.filter {
+            let left_out = outcome.ledger.dropped().get("filtered").copied().unwrap_or(0);
+            self.line(&format!("filter {:?} left out {}", filter.text(), count(left_out)));
+        }
         if outcome.plan.sample > 1 {
             self.line(&format!("sampled {}", sample(outcome.plan.sample)));
         }
@@ -365,6 +369,9 @@ impl Page {
         table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
         table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
         table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);
+        if let Some(filter) = &plan.filter {
+            table.row(["filter", filter.text()]);
+        }
         if plan.sample > 1 {
             table.row(["sample", &sample(plan.sample)]);
         }

@@ -206,6 +206,8 @@ pub fn build(revision: &str, folder: &Path) -> Result<PathBuf, LabError> {
         let words = [
             "worktree".as_ref(),
             "add".as_ref(),
+            // One that was begun and deleted by hand is in git's list still.
+            "--force".as_ref(),
             "--detach".as_ref(),
             tree.as_os_str(),
             commit.trim().as_ref(),

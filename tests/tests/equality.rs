@@ -1,8 +1,10 @@
 //! The promise of the whole house: whatever the arrangement, the report and every flow record
 //! equal those of the single-threaded reference.
 
+use std::sync::Arc;
+
 use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
-use ringtap_plan::{Outputs, Plan, Request, Ring, Tunnels, Watch};
+use ringtap_plan::{Expression, ExpressionError, Outputs, Plan, Request, Ring, Tunnels, Watch};
 use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 use ringtap_tests::*;
 use ringtap_wire::PacketRecord;
@@ -136,6 +138,24 @@ fn a_sample_is_the_same_everywhere() {
     assert!((5_000..7_000).contains(&handled), "{handled}");
     assert_eq!(outcome.received, truth.packets);
     assert_eq!(outcome.ledger.dropped()["not_sampled"], truth.packets - handled);
+    assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
+}
+
+/// What an expression selects is the same whatever the arrangement, also of frames that all queues have.
+#[test]
+fn what_is_selected_is_the_same_everywhere() {
+    let (bytes, truth) = generate_tunnelled(&profile("mix", 60_000, 4_000), 9);
+    let capture = Capture::Bytes(bytes);
+    let filter = match Expression::new("ip proto 41 or greater 200") {
+        Err(error @ ExpressionError::NoLibrary(_)) => return eprintln!("SKIPPED: {error}"),
+        made => Some(Arc::new(made.unwrap())),
+    };
+    let request = Request { filter, tunnels: Tunnels::Both, ..request() };
+    agrees_everywhere("selected", &capture, &request, &SIZES[2..], 0);
+    let outcome = run(&reference(request), &capture);
+    let left_out = outcome.ledger.dropped()["filtered"];
+    assert!((1_000..truth.packets - 1_000).contains(&left_out), "{left_out}");
+    assert_eq!(outcome.received, truth.packets);
     assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
 }
 

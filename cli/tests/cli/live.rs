@@ -64,6 +64,29 @@ fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
 }
 
 #[test]
+fn only_what_is_selected_counts() {
+    for capture in ["af-packet", "af-xdp"] {
+        let Some(net) = Net::new(1) else { return };
+        if !have("tcpdump") {
+            return;
+        }
+        let words = ["udp", "src", "portrange", "1000-1099", "and", "host", "10.0.0.2"];
+        let flags = [&["--capture", capture, "--fail-on-drop"][..], &words].concat();
+        let monitor = monitor(&net, 1, &flags);
+        send(&net, Method::Packet, &datagrams(500));
+        monitor.interrupt();
+        let (code, report) = end(monitor);
+        let packets = &report["packets"];
+        assert_eq!((code, &packets["received"]), (0, &Value::from(500)), "{capture}");
+        assert_eq!(
+            (&packets["handled"], &packets["dropped"]["filtered"]),
+            (&100.into(), &400.into())
+        );
+        assert_eq!(report["flows"]["records"], 100);
+    }
+}
+
+#[test]
 fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
     let Some(net) = Net::new(1) else { return };
     let mut monitor = monitor(&net, 2, &["--queues", "2", "--write", "json:-"]);

@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod doctor;
 mod export;
+mod expressions;
 mod filter;
 mod filter_live;
 mod formats;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ringtap_bpf::Expression;
 use ringtap_capture::{Files, Place};
 use ringtap_skeleton::ShardMap;
 use ringtap_stage::{Fed, Feed};
@@ -22,6 +23,7 @@ pub struct PacketFeed<'a> {
     queue: usize,
     shards: ShardMap,
     decoder: Decoder,
+    filter: Option<Arc<Expression>>,
     sample: u32,
     /// What is being handed out, and how many of its places and marks have been.
     load: Option<Arc<Load>>,
@@ -44,6 +46,7 @@ impl<'a> PacketFeed<'a> {
             queue,
             shards: shards.clone(),
             decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
+            filter: plan.filter.clone(),
             sample: plan.sample,
             load: None,
             places: 0,
@@ -80,8 +83,8 @@ impl<'a> PacketFeed<'a> {
         }
     }
 
-    /// Appends the packets at `places` that are this queue's, and part of the sample, as far as there is room. Returns
-    /// how many places are done.
+    /// Appends the packets at `places` that are this queue's, selected and part of the sample, as far as there is room.
+    /// Returns how many places are done.
     fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Vec<PacketRecord>) -> usize {
         let counts = &mut self.counts;
         let chooses = self.sample > 1;
@@ -95,6 +98,14 @@ impl<'a> PacketFeed<'a> {
             let Some(record) = records.get_mut(kept) else { break };
             done += 1;
             let frame = load.chunk.data(place);
+            // Before it is decoded: what is not selected is as though it were not there. Of those that all queues have,
+            // the first one keeps the books.
+            if let Some(filter) = &self.filter {
+                let own = place.tag != SHARED || self.queue == 0;
+                if counts.leaves_out(filter, place.link, frame, place.original_len, own) {
+                    continue;
+                }
+            }
             let decoded =
                 self.decoder.decode(place.link, place.ts_ns, frame, place.original_len, record);
             let mut inner = self.decoder.inner(record).copied();

@@ -29,6 +29,7 @@ pub use request::{Plan, PlanError, Request};
 pub use run::{app, run, run_app, run_live};
 pub use watch::{Gauge, Watch};
 
+pub use ringtap_bpf::{Expression, ExpressionError};
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;
 pub use ringtap_flow::Paths;

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use ringtap_bpf::Expression;
 use ringtap_live::{Counters, Receiver, State, now_ns};
 use ringtap_stage::{Fed, Feed, Mark};
 use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
@@ -58,6 +59,7 @@ pub(crate) struct LiveFeed<'a> {
     queue: usize,
     watch: &'a Watch,
     decoder: Decoder,
+    filter: Option<Arc<Expression>>,
     sample: u32,
     key: HashKey,
     /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
@@ -106,6 +108,7 @@ impl<'a> LiveFeed<'a> {
             queue,
             watch,
             decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
+            filter: plan.filter.clone(),
             sample: plan.sample,
             key: plan.hash_key(),
             shed: plan.shed.then_some(0),
@@ -128,12 +131,18 @@ impl<'a> LiveFeed<'a> {
 
     /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
     fn take(&mut self, burst: &mut Vec<PacketRecord>) -> usize {
-        let Self { receiver, decoder, counts, high_ns, sample, key, .. } = self;
+        let Self { receiver, decoder, counts, high_ns, filter, sample, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
         let room = (burst.capacity() - burst.len()) / 2;
         let (taken, octets_before) = (burst.len(), counts.captured_octets);
         let frames = receiver.burst(room.max(1), |frame| {
             *high_ns = (*high_ns).max(frame.ts_ns);
+            // Before anything else: what is not selected is as though it were not there.
+            if let Some(filter) = filter
+                && counts.leaves_out(filter, frame.link, frame.data, frame.original_len, true)
+            {
+                return;
+            }
             // Whole pairs of addresses, so that flows are whole or not there. By other bits than workers are chosen by.
             if shed > 0
                 && pair_hash(key, frame.link, frame.data).is_some_and(|hash| hash % 16 < shed)

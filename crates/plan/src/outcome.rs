@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Plan;
 use crate::packet_source::FeedCounts;
-use crate::run::NOT_SAMPLED;
+use crate::run::{FILTERED, NOT_SAMPLED};
 
 /// How fast it went; outside the digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -228,7 +228,7 @@ impl Outcome {
         let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
         let estimated = report.conversations.is_some_and(|c| !c.exact);
         let mut dropped = self.ledger.dropped();
-        dropped.remove(NOT_SAMPLED);
+        dropped.retain(|&reason, _| reason != FILTERED && reason != NOT_SAMPLED);
         let all = [
             ("packets dropped", dropped.values().sum()),
             ("flows ended early for lack of memory", evicted.copied().unwrap_or(0)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_bpf::Expression;
 use ringtap_stage::Feed;
 use ringtap_wire::{LinkType, NonIp, PacketRecord, selection_hash};
 
@@ -22,6 +23,10 @@ pub struct FeedCounts {
     pub captured_octets: u64,
     /// Packets that are not IP, by reason.
     pub non_ip: BTreeMap<NonIp, u64>,
+    /// Packets that the filter expression does not select.
+    pub filtered: u64,
+    /// Packets that it cannot be applied to, for their link type.
+    pub unfilterable: u64,
     /// Packets that are no part of the sample.
     pub not_sampled: u64,
     /// Packets left out because more came than can be worked off.
@@ -33,11 +38,31 @@ impl FeedCounts {
         self.packets += other.packets;
         self.inner += other.inner;
         self.captured_octets += other.captured_octets;
+        self.filtered += other.filtered;
+        self.unfilterable += other.unfilterable;
         self.not_sampled += other.not_sampled;
         self.shed += other.shed;
         for (&reason, &packets) in &other.non_ip {
             *self.non_ip.entry(reason).or_default() += packets;
         }
+    }
+
+    /// Whether `filter` leaves a frame out; if so, and it is this queue's `own`, it is counted here.
+    pub(crate) fn leaves_out(
+        &mut self,
+        filter: &Expression,
+        link: LinkType,
+        frame: &[u8],
+        original_len: u32,
+        own: bool,
+    ) -> bool {
+        let count = match filter.selects(link, frame, original_len) {
+            Some(true) => return false,
+            Some(false) => &mut self.filtered,
+            None => &mut self.unfilterable,
+        };
+        *count += u64::from(own);
+        true
     }
 }
 

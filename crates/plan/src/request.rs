@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
+use ringtap_bpf::Expression;
 use ringtap_flow::{FlowTable, Metering};
 use ringtap_monitor::{Analyses, Limits};
 use ringtap_ring::Kind;
@@ -104,6 +106,8 @@ pub struct Request {
     pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: Option<usize>,
+    /// Packets that this selects count, the others are left out.
+    pub filter: Option<Arc<Expression>>,
     /// One packet in so many counts, the others are left out; at least 1.
     pub sample: Option<u32>,
     /// Whether an interface's flows are left out, some of them, when more comes than can be worked off.
@@ -200,7 +204,10 @@ pub struct Plan {
     pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: usize,
-    /// One packet in so many counts.
+    /// Packets that this selects count; absent: all.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expression")]
+    pub filter: Option<Arc<Expression>>,
+    /// One packet in so many counts, of those.
     pub sample: u32,
     /// Whether flows are left out, some of them, when more comes than can be worked off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -217,6 +224,10 @@ fn has_none(limits: &Limits) -> bool {
 
 fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(analyses.names())
+}
+
+fn expression<S: Serializer>(filter: &Option<Arc<Expression>>, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(filter.as_ref().map_or("", |filter| filter.text()))
 }
 
 pub(crate) fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
@@ -339,6 +350,7 @@ impl Plan {
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
             limits: request.limits,
             top,
+            filter: request.filter,
             sample,
             shed: request.shed && request.live,
             digest: request.digest,

@@ -15,7 +15,9 @@ use crate::live::LiveFeed;
 use crate::packet_source::{Closed, PacketSource};
 use crate::{Outcome, PacketFeed, Performance, Plan, Watch};
 
-/// Why a packet that is no part of the sample is not handled: it was asked for, so it is no loss.
+/// Why a packet that the filter expression does not select is not handled: it was asked for, so it is no loss.
+pub(crate) const FILTERED: &str = "filtered";
+/// The same of one that is no part of the sample.
 pub(crate) const NOT_SAMPLED: &str = "not_sampled";
 
 /// The application of a plan, for tests that run it under a skeleton of their own.
@@ -148,8 +150,13 @@ impl<R> Driven<R> {
         let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };
         let items = counts.packets + counts.inner;
         let mut source = stage("source", packets + counts.inner + damaged, items);
-        let left_out =
-            [("damaged", damaged), (NOT_SAMPLED, counts.not_sampled), ("shed", counts.shed)];
+        let left_out = [
+            ("damaged", damaged),
+            (FILTERED, counts.filtered),
+            ("unfilterable", counts.unfilterable),
+            (NOT_SAMPLED, counts.not_sampled),
+            ("shed", counts.shed),
+        ];
         source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));
         let given = self.run.handled.iter().sum();
         let interface = lost.as_ref().map(|lost| {

@@ -1,0 +1,136 @@
+//! Filter expressions: `-f 'tcp port 80'`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command as System;
+
+use serde_json::Value;
+
+use crate::common::{have, json, office, ringtap, said};
+
+const HTTP: &str = "tcp port 80 and not net fd20::/16";
+
+/// The bundled capture and, where they are, real ones.
+fn captures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    let mut captures: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("o0"))
+        .collect();
+    captures.sort();
+    captures.push(office());
+    captures
+}
+
+/// What a report says of the packets that were handled. Not when flows ended: packets that are left out move the time
+/// on.
+fn content(report: &Value) -> Value {
+    let mut content = report.clone();
+    let all = content.as_object_mut().unwrap();
+    all.retain(|key, _| {
+        ["talkers", "protocols", "scans", "conversations", "packets"].contains(&key.as_str())
+    });
+    let packets = all["packets"].as_object_mut().unwrap();
+    packets.retain(|key, _| key != "received" && key != "dropped");
+    all.insert("records".into(), report["flows"]["records"].clone());
+    content
+}
+
+#[test]
+fn what_is_left_is_what_tcpdump_leaves() {
+    if !have("tcpdump") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left.pcap");
+    let mut compared = 0;
+    for capture in captures() {
+        for expression in ["tcp", "udp port 53 or vlan", "ip[6:2] & 0x1fff = 0 and less 200", HTTP]
+        {
+            let mut tcpdump = System::new("tcpdump");
+            tcpdump.arg("-r").arg(&capture).arg("-w").arg(&left).arg(expression);
+            // What is damaged, or of several link types, or of one without VLANs, is not for it.
+            if !tcpdump.output().unwrap().status.success() {
+                continue;
+            }
+            let expected = content(&json(&left, &["-q"]));
+            for arrangement in ["1", "2"] {
+                let flags = ["-q", "-f", expression, "--queues", arrangement];
+                let found = content(&json(&capture, &flags));
+                assert_eq!(found, expected, "{} {expression}", capture.display());
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 4);
+}
+
+#[test]
+fn it_is_a_flag_or_words_and_what_it_leaves_out_is_no_loss() {
+    if !have("tcpdump") {
+        return;
+    }
+    let flags = ["--digest", "--fail-on-drop", "-f", HTTP];
+    let report = json(&office(), &flags);
+    let packets = &report["packets"];
+    let handled = packets["handled"].as_u64().unwrap();
+    assert!((1..8_192).contains(&handled), "{packets}");
+    assert_eq!(packets["received"], 8_192);
+    assert_eq!(packets["dropped"]["filtered"], 8_192 - handled);
+    assert_eq!(report["plan"]["filter"], HTTP);
+
+    let mut words = vec!["--digest", "--queues", "3", "-w", "2", "--"];
+    words.extend(HTTP.split(' '));
+    assert_eq!(json(&office(), &words)["digest"], report["digest"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("monitor.toml");
+    std::fs::write(&config, format!("filter = {HTTP:?}\n")).unwrap();
+    let configured = json(&office(), &["--digest", "--config", config.to_str().unwrap()]);
+    assert_eq!(configured["digest"], report["digest"]);
+
+    let mut command = ringtap();
+    let (text, _, code) = said(command.args(["monitor", "-q", "-f", HTTP, "-r"]).arg(office()));
+    assert_eq!(code, 0);
+    assert!(text.contains("filter \"tcp port 80 and not net fd20::/16\" left out"), "{text}");
+}
+
+#[test]
+fn frames_of_a_link_type_without_what_is_asked_for_are_a_loss_that_is_told() {
+    if !have("tcpdump") {
+        return;
+    }
+    // Raw IP: a link type that has no VLANs.
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+    capture.extend(101_u32.to_le_bytes());
+    let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    packet.extend([3, 232, 0, 53, 0, 8, 0, 0]);
+    capture.extend([0; 8]);
+    capture.extend([28, 0, 0, 0, 28, 0, 0, 0]);
+    capture.extend(packet);
+    let mut run = ringtap();
+    run.args(["monitor", "-q", "--report", "json", "--fail-on-drop", "-f", "vlan 7", "-r", "-"]);
+    let output = run.write_stdin(capture).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["packets"]["dropped"]["unfilterable"], 1);
+}
+
+#[test]
+fn mistakes_are_told_in_the_words_of_libpcap() {
+    if !have("tcpdump") {
+        return;
+    }
+    for (flags, words) in [
+        (vec!["-f", "tcp prt 80"], "the filter expression \"tcp prt 80\": can't parse"),
+        (vec!["-f", "ip and ip6"], "no frame can be so"),
+        (vec!["-f", "tcp", "--", "udp"], "cannot be used with"),
+    ] {
+        let mut command = ringtap();
+        command.arg("monitor").arg("-r").arg(office()).args(&flags);
+        let (report, errors, code) = said(&mut command);
+        assert_eq!((report.as_str(), code), ("", 2), "{errors}");
+        assert!(errors.contains(words), "{flags:?}: {errors}");
+    }
+}

@@ -1,0 +1,144 @@
+//! libpcap, as far as it is called: <https://www.tcpdump.org/manpages/pcap.3pcap.html>.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use libloading::{Library as Loaded, Symbol};
+
+/// What the library is called: its interface has been the same since 0.8, and distributions differ in what they name it.
+const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];
+
+/// Frames of any length.
+const SNAP: c_int = 262_144;
+const NETMASK_UNKNOWN: c_uint = u32::MAX;
+const OPTIMIZED: c_int = 1;
+
+/// `struct bpf_program`.
+#[repr(C)]
+struct Code {
+    len: c_uint,
+    instructions: *mut c_void,
+}
+
+/// `struct pcap_pkthdr`.
+#[repr(C)]
+struct Header {
+    time: libc::timeval,
+    captured: u32,
+    original: u32,
+}
+
+/// A capture of no packets, which libpcap wants for its link type.
+enum Handle {}
+
+type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut Handle;
+type Compile = unsafe extern "C" fn(*mut Handle, *mut Code, *const c_char, c_int, c_uint) -> c_int;
+type Message = unsafe extern "C" fn(*mut Handle) -> *const c_char;
+type Close = unsafe extern "C" fn(*mut Handle);
+type Free = unsafe extern "C" fn(*mut Code);
+type Run = unsafe extern "C" fn(*const Code, *const Header, *const u8) -> c_int;
+
+/// The functions called. They stay where they are for as long as the library is loaded, which `_loaded` is for.
+pub(crate) struct Library {
+    open_dead: OpenDead,
+    compile: Compile,
+    message: Message,
+    close: Close,
+    free: Free,
+    run: Run,
+    _loaded: Loaded,
+}
+
+impl Library {
+    /// Loads it, or says why not.
+    pub(crate) fn load() -> Result<Arc<Self>, String> {
+        let mut failure = String::new();
+        for name in NAMES {
+            // SAFETY: what libpcap does when it is loaded is harmless: it has no constructors of note.
+            match unsafe { Loaded::new(name) } {
+                Ok(loaded) => return Self::of(loaded).map(Arc::new).map_err(|e| e.to_string()),
+                Err(error) => failure = error.to_string(),
+            }
+        }
+        Err(failure)
+    }
+
+    fn of(loaded: Loaded) -> Result<Self, libloading::Error> {
+        // SAFETY: for each function, the type is that of its manual page.
+        unsafe {
+            let open_dead: Symbol<'_, OpenDead> = loaded.get("pcap_open_dead")?;
+            let compile: Symbol<'_, Compile> = loaded.get("pcap_compile")?;
+            let message: Symbol<'_, Message> = loaded.get("pcap_geterr")?;
+            let close: Symbol<'_, Close> = loaded.get("pcap_close")?;
+            let free: Symbol<'_, Free> = loaded.get("pcap_freecode")?;
+            let run: Symbol<'_, Run> = loaded.get("pcap_offline_filter")?;
+            Ok(Self {
+                open_dead: *open_dead,
+                compile: *compile,
+                message: *message,
+                close: *close,
+                free: *free,
+                run: *run,
+                _loaded: loaded,
+            })
+        }
+    }
+}
+
+/// A program of classic BPF, made and run by libpcap.
+pub(crate) struct Program {
+    code: Code,
+    library: Arc<Library>,
+}
+
+// SAFETY: the instructions are ours alone, are only read once they are made, and lie on the heap; libpcap's interpreter
+// keeps its state on the stack.
+unsafe impl Send for Program {}
+// SAFETY: as above.
+unsafe impl Sync for Program {}
+
+impl Program {
+    /// Compiles an expression for a link type of libpcap's (`DLT_…`), or says what is wrong with it.
+    pub(crate) fn compile(library: &Arc<Library>, link: u16, text: &str) -> Result<Self, String> {
+        let text = CString::new(text).map_err(|_| "a zero byte".to_owned())?;
+        // SAFETY: no memory of ours is involved.
+        let handle = unsafe { (library.open_dead)(link.into(), SNAP) };
+        let handle = NonNull::new(handle).ok_or("no memory is left")?;
+        let mut code = Code { len: 0, instructions: ptr::null_mut() };
+        // SAFETY: the handle is open, the text ends with a zero and is not kept, and `code` is written to here alone.
+        let made = unsafe {
+            let netmask = NETMASK_UNKNOWN;
+            (library.compile)(handle.as_ptr(), &mut code, text.as_ptr(), OPTIMIZED, netmask)
+        };
+        let made = if made == 0 {
+            Ok(Self { code, library: Arc::clone(library) })
+        } else {
+            // SAFETY: the message lies in the handle, ends with a zero, and is copied before the handle is closed.
+            let message = unsafe { CStr::from_ptr((library.message)(handle.as_ptr())) };
+            Err(message.to_string_lossy().into_owned())
+        };
+        // SAFETY: the handle is open and not used again; programs do not point into it.
+        unsafe { (library.close)(handle.as_ptr()) };
+        made
+    }
+
+    /// Whether a frame is selected.
+    pub(crate) fn selects(&self, frame: &[u8], original_len: u32) -> bool {
+        let header = Header {
+            time: libc::timeval { tv_sec: 0, tv_usec: 0 },
+            captured: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+            original: original_len,
+        };
+        // SAFETY: the interpreter reads the program, which libpcap made and checked, and of the frame no more bytes than
+        // the header says there are.
+        unsafe { (self.library.run)(&self.code, &header, frame.as_ptr()) != 0 }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: libpcap made the instructions, and nobody runs them any more.
+        unsafe { (self.library.free)(&mut self.code) };
+    }
+}
