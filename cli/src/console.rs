@@ -17,6 +17,7 @@ use crate::metrics::{Metrics, Standing};
 use crate::names;
 use crate::numbers::{bytes, count, rate};
 use crate::screen::{Screen, Wish};
+use crate::usage::Usage;
 
 /// Alerts printed as they come; the report has them all.
 const ALERTS_SHOWN: u64 = 20;
@@ -41,8 +42,41 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// How much is said on stderr that nobody asked for by a flag, from the least on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    Info,
+}
+
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// Reads the level from the environment, before anything is said.
+pub(crate) fn listen_to_environment() -> anyhow::Result<()> {
+    let Some(word) = std::env::var_os("RINGTAP_LOG") else { return Ok(()) };
+    let level = match word.to_str() {
+        Some("error") => Level::Error,
+        Some("warn" | "warning") => Level::Warning,
+        Some("info" | "") => Level::Info,
+        _ => {
+            let word = word.display();
+            return Err(Usage::of(format!("RINGTAP_LOG is error, warn or info, not {word}")));
+        }
+    };
+    LEVEL.get_or_init(|| level);
+    Ok(())
+}
+
+fn wanted(level: Level) -> bool {
+    level <= *LEVEL.get().unwrap_or(&Level::Info)
+}
+
 /// Says on stderr what went wrong; `kind` is `error` or `warning`.
 pub(crate) fn complain(kind: &str, message: &str) {
+    if kind != "error" && !wanted(Level::Warning) {
+        return;
+    }
     let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
     let style = Style::new().bold().fg_color(Some(color.into()));
     // Nobody is left to hear that nobody hears.
@@ -59,6 +93,9 @@ pub(crate) enum Extent {
 
 /// Says on stderr what is worth knowing and no trouble.
 pub(crate) fn note(message: &str) {
+    if !wanted(Level::Info) {
+        return;
+    }
     let _ = writeln!(anstream::stderr(), "{message}");
 }
 
@@ -98,7 +135,7 @@ impl Console {
             begin: now(),
             watch,
             extent,
-            quiet,
+            quiet: quiet || screen.is_none() && !wanted(Level::Info),
             every,
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
@@ -216,7 +253,8 @@ impl Console {
     /// Tells, once, if an interface does not share frames out as flows need it.
     fn check_sharding(&self) {
         let Extent::Live(interface, capture) = &self.extent else { return };
-        if self.watch.split.get() == 0 || self.split_told.swap(true, Ordering::Relaxed) {
+        let told = || self.split_told.swap(true, Ordering::Relaxed);
+        if self.watch.split.get() == 0 || !wanted(Level::Warning) || told() {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
@@ -229,7 +267,8 @@ impl Console {
 
     /// Tells, once, that flows are being left out.
     fn check_shedding(&self) {
-        if self.watch.shed.get() == 0 || self.shed_told.swap(true, Ordering::Relaxed) {
+        let told = || self.shed_told.swap(true, Ordering::Relaxed);
+        if self.watch.shed.get() == 0 || !wanted(Level::Warning) || told() {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_lab::compare::{self, Change, Compared, Comparison};
-use ringtap_lab::judge::{Judgement, judge};
+use ringtap_lab::judge::{Judgement, judge, show};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::{
     Experiment, LabError, Progress, RunFolder, Runner, UNAVAILABLE, catalogue, report, workloads,
@@ -108,7 +108,11 @@ fn compare_with(args: &LabCompareArgs) -> anyhow::Result<ExitCode> {
     };
     let experiments = chosen(&ids)?;
     let folder = &args.runs.folder;
-    note(&format!("building {} in {}", args.revision, folder.join("programs").display()));
+    note(&format!(
+        "building {}, which takes minutes, in {}",
+        args.revision,
+        folder.join("programs").display()
+    ));
     let then = compare::build(&args.revision, &folder.join("programs"))?;
     let now = std::env::current_exe().context("finding this program")?;
     let machine = Machine::this();
@@ -141,16 +145,15 @@ fn differences(compared: &Compared, revision: &str) -> String {
     for d in differences {
         let parameters: Vec<_> = d.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
         text += &format!(
-            "  {:18}  {:.2} ×  p {:.4}  {} {} {}: {:.4e} → {:.4e} {}\n",
+            "  {:18}  {:.2} ×  p {:.4}  {} {} {}: {} → {}\n",
             d.verdict.name(),
             d.now / d.then,
             d.chance,
             d.experiment,
             d.candidate,
             parameters.join(" "),
-            d.then,
-            d.now,
-            d.unit
+            show(d.then, ""),
+            show(d.now, &d.unit)
         );
     }
     for reason in left_out {

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
+    console::listen_to_environment()?;
     match config::command_line()?.command {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),

@@ -306,7 +306,7 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
 }
 
 /// Three digits that matter, and the unit.
-pub(crate) fn show(value: f64, unit: &str) -> String {
+pub fn show(value: f64, unit: &str) -> String {
     let size = value.abs();
     let number = if value.is_infinite() {
         "∞".into()

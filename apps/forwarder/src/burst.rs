@@ -13,12 +13,22 @@ use crate::counters::Drop;
 use crate::face::FaceId;
 use crate::forwarder::{Came, Forwarder, Outbox};
 use crate::pipelines::Arrival;
+use crate::scratch::GROUP;
 use crate::tables::Prefixes;
 
-/// Packets looked up together: enough to keep the memory busy, few enough for the first-level cache.
-pub(crate) const GROUP: usize = 32;
-
 impl Forwarder {
+    /// Takes a packet that came by a face. Time does not go back.
+    pub fn take(
+        &mut self,
+        now_ns: u64,
+        from: FaceId,
+        headers: &Headers,
+        packet: &[u8],
+        out: &mut impl Outbox,
+    ) {
+        self.burst(now_ns, &[(from, headers, packet)], out);
+    }
+
     /// Takes packets that came together, as [`Forwarder::take`] would one after the other.
     pub fn burst(&mut self, now_ns: u64, packets: &[Came<'_>], out: &mut impl Outbox) {
         self.advance(now_ns);

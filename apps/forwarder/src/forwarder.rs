@@ -2,9 +2,9 @@
 
 use ringtap_ndn::{Headers, Interest, Name};
 
-use crate::burst::GROUP;
 use crate::counters::Counters;
 use crate::face::{Face, FaceId, Faces};
+use crate::scratch::Scratch;
 use crate::settings::Settings;
 use crate::strategy::Strategy;
 use crate::tables::{ContentStore, DeadNonces, NameKey, NextHop, Pit, PrefixTable, Prefixes};
@@ -24,22 +24,6 @@ pub struct Forwarder {
     pub(crate) dead: DeadNonces,
     pub(crate) counters: Counters,
     pub(crate) scratch: Scratch,
-}
-
-/// What a packet's way through the pipelines needs, kept so that nothing is allocated.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    /// Of the packets that are looked up together.
-    pub(crate) prefixes: Vec<Prefixes>,
-    pub(crate) hint: Prefixes,
-    pub(crate) wire: Vec<u8>,
-    pub(crate) kept: Vec<u8>,
-    pub(crate) answered: Vec<u32>,
-    pub(crate) hops: Vec<NextHop>,
-    pub(crate) chosen: Vec<FaceId>,
-    /// By face: the number of the Data that it got last.
-    pub(crate) served: Vec<u64>,
-    pub(crate) serving: u64,
 }
 
 /// Where packets go that leave.
@@ -69,7 +53,6 @@ impl Forwarder {
     }
 
     pub(crate) fn shard(settings: Settings, shard: u8) -> Self {
-        let packet = || Vec::with_capacity(2 * ringtap_ndn::PACKET_MAX);
         Self {
             shard,
             key: NameKey::from_seed(settings.seed),
@@ -80,31 +63,9 @@ impl Forwarder {
             content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
             dead: DeadNonces::new(settings.dead_nonces),
             counters: Counters::default(),
-            scratch: Scratch {
-                prefixes: vec![Prefixes::new(); GROUP],
-                hint: Prefixes::new(),
-                wire: packet(),
-                kept: packet(),
-                answered: Vec::with_capacity(settings.pit_capacity),
-                hops: Vec::new(),
-                chosen: Vec::new(),
-                served: Vec::new(),
-                serving: 0,
-            },
+            scratch: Scratch::new(settings.pit_capacity),
             settings,
         }
-    }
-
-    /// Takes a packet that came by a face. Time does not go back.
-    pub fn take(
-        &mut self,
-        now_ns: u64,
-        from: FaceId,
-        headers: &Headers,
-        packet: &[u8],
-        out: &mut impl Outbox,
-    ) {
-        self.burst(now_ns, &[(from, headers, packet)], out);
     }
 
     /// Ends what is no longer pending. Packets do so too; this is for when none come.

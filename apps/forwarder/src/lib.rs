@@ -26,6 +26,7 @@ mod face;
 mod forwarder;
 mod locked;
 mod pipelines;
+mod scratch;
 mod settings;
 mod sharded;
 mod strategy;

@@ -145,3 +145,24 @@ fn completions_and_man_pages_know_the_flags() {
     assert!(page.contains("ring\\-capacity") && page.contains(".TH"), "{page}");
     assert!(folder.path().join("ringtap.1").is_file());
 }
+
+#[test]
+fn the_environment_says_how_much_is_told_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.pcap");
+    let whole = std::fs::read(office()).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
+    let told = |level: &str| {
+        let mut command = ringtap();
+        command.env("RINGTAP_LOG", level).args(["monitor", "-r"]).arg(&cut).arg("no-such.pcap");
+        let (_, errors, code) = said(&mut command);
+        assert_eq!(code, 1);
+        ["alert: ", "warning: ", "error: "].map(|kind| errors.contains(kind))
+    };
+    assert_eq!(told("error"), [false, false, true]);
+    assert_eq!(told("warn"), [false, true, true]);
+    assert_eq!(told("info"), [true, true, true]);
+    let (_, errors, code) = said(ringtap().env("RINGTAP_LOG", "loud").arg("doctor"));
+    assert_eq!(code, 2);
+    assert!(errors.contains("RINGTAP_LOG is error, warn or info, not loud"), "{errors}");
+}

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::device::Queues;
+use crate::queues::Queues;
 
 /// See the module.
 #[derive(Debug, Error)]

@@ -24,14 +24,15 @@ mod device;
 mod eal;
 mod error;
 mod options;
+mod queues;
 mod receiver;
 mod send;
 #[allow(unsafe_code, reason = "the module is there for it")]
 mod sys;
 
-pub use device::{Queues, queues};
 pub use error::OpenError;
 pub use options::Options;
-pub use receiver::{Frame, Receiver, State, open};
+pub use queues::Queues;
+pub use receiver::{Frame, Receiver, State, open, queues};
 pub use send::{SendError, Sender};
 pub use sys::port::Counters;

@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::eal;
 use crate::error::{OpenError, words};
 use crate::options::Options;
+use crate::queues::Queues;
 use crate::send::Sender;
 use crate::sys::burst::Burst;
 use crate::sys::environment;
@@ -53,6 +54,16 @@ pub struct Receiver {
     received: u64,
     /// Once it is shut: how many frames may still be lent, and what the device had lost then.
     shut: Option<(usize, Counters)>,
+}
+
+/// How many receive queues the device has. It starts DPDK's environment, with these arguments, and the device
+/// stays taken over.
+///
+/// # Errors
+/// If there is no such device, or DPDK cannot take it.
+pub fn queues(name: &str, arguments: &[String]) -> Result<Queues, OpenError> {
+    let device = Device::parse(name)?;
+    eal::with(&device, arguments, || Ok(device.attach()?.queues))
 }
 
 /// Opens a device: one receiver for each queue, in order, and a sender if the device can send.

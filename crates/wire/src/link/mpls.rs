@@ -7,7 +7,7 @@
 //! Nothing in the labels says what the payload is, so its first four bits are asked: 4 and 6 are
 //! IP, 1 is a control channel, 0 is an Ethernet pseudowire, mostly with a control word.
 
-use super::{Network, Stack, ethernet, ip_by_version};
+use super::{LinkType, Network, Stack, ip_by_version, strip};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -57,8 +57,8 @@ fn pseudowire<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonI
     };
     stack.deeper()?;
     if !plausible(CONTROL_WORD + 12) && plausible(12) {
-        return ethernet::frame(rest, stack);
+        return strip(LinkType::ETHERNET, rest, stack);
     }
     let (_, frame) = rest.take::<CONTROL_WORD>().ok_or(NonIp::Truncated(Layer::Mpls))?;
-    ethernet::frame(frame, stack)
+    strip(LinkType::ETHERNET, frame, stack)
 }

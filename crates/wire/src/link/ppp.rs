@@ -7,7 +7,7 @@
 //!  C-HDLC  | 0F or 8F | 00 | EtherType | …
 //! ```
 
-use super::{Network, Stack, ethernet, mpls};
+use super::{Network, Stack, ether_type, mpls};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -33,9 +33,7 @@ pub(super) fn pppoe_session<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<N
 pub(super) fn cisco_hdlc<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = frame.take::<4>().ok_or(NonIp::Truncated(Layer::Link))?;
     match u16::from_be_bytes([header[2], header[3]]) {
-        number @ (0x0800 | 0x86dd | 0x8847 | 0x8848 | 0x6558) => {
-            ethernet::ether_type(number, rest, stack)
-        }
+        number @ (0x0800 | 0x86dd | 0x8847 | 0x8848 | 0x6558) => ether_type(number, rest, stack),
         other => Err(NonIp::EtherType(other)),
     }
 }
