@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{Options, Receiver, State, Wake};
+use ringtap_live::{Drain, Options, Receiver, State, Wake};
 use ringtap_plan::Watch;
 use ringtap_wire::LinkType;
 
@@ -64,6 +64,21 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if findings.all_well() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
 }
 
+/// Takes what came before somebody said stop.
+fn drain(receiver: &mut Receiver, findings: &mut Findings) {
+    let mut drain = Drain::begin(receiver);
+    loop {
+        drain.look();
+        let came = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
+        if drain.is_over(came, receiver) {
+            return;
+        }
+        if came == 0 {
+            receiver.wait(WAIT_OF_MANY);
+        }
+    }
+}
+
 /// Receives until it is over; how the interface is then.
 fn receive(receivers: &mut [Receiver], args: &CheckArgs, findings: &mut Findings) -> State {
     let clock = Clock::start();
@@ -71,13 +86,15 @@ fn receive(receivers: &mut [Receiver], args: &CheckArgs, findings: &mut Findings
     let wait = if receivers.len() == 1 { WAIT } else { WAIT_OF_MANY };
     for turn in 0.. {
         if WATCH.stopped() {
+            receivers.iter_mut().for_each(|one| drain(one, findings));
             break;
         }
+        // Before the look: a silence that nobody listened to is none.
+        let now = clock.now_ns();
         let mut came = 0;
         for receiver in receivers.iter_mut() {
             came += receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
         }
-        let now = clock.now_ns();
         if findings.stamped() > stamped {
             (stamped, latest_ns) = (findings.stamped(), now);
         }

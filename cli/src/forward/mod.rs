@@ -50,8 +50,6 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     if let Some(user) = &user {
         privileges::become_user(user)?;
     }
-    relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
-
     let duration = args.duration.map(Duration::from_nanos);
     let mut next = args.stats.unwrap_or(u64::MAX);
     let each = |report: &dyn Fn() -> ForwardReport| {
@@ -64,7 +62,11 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
             note(&text::stats(&report));
         }
     };
-    let report = signals::stoppable_for(&WATCH, duration, || relay.run(|| WATCH.stopped(), each));
+    let report = signals::stoppable_for(&WATCH, duration, || {
+        // Signals are heard from here on, and so it may be told.
+        relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
+        relay.run(|| WATCH.stopped(), each)
+    });
     let report = report.context("attending to signals")??;
     let text = match args.output.report {
         Form::Text => text::report(&report),

@@ -46,8 +46,7 @@ fn a_profile_arrives_completely_by_every_method() {
         [("af-packet", "af-packet"), ("af-xdp", "af-xdp"), ("af-packet", "af-xdp")]
     {
         let Some(net) = Net::new(1) else { return };
-        let checker =
-            checker(&net, &["--method", receive, "--idle-stop", "10s", "--count", "2000"]);
+        let checker = checker(&net, &["--method", receive, "--idle-stop", "3s"]);
         let (out, errors, code) = net.run(
             Left,
             &[
@@ -76,7 +75,6 @@ fn a_profile_arrives_completely_by_every_method() {
         assert!(errors.contains(&without) && errors.contains("without a stamp"), "{errors}");
 
         let (found, code) = found(checker);
-        // It ends when 2,000 have come and no more come, hence with all of them.
         assert_eq!(found["received"], counts["stamps"]["stamped"], "{send} {receive}: {found}");
         assert_eq!(found["unstamped"], counts["stamps"]["without_room"]);
         for wrong in ["lost", "duplicated", "reordered", "stale", "corrupted", "other_streams"] {
@@ -111,7 +109,7 @@ fn what_was_planted_is_found() {
     }
     capture(&file, &planted);
     for (flags, lost) in [(&[][..], 5), (&["--count", "1000"], 5), (&["--count", "1010"], 15)] {
-        let checker = checker(&net, &[&["--idle-stop", "500ms"], flags].concat());
+        let checker = checker(&net, &[&["--idle-stop", "2s"], flags].concat());
         let flags = ["generate", "-i", "left", "-r", file.to_str().unwrap()];
         assert_eq!(net.run(Left, &flags).2, 0);
         let (found, code) = found(checker);
@@ -127,7 +125,7 @@ fn what_was_planted_is_found() {
 #[test]
 fn the_text_says_it_in_words() {
     let Some(net) = Net::new(1) else { return };
-    let checker = net.ringtap(Right, &["check", "-i", "right", "--idle-stop", "500ms"]);
+    let checker = net.ringtap(Right, &["check", "-i", "right", "--idle-stop", "2s"]);
     let checker = Beside::start(checker, "listening: right");
     let folder = tempfile::tempdir().unwrap();
     let profile = datagrams(folder.path());

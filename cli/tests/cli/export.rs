@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -82,6 +83,13 @@ fn is_bound(port: u16) -> bool {
     table.lines().any(|line| line.contains(&format!(":{port:04X} 00000000:0000")))
 }
 
+/// Whether something waits to be read there.
+fn has_unread(port: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/udp").unwrap();
+    let empty = format!(":{port:04X} 00000000:0000 07 00000000:00000000");
+    is_bound(port) && !table.lines().any(|line| line.contains(&empty))
+}
+
 /// A collector that is told to end, or, if the test fails, killed.
 struct Collector(Child);
 
@@ -96,7 +104,10 @@ impl Collector {
         collector
     }
 
-    fn end(mut self) {
+    /// Tells it to end when it has read what came.
+    fn end(mut self, port: u16) {
+        wait_until("the collector has read everything", || !has_unread(port));
+        std::thread::sleep(Duration::from_millis(500));
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
         wait_until("the collector ends", || self.0.try_wait().unwrap().is_some());
     }
@@ -191,17 +202,16 @@ fn nfcapd_counts_what_the_report_says() {
             // A buffer for all of it: what a busy machine cannot read in time is not to be lost.
             command.args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string(), "-w"]);
             (
-                Collector::start(command.arg(&flows), port),
+                (Collector::start(command.arg(&flows), port), port),
                 format!("{scheme}://127.0.0.1:{port}"),
                 flows,
             )
         });
         let urls = collectors.each_ref().map(|(_, url, _)| url.clone());
         let report = export(&capture, &urls);
-        for ((collector, url, flows), at) in collectors.into_iter().zip(0..) {
-            // The last datagram is in its buffer before the report is; give it time to read.
-            std::thread::sleep(Duration::from_millis(200));
-            collector.end();
+        for (((collector, port), url, flows), at) in collectors.into_iter().zip(0..) {
+            // The last datagram is in its buffer before the report is.
+            collector.end(port);
             let sent = &report["export"][at];
             assert_eq!(sent["collector"], url);
             check_books(&report, sent);
@@ -243,9 +253,8 @@ fn nfacctd(flags: &[&str], scheme: &str, expected: impl Fn(&Value) -> [u64; 2]) 
         sum
     };
     let expected = expected(&report);
-    // It reads its buffer, is told to end, and writes what it still holds.
-    std::thread::sleep(Duration::from_millis(500));
-    collector.end();
+    // It writes what it still holds when it ends.
+    collector.end(port);
     wait_until("nfacctd has counted everything", || sum() == expected);
 }
 
@@ -598,13 +607,28 @@ fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
     let octets = socket.recv(&mut datagram).unwrap();
     seen.push(datagram[..octets].to_vec());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    while let Ok(octets) = socket.recv(&mut datagram) {
-        seen.push(datagram[..octets].to_vec());
-    }
-    let mut report = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut report).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let ended = AtomicBool::new(false);
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let report = std::thread::scope(|scope| {
+        // Its buffer does not hold them all.
+        scope.spawn(|| {
+            loop {
+                let all_came = ended.load(Ordering::SeqCst);
+                match socket.recv(&mut datagram) {
+                    Ok(octets) => seen.push(datagram[..octets].to_vec()),
+                    Err(_) if all_came => break,
+                    Err(_) => {}
+                }
+            }
+        });
+        let mut report = String::new();
+        let read = child.stdout.take().unwrap().read_to_string(&mut report);
+        let code = child.wait().map(|status| status.code());
+        ended.store(true, Ordering::SeqCst);
+        read.unwrap();
+        assert_eq!(code.unwrap(), Some(0));
+        report
+    });
     let report: Value = serde_json::from_str(&report).unwrap();
     check_books(&report, &report["export"][0]);
     assert!(seen.iter().all(|message| message[16..20] == 4711u32.to_be_bytes()));

@@ -40,7 +40,7 @@ impl Between {
         let path = folder.path().join("rules.txt");
         fs::write(&path, rules).unwrap();
         let socket = format!("unix:{}", folder.path().join("socket").display());
-        let base = ["filter", "-i", "right", "-o", "out", "--report", "json", "--duration", "40s"];
+        let base = ["filter", "-i", "right", "-o", "out", "--report", "json", "--duration", "300s"];
         let own = ["--control", &socket, "--rules", path.to_str().unwrap()];
         let command = net.ringtap(Right, &[&base[..], &own, flags].concat());
         let filter = Beside::start(command, "control: ");
@@ -172,6 +172,15 @@ fn both_ways_each_direction_is_judged_and_nothing_goes_round() {
     }
 }
 
+/// Set in the end, also when the test fails: else its threads would go on.
+struct Set<'a>(&'a AtomicBool);
+
+impl Drop for Set<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn once_a_ban_is_acknowledged_not_one_packet_passes() {
     for (queues, capture) in [(1, "af-packet"), (2, "af-packet"), (2, "af-xdp")] {
@@ -196,12 +205,16 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
             });
             let receiver = scope.spawn(|| {
                 let mut arrived = Vec::new();
-                while !done.load(Ordering::SeqCst) {
+                loop {
+                    let last = done.load(Ordering::SeqCst);
                     let came = take(&mut far, 200);
                     arrived.extend(came.iter().map(|(_, data, _)| read(data)));
+                    if last && came.len() < 200 {
+                        return arrived;
+                    }
                 }
-                arrived
             });
+            let all_sent = Set(&done);
             for turn in 0..20 {
                 // So much is sent in each epoch.
                 let before = sent.load(Ordering::SeqCst);
@@ -218,7 +231,7 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
                 assert_eq!(between.changed(&words), format!("revision {}\n", turn + 2));
                 epoch.fetch_add(1, Ordering::SeqCst);
             }
-            done.store(true, Ordering::SeqCst);
+            drop(all_sent);
             receiver.join().unwrap()
         });
         let late = arrived.iter().filter(|(host, epoch)| *host == 9 && epoch % 4 == 2).count();

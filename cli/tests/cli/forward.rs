@@ -109,7 +109,10 @@ fn name(text: &str) -> NameBuf {
 
 fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
-    NewInterest::new(name(text).as_name(), nonce).write(&mut bare);
+    let name = name(text);
+    let new = NewInterest::new(name.as_name(), nonce);
+    // Longer than a test takes on a busy machine.
+    NewInterest { lifetime_ms: Some(60_000), ..new }.write(&mut bare);
     let token = PitToken::new(token).unwrap();
     write_lp(&Headers { token, ..Headers::default() }, &bare, &mut wire);
     wire
@@ -399,10 +402,11 @@ fn the_documented_configuration_runs() {
     }
     fs::write(&config, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
-    command.args(["forward", "--duration", "1s", "--config"]).arg(&config);
+    command.args(["forward", "--duration", "60s", "--config"]).arg(&config);
     let running = Beside::start(command, "forwarding at unix://");
     let routes = said(ringtap().args(["forward", "ctl"]).arg(&socket).arg("routes")).0;
     assert!(routes.contains("/example"), "{routes}");
+    running.interrupt();
     let (report, errors, code) = running.end();
     assert_eq!(code, 0, "{errors}");
     assert!(String::from_utf8(report).unwrap().contains("0 unaccounted for"));

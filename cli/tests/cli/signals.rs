@@ -83,7 +83,7 @@ fn a_hangup_finishes_the_files_and_begins_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let writes = FORMATS.map(|format| format!("--write={format}:flows.{format}"));
     let flags: Vec<&str> =
-        writes.iter().map(String::as_str).chain(["-w", "1", "--idle-timeout=1s"]).collect();
+        writes.iter().map(String::as_str).chain(["--sequential", "--idle-timeout=1s"]).collect();
     let mut monitor = Waiting::new(folder.path(), &flags);
     monitor.send(Signal::HUP);
     // The attendant takes signals in turn: when this one is done, so is the one before.

@@ -24,8 +24,8 @@ use crate::{Meter, Protocol, Reason, Refresh, Sent, Settings, Tally};
 /// How long a quiet thread sleeps at a time.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Naps after which a message leaves though it is not full.
-const QUIET: u32 = 50;
+/// Silence after which a message leaves though it is not full.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// What sends to one collector, in a thread of its own or where records come from.
 pub(crate) struct Exporter {
@@ -65,7 +65,7 @@ impl Exporter {
 
     /// The exporting thread: to the end of the ring.
     pub(crate) fn run(mut self, mut records: Consumer<FlowRecord, Vernier>) {
-        let mut quiet = 0;
+        let mut quiet_since = None;
         loop {
             // Relaxed: it carries no data.
             if self.shared.renew.load(Ordering::Relaxed) {
@@ -78,14 +78,16 @@ impl Exporter {
             burst.iter().for_each(|record| self.add(record));
             records.release(taken);
             if taken > 0 {
-                quiet = 0;
+                quiet_since = None;
                 records.wake();
             } else if closed {
                 break;
             } else {
-                quiet += 1;
-                if quiet == QUIET {
+                let since = *quiet_since.get_or_insert_with(link::now);
+                // Once: there is nothing more to deliver then.
+                if since.elapsed() >= QUIET {
                     self.deliver();
+                    quiet_since = Some(link::now());
                 }
                 records.park(NAP);
             }

@@ -41,6 +41,7 @@ mod counters;
 mod description;
 #[cfg_attr(not(feature = "dpdk"), path = "no_dpdk.rs")]
 mod dpdk;
+mod drain;
 mod error;
 mod frame;
 mod interface;
@@ -58,6 +59,7 @@ mod xdp;
 pub use capability::Capability;
 pub use counters::{Counters, Dropped};
 pub use description::{Description, Path};
+pub use drain::Drain;
 pub use error::OpenError;
 pub use frame::Frame;
 pub use interface::State;

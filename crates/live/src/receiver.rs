@@ -128,6 +128,16 @@ impl Receiver {
         }
     }
 
+    /// Whether frames wait that are not to be seen yet, as far as the kernel tells; one system call.
+    pub(crate) fn owes(&mut self) -> bool {
+        match &mut self.kind {
+            Kind::Packet(one, _) => one.owes(),
+            Kind::Xdp(one, _) => one.owes(),
+            // What it holds is counted when it is shut.
+            Kind::Dpdk(_) => false,
+        }
+    }
+
     /// How the interface is now; two system calls.
     pub fn state(&self) -> State {
         match &self.kind {

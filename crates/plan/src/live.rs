@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use ringtap_bpf::Expression;
-use ringtap_live::{Counters, Receiver, State, now_ns};
+use ringtap_live::{Counters, Drain, Receiver, State, now_ns};
 use ringtap_stage::{Fed, Feed, Mark};
 use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
@@ -32,12 +32,6 @@ use crate::{Plan, Watch};
 
 /// How far time by the clock stays behind, so that no packet still under way is too old for it.
 const BEHIND_NS: u64 = 1_000_000_000;
-
-/// A queue that was shut is empty when nothing has come for so long: several times what the kernel keeps a block.
-const SILENCE_NS: u64 = 60_000_000;
-
-/// So long after it was shut a queue ends though frames still come: then it could not be shut.
-const SHUT_MOST_NS: u64 = 2_000_000_000;
 
 /// How often a quiet queue looks at its counters, and whether its interface is still there.
 const LOOK_NS: u64 = 100_000_000;
@@ -73,8 +67,10 @@ pub(crate) struct LiveFeed<'a> {
     quiet_since_ns: Option<u64>,
     looked_ns: u64,
     bursts: u32,
-    /// When it was shut, by the clock.
-    shut_ns: Option<u64>,
+    /// Once it was shut.
+    drain: Option<Drain>,
+    /// Nothing is left.
+    drained: bool,
     ended: bool,
     ending: Arc<Ending>,
     /// None, if there is one queue.
@@ -118,7 +114,8 @@ impl<'a> LiveFeed<'a> {
             quiet_since_ns: None,
             looked_ns: 0,
             bursts: 0,
-            shut_ns: None,
+            drain: None,
+            drained: false,
             ended: false,
             ending: Arc::clone(&ending),
             sharding: sharding.clone(),
@@ -206,7 +203,7 @@ impl<'a> LiveFeed<'a> {
             self.adapt();
             self.gone |= self.receiver.state() == State::Gone;
         }
-        if self.gone || self.shut_ns.is_some() && quiet_ns >= SILENCE_NS {
+        if self.gone || self.drained {
             return self.end();
         }
         let from_ns = if self.high_ns > 0 { self.high_ns } else { since_ns };
@@ -261,16 +258,21 @@ impl Feed for LiveFeed<'_> {
         {
             return Fed::Mark(mark);
         }
-        match self.shut_ns {
-            None if self.watch.stopped() => {
-                self.receiver.shut();
-                self.shut_ns = Some(now_ns());
-                self.quiet_since_ns = None;
-            }
-            Some(shut_ns) if now_ns().saturating_sub(shut_ns) > SHUT_MOST_NS => return self.end(),
-            _ => {}
+        if self.drained {
+            return self.end();
         }
-        if self.take(burst) == 0 {
+        if self.drain.is_none() && self.watch.stopped() {
+            self.drain = Some(Drain::begin(&mut self.receiver));
+            self.quiet_since_ns = None;
+        }
+        if let Some(drain) = &mut self.drain {
+            drain.look();
+        }
+        let taken = self.take(burst);
+        if let Some(drain) = &mut self.drain {
+            self.drained = drain.is_over(taken, &mut self.receiver);
+        }
+        if taken == 0 {
             return self.quiet();
         }
         self.quiet_since_ns = None;

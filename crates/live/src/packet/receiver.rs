@@ -24,6 +24,8 @@ pub(crate) struct PacketReceiver {
     pub(super) hardware_time: bool,
     pub(super) memory: usize,
     pub(super) counters: Counters,
+    /// Frames that the kernel has counted, those that were dropped among them.
+    pub(super) counted: u64,
     pub(super) _promiscuous: Option<Arc<Promiscuous>>,
 }
 
@@ -88,10 +90,17 @@ impl PacketReceiver {
         let new = socket::get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
         if let Ok(new) = new {
             let Counters { dropped: Dropped { ring_full, .. }, freezes, .. } = &mut self.counters;
+            self.counted += u64::from(new.tp_packets);
             *ring_full += u64::from(new.tp_drops);
             *freezes += u64::from(new.tp_freeze_q_cnt);
         }
         self.counters
+    }
+
+    /// A block is not to be seen before it is full, or its time is over.
+    pub(crate) fn owes(&mut self) -> bool {
+        let Counters { received, dropped, .. } = self.counters();
+        self.counted > received + dropped.ring_full
     }
 
     pub(crate) fn backlog(&self) -> (usize, usize) {

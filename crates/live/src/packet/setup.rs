@@ -77,6 +77,7 @@ pub(crate) fn open(
             hardware_time,
             memory: shape.block * shape.blocks,
             counters: Counters::default(),
+            counted: 0,
             _promiscuous: promiscuous.clone(),
         });
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringtap_filter::rules::{Board, Reader};
-use ringtap_live::{Frame, Receiver, SendError, Sender, State, now_ns};
+use ringtap_live::{Drain, Frame, Receiver, SendError, Sender, State, now_ns};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};
 
@@ -36,11 +36,8 @@ const PATIENCE: u32 = 200;
 /// What AF_XDP still has is given so long to leave before a revision is taken.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// How often a quiet worker looks whether its interface is there; how long after it was shut frames may still come, and
-/// how long it is read though they do not end.
+/// How often a quiet worker looks whether its interface is there.
 const LOOK_NS: u64 = 100_000_000;
-const SILENCE_NS: u64 = 60_000_000;
-const SHUT_MOST_NS: u64 = 2_000_000_000;
 
 /// One way: from a queue to an interface.
 pub struct Way {
@@ -90,8 +87,9 @@ pub(super) struct Worker<'a> {
     books: Books,
     /// The question of the census that was answered last.
     answered: u64,
-    shut_ns: Option<u64>,
-    quiet_since_ns: Option<u64>,
+    /// Once the receiver was shut, and once nothing is left of it.
+    drain: Option<Drain>,
+    drained: bool,
     looked_ns: u64,
 }
 
@@ -120,8 +118,8 @@ impl<'a> Worker<'a> {
             changes: Changes::default(),
             books: Books { interface, ..Books::default() },
             answered: 0,
-            shut_ns: None,
-            quiet_since_ns: None,
+            drain: None,
+            drained: false,
             looked_ns: 0,
         }
     }
@@ -218,10 +216,6 @@ impl<'a> Worker<'a> {
     /// Nothing came. Whether it is over.
     fn is_over(&mut self) -> bool {
         let now_ns = now_ns();
-        let since_ns = *self.quiet_since_ns.get_or_insert(now_ns);
-        if self.shut_ns.is_some() {
-            return now_ns.saturating_sub(since_ns) >= SILENCE_NS;
-        }
         if now_ns.abs_diff(self.looked_ns) < LOOK_NS {
             return false;
         }
@@ -260,20 +254,24 @@ impl Node for Worker<'_> {
             return self.send();
         }
         self.look_around();
-        match self.shut_ns {
-            None if self.shared.watch.stopped() => {
-                self.receiver.shut();
-                self.shut_ns = Some(now_ns());
-                self.quiet_since_ns = None;
-            }
-            Some(shut_ns) if now_ns().saturating_sub(shut_ns) > SHUT_MOST_NS => return self.end(),
-            _ => {}
+        if self.drained {
+            return self.end();
         }
-        if self.take() > 0 {
-            self.quiet_since_ns = None;
-            return Step::Worked;
+        if self.drain.is_none() && self.shared.watch.stopped() {
+            self.drain = Some(Drain::begin(&mut self.receiver));
         }
-        if self.is_over() { self.end() } else { Step::Idle }
+        if let Some(drain) = &mut self.drain {
+            drain.look();
+        }
+        let taken = self.take();
+        if let Some(drain) = &mut self.drain {
+            self.drained = drain.is_over(taken, &mut self.receiver);
+        }
+        match taken {
+            0 if self.drained || self.is_over() => self.end(),
+            0 => Step::Idle,
+            _ => Step::Worked,
+        }
     }
 
     fn name(&self) -> String {
