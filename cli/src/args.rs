@@ -95,7 +95,8 @@ Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (thousands). Sizes: 512M, 4G (102
 Exit codes: 0 success; 1 something could not be read, written or exported; 2 usage;
 3 losses with --fail-on-drop; 130 interrupted twice.
 Signals: INT, TERM stop reading and report; USR1 prints statistics; HUP begins new record files.
-Environment: RINGTAP_LOG, what is told on stderr unasked: error, warn or info [default]; NO_COLOR.";
+Environment: RINGTAP_LOG, what is told on stderr unasked: error, warn (and alerts) or info [default];
+NO_COLOR.";
 
 #[derive(Args)]
 #[command(after_help = FLAGS_MONITOR)]

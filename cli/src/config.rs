@@ -65,6 +65,11 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
             return Err(wrong(format!("nothing is called {key:?}; there are {}", keys.join(", "))));
         };
         let collects = matches!(arg.get_action(), ArgAction::Append);
+        // The words of the command line are its filter.
+        let words = given.try_get_many::<String>("words").ok().flatten();
+        if key == "filter" && words.is_some_and(|words| words.len() > 0) {
+            continue;
+        }
         if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }

@@ -17,7 +17,6 @@ use crate::metrics::{Metrics, Standing};
 use crate::names;
 use crate::numbers::{bytes, count, rate};
 use crate::screen::{Screen, Wish};
-use crate::usage::Usage;
 
 /// Alerts printed as they come; the report has them all.
 const ALERTS_SHOWN: u64 = 20;
@@ -52,20 +51,21 @@ pub(crate) enum Level {
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
 
-/// Reads the level from the environment, before anything is said.
-pub(crate) fn listen_to_environment() -> anyhow::Result<()> {
-    let Some(word) = std::env::var_os("RINGTAP_LOG") else { return Ok(()) };
-    let level = match word.to_str() {
-        Some("error") => Level::Error,
-        Some("warn" | "warning") => Level::Warning,
-        Some("info" | "") => Level::Info,
-        _ => {
-            let word = word.display();
-            return Err(Usage::of(format!("RINGTAP_LOG is error, warn or info, not {word}")));
+/// Reads the level from the environment.
+pub(crate) fn listen_to_environment() {
+    let Some(word) = std::env::var_os("RINGTAP_LOG") else { return };
+    let level = match word.to_string_lossy().to_ascii_lowercase().as_str() {
+        "error" => Level::Error,
+        "warn" | "warning" => Level::Warning,
+        "info" | "" => Level::Info,
+        other => {
+            return complain(
+                "warning",
+                &format!("RINGTAP_LOG is error, warn or info, not {other}"),
+            );
         }
     };
     LEVEL.get_or_init(|| level);
-    Ok(())
 }
 
 fn wanted(level: Level) -> bool {
@@ -93,9 +93,13 @@ pub(crate) enum Extent {
 
 /// Says on stderr what is worth knowing and no trouble.
 pub(crate) fn note(message: &str) {
-    if !wanted(Level::Info) {
-        return;
+    if wanted(Level::Info) {
+        tell(message);
     }
+}
+
+/// Says on stderr what was asked for.
+pub(crate) fn tell(message: &str) {
     let _ = writeln!(anstream::stderr(), "{message}");
 }
 
@@ -105,7 +109,10 @@ pub(crate) struct Console {
     begin: Instant,
     watch: &'static Watch,
     extent: Extent,
+    /// No alerts.
     quiet: bool,
+    /// Intervals and progress.
+    chatty: bool,
     /// Lines instead of a bar, this often.
     every: Option<Duration>,
     lines: AtomicU64,
@@ -135,7 +142,8 @@ impl Console {
             begin: now(),
             watch,
             extent,
-            quiet: quiet || screen.is_none() && !wanted(Level::Info),
+            quiet,
+            chatty: !quiet && (screen.is_some() || wanted(Level::Info)),
             every,
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
@@ -152,7 +160,7 @@ impl Console {
     /// Tells of a scan.
     pub(crate) fn alert(&self, alert: &Alert) {
         let number = self.alerts.fetch_add(1, Ordering::Relaxed);
-        if self.quiet || number >= ALERTS_SHOWN {
+        if self.quiet || !wanted(Level::Warning) || number >= ALERTS_SHOWN {
             return;
         }
         let (time, what) = match alert {
@@ -187,7 +195,7 @@ impl Console {
     /// Tells of an interval that is over, and of flows that live.
     pub(crate) fn interval(&self, ended: &Ended<'_>) {
         self.flows.get_or_init(AtomicU64::default).store(ended.live, Ordering::Relaxed);
-        if self.quiet {
+        if !self.chatty {
             return;
         }
         if self.on_screen(|screen| screen.interval(ended)).is_some() {
@@ -231,7 +239,7 @@ impl Console {
                 self.lines.store(due as u64, Ordering::Relaxed);
                 self.statistics();
             }
-        } else if !self.quiet && elapsed > BAR_AFTER && io::stderr().is_terminal() {
+        } else if self.chatty && elapsed > BAR_AFTER && io::stderr().is_terminal() {
             let bar = self.bar.get_or_init(|| bar(&self.extent));
             // The message first: the position draws.
             bar.set_message(self.rates());
@@ -316,7 +324,7 @@ impl Console {
             bar.finish_and_clear();
         }
         let alerts = self.alerts.load(Ordering::Relaxed);
-        if !self.quiet && alerts > ALERTS_SHOWN {
+        if !self.quiet && wanted(Level::Warning) && alerts > ALERTS_SHOWN {
             let more = count(alerts - ALERTS_SHOWN);
             self.say(&format!("alert: {more} more; the report has all scans"));
         }

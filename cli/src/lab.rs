@@ -200,7 +200,7 @@ impl Meter {
         });
         let begins = !self.0.message().contains(experiment.as_str());
         if let Some(trouble) = trouble {
-            self.0.suspend(|| note(trouble));
+            self.0.suspend(|| complain("warning", trouble));
         }
         if begins && !io::stderr().is_terminal() {
             note(&format!("{experiment}: {done} of {total} trials done{left}"));

@@ -55,8 +55,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    console::listen_to_environment()?;
-    match config::command_line()?.command {
+    let command_line = config::command_line()?;
+    console::listen_to_environment();
+    match command_line.command {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),
         Some(Command::Filter(args)) => filter::run(&args),

@@ -64,16 +64,17 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if findings.all_well() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
 }
 
-/// Takes what came before somebody said stop.
-fn drain(receiver: &mut Receiver, findings: &mut Findings) {
-    let mut drain = Drain::begin(receiver);
-    loop {
-        drain.look();
-        let came = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
-        if drain.is_over(came, receiver) {
-            return;
-        }
-        if came == 0 {
+/// Takes what came before somebody said stop. All queues are shut before one is read: else what is of one stream would
+/// still come by some, and be missed by the others.
+fn drain(receivers: &mut [Receiver], findings: &mut Findings) {
+    let mut open: Vec<_> = receivers.iter_mut().map(|one| (Drain::begin(one), one)).collect();
+    while !open.is_empty() {
+        open.retain_mut(|(drain, receiver)| {
+            drain.look();
+            let came = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
+            !drain.is_over(came, receiver)
+        });
+        if let Some((_, receiver)) = open.first_mut() {
             receiver.wait(WAIT_OF_MANY);
         }
     }
@@ -86,7 +87,7 @@ fn receive(receivers: &mut [Receiver], args: &CheckArgs, findings: &mut Findings
     let wait = if receivers.len() == 1 { WAIT } else { WAIT_OF_MANY };
     for turn in 0.. {
         if WATCH.stopped() {
-            receivers.iter_mut().for_each(|one| drain(one, findings));
+            drain(receivers, findings);
             break;
         }
         // Before the look: a silence that nobody listened to is none.

@@ -13,7 +13,7 @@ use ringtap_plan::Watch;
 use ringtap_relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
-use crate::console::{self, complain, note};
+use crate::console::{self, complain, note, tell};
 use crate::listener::listen;
 use crate::usage::Usage;
 use crate::{privileges, sandbox, signals};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         let report = report();
         if report.seconds * 1e9 >= next as f64 {
             next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
-            note(&text::stats(&report));
+            tell(&text::stats(&report));
         }
     };
     let report = signals::stoppable_for(&WATCH, duration, || {

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
+use crate::expressions::readable;
 use crate::net::{Beside, Left, Net, Right};
 use crate::veth::send_all;
 
@@ -67,7 +68,7 @@ fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
 fn only_what_is_selected_counts() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
-        if !have("tcpdump") {
+        if !readable() {
             return;
         }
         let words = ["udp", "src", "portrange", "1000-1099", "and", "host", "10.0.0.2"];

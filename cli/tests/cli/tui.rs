@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::time::Duration;
@@ -37,27 +38,28 @@ fn it_shows_the_run_and_a_key_ends_it_with_the_report() {
     let child = command.stdin(own()).stderr(own()).stdout(Stdio::piped()).spawn().unwrap();
     drop((command, program));
 
-    // What the terminal was told so far, until it has these words.
-    let mut told = Vec::new();
-    let mut wait_for = |user: &mut File, words: &str| {
+    // What the terminal shows, until it is so.
+    let size = |cells| NonZero::new(cells).unwrap();
+    let mut shown = vt100::Parser::new(size(24), size(80), 0);
+    let mut wait_until = |user: &mut File, is: &dyn Fn(&vt100::Screen) -> bool| {
         let mut piece = [0; 4096];
-        while !String::from_utf8_lossy(&told).contains(words) {
+        while !is(shown.screen()) {
             let read = user.read(&mut piece);
-            let len = read.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&told)));
-            told.extend(&piece[..len]);
+            let len = read.unwrap_or_else(|_| panic!("{}", shown.screen().contents()));
+            shown.process(&piece[..len]);
         }
     };
-    wait_for(&mut user, "\x1b[?1049h");
-    wait_for(&mut user, "Accounts");
+    wait_until(&mut user, &vt100::Screen::alternate_screen);
+    wait_until(&mut user, &|screen| screen.contents().contains("Accounts"));
     let mut frame = vec![0; 60];
     frame[12] = 8;
     send_all(
         &mut net.sender(&SendOptions { method: Method::Packet, ..SendOptions::default() }),
         &vec![frame; 777],
     );
-    wait_for(&mut user, "777");
+    wait_until(&mut user, &|screen| screen.contents().contains("777"));
     user.write_all(b"q").unwrap();
-    wait_for(&mut user, "\x1b[?1049l");
+    wait_until(&mut user, &|screen| !screen.alternate_screen());
 
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

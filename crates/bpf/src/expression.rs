@@ -11,7 +11,7 @@ use crate::sys::{Library, Program};
 /// The longest expression: libpcap takes seconds for one of this length, and minutes for one four times as long.
 const LENGTH_MOST: usize = 4 << 10;
 
-/// What libpcap calls raw IP on Linux; files have another number for it (`LINKTYPE_RAW`).
+/// What libpcap calls raw IP on Linux; files have other numbers for it.
 const DLT_RAW: u16 = 12;
 
 /// The header of loopback frames, [`LinkType::NULL`] and [`LinkType::LOOP`]: an address family, in the byte order and by
@@ -19,7 +19,7 @@ const DLT_RAW: u16 = 12;
 const FAMILY: usize = 4;
 
 /// How libpcap says that a program would select nothing at all, which it takes for a mistake. Of one link type, it is
-/// an answer: no frame without addresses of Ethernet is `ether host …`.
+/// an answer: nothing on a link of bare IP is `arp`.
 const SELECTS_NOTHING: &str = "expression rejects all packets";
 
 /// Why there is no expression.
@@ -113,7 +113,7 @@ impl Expression {
 
     fn compile(&self, link: LinkType) -> Result<Rule, String> {
         let number = match link {
-            LinkType::RAW | LinkType::NULL | LinkType::LOOP => DLT_RAW,
+            LinkType::RAW | LinkType::RAW_OPENBSD | LinkType::NULL | LinkType::LOOP => DLT_RAW,
             _ => link.0,
         };
         match Program::compile(&self.library, number, &self.text) {

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::{Library as Loaded, Symbol};
 
@@ -13,6 +13,9 @@ const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];
 const SNAP: c_int = 262_144;
 const NETMASK_UNKNOWN: c_uint = u32::MAX;
 const OPTIMIZED: c_int = 1;
+
+/// Held by whoever compiles.
+static COMPILING: Mutex<()> = Mutex::new(());
 
 /// `struct bpf_program`.
 #[repr(C)]
@@ -53,15 +56,16 @@ pub(crate) struct Library {
 impl Library {
     /// Loads it, or says why not.
     pub(crate) fn load() -> Result<Arc<Self>, String> {
-        let mut failure = String::new();
+        let mut failure = None;
         for name in NAMES {
             // SAFETY: what libpcap does when it is loaded is harmless: it has no constructors of note.
             match unsafe { Loaded::new(name) } {
                 Ok(loaded) => return Self::of(loaded).map(Arc::new).map_err(|e| e.to_string()),
-                Err(error) => failure = error.to_string(),
+                // The first name is the one that is told how to be had.
+                Err(error) => drop(failure.get_or_insert(error.to_string())),
             }
         }
-        Err(failure)
+        Err(failure.unwrap_or_default())
     }
 
     fn of(loaded: Loaded) -> Result<Self, libloading::Error> {
@@ -102,6 +106,8 @@ impl Program {
     /// Compiles an expression for a link type of libpcap's (`DLT_…`), or says what is wrong with it.
     pub(crate) fn compile(library: &Arc<Library>, link: u16, text: &str) -> Result<Self, String> {
         let text = CString::new(text).map_err(|_| "a zero byte".to_owned())?;
+        // Before version 1.8 its parser has its state in global variables.
+        let _turn = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: no memory of ours is involved.
         let handle = unsafe { (library.open_dead)(link.into(), SNAP) };
         let handle = NonNull::new(handle).ok_or("no memory is left")?;

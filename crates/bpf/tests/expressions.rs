@@ -56,7 +56,7 @@ fn each_link_type_has_its_own_program() {
     let expression = expression.unwrap();
     let packet = datagram();
     let selects = |link, frame: &[u8]| expression.selects(link, frame, frame.len() as u32);
-    for link in [LinkType::RAW, LinkType::RAW_BSD, LinkType::IPV4] {
+    for link in [LinkType::RAW, LinkType::RAW_BSD, LinkType::RAW_OPENBSD, LinkType::IPV4] {
         assert_eq!(selects(link, &packet), Some(true), "{link:?}");
         assert_eq!(selects(link, &ethernet(&[])), Some(false), "{link:?}");
     }

@@ -132,9 +132,8 @@ impl Receiver {
     pub(crate) fn owes(&mut self) -> bool {
         match &mut self.kind {
             Kind::Packet(one, _) => one.owes(),
-            Kind::Xdp(one, _) => one.owes(),
-            // What it holds is counted when it is shut.
-            Kind::Dpdk(_) => false,
+            // What waits is to be seen at once.
+            Kind::Xdp(..) | Kind::Dpdk(_) => false,
         }
     }
 

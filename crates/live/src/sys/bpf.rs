@@ -61,24 +61,25 @@ impl Map {
     /// Gives the frames of a queue to a socket.
     pub(crate) fn put_socket(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         assert!(matches!(self.kind, MapKind::Sockets));
-        self.element(MAP_UPDATE, queue, &mut [socket.as_raw_fd(), 0])
+        self.element(MAP_UPDATE, queue, Some(&mut [socket.as_raw_fd(), 0]))
     }
 
     /// Takes the frames of a queue from its socket.
     pub(crate) fn remove_socket(&self, queue: u32) -> io::Result<()> {
         assert!(matches!(self.kind, MapKind::Sockets));
-        self.element(MAP_DELETE, queue, &mut 0_u64)
+        self.element(MAP_DELETE, queue, None::<&mut u64>)
     }
 
     /// The value at `index`.
     pub(crate) fn number_at(&self, index: u32) -> io::Result<u64> {
         assert!(matches!(self.kind, MapKind::Array));
         let mut value = 0_u64;
-        self.element(MAP_LOOKUP, index, &mut value)?;
+        self.element(MAP_LOOKUP, index, Some(&mut value))?;
         Ok(value)
     }
 
-    fn element<T>(&self, command: u32, key: u32, value: &mut T) -> io::Result<()> {
+    /// The kernel refuses a command that is given a value and needs none.
+    fn element<T>(&self, command: u32, key: u32, value: Option<&mut T>) -> io::Result<()> {
         const { assert!(size_of::<T>() == 8) };
         #[repr(C)]
         struct Attributes {
@@ -92,7 +93,7 @@ impl Map {
             map: self.fd.as_raw_fd() as u32,
             gap: 0,
             key: std::ptr::from_ref(&key) as u64,
-            value: std::ptr::from_mut(value) as u64,
+            value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
             flags: 0,
         };
         // SAFETY: key and value outlive the call; keys have 4 bytes, values 8 or fewer.

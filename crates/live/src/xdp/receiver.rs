@@ -99,10 +99,6 @@ impl XdpReceiver {
         }
     }
 
-    pub(crate) fn owes(&mut self) -> bool {
-        self.rings.waiting() > 0
-    }
-
     pub(crate) fn backlog(&self) -> (usize, usize) {
         self.rings.backlog()
     }

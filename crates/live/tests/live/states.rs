@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringtap_live::{Method, Notice, Options, Receiver, SendOptions, State, Wake, open};
+use ringtap_live::{Drain, Method, Notice, Options, Receiver, SendOptions, State, Wake, open};
 
 use crate::frames::assorted;
 use crate::net::{Net, Right, account, send_all, take};
@@ -39,6 +39,32 @@ fn receiving_goes_on_when_the_interface_is_up_again() {
         assert_eq!(wait_for(&mut receivers[0], State::Up), Wake::Nothing(State::Up));
         send_all(&mut net.sender(&SendOptions::default()), &assorted(20));
         assert_eq!(account(&mut receivers, 30), (30, 0), "{method:?}, {queues} queues");
+    }
+}
+
+#[test]
+fn once_shut_only_what_came_before_is_left_though_the_sender_goes_on() {
+    for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&by(method, queues));
+        let mut sender = net.sender(&SendOptions::default());
+        send_all(&mut sender, &assorted(100));
+        // Only AF_PACKET has a frame as soon as it is sent.
+        let taken = if method == Method::Xdp { take(&mut receivers, 100).len() } else { 0 };
+        let mut drains: Vec<_> = receivers.iter_mut().map(Drain::begin).collect();
+        let mut left = 0;
+        for (drain, receiver) in drains.iter_mut().zip(&mut receivers) {
+            loop {
+                send_all(&mut sender, &assorted(10));
+                drain.look();
+                let found = receiver.burst(7, |_| ());
+                left += found;
+                if drain.is_over(found, receiver) {
+                    break;
+                }
+            }
+        }
+        assert_eq!(taken + left, 100, "{method:?}, {queues} queues");
     }
 }
 
