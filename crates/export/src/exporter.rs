@@ -84,9 +84,9 @@ impl Exporter {
                 break;
             } else {
                 let since = *quiet_since.get_or_insert_with(link::now);
-                // Once: there is nothing more to deliver then.
                 if since.elapsed() >= QUIET {
                     self.deliver();
+                    // There is nothing more to deliver before another record comes: no need to ask each nap.
                     quiet_since = Some(link::now());
                 }
                 records.park(NAP);

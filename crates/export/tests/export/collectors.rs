@@ -155,9 +155,11 @@ fn nfcapd_counts_every_template() {
         let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None);
         // All is in its buffer by now: it is told to end when it has read that.
         let has_read = format!("{listens} 07 00000000:00000000");
-        while !std::fs::read_to_string("/proc/net/udp").unwrap().contains(&has_read) {
+        let tries = (0..500).take_while(|_| {
             std::thread::sleep(Duration::from_millis(20));
-        }
+            !std::fs::read_to_string("/proc/net/udp").unwrap().contains(&has_read)
+        });
+        assert!(tries.count() < 500, "nfcapd reads what came");
         std::thread::sleep(Duration::from_millis(300));
         output("kill", &["-INT", &child.id().to_string()]);
         child.wait().unwrap();
