@@ -23,6 +23,23 @@ pub(crate) fn office() -> PathBuf {
     example("office.pcap")
 }
 
+/// The bundled capture, and real ones of many protocols if they are here.
+pub(crate) fn captures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    let mut all = vec![office()];
+    if !folder.join("MANIFEST.tsv").exists() {
+        eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+        return all;
+    }
+    let found = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    all.extend(found.filter(|path| {
+        let is_capture = path.file_name().unwrap().to_string_lossy().starts_with("o0");
+        is_capture && path.metadata().is_ok_and(|data| data.len() < 4 << 20)
+    }));
+    all[1..].sort();
+    all
+}
+
 /// Runs `monitor -r FILE --report json` and more flags; the report.
 pub(crate) fn json(file: &Path, flags: &[&str]) -> Value {
     let output =

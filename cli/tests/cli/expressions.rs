@@ -1,11 +1,10 @@
 //! Filter expressions: `-f 'tcp port 80'`.
 
-use std::path::{Path, PathBuf};
 use std::process::Command as System;
 
 use serde_json::Value;
 
-use crate::common::{have, json, office, ringtap, said};
+use crate::common::{captures, have, json, office, ringtap, said};
 
 const HTTP: &str = "tcp port 80 and not net fd20::/16";
 
@@ -21,20 +20,6 @@ pub(crate) fn readable() -> bool {
     // Whatever else goes wrong is no reason to skip.
     assert!(missing || code == 0, "{errors}");
     !missing
-}
-
-/// The bundled capture and, where they are, real ones.
-fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
-    let mut captures: Vec<_> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("o0"))
-        .collect();
-    captures.sort();
-    captures.push(office());
-    captures
 }
 
 /// What a report says of the packets that were handled. Not when flows ended: packets that are left out move the time

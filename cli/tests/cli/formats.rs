@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
-use crate::common::{have, office, ringtap, said};
+use crate::common::{captures, have, office, ringtap, said};
 
 /// Lines that are records, of a format that has lines.
 fn lines(text: &str) -> Vec<&str> {
@@ -31,23 +31,6 @@ pub(crate) fn records(format: &str, file: &Path) -> u64 {
         assert_eq!(text.matches("#close\t").count(), 1);
     }
     lines(&text).len() as u64
-}
-
-/// Real captures of many protocols, if they are here, and the bundled one.
-fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
-    let mut all = vec![office()];
-    if !folder.join("MANIFEST.tsv").exists() {
-        eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
-        return all;
-    }
-    let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    all.extend(found.filter(|path| {
-        let small = path.metadata().is_ok_and(|data| data.len() < 4 << 20);
-        small && path.extension().is_some_and(|ext| ext == "pcap" || ext == "pcapng")
-    }));
-    all[1..].sort();
-    all
 }
 
 /// Monitors each capture into a file of this format, and of JSON lines beside it; what the report says of each, by the file's name.
