@@ -34,20 +34,21 @@ pub struct Place {
 
 const _: () = assert!(size_of::<Place>() == 24);
 
-/// See the module. An empty one takes no memory.
+/// An empty one takes no memory.
 #[derive(Debug, Default)]
 pub struct Chunk {
     pub(crate) bytes: Vec<u8>,
     /// The packets, in the order of the file. They may be taken out.
     pub places: Vec<Place>,
-    /// The highest time among them.
+    /// The lowest and the highest time among them.
+    pub(crate) low_ns: u64,
     pub(crate) high_ns: u64,
 }
 
 impl Chunk {
     /// An empty one with the memory that it will need, unless a record is larger than usual.
     pub fn new() -> Self {
-        Self { bytes: vec![0; SIZE], places: Vec::with_capacity(SIZE / 64), high_ns: 0 }
+        Self { bytes: vec![0; SIZE], places: Vec::with_capacity(SIZE / 64), ..Self::default() }
     }
 
     /// The captured bytes of a packet of this chunk.
@@ -55,6 +56,11 @@ impl Chunk {
     pub fn data(&self, place: &Place) -> &[u8] {
         let at = place.at as usize;
         self.bytes.get(at..at + place.len as usize).unwrap_or_default()
+    }
+
+    /// The lowest time among the packets read, 0 if there are none.
+    pub fn low_ns(&self) -> u64 {
+        self.low_ns
     }
 
     /// The highest time among the packets read, 0 if there are none.

@@ -150,7 +150,7 @@ impl Files {
         loop {
             let Some(open) = &mut self.open else {
                 if !self.open_next() {
-                    chunk.high_ns = 0;
+                    (chunk.low_ns, chunk.high_ns) = (0, 0);
                     return 0;
                 }
                 continue;
@@ -160,7 +160,7 @@ impl Files {
             if walk.frames > 0 {
                 self.log.packets += walk.frames as u64;
                 self.packets += walk.frames as u64;
-                chunk.high_ns = walk.high_ns;
+                (chunk.low_ns, chunk.high_ns) = (walk.low_ns, walk.high_ns);
                 return walk.frames;
             }
             self.act(walk.next);

@@ -42,7 +42,8 @@ pub(crate) struct Walk {
     pub(crate) bytes: usize,
     /// Frames found.
     pub(crate) frames: usize,
-    /// The highest time among them.
+    /// The lowest and the highest time among them, if there are any.
+    pub(crate) low_ns: u64,
     pub(crate) high_ns: u64,
     /// What must happen before the next walk; to be ignored if there were frames.
     pub(crate) next: Next,

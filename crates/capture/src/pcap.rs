@@ -108,7 +108,7 @@ impl Pcap {
         let fractions = 1_000_000_000 / self.unit_ns;
         let record_header = self.record_header;
         let mut unquestioned = self.unquestioned;
-        let mut high_ns = 0;
+        let (mut low_ns, mut high_ns) = (u64::MAX, 0);
         let before = places.len();
         // Where the next record begins: in one register, as all that the loop needs.
         let mut at = 0;
@@ -143,6 +143,7 @@ impl Pcap {
                 break Next::Need(behind - at);
             }
             let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit_ns;
+            low_ns = low_ns.min(ts_ns);
             high_ns = high_ns.max(ts_ns);
             places.push(Place {
                 ts_ns,
@@ -155,7 +156,7 @@ impl Pcap {
             at = behind;
         };
         let frames = places.len() - before;
-        Walk { bytes: at, frames, high_ns, next }
+        Walk { bytes: at, frames, low_ns, high_ns, next }
     }
 
     /// Looks at a record header that is not quite right: the (captured, original) lengths to go

@@ -84,7 +84,7 @@ impl Pcapng {
     ) -> Walk {
         let Stretch { bytes, start, offset } = stretch;
         let mut rest = bytes;
-        let mut high_ns = 0;
+        let (mut low_ns, mut high_ns) = (u64::MAX, 0);
         let before = places.len();
         let next = loop {
             let Some(&[k0, k1, k2, k3, l0, l1, l2, l3]) = rest.first_chunk::<8>() else {
@@ -140,6 +140,7 @@ impl Pcapng {
                     match packet {
                         Some(packet) => {
                             let at = start + bytes.len() - rest.len();
+                            low_ns = low_ns.min(packet.ts_ns);
                             high_ns = high_ns.max(packet.ts_ns);
                             places.push(Place { at: at as u32 + packet.at, ..packet });
                         }
@@ -152,7 +153,7 @@ impl Pcapng {
             rest = behind;
         };
         let frames = places.len() - before;
-        Walk { bytes: bytes.len() - rest.len(), frames, high_ns, next }
+        Walk { bytes: bytes.len() - rest.len(), frames, low_ns, high_ns, next }
     }
 
     /// The packet of an enhanced packet block, or of an obsolete packet block. Here and below,

@@ -27,6 +27,10 @@ use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
 use crate::tunnel::{self, Inside, Tunnels, Watched};
 
+/// Datagrams whose first fragments are remembered, unless [`Decoder::with_fragments`] says otherwise: 2.4 MiB when all
+/// are in use.
+const DATAGRAMS: usize = 1 << 15;
+
 /// Turns frames into records. It remembers first fragments, so frames must come in order.
 pub struct Decoder {
     key: HashKey,
@@ -50,13 +54,13 @@ pub enum Decoded {
 }
 
 impl Decoder {
-    /// Makes a decoder with all the memory it will ever use (about 400 KiB, most of it for the first fragments
-    /// of 4096 datagrams, each remembered for 30 s of packet time). Ways that nobody has seen before are added to
-    /// `paths`. Tunnels are opened.
+    /// Makes a decoder with all the memory it will ever use, most of it for the first fragments of 32,768 datagrams, each
+    /// remembered for 30 s of packet time ([`Decoder::with_fragments`] sets another number). Ways that nobody has seen
+    /// before are added to `paths`. Tunnels are opened.
     pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
         Self {
             key,
-            fragments: FragmentTable::new(key),
+            fragments: FragmentTable::new(key, DATAGRAMS, !0),
             paths: PathCache::new(key, paths),
             tunnels: Tunnels::default(),
             watched: Watched::by(Tunnels::default()),
@@ -67,6 +71,30 @@ impl Decoder {
     /// The same, opening tunnels or not.
     pub fn with_tunnels(self, tunnels: Tunnels) -> Self {
         Self { tunnels, watched: Watched::by(tunnels), ..self }
+    }
+
+    /// The same, for frames from these interfaces, by the kernel's numbers; [`Decoder::from_interface`] says which.
+    pub fn with_interfaces(mut self, interfaces: &[u32]) -> Self {
+        self.paths.set_interfaces(interfaces);
+        self
+    }
+
+    /// The following frames were received by the interface at this place of the list given to
+    /// [`Decoder::with_interfaces`]. Their ways name it.
+    #[inline(always)]
+    pub fn from_interface(&mut self, place: usize) {
+        self.paths.set_port(place);
+    }
+
+    /// The same, remembering the first fragments of at most `datagrams` (at least 1), of those address pairs alone whose
+    /// region ([`REGIONS`](crate::REGIONS)) has its bit set in `regions`.
+    pub fn with_fragments(self, datagrams: usize, regions: u64) -> Self {
+        Self { fragments: FragmentTable::new(self.key, datagrams, regions), ..self }
+    }
+
+    /// First fragments that were dropped within their 30 s for lack of room, so that later ones may lack their ports.
+    pub fn fragments_forgotten(&self) -> u64 {
+        self.fragments.forgotten()
     }
 
     /// What the tunnel carried of which `outer` is the record, if `outer` was decoded last: the innermost IP packet, with
@@ -151,7 +179,7 @@ impl Decoder {
         if self.tunnels != Tunnels::Outer
             && let Some(inside) = tunnel::open(out, &carried)
         {
-            self.open(stack.path(), inside, base, out);
+            self.open(self.paths.by_port(stack.path()), inside, base, out);
             out.flags.insert(Flags::TUNNEL);
         }
         decoded

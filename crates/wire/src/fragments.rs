@@ -1,27 +1,28 @@
 //! The ports of later fragments, remembered from the first fragment of their datagram.
 //!
-//! A table of fixed size, four ways to a set; the set is picked by a keyed hash, since an attacker
-//! chooses the key. Sixteen sets make a region ([`REGIONS`]), whose pairs share them with no other:
-//!
 //! ```text
-//!  set 0     | entry | entry | entry | entry |      entry: source, destination, identification,
-//!  …                                                protocol, tunnel → ports, protocol, time
-//!  set 1023  | entry | entry | entry | entry |
+//!  heads   | 3 | 0 | 1 | …       by a keyed hash of addresses, identification, tunnel; 0: none
+//!            │       └▶ entries | datagram → ports, protocol, time | next in chain | older | newer |
+//!            └───────────────▶          chained by hash, and listed by age
 //! ```
 //!
-//! An entry answers for 30 s of packet time after its first fragment. A new datagram takes, in this
-//! order: the entry with its own key, an empty one, the one with the oldest time (the first of
-//! them). So what is remembered depends on the packets alone, and only on those of the region.
+//! An entry is valid for 30 s of packet time after its first fragment. The table is exact as long as there is room: which
+//! datagrams it remembers depends on neither the hash key nor the other address pairs. A full table drops its oldest
+//! entry; if that one was still valid, it is counted ([`FragmentTable::forgotten`]).
 //!
-//! Invariants: 4096 datagrams at most, no allocation after [`FragmentTable::new`].
+//! Invariants: at most as many datagrams as [`FragmentTable::new`] was given room for, no allocation after it. Memory is
+//! touched as datagrams come.
 
-use crate::hash::{HashKey, REGIONS, region};
+use crate::hash::{HashKey, region};
 
 /// How long later fragments may come after the first one (RFC 791 suggests 15 s, RFC 8200 says
 /// 60 s for reassembly; hosts use 30 s).
 const TIMEOUT_NS: u64 = 30_000_000_000;
-const SETS: usize = 1024;
-const WAYS: usize = 4;
+
+/// Memory that a remembered datagram takes: its entry and its part of the index.
+pub const BYTES_PER_DATAGRAM: u64 = (size_of::<Entry>() + size_of::<Link>()) as u64;
+
+const _: () = assert!(size_of::<Entry>() == 72);
 
 /// What makes fragments belong to one datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,61 +50,175 @@ pub(crate) struct FirstFragment {
     pub(crate) protocol: u8,
 }
 
-#[derive(Clone, Copy)]
+/// An entry's place, counted from 1; 0: none.
+type Link = u32;
+
 struct Entry {
     key: DatagramKey,
     first: FirstFragment,
     ts_ns: u64,
+    /// The next entry with the same hash; of an unused entry, the next unused one.
+    next: Link,
+    older: Link,
+    newer: Link,
 }
 
 pub(crate) struct FragmentTable {
     key: HashKey,
-    sets: Box<[[Option<Entry>; WAYS]]>,
+    /// A bit for each region of the pair hash whose datagrams are remembered here.
+    regions: u64,
+    /// The first entry of each chain.
+    heads: Box<[Link]>,
+    /// Never longer than `heads`.
+    entries: Vec<Entry>,
+    unused: Link,
+    oldest: Link,
+    newest: Link,
+    forgotten: u64,
+    /// The latest time of the entries that were dropped because they were no longer valid.
+    expired_ns: Option<u64>,
 }
 
 impl FragmentTable {
-    pub(crate) fn new(key: HashKey) -> Self {
-        Self { key, sets: vec![[None; WAYS]; SETS].into_boxed_slice() }
+    /// A table for `datagrams` (at least 1), of those of the address pairs in `regions` alone.
+    pub(crate) fn new(key: HashKey, datagrams: usize, regions: u64) -> Self {
+        let datagrams = datagrams.clamp(1, Link::MAX as usize - 1);
+        Self {
+            key,
+            regions,
+            heads: vec![0; datagrams].into_boxed_slice(),
+            entries: Vec::with_capacity(datagrams),
+            unused: 0,
+            oldest: 0,
+            newest: 0,
+            forgotten: 0,
+            expired_ns: None,
+        }
+    }
+
+    /// Datagrams that were dropped for lack of room while they were valid.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     /// Remembers a first fragment.
     pub(crate) fn insert(&mut self, key: DatagramKey, ts_ns: u64, first: FirstFragment) {
-        let set = self.set(&key);
-        let way = (0..WAYS)
-            .find(|&way| set[way].is_some_and(|entry| entry.key == key))
-            .or_else(|| (0..WAYS).find(|&way| set[way].is_none()))
-            .or_else(|| (0..WAYS).min_by_key(|&way| set[way].map(|entry| entry.ts_ns)))
-            .unwrap_or(0);
-        set[way] = Some(Entry { key, first, ts_ns });
+        let Some(chain) = self.chain(&key) else { return };
+        // The same identification once more: a new datagram.
+        self.take(chain, &key);
+        let unused = self.unused;
+        let link = if let Some(entry) = self.entry(unused) {
+            self.unused = entry.next;
+            unused
+        } else if self.entries.len() < self.heads.len() {
+            let entry = Entry { key, first, ts_ns, next: 0, older: 0, newer: 0 };
+            self.entries.push(entry);
+            self.entries.len() as Link
+        } else {
+            self.drop_oldest(ts_ns);
+            std::mem::take(&mut self.unused)
+        };
+        let (next, older) = (self.heads[chain], self.newest);
+        if let Some(entry) = self.entry(link) {
+            *entry = Entry { key, first, ts_ns, next, older, newer: 0 };
+        }
+        self.heads[chain] = link;
+        self.newest = link;
+        match self.entry(older) {
+            Some(before) => before.newer = link,
+            None => self.oldest = link,
+        }
     }
 
     /// Forgets a datagram: its identification is used again.
     pub(crate) fn remove(&mut self, key: DatagramKey) {
-        for entry in self.set(&key) {
-            if entry.is_some_and(|entry| entry.key == key) {
-                *entry = None;
-            }
+        if let Some(chain) = self.chain(&key) {
+            self.take(chain, &key);
         }
     }
 
-    /// What the first fragment of this datagram said, if it was seen less than 30 s before (or,
+    /// What the first fragment of this datagram said, if it was seen at most 30 s before (or,
     /// where capture times run backwards, after).
     pub(crate) fn find(&mut self, key: DatagramKey, ts_ns: u64) -> Option<FirstFragment> {
-        let entry = self.set(&key).iter().flatten().find(|entry| entry.key == key)?;
-        (entry.ts_ns.abs_diff(ts_ns) <= TIMEOUT_NS).then_some(entry.first)
+        let chain = self.chain(&key)?;
+        let mut link = self.heads[chain];
+        while let Some(entry) = self.entry(link) {
+            if entry.key == key {
+                return (entry.ts_ns.abs_diff(ts_ns) <= TIMEOUT_NS).then_some(entry.first);
+            }
+            link = entry.next;
+        }
+        // Time ran backwards, to where entries are valid that were dropped when they were not: this may be one of them.
+        if self.expired_ns.is_some_and(|until_ns| ts_ns <= until_ns.saturating_add(TIMEOUT_NS)) {
+            self.forgotten += 1;
+        }
+        None
     }
 
-    fn set(&mut self, key: &DatagramKey) -> &mut [Option<Entry>; WAYS] {
-        const OF_REGION: usize = SETS / REGIONS;
+    /// The place in `heads` of a datagram, if it is one to remember here.
+    fn chain(&self, key: &DatagramKey) -> Option<usize> {
         let pair = self.key.pair(&key.src, &key.dst);
+        if (self.regions >> region(pair)) & 1 == 0 {
+            return None;
+        }
         let scoped = u64::from(pair) ^ u64::from(key.scope);
         let hash = self.key.word(scoped << 32 ^ u64::from(key.identification));
-        &mut self.sets[region(pair) * OF_REGION + (hash >> 32) as usize % OF_REGION]
+        Some((((hash >> 32) * self.heads.len() as u64) >> 32) as usize)
+    }
+
+    fn entry(&mut self, link: Link) -> Option<&mut Entry> {
+        self.entries.get_mut((link as usize).wrapping_sub(1))
+    }
+
+    /// Takes a datagram out, if it is there.
+    fn take(&mut self, chain: usize, key: &DatagramKey) {
+        let (mut before, mut link) = (0, self.heads[chain]);
+        while let Some(entry) = self.entry(link) {
+            let next = entry.next;
+            if entry.key != *key {
+                (before, link) = (link, next);
+                continue;
+            }
+            let (older, newer) = (entry.older, entry.newer);
+            match self.entry(before) {
+                Some(before) => before.next = next,
+                None => self.heads[chain] = next,
+            }
+            match self.entry(older) {
+                Some(older) => older.newer = newer,
+                None => self.oldest = newer,
+            }
+            match self.entry(newer) {
+                Some(newer) => newer.older = older,
+                None => self.newest = older,
+            }
+            let unused = std::mem::replace(&mut self.unused, link);
+            if let Some(entry) = self.entry(link) {
+                entry.next = unused;
+            }
+            return;
+        }
+    }
+
+    /// Makes room for a datagram of this time.
+    fn drop_oldest(&mut self, ts_ns: u64) {
+        let oldest = self.oldest;
+        let Some(&mut Entry { key, ts_ns: then_ns, .. }) = self.entry(oldest) else { return };
+        if ts_ns.saturating_sub(then_ns) > TIMEOUT_NS {
+            self.expired_ns = self.expired_ns.max(Some(then_ns));
+        } else {
+            self.forgotten += 1;
+        }
+        self.remove(key);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn key(host: u32, identification: u32) -> DatagramKey {
@@ -116,13 +231,17 @@ mod tests {
         FirstFragment { src_port, dst_port: 53, protocol: 17 }
     }
 
+    fn table(datagrams: usize) -> FragmentTable {
+        FragmentTable::new(HashKey::from_seed(1), datagrams, !0)
+    }
+
     fn ports(table: &mut FragmentTable, key: DatagramKey, ts_ns: u64) -> Option<u16> {
         table.find(key, ts_ns).map(|first| first.src_port)
     }
 
     #[test]
     fn an_entry_answers_for_its_own_datagram_and_time() {
-        let mut table = FragmentTable::new(HashKey::from_seed(1));
+        let mut table = table(100);
         table.insert(key(1, 7), TIMEOUT_NS, first(1000));
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(1000));
         assert_eq!(ports(&mut table, key(1, 7), 2 * TIMEOUT_NS), Some(1000));
@@ -135,45 +254,102 @@ mod tests {
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(2000));
         table.remove(key(1, 7));
         assert_eq!(ports(&mut table, key(1, 7), TIMEOUT_NS), None);
+        assert_eq!(table.forgotten(), 0);
     }
 
-    /// Two tables, each of which sees half of the regions only, know what one table knows.
+    /// However few address pairs there are, and whatever the seed.
     #[test]
-    fn regions_do_not_disturb_each_other() {
-        let hash_key = HashKey::from_seed(1);
-        let mut whole = FragmentTable::new(hash_key);
-        let mut halves = [FragmentTable::new(hash_key), FragmentTable::new(hash_key)];
-        let half = |key: &DatagramKey| region(hash_key.pair(&key.src, &key.dst)) * 2 / REGIONS;
-        for i in 0..30_000u32 {
-            let key = key(i % 700, i);
-            whole.insert(key, u64::from(i), first(i as u16));
-            halves[half(&key)].insert(key, u64::from(i), first(i as u16));
-        }
-        let mut known = 0;
-        for i in 0..30_000u32 {
-            let key = key(i % 700, i);
-            let port = ports(&mut whole, key, u64::from(i));
-            assert_eq!(ports(&mut halves[half(&key)], key, u64::from(i)), port, "{i}");
-            known += u32::from(port.is_some());
-        }
-        assert!(known > 3_000, "{known}");
-    }
-
-    #[test]
-    fn a_flood_forgets_the_oldest_and_nothing_else() {
-        let mut table = FragmentTable::new(HashKey::from_seed(1));
-        for i in 0..100_000u32 {
-            table.insert(key(i, i), u64::from(i), first(i as u16));
-        }
-        let mut kept = 0;
-        for i in 0..100_000u32 {
-            if let Some(port) = ports(&mut table, key(i, i), u64::from(i)) {
-                assert_eq!(port, i as u16);
-                kept += 1;
-                // Nearly all of what is kept came in the last turns of the table.
-                assert!(i > 50_000, "{i}");
+    fn a_table_with_room_forgets_nothing() {
+        for seed in 0..16 {
+            for hosts in [1, 3, 4_096] {
+                let mut table = FragmentTable::new(HashKey::from_seed(seed), 4_096, !0);
+                (0..4_096).for_each(|i| table.insert(key(i % hosts, i), 0, first(i as u16)));
+                for i in 0..4_096 {
+                    assert_eq!(ports(&mut table, key(i % hosts, i), 0), Some(i as u16), "{seed}");
+                }
+                assert_eq!(table.forgotten(), 0);
             }
         }
-        assert_eq!(kept, SETS * WAYS);
+    }
+
+    #[test]
+    fn a_full_table_drops_the_oldest_and_counts_it() {
+        let mut table = table(1_000);
+        (0..10_000).for_each(|i| table.insert(key(i % 7, i), u64::from(i), first(i as u16)));
+        for i in 0..10_000 {
+            let kept = (i >= 9_000).then_some(i as u16);
+            assert_eq!(ports(&mut table, key(i % 7, i), u64::from(i)), kept, "{i}");
+        }
+        assert_eq!(table.forgotten(), 9_000);
+        // What is no longer valid makes room without a loss.
+        let later_ns = 10_000 + TIMEOUT_NS;
+        (0..1_000).for_each(|i| table.insert(key(9, i), later_ns, first(1)));
+        assert_eq!(table.forgotten(), 9_000);
+        // Unless time runs backwards, to where it would be valid.
+        assert_eq!(ports(&mut table, key(0, 9_100), later_ns), None);
+        assert_eq!(table.forgotten(), 9_000);
+        assert_eq!(ports(&mut table, key(0, 9_100), 9_100), None);
+        assert_eq!(table.forgotten(), 9_001);
+    }
+
+    /// Two tables that share out the regions know together what one table knows.
+    #[test]
+    fn a_table_remembers_its_own_regions_alone() {
+        let hash_key = HashKey::from_seed(1);
+        let half = |datagrams, regions| FragmentTable::new(hash_key, datagrams, regions);
+        let (mut lower, mut upper) = (half(30_000, 0xffff_ffff), half(30_000, !0xffff_ffff));
+        for i in 0..30_000 {
+            lower.insert(key(i % 700, i), u64::from(i), first(i as u16));
+            upper.insert(key(i % 700, i), u64::from(i), first(i as u16));
+        }
+        for i in 0..30_000 {
+            let key = key(i % 700, i);
+            let known = (ports(&mut lower, key, 0), ports(&mut upper, key, 0));
+            let is_lower = region(hash_key.pair(&key.src, &key.dst)) < 32;
+            let port = Some(i as u16);
+            assert_eq!(known, if is_lower { (port, None) } else { (None, port) });
+        }
+        assert!(lower.entries.len() > 10_000 && upper.entries.len() > 10_000);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a list of datagrams in the order they came.
+        #[test]
+        fn it_does_what_a_list_does(
+            room in 1usize..12,
+            steps in prop::collection::vec((0u8..3, 0u32..3, 0u32..9, 0u64..3), 0..400),
+        ) {
+            let mut table = table(room);
+            let mut list: VecDeque<(u32, u32, u64, u16)> = VecDeque::new();
+            let (mut now_ns, mut forgotten) = (0, 0);
+            for (number, (what, host, identification, seconds)) in (0u16..).zip(steps) {
+                now_ns += seconds * 5_000_000_000;
+                let own = |at: &(u32, u32, u64, u16)| (at.0, at.1) == (host, identification);
+                let key = key(host, identification);
+                match what {
+                    0 => {
+                        table.insert(key, now_ns, first(number));
+                        list.retain(|entry| !own(entry));
+                        if list.len() == room {
+                            let (.., then_ns, _) = list.pop_front().unwrap();
+                            forgotten += u64::from(now_ns - then_ns <= TIMEOUT_NS);
+                        }
+                        list.push_back((host, identification, now_ns, number));
+                    }
+                    1 => {
+                        table.remove(key);
+                        list.retain(|entry| !own(entry));
+                    }
+                    _ => {
+                        let valid = |entry: &&(u32, u32, u64, u16)| now_ns - entry.2 <= TIMEOUT_NS;
+                        let port = list.iter().find(|entry| own(entry)).filter(valid);
+                        prop_assert_eq!(ports(&mut table, key, now_ns), port.map(|entry| entry.3));
+                    }
+                }
+                prop_assert_eq!(table.forgotten(), forgotten);
+            }
+        }
     }
 }

@@ -7,9 +7,10 @@
 //! Invariant: [`HashKey::pair`] is symmetric in its addresses and depends on nothing else, so
 //! both directions of a conversation and all fragments of a datagram reach the same worker.
 
-/// The upper bits of a pair hash say in which of so many *regions* a pair lies. What is remembered of
-/// packets before they are shared out (fragments) is kept apart by regions. So if frames are shared
-/// out by whole regions, to a decoder each, these remember together exactly what one would alone.
+/// The upper bits of a pair hash say in which of so many *regions* a pair lies. Frames are shared out by whole regions, to
+/// a decoder each, and a decoder remembers the fragments of its own regions alone
+/// ([`Decoder::with_fragments`](crate::Decoder::with_fragments)). So all decoders together remember what a single one
+/// would, as long as none runs out of room.
 pub const REGIONS: usize = 64;
 
 /// The region of a pair hash.

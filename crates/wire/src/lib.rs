@@ -27,6 +27,7 @@ mod transport;
 mod tunnel;
 
 pub use decoder::{Decoded, Decoder};
+pub use fragments::BYTES_PER_DATAGRAM;
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
 pub use hash::{HashKey, REGIONS};

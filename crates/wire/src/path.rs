@@ -1,4 +1,4 @@
-//! The way a packet came: link addresses, VLAN tags, an MPLS label, and the tunnel around it.
+//! The way a packet came: interface, link addresses, VLAN tags, an MPLS label, and the tunnel around it.
 //!
 //! Packets by the million come by a few ways, so a record carries a number of two bytes and the way itself
 //! stands once, here:
@@ -30,6 +30,8 @@ pub struct Path {
     pub mpls_label: Option<u32>,
     /// The outermost tunnel that was opened.
     pub tunnel: Option<Tunnel>,
+    /// The interface that received it, by the kernel's number (ifIndex); 0 of a file, or if it is not known.
+    pub ingress: u32,
 }
 
 /// A tunnel by its outer header.

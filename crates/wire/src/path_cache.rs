@@ -20,20 +20,21 @@ const LINK_BITS: u32 = 10;
 const LINKS: usize = 1 << LINK_BITS;
 const OTHERS: usize = 1024;
 
-/// MAC addresses as they stand in a frame, in two words, and the number of their way.
+/// MAC addresses as they stand in a frame, in two words, the port they came by, and the number of their way.
 #[derive(Clone, Copy, Default)]
 struct Link {
     first: u64,
     last: u32,
+    port: u16,
     number: u16,
 }
 
 impl Link {
     #[inline(always)]
-    fn of(macs: &[u8; 12]) -> Self {
+    fn of(macs: &[u8; 12], port: u16) -> Self {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *macs;
         let first = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
-        Self { first, last: u32::from_ne_bytes([i, j, k, l]), number: 0 }
+        Self { first, last: u32::from_ne_bytes([i, j, k, l]), port, number: 0 }
     }
 }
 
@@ -43,21 +44,46 @@ pub(crate) struct PathCache {
     // A slot that nobody has used says that number 0 is the way of which nothing is known, which is true.
     links: Box<[Link; LINKS]>,
     others: Box<[(Path, u16)]>,
+    /// Interfaces by port; port 0 is none.
+    ports: Vec<u32>,
+    /// Where the frames come from at present.
+    port: u16,
 }
 
 impl PathCache {
     pub(crate) fn new(key: HashKey, paths: Arc<Paths>) -> Self {
         let links = Box::new([Link::default(); LINKS]);
         let others = vec![(Path::default(), 0); OTHERS].into_boxed_slice();
-        Self { key, paths, links, others }
+        Self { key, paths, links, others, ports: vec![0], port: 0 }
+    }
+
+    /// Frames come from one of these interfaces. Slots that nobody has used belong to port 0, so no other port finds
+    /// anything there.
+    pub(crate) fn set_interfaces(&mut self, interfaces: &[u32]) {
+        let numbered = interfaces.iter().copied().take(usize::from(u16::MAX));
+        self.ports = std::iter::once(0).chain(numbered).collect();
+        self.port = 0;
+    }
+
+    /// The following frames come from the interface at this place of the list; from none if it has no such place.
+    #[inline(always)]
+    pub(crate) fn set_port(&mut self, place: usize) {
+        let port = place + 1;
+        self.port = if port < self.ports.len() { port as u16 } else { 0 };
+    }
+
+    /// A way, by the present interface.
+    pub(crate) fn by_port(&self, path: Path) -> Path {
+        Path { ingress: self.ports[usize::from(self.port)], ..path }
     }
 
     /// The number of a way of which only the MAC addresses are known, the destination's first, if it was met lately.
     #[inline(always)]
     pub(crate) fn met(&self, macs: &[u8; 12]) -> Option<u16> {
-        let link = Link::of(macs);
+        let link = Link::of(macs, self.port);
         let known = self.links[self.slot(&link)];
-        ((known.first == link.first) & (known.last == link.last)).then_some(known.number)
+        let same = (known.first == link.first) & (known.last == link.last);
+        (same & (known.port == link.port)).then_some(known.number)
     }
 
     /// The same of any; to be asked once a packet, for it may count as lost.
@@ -67,7 +93,8 @@ impl PathCache {
 
     #[inline(always)]
     fn slot(&self, link: &Link) -> usize {
-        self.key.bits::<LINK_BITS>(link.first ^ u64::from(link.last) << 32)
+        let rest = u64::from(link.last) << 32 ^ u64::from(link.port);
+        self.key.bits::<LINK_BITS>(link.first ^ rest)
     }
 
     /// The number of a way of which the link layer is known.
@@ -76,7 +103,7 @@ impl PathCache {
         if stack.vlan_tags == 0 && stack.mpls_label.is_none() {
             self.of_macs(&stack.macs)
         } else {
-            self.of(&stack.path())
+            self.of(&self.by_port(stack.path()))
         }
     }
 
@@ -99,9 +126,9 @@ impl PathCache {
     fn new_link(&mut self, macs: &[u8; 12]) -> u16 {
         let mut stack = Stack::default();
         stack.macs = *macs;
-        let number = self.paths.number(&stack.path());
+        let number = self.paths.number(&self.by_port(stack.path()));
         if number != 0 {
-            let link = Link { number, ..Link::of(macs) };
+            let link = Link { number, ..Link::of(macs, self.port) };
             self.links[self.slot(&link)] = link;
         }
         number
@@ -115,7 +142,9 @@ impl PathCache {
         let [outer, inner] = path.vlans.map(u64::from);
         let tags = u64::from(path.vlan_tags) << 32 | outer << 16 | inner;
         let label = path.mpls_label.map_or(0, |label| u64::from(label) + 1) << 40;
-        let link = self.key.words(macs, rest ^ tags ^ label);
+        // No way by a file has one, so those are hashed as ever.
+        let ingress = u64::from(path.ingress).rotate_right(16);
+        let link = self.key.words(macs, rest ^ tags ^ label ^ ingress);
         path.tunnel.as_ref().map_or(link, |tunnel| self.tunnel(tunnel, link))
     }
 
@@ -165,6 +194,34 @@ mod tests {
             }
         }
         assert_eq!(paths.lost(), 0);
+    }
+
+    #[test]
+    fn the_same_addresses_by_another_interface_are_another_way() {
+        let paths = Arc::new(Paths::new());
+        let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
+        cache.set_interfaces(&[7, 70_000, 0]);
+        let mut numbers = Vec::new();
+        for _ in 0..2 {
+            for place in 0..4 {
+                cache.set_port(place);
+                let ingress = [7, 70_000, 0, 0][place];
+                for n in 0..3 {
+                    let link = cache.of_macs(&macs(n));
+                    assert_eq!(paths.get(link), Path { ingress, ..path(n) });
+                    numbers.push(link);
+                }
+                // An address of zeros is met in no slot that was never used.
+                assert_eq!(paths.get(cache.of_macs(&[0; 12])).ingress, ingress);
+                let tagged = cache.by_port(Path { vlan_tags: 1, ..path(1) });
+                let number = cache.of(&tagged);
+                assert_eq!((tagged.ingress, paths.get(number)), (ingress, tagged));
+            }
+        }
+        assert_eq!(numbers[..12], numbers[12..], "a number names the same way for ever");
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!((numbers.len(), paths.lost()), (9, 0));
     }
 
     #[test]

@@ -12,6 +12,10 @@ pub enum NonIp {
     EtherType(u16),
     /// Another protocol, by its IEEE 802.2 destination service access point.
     Llc(u8),
+    /// Another protocol behind a Frame Relay header, by its network layer protocol identifier.
+    Nlpid(u8),
+    /// A Token Ring or FDDI frame that manages the ring.
+    LanControl,
     /// A SNAP header of an organisation whose protocols are not EtherTypes.
     Snap,
     /// Novell's IPX directly behind an IEEE 802.3 length, without LLC.
@@ -71,6 +75,8 @@ impl fmt::Display for NonIp {
                 None => write!(f, "ethertype {number:#06x}"),
             },
             Self::Llc(sap) => write!(f, "llc sap {sap:#04x}"),
+            Self::Nlpid(number) => write!(f, "nlpid {number:#04x}"),
+            Self::LanControl => f.write_str("lan control"),
             Self::Snap => f.write_str("snap"),
             Self::RawIpx => f.write_str("ipx"),
             Self::Ppp(number) => write!(f, "ppp {number:#06x}"),

@@ -1,5 +1,9 @@
 //! Frames by hand, one for each rule that a random frame rarely meets.
 #![allow(clippy::unwrap_used, reason = "a broken frame ends the test")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use ringtap_wire::{
     Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, pair_hash,
@@ -44,8 +48,28 @@ fn snap(payload: &[u8]) -> Vec<u8> {
     [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], payload].concat()
 }
 
-#[test]
-fn every_encapsulation_leads_to_the_same_packet() {
+fn token_ring(control: u8, source: u8, route: &[u8], body: &[u8]) -> Vec<u8> {
+    [&[0x10, control][..], &[2; 6], &[source; 6], route, body].concat()
+}
+
+fn ppi(link: u32, fields: &[u8], body: &[u8]) -> Vec<u8> {
+    let len = (8 + fields.len()) as u16;
+    [&[0, 0][..], &len.to_le_bytes(), &link.to_le_bytes(), fields, body].concat()
+}
+
+fn pktap(link: u32, body: &[u8]) -> Vec<u8> {
+    [&[108, 0, 0, 0, 1, 0, 0, 0][..], &link.to_le_bytes(), &[0; 96], body].concat()
+}
+
+/// A header, a prefix of 5 bytes with padding, the packet.
+fn nflog(family: u8, order: fn(u16) -> [u8; 2], packet: &[u8]) -> Vec<u8> {
+    let header = |len: usize, kind: u16| [order(len as u16 + 4), order(kind)].concat();
+    let prefix = [header(5, 10), b"fire\0\0\0\0".to_vec()].concat();
+    [&[family, 0, 0, 1][..], &prefix, &header(packet.len(), 9), packet].concat()
+}
+
+/// The same packet in every encapsulation: what it is called, its link type, the frame.
+fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
     let (four, six) = (ipv4(17, 0, &UDP), ipv6(17, &UDP));
     let pppoe = |packet: &[u8]| {
         let len = (packet.len() as u16).to_be_bytes();
@@ -66,7 +90,7 @@ fn every_encapsulation_leads_to_the_same_packet() {
         (header[0], header[24]) = (0x88, 0x80);
         [&header[..], &[4; 12], &len, body, &[0, 0, 9, 9]].concat()
     };
-    let cases = [
+    vec![
         ("ethernet", 1, ethernet(0x0800, &four)),
         ("ethernet", 1, ethernet(0x86dd, &six)),
         ("802.3 snap", 1, length(&snap(&four))),
@@ -143,14 +167,65 @@ fn every_encapsulation_leads_to_the_same_packet() {
             [&[0x44, 0, 0, 0, 144, 0, 0, 0][..], &[0; 136], &wlan([8, 1], 24, &snap(&four))]
                 .concat(),
         ),
+        ("token ring", 6, token_ring(0x40, 2, &[], &snap(&four))),
+        ("token ring, routed", 6, token_ring(0x40, 0x82, &[6, 0, 1, 2, 3, 4], &snap(&four))),
+        ("fddi", 10, [&[0x54][..], &[2; 12], &snap(&four)].concat()),
+        ("fddi, synchronous", 10, [&[0xd0][..], &[2; 12], &snap(&four)].concat()),
+        ("atm", 100, snap(&four)),
+        (
+            "atm, bridged",
+            100,
+            [&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7, 0, 0][..], &ethernet(0x86dd, &six)].concat(),
+        ),
+        ("frame relay", 107, ppp(&[0x18, 0x41, 3, 0xcc], &four)),
+        ("frame relay, v6", 107, ppp(&[0x18, 0x41, 3, 0x8e], &six)),
+        ("frame relay, 3 bytes", 107, ppp(&[0x18, 0x40, 0x41, 3, 0, 0xcc], &four)),
+        ("frame relay, 4 bytes", 107, ppp(&[0x18, 0x40, 0x40, 0x41, 3, 0xcc], &four)),
+        ("frame relay, snap", 107, ppp(&[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0], &four)),
+        (
+            "frame relay, bridged",
+            107,
+            ppp(&[0x18, 0x41, 3, 0, 0x80, 0, 0x80, 0xc2, 0, 7], &ethernet(0x0800, &four)),
+        ),
+        ("frame relay, cisco", 107, ppp(&[0x18, 0x41, 8, 0], &four)),
+        ("frame relay, direction", 206, ppp(&[1, 0x18, 0x41, 3, 0xcc], &four)),
+        ("enc little", 109, ppp(&[2, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8], &four)),
+        ("enc big", 109, ppp(&[0, 0, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8], &six)),
+        ("pflog", 117, [&[61, 2][..], &[0; 62], &four].concat()),
+        ("pflog, v6", 117, [&[100, 24][..], &[0; 98], &six].concat()),
+        ("fibre channel", 122, [&[2; 16][..], &snap(&four)].concat()),
+        ("pppd", 166, ppp(&[1, 3, 0, 0x21], &four)),
+        ("ppi", 192, ppi(1, &[], &ethernet(0x0800, &four))),
+        ("ppi, radio", 192, ppi(105, &[2, 0, 4, 0, 1, 2, 3, 4], &wlan([8, 1], 24, &snap(&four)))),
+        ("ppi, ppi", 192, ppi(192, &[], &ppi(101, &[], &six))),
+        ("ppp, direction", 204, ppp(&[0, 0xff, 3, 0, 0x21], &four)),
+        ("c-hdlc, direction", 205, ppp(&[1, 0x0f, 0, 8, 0], &four)),
+        ("ipnet", 226, [&[1, 2][..], &[0; 22], &four].concat()),
+        ("ipnet, v6", 226, [&[1, 26][..], &[0; 22], &six].concat()),
+        ("nflog little", 239, nflog(2, u16::to_le_bytes, &four)),
+        ("nflog big", 239, nflog(10, u16::to_be_bytes, &six)),
+        ("netanalyzer", 240, [&[0, 0, 0, 0][..], &ethernet(0x0800, &four), &[9; 4]].concat()),
+        (
+            "netanalyzer, preamble",
+            241,
+            [&[0; 4][..], &[0x55; 7], &[0xd5], &ethernet(0x0800, &four), &[9; 4]].concat(),
+        ),
+        ("infiniband", 242, [&[0; 40][..], &[8, 0, 0, 0], &four].concat()),
+        ("infiniband, v6", 242, [&[0; 40][..], &[0x86, 0xdd, 0, 0], &six].concat()),
+        ("pktap", 258, pktap(1, &ethernet(0x0800, &four))),
+        ("pktap, null", 258, pktap(0, &ppp(&[30, 0, 0, 0], &six))),
         (
             "avs",
             163,
             [&[0x80, 0x21, 0x10, 1, 0, 0, 0, 64][..], &[0; 56], &wlan([8, 1], 24, &snap(&four))]
                 .concat(),
         ),
-    ];
-    for (name, link, frame) in cases {
+    ]
+}
+
+#[test]
+fn every_encapsulation_leads_to_the_same_packet() {
+    for (name, link, frame) in encapsulations() {
         let (decoded, out) = decode(LinkType(link), &frame);
         assert!(matches!(decoded, Decoded::Ipv4 | Decoded::Ipv6), "{name}: {decoded:?}");
         assert!(out.flags.contains(Flags::PORTS), "{name}: {out:?}");
@@ -165,9 +240,75 @@ fn every_encapsulation_leads_to_the_same_packet() {
     }
 }
 
+/// tshark finds the same packet in all of them, but for a few that it knows nothing of.
+#[test]
+fn tshark_finds_the_same_packet() {
+    /// What tshark does not know, or wants more of than the fields that matter here.
+    const OTHERWISE: [&str; 12] = [
+        "vlan 9200",
+        "pseudowire, no word",
+        "null linux",
+        "fddi, synchronous",
+        "frame relay, direction",
+        "pppd",
+        "c-hdlc, direction",
+        "ipnet",
+        "ipnet, v6",
+        "nflog big",
+        "netanalyzer",
+        "netanalyzer, preamble",
+    ];
+    let block = |kind: u32, body: &[u8]| {
+        let padded = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+        let len = (12 + padded.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &padded, &len].concat()
+    };
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let cases = encapsulations();
+    let mut bytes = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    for (number, (_, link, frame)) in (0..).zip(&cases) {
+        bytes.extend(block(1, &words(&[u32::from(*link), 0])));
+        let len = frame.len() as u32;
+        bytes.extend(block(6, &[words(&[number, 0, 1_000_000, len, len]), frame.clone()].concat()));
+    }
+    let mut tshark = Command::new("tshark");
+    let fields = [
+        "-n",
+        "-T",
+        "fields",
+        "-E",
+        "occurrence=f",
+        "-e",
+        "udp.srcport",
+        "-e",
+        "ip.len",
+        "-e",
+        "ipv6.plen",
+    ];
+    tshark.args(["-r", "-"]).args(fields);
+    let pipes = tshark.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = pipes.spawn() else {
+        eprintln!("SKIPPED: tshark is not installed");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), cases.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = |line: &str| ["4660\t32\t", "4660\t\t12"].contains(&line);
+    let differs: Vec<_> = (cases.iter().zip(text.lines()))
+        .filter(|((name, ..), line)| found(line) == OTHERWISE.contains(name))
+        .map(|((name, link, _), line)| (name, link, line))
+        .collect();
+    assert_eq!(differs, []);
+}
+
 #[test]
 fn what_is_no_ip_has_a_reason() {
-    let cases: [(u16, Vec<u8>, NonIp, u16); 20] = [
+    let link = NonIp::Truncated(Layer::Link);
+    let malformed = NonIp::Malformed(Layer::Link);
+    let cases: [(u16, Vec<u8>, NonIp, u16); 37] = [
         (1, ethernet(0x0806, &[0; 46]), NonIp::EtherType(0x0806), 0x0806),
         (1, ethernet(0x8863, &[0; 46]), NonIp::EtherType(0x8863), 0x8863),
         (1, ethernet(3, &[0x42, 0x42, 3, 0, 0]), NonIp::Llc(0x42), 0),
@@ -188,6 +329,23 @@ fn what_is_no_ip_has_a_reason() {
         (105, vec![0x08, 0x41, 0, 0], NonIp::Encrypted80211, 0),
         (127, vec![0, 0, 200, 0, 0, 0, 0, 0], NonIp::Truncated(Layer::Radio), 0),
         (147, vec![0; 60], NonIp::UnsupportedLink(147), 0),
+        (6, token_ring(0, 2, &[], &[0; 40]), NonIp::LanControl, 0),
+        (6, token_ring(0x40, 0x82, &[1, 0], &[0; 40]), malformed, 0),
+        (6, token_ring(0x40, 0x82, &[30, 0], &[0; 4]), link, 0),
+        (10, vec![0x41; 30], NonIp::LanControl, 0),
+        (100, vec![0xfe, 0xfe, 3, 0x83], NonIp::Llc(0xfe), 0),
+        (107, vec![0x18, 0x41, 3, 0x83, 0], NonIp::Nlpid(0x83), 0),
+        (107, vec![0x19, 0x41, 3, 0xcc], malformed, 0),
+        (107, vec![0; 40], malformed, 0),
+        (107, vec![0x18, 0], link, 0),
+        (107, vec![0x18, 0x41, 8, 6, 0, 0], NonIp::EtherType(0x0806), 0x0806),
+        (109, vec![9; 12], NonIp::Family(0x0909), 0),
+        (117, vec![8; 60], malformed, 0),
+        (192, ppi(0x1_0001, &[], &[]), malformed, 0),
+        (192, ppi(147, &[], &[0; 40]), NonIp::UnsupportedLink(147), 0),
+        (192, (0..9).fold(vec![], |inner, _| ppi(192, &[], &inner)), NonIp::TooDeep, 0),
+        (239, [&[2, 0, 0, 0][..], &[8, 0, 5, 0], &[0; 4], &[3, 0, 9, 0]].concat(), malformed, 0),
+        (258, vec![108, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], malformed, 0),
     ];
     for (link, frame, reason, dst_port) in cases {
         let (decoded, out) = decode(LinkType(link), &frame);

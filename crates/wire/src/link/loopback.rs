@@ -50,7 +50,7 @@ pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
     ip_by_version(frame)?.ok_or(NonIp::Malformed(Layer::Ip))
 }
 
-fn by_family(family: u32, rest: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn by_family(family: u32, rest: Span<'_>) -> Result<Network<'_>, NonIp> {
     match family {
         2 => Ok(Network::Ipv4(rest)),
         10 | 24 | 28 | 30 => Ok(Network::Ipv6(rest)),

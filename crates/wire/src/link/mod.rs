@@ -9,11 +9,16 @@
 
 mod cooked;
 mod ethernet;
+mod frame_relay;
 mod ieee80211;
+mod lan;
 mod loopback;
 mod mpls;
+mod names;
 mod ppp;
 mod radio;
+mod system;
+mod wrapped;
 
 use crate::path::Path;
 use crate::reason::{Layer, NonIp};
@@ -60,9 +65,45 @@ impl LinkType {
     pub const IPV6: Self = Self(229);
     /// Linux cooked capture, version 2.
     pub const LINUX_SLL2: Self = Self(276);
+    /// Token Ring.
+    pub const IEEE802_5: Self = Self(6);
+    /// FDDI.
+    pub const FDDI: Self = Self(10);
+    /// ATM adaptation layer 5 with LLC.
+    pub const ATM_RFC1483: Self = Self(100);
+    /// Frame Relay.
+    pub const FRELAY: Self = Self(107);
+    /// OpenBSD's IPsec.
+    pub const ENC: Self = Self(109);
+    /// OpenBSD's packet filter.
+    pub const PFLOG: Self = Self(117);
+    /// IP over Fibre Channel.
+    pub const IP_OVER_FC: Self = Self(122);
+    /// PPP with a direction in the place of the address.
+    pub const PPP_PPPD: Self = Self(166);
+    /// Per-packet information before another link type.
+    pub const PPI: Self = Self(192);
+    /// PPP behind a direction.
+    pub const PPP_WITH_DIR: Self = Self(204);
+    /// Cisco HDLC behind a direction.
+    pub const C_HDLC_WITH_DIR: Self = Self(205);
+    /// Frame Relay behind a direction.
+    pub const FRELAY_WITH_DIR: Self = Self(206);
+    /// IP on Solaris.
+    pub const IPNET: Self = Self(226);
+    /// Linux' netfilter log.
+    pub const NFLOG: Self = Self(239);
+    /// Hilscher's netANALYZER.
+    pub const NETANALYZER: Self = Self(240);
+    /// The same in transparent mode.
+    pub const NETANALYZER_TRANSPARENT: Self = Self(241);
+    /// IP over InfiniBand.
+    pub const IPOIB: Self = Self(242);
+    /// Darwin's packet tap before another link type.
+    pub const PKTAP: Self = Self(258);
 
     /// Every link type that is decoded.
-    pub const SUPPORTED: [Self; 18] = [
+    pub const SUPPORTED: [Self; 36] = [
         Self::NULL,
         Self::ETHERNET,
         Self::PPP,
@@ -81,6 +122,24 @@ impl LinkType {
         Self::IPV4,
         Self::IPV6,
         Self::LINUX_SLL2,
+        Self::IEEE802_5,
+        Self::FDDI,
+        Self::ATM_RFC1483,
+        Self::FRELAY,
+        Self::ENC,
+        Self::PFLOG,
+        Self::IP_OVER_FC,
+        Self::PPP_PPPD,
+        Self::PPI,
+        Self::PPP_WITH_DIR,
+        Self::C_HDLC_WITH_DIR,
+        Self::FRELAY_WITH_DIR,
+        Self::IPNET,
+        Self::NFLOG,
+        Self::NETANALYZER,
+        Self::NETANALYZER_TRANSPARENT,
+        Self::IPOIB,
+        Self::PKTAP,
     ];
 }
 
@@ -102,11 +161,15 @@ pub(crate) struct Stack {
     /// The top MPLS label.
     pub(crate) mpls_label: Option<u32>,
     depth: u32,
+    /// Headers that said which link type follows them.
+    wrappers: u32,
 }
 
 impl Stack {
     /// More nested tags, labels and inner frames than this are no real network.
     const DEPTH_MAX: u32 = 32;
+    /// So is more than this of headers that capturing programs put in front.
+    const WRAPPERS_MAX: u32 = 4;
 
     /// Notes Ethernet addresses: the outermost header's stay.
     #[inline(always)]
@@ -135,7 +198,14 @@ impl Stack {
             vlans: self.vlans,
             mpls_label: self.mpls_label,
             tunnel: None,
+            ingress: 0,
         }
+    }
+
+    /// Counts one more header in front of another link type.
+    fn wrapped(&mut self) -> Result<(), NonIp> {
+        self.wrappers += 1;
+        if self.wrappers > Self::WRAPPERS_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
     }
 
     /// Counts one more nested header.
@@ -188,6 +258,29 @@ fn strip_other<'a>(
         LinkType::IEEE802_11_RADIOTAP => radio::radiotap(frame, stack),
         LinkType::IEEE802_11_PRISM => radio::prism(frame, stack),
         LinkType::IEEE802_11_AVS => radio::avs(frame, stack),
+        LinkType::IEEE802_5 => lan::token_ring(frame, stack),
+        LinkType::FDDI => lan::fddi(frame, stack),
+        LinkType::ATM_RFC1483 => lan::atm(frame, stack),
+        LinkType::IP_OVER_FC => lan::fibre_channel(frame, stack),
+        LinkType::IPOIB => lan::infiniband(frame, stack),
+        LinkType::NETANALYZER => lan::net_analyzer(frame, 0, stack),
+        LinkType::NETANALYZER_TRANSPARENT => lan::net_analyzer(frame, 8, stack),
+        LinkType::FRELAY => frame_relay::frame(frame, stack),
+        LinkType::ENC => system::enc(frame),
+        LinkType::PFLOG => system::pflog(frame),
+        LinkType::IPNET => system::ipnet(frame),
+        LinkType::NFLOG => system::nflog(frame),
+        LinkType::PPP_PPPD => system::pppd(frame, stack),
+        LinkType::PPI => wrapped::ppi(frame, stack),
+        LinkType::PKTAP => wrapped::pktap(frame, stack),
+        LinkType::PPP_WITH_DIR | LinkType::C_HDLC_WITH_DIR | LinkType::FRELAY_WITH_DIR => {
+            let (_, frame) = frame.take::<1>().ok_or(NonIp::Truncated(Layer::Link))?;
+            match link {
+                LinkType::PPP_WITH_DIR => ppp::framed(frame, stack),
+                LinkType::C_HDLC_WITH_DIR => ppp::cisco_hdlc(frame, stack),
+                _ => frame_relay::frame(frame, stack),
+            }
+        }
         LinkType(number) => Err(NonIp::UnsupportedLink(number)),
     }
 }

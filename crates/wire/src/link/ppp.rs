@@ -38,7 +38,7 @@ pub(super) fn cisco_hdlc<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Netwo
     }
 }
 
-fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     const MULTILINK: u16 = 0x003d;
     const WHOLE: u8 = 0xc0;
 
