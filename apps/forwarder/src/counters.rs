@@ -18,6 +18,8 @@ pub enum Drop {
     Loop,
     /// There is no room for another pending Interest.
     PitFull,
+    /// Its face has as many Interests pending as one face may have.
+    FaceShare,
     /// There is no room for who asks, or whom was asked.
     RecordsFull,
     /// The strategy knows nowhere to send it.
@@ -35,7 +37,7 @@ const REASONS: usize = Drop::ALL.len();
 
 impl Drop {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::NoFace,
         Self::NameTooLong,
@@ -43,6 +45,7 @@ impl Drop {
         Self::Scope,
         Self::Loop,
         Self::PitFull,
+        Self::FaceShare,
         Self::RecordsFull,
         Self::NoRoute,
         Self::Suppressed,
@@ -60,6 +63,7 @@ impl Drop {
             Self::Scope => "scope",
             Self::Loop => "loop",
             Self::PitFull => "pit-full",
+            Self::FaceShare => "face-share",
             Self::RecordsFull => "records-full",
             Self::NoRoute => "no-route",
             Self::Suppressed => "suppressed",

@@ -33,7 +33,11 @@ pub enum LinkKind {
 
 /// All faces, by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faces(Vec<Option<Face>>);
+pub(crate) struct Faces {
+    known: Vec<Option<Face>>,
+    /// By number: next hops in the FIB that lead there.
+    routes: Vec<u32>,
+}
 
 impl Faces {
     /// Faces are numbered densely; those above would cost memory for nothing.
@@ -42,15 +46,31 @@ impl Faces {
     pub(crate) fn set(&mut self, id: FaceId, face: Option<Face>) {
         let at = id.0 as usize;
         if id.0 < Self::MAX {
-            if self.0.len() <= at {
-                self.0.resize(at + 1, None);
+            if self.known.len() <= at {
+                self.known.resize(at + 1, None);
             }
-            self.0[at] = face;
+            self.known[at] = face;
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<Face> {
-        self.0.get(id.0 as usize).copied().flatten()
+        self.known.get(id.0 as usize).copied().flatten()
+    }
+
+    /// Counts the next hops that lead to a face.
+    pub(crate) fn count_routes(&mut self, id: FaceId, count: impl Fn(u32) -> u32) {
+        let at = id.0 as usize;
+        if id.0 < Self::MAX {
+            if self.routes.len() <= at {
+                self.routes.resize(at + 1, 0);
+            }
+            self.routes[at] = count(self.routes[at]);
+        }
+    }
+
+    /// Whether next hops lead to a face. Numbers that are not counted may have some.
+    pub(crate) fn has_routes(&self, id: FaceId) -> bool {
+        id.0 >= Self::MAX || self.routes.get(id.0 as usize).is_some_and(|&count| count > 0)
     }
 }

@@ -79,19 +79,28 @@ impl Forwarder {
     /// Adds a face, or changes it. Numbers from 65,536 on are no faces.
     pub fn set_face(&mut self, id: FaceId, face: Face) {
         self.faces.set(id, Some(face));
+        if id.0 < Faces::MAX {
+            self.pit.add_face(id);
+        }
         if id.0 < Faces::MAX && self.scratch.served.len() <= id.0 as usize {
             self.scratch.served.resize(id.0 as usize + 1, 0);
         }
     }
 
-    /// A face is gone, with all routes to it and all that was pending there.
-    pub fn remove_face(&mut self, id: FaceId) {
+    /// A face is gone, with all routes to it and all that was pending there; whether there were routes. Without routes
+    /// this costs the same however full the tables are.
+    pub fn remove_face(&mut self, id: FaceId) -> bool {
         self.faces.set(id, None);
-        self.fib.retain(|hops| {
-            hops.retain(|hop| hop.face != id);
-            !hops.is_empty()
-        });
         self.pit.forget_face(id);
+        let had_routes = self.faces.has_routes(id);
+        if had_routes {
+            self.faces.count_routes(id, |_| 0);
+            self.fib.retain(|hops| {
+                hops.retain(|hop| hop.face != id);
+                !hops.is_empty()
+            });
+        }
+        had_routes
     }
 
     /// Adds a route, or changes its cost. Interests that are pending and go to all next hops go to this one, too.
@@ -113,6 +122,7 @@ impl Forwarder {
         self.scratch.hops.reserve(room);
         self.scratch.chosen.reserve(room);
         if is_new {
+            self.faces.count_routes(face, |count| count + 1);
             self.new_next_hop(now_ns, prefix, face, out);
         }
         Ok(())
@@ -123,6 +133,9 @@ impl Forwarder {
         let Some(hops) = self.fib.remove(&self.key, prefix) else { return false };
         let left: Vec<_> = hops.iter().copied().filter(|hop| hop.face != face).collect();
         let removed = left.len() < hops.len();
+        if removed {
+            self.faces.count_routes(face, |count| count.saturating_sub(1));
+        }
         if !left.is_empty() {
             self.fib.entry(&self.key, prefix, || left);
         }

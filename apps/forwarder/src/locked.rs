@@ -73,6 +73,7 @@ impl Locked {
         let part = |whole: usize| (whole.div_ceil(count) * 2).min(whole);
         let settings = Settings {
             pit_capacity: part(settings.pit_capacity),
+            pit_per_face: settings.pit_per_face.map(part),
             cs_capacity: part(settings.cs_capacity),
             cs_bytes: part(settings.cs_bytes),
             dead_nonces: part(settings.dead_nonces),

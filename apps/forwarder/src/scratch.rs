@@ -6,7 +6,7 @@ use crate::tables::{NextHop, Prefixes};
 /// Packets looked up together: enough to keep the memory busy, few enough for the first-level cache.
 pub(crate) const GROUP: usize = 32;
 
-/// See the module; kept so that nothing is allocated.
+/// Buffers that are kept so that nothing is allocated.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// Of the packets that are looked up together.

@@ -7,6 +7,8 @@ use ringtap_ndn::NameBuf;
 pub struct Settings {
     /// Pending Interests at the most; 2^24 a shard, for their tokens.
     pub pit_capacity: usize,
+    /// Interests that one face may have pending; further ones are refused. `None`: as many as fit.
+    pub pit_per_face: Option<usize>,
     /// Data kept at the most; 0: none.
     pub cs_capacity: usize,
     /// Bytes of Data kept at the most.
@@ -37,10 +39,11 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             pit_capacity: 1 << 17,
+            pit_per_face: None,
             cs_capacity: 1 << 16,
             cs_bytes: 128 << 20,
             dead_nonces: 1 << 17,
-            lifetime_max_ms: 3_600_000,
+            lifetime_max_ms: 10_000,
             unsolicited: Unsolicited::Drop,
             regions: Vec::new(),
             seed: 0,

@@ -108,8 +108,8 @@ fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Lef
     left
 }
 
-fn single<'a>() -> Take<'a> {
-    let mut forwarder = equipped!(Forwarder::new(settings()));
+fn single<'a>(settings: Settings) -> Take<'a> {
+    let mut forwarder = equipped!(Forwarder::new(settings));
     Box::new(move |now, from, headers, wire| {
         collect(|out| {
             forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
@@ -117,8 +117,8 @@ fn single<'a>() -> Take<'a> {
     })
 }
 
-fn sharded<'a>(shards: usize) -> Take<'a> {
-    let mut forwarder = equipped!(Sharded::new(&settings(), shards));
+fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
+    let mut forwarder = equipped!(Sharded::new(settings, shards));
     Box::new(move |now, from, headers, wire| {
         collect(|out| {
             forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
@@ -126,8 +126,8 @@ fn sharded<'a>(shards: usize) -> Take<'a> {
     })
 }
 
-fn locked<'a>(buckets: usize, prefetching: Prefetching) -> Take<'a> {
-    let forwarder = equipped!(Locked::new(&settings(), buckets, prefetching));
+fn locked<'a>(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Take<'a> {
+    let forwarder = equipped!(Locked::new(settings, buckets, prefetching));
     Box::new(move |now, from, headers, wire| {
         let came = [(from, headers, wire)];
         collect(|out| forwarder.take(now, &came, &mut |f, h: &Headers, w: &[u8]| out(f, h, w)))
@@ -187,13 +187,36 @@ proptest! {
 
     #[test]
     fn all_designs_give_out_the_same_packets(steps in steps()) {
-        let reference = run(&steps, single());
+        let settings = settings();
+        let reference = run(&steps, single(settings.clone()));
         for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, sharded(shards)), &reference, "{} shards", shards);
+            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
         }
         for prefetching in [Prefetching::Off, Prefetching::On] {
-            prop_assert_eq!(&run(&steps, locked(13, prefetching)), &reference, "{:?}", prefetching);
+            prop_assert_eq!(&run(&steps, locked(&settings, 13, prefetching)), &reference, "{:?}", prefetching);
         }
+    }
+
+    /// Shares are divided as capacities are, so designs of one part refuse what the reference refuses.
+    #[test]
+    fn a_share_of_the_pit_is_the_same_in_all_designs(steps in steps(), share in 1..6_usize) {
+        let settings = Settings { pit_per_face: Some(share), ..settings() };
+        let reference = run(&steps, single(settings.clone()));
+        prop_assert_eq!(&run(&steps, sharded(&settings, 1)), &reference, "sharded");
+        for prefetching in [Prefetching::Off, Prefetching::On] {
+            prop_assert_eq!(&run(&steps, locked(&settings, 1, prefetching)), &reference, "{:?}", prefetching);
+        }
+    }
+
+    /// A share that no face reaches has no effect, however many parts it is divided into.
+    #[test]
+    fn a_share_that_is_not_reached_changes_nothing(steps in steps()) {
+        let reference = run(&steps, single(settings()));
+        let settings = Settings { pit_per_face: Some(1_000), ..settings() };
+        for shards in 1..=7 {
+            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+        }
+        prop_assert_eq!(&run(&steps, locked(&settings, 13, Prefetching::On)), &reference);
     }
 }
 
@@ -201,9 +224,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_burst_gives_out_what_single_calls_give(steps in steps(), most in 1..70_usize) {
+    fn a_burst_gives_out_what_single_calls_give(
+        steps in steps(),
+        most in 1..70_usize,
+        share in prop::option::of(1..6_usize),
+    ) {
+        let settings = Settings { pit_per_face: share, ..settings() };
         let (mut came, mut left) = (Vec::new(), Vec::new());
-        let mut one_by_one = single();
+        let mut one_by_one = single(settings.clone());
         run(&steps, Box::new(|now, from, headers, wire| {
             came.push((now, from, *headers, wire.to_vec()));
             // The steps that follow go by what has left.
@@ -211,7 +239,7 @@ proptest! {
             left.extend_from_slice(&now_left);
             now_left
         }));
-        let mut forwarder = equipped!(Forwarder::new(settings()));
+        let mut forwarder = equipped!(Forwarder::new(settings));
         let together = collect(|out| {
             for at_a_time in came.chunk_by(|a, b| a.0 == b.0) {
                 for burst in at_a_time.chunks(most) {
@@ -231,7 +259,7 @@ fn the_steps_reach_what_they_should() {
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..50 {
         let steps = steps().new_tree(&mut runner).unwrap().current();
-        for left in run(&steps, single()).into_iter().flatten() {
+        for left in run(&steps, single(settings())).into_iter().flatten() {
             seen.insert(left.text().rsplit_once(' ').unwrap().0.to_owned());
         }
     }

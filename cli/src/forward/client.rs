@@ -12,13 +12,14 @@ use ringtap_relay::ndn::{
     Data, Element, Error, LpPacket, NackReason, Name, NameBuf, NewInterest, PACKET_MAX, component,
 };
 
-/// How long a forwarder may take.
+use crate::clock::Clock;
+
+/// How long a forwarder may take for an answer, whatever else it sends meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Segments of a data set that are fetched.
 const SEGMENTS_MAX: u64 = 100_000;
 
-/// See the module.
 pub(super) struct Client {
     stream: UnixStream,
     came: Vec<u8>,
@@ -30,7 +31,6 @@ impl Client {
         let stream = UnixStream::connect(path).with_context(|| {
             format!("no forwarder listens at {shown} ([unix] in its configuration)")
         })?;
-        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream, came: Vec::new() })
     }
@@ -75,8 +75,9 @@ impl Client {
     /// Sends an Interest and waits for its Data.
     fn ask(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
         self.stream.write_all(interest).context("asking the forwarder")?;
+        let clock = Clock::start();
         loop {
-            let frame = self.frame()?;
+            let frame = self.frame(clock)?;
             let packet = LpPacket::read(&frame)?;
             match (packet.payload, packet.headers.nack) {
                 (Some(_), Some(NackReason::NoRoute)) => bail!("the forwarder has no management"),
@@ -88,7 +89,8 @@ impl Client {
         }
     }
 
-    fn frame(&mut self) -> anyhow::Result<Vec<u8>> {
+    /// The next frame, if it is complete in time.
+    fn frame(&mut self, clock: Clock) -> anyhow::Result<Vec<u8>> {
         loop {
             match Element::first(&self.came) {
                 Ok((_, rest)) => {
@@ -98,14 +100,17 @@ impl Client {
                 Err(Error::Truncated) if self.came.len() <= 2 * PACKET_MAX => {}
                 Err(error) => return Err(error).context("what the forwarder says is no packet"),
             }
+            let left = PATIENCE.saturating_sub(Duration::from_nanos(clock.now_ns()));
+            if left.is_zero() {
+                bail!("the forwarder does not answer within {} s", PATIENCE.as_secs());
+            }
+            self.stream.set_read_timeout(Some(left))?;
             let mut bytes = [0; 8192];
             match self.stream.read(&mut bytes) {
                 Ok(0) => bail!("the forwarder has hung up"),
                 Ok(came) => self.came.extend_from_slice(&bytes[..came]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    bail!("the forwarder does not answer")
-                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error).context("hearing from the forwarder"),
             }
         }

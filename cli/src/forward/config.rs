@@ -61,8 +61,15 @@ fn parse(text: &str) -> Result<Config, String> {
         strangers: one.strangers,
         mtu: one.mtu.map(|mtu| mtu.0 as usize),
     });
-    let Tables { pit, content_store, content_store_memory, dead_nonces, lifetime_max, .. } =
-        &file.tables;
+    let Tables {
+        pit,
+        pit_per_face,
+        content_store,
+        content_store_memory,
+        dead_nonces,
+        lifetime_max,
+        ..
+    } = &file.tables;
     for (key, size, most) in [
         ("pit", pit.0, 1 << 24),
         ("content-store", content_store.0, 1 << 28),
@@ -73,9 +80,22 @@ fn parse(text: &str) -> Result<Config, String> {
             return Err(format!("{key} is from 1 to {most}, not {size}"));
         }
     }
+    // One face must not be able to fill the table.
+    let per_face = pit_per_face.as_ref().map_or(pit.0.div_ceil(4), |number| number.0);
+    if !(1..=pit.0).contains(&per_face) {
+        return Err(format!("pit-per-face is from 1 to {} (pit), not {per_face}", pit.0));
+    }
+    let on_demand = file.faces.on_demand.map(|number| number.0);
+    if let Some(on_demand) = on_demand.filter(|&number| number >= file.faces.most.0) {
+        return Err(format!(
+            "on-demand (faces) is less than most, {}, and not {on_demand}: the others are for programs and configured faces",
+            file.faces.most.0
+        ));
+    }
     let plan = ForwardPlan {
         settings: Settings {
             pit_capacity: pit.0 as usize,
+            pit_per_face: Some(per_face as usize),
             cs_capacity: content_store.0 as usize,
             cs_bytes: content_store_memory.0 as usize,
             dead_nonces: dead_nonces.0 as usize,
@@ -95,6 +115,7 @@ fn parse(text: &str) -> Result<Config, String> {
             ethernet: ethernet.collect(),
             idle: Duration::from_nanos(file.faces.idle_timeout.0),
             faces_max: file.faces.most.0 as usize,
+            on_demand_max: on_demand.map(|number| number as usize),
         },
         routes: file
             .route
@@ -153,6 +174,7 @@ struct Ethernet {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Faces {
     most: Number<Count>,
+    on_demand: Option<Number<Count>>,
     idle_timeout: Number<Time>,
 }
 
@@ -160,6 +182,7 @@ struct Faces {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Tables {
     pit: Number<Count>,
+    pit_per_face: Option<Number<Count>>,
     content_store: Number<Count>,
     content_store_memory: Number<Bytes>,
     dead_nonces: Number<Count>,
@@ -198,6 +221,7 @@ impl Default for Faces {
         let settings = FaceSettings::default();
         Self {
             most: Number::of(settings.faces_max as u64),
+            on_demand: None,
             idle_timeout: Number::of(settings.idle.as_nanos() as u64),
         }
     }
@@ -208,6 +232,7 @@ impl Default for Tables {
         let settings = Settings::default();
         Self {
             pit: Number::of(settings.pit_capacity as u64),
+            pit_per_face: None,
             content_store: Number::of(settings.cs_capacity as u64),
             content_store_memory: Number::of(settings.cs_bytes as u64),
             dead_nonces: Number::of(settings.dead_nonces as u64),
@@ -381,13 +406,15 @@ mod tests {
             mtu = "9k"
             [faces]
             most = 100
+            on-demand = 60
             idle-timeout = "1m"
             [tables]
             pit = "64k"
+            pit-per-face = "1k"
             content-store = 0
             content-store-memory = "16M"
             dead-nonces = 1000
-            lifetime-max = "10s"
+            lifetime-max = "20s"
             unsolicited = "keep-local"
             regions = ["/here"]
             [[route]]
@@ -408,7 +435,8 @@ mod tests {
         assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
         let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
         assert_eq!((pit_capacity, cs_capacity, cs_bytes), (64_000, 0, 16 << 20));
-        assert_eq!(lifetime_max_ms, 10_000);
+        assert_eq!(lifetime_max_ms, 20_000);
+        assert_eq!((plan.faces.on_demand_max(), plan.settings.pit_per_face), (60, Some(1_000)));
         assert_eq!(plan.routes[0].to.to_string(), "udp4://192.0.2.1:6363");
         assert_eq!((plan.routes[0].cost, plan.routes[1].cost), (7, 0));
         assert_eq!(plan.strategies, [("/a".parse().unwrap(), Strategy::Multicast)]);
@@ -419,6 +447,18 @@ mod tests {
             parse("[unix]\nlisten = \"x\"").map(|config| config.plan.faces.udp.len()),
             Ok(0)
         );
+    }
+
+    #[test]
+    fn without_settings_senders_are_bounded_as_documented() {
+        let plan = |text: &str| parse(text).map(|config| config.plan).unwrap();
+        let by_default = plan("[udp]");
+        assert_eq!(by_default.settings.lifetime_max_ms, 10_000);
+        assert_eq!(by_default.settings.pit_per_face, Some(32_768));
+        assert_eq!((by_default.faces.faces_max, by_default.faces.on_demand_max()), (4096, 3072));
+        let small = plan("[udp]\n[faces]\nmost = 2\n[tables]\npit = 3");
+        assert_eq!((small.faces.on_demand_max(), small.settings.pit_per_face), (1, Some(1)));
+        assert_eq!(plan("[udp]\n[faces]\non-demand = 0").faces.on_demand_max(), 0);
     }
 
     #[test]
@@ -433,6 +473,9 @@ mod tests {
             ("[unix]\nlisten = \"x\"\nmode = \"999\"", &["line 3", "\"0660\""]),
             ("[tables]\npit = \"many\"", &["line 2", "100k"]),
             ("[udp]\n[tables]\npit = 0", &["pit is from 1 to"]),
+            ("[udp]\n[tables]\npit-per-face = 0", &["pit-per-face is from 1 to 131072"]),
+            ("[udp]\n[tables]\npit = 5\npit-per-face = 6", &["from 1 to 5 (pit), not 6"]),
+            ("[udp]\n[faces]\nmost = 9\non-demand = 9", &["less than most, 9, and not 9"]),
             ("[tables]\npit = -3", &["line 2", "is no count"]),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),

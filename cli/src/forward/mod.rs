@@ -16,12 +16,13 @@ use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::console::{self, complain, note, tell};
 use crate::listener::listen;
 use crate::usage::Usage;
-use crate::{privileges, sandbox, signals};
+use crate::{notify, privileges, sandbox, signals};
 
 const LOST: u8 = 3;
 
 /// Reasons that speak of want of room, on the links and in the tables. Others are the traffic's own doing.
-const WANT: [&str; 5] = ["no-face", "congested", "too-many-pieces", "pit-full", "records-full"];
+const WANT: [&str; 6] =
+    ["no-face", "congested", "too-many-pieces", "pit-full", "face-share", "records-full"];
 
 static WATCH: Watch = Watch::new();
 
@@ -65,7 +66,12 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     let report = signals::stoppable_for(&WATCH, duration, || {
         // Signals are heard from here on, and so it may be told.
         relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
-        relay.run(|| WATCH.stopped(), each)
+        notify::ready(&format!("forwarding at {}", relay.listening().join(", ")));
+        let stopped = || {
+            WATCH.beats.add(0, 1);
+            WATCH.stopped()
+        };
+        relay.run(stopped, each)
     });
     let report = report.context("attending to signals")??;
     let text = match args.output.report {
@@ -90,6 +96,15 @@ fn verdict(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
     }
     for (reason, packets) in &lost {
         complain("warning", &format!("packets lost ({reason}): {packets}"));
+    }
+    if report.evicted > 0 {
+        complain(
+            "warning",
+            &format!(
+                "faces evicted: {}; more senders than on-demand in [faces] allows, which is {}",
+                report.evicted, report.on_demand[1]
+            ),
+        );
     }
     if args.fail_on_drop && !lost.is_empty() { ExitCode::from(LOST) } else { ExitCode::SUCCESS }
 }

@@ -30,11 +30,13 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     let settings = &plan.settings;
     let _ = writeln!(
         text,
-        "{}, {} Data ({}), {}",
+        "{} ({} a face), {} Data ({}), {} ({} on demand)",
         of(settings.pit_capacity as u64, "pending Interest"),
+        count(settings.pit_per_face.unwrap_or(settings.pit_capacity) as u64),
         count(settings.cs_capacity as u64),
         bytes(settings.cs_bytes as u64),
         of(plan.faces.faces_max as u64, "face"),
+        count(plan.faces.on_demand_max() as u64),
     );
     for route in &plan.routes {
         let local = match &route.to {
@@ -53,8 +55,12 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
 pub(super) fn stats(report: &ForwardReport) -> String {
     let packets = report.links.packets_in();
     let dropped: u64 = report.dropped().iter().map(|(_, number)| number).sum();
+    let evicted = match report.evicted {
+        0 => String::new(),
+        faces => format!(" ({} evicted)", count(faces)),
+    };
     format!(
-        "stats: {:.1} s, {} packets, {}/s, {}, {} pending, {} dropped",
+        "stats: {:.1} s, {} packets, {}/s, {}{evicted}, {} pending, {} dropped",
         report.seconds,
         count(packets),
         rate(packets as f64 / report.seconds.max(1e-9)),
@@ -88,6 +94,10 @@ pub(super) fn report(report: &ForwardReport) -> String {
     }
     for (reason, number) in report.dropped() {
         let _ = writeln!(text, "  dropped, {reason}: {}", count(number));
+    }
+    if report.evicted > 0 {
+        let _ =
+            writeln!(text, "  faces evicted to make room for others: {}", count(report.evicted));
     }
     if report.incomplete > 0 {
         let _ = writeln!(text, "  packets with missing pieces: {}", count(report.incomplete));
@@ -166,7 +176,7 @@ pub(super) fn strategies(choices: &[StrategyChoice]) -> String {
 }
 
 pub(super) fn status(status: &GeneralStatus) -> String {
-    format!(
+    let mut text = format!(
         "{}, {} s up\n{} pending, {} Data kept, next hops for {} prefix{}\n\
          in:  {} Interests, {} Data, {} Nacks\nout: {} Interests, {} Data, {} Nacks\n\
          Interests: {} satisfied, {} not\n",
@@ -184,7 +194,17 @@ pub(super) fn status(status: &GeneralStatus) -> String {
         count(status.out_nacks),
         count(status.satisfied),
         count(status.unsatisfied),
-    )
+    );
+    for (number, what) in [
+        (status.evicted_faces, "faces evicted to make room for others"),
+        (status.refused_frames, "frames of senders that got no face"),
+        (status.refused_interests, "Interests refused, for their face had its share pending"),
+    ] {
+        if number > 0 {
+            let _ = writeln!(text, "{what}: {}", count(number));
+        }
+    }
+    text
 }
 
 fn face_table() -> Table {

@@ -38,15 +38,26 @@ pub(super) fn run(args: &NdnBenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The cores named, or all there are.
-fn cores(given: Option<&Cores>) -> Vec<usize> {
-    given.map_or_else(|| (0..Machine::this().cores).collect(), |cores| cores.0.clone())
+fn cores(given: Option<&Cores>) -> anyhow::Result<Vec<usize>> {
+    let machine = Machine::this();
+    let Some(Cores(given)) = given else { return Ok(own_cores(&machine)) };
+    machine.check_cores(given).map_err(Usage::of)?;
+    Ok(given.clone())
+}
+
+/// As many cores as the process has time for, of those that it may run on.
+pub(super) fn own_cores(machine: &Machine) -> Vec<usize> {
+    match machine.allowed_cores.as_slice() {
+        [] => (0..machine.cores).collect(),
+        allowed => allowed.iter().copied().take(machine.cores).collect(),
+    }
 }
 
 fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     if !(1..=LINES_MOST).contains(&args.lines) || !(1..=SAMPLES_MOST).contains(&args.samples) {
         return Err(Usage::of("--lines is from 1 to 64M, --samples from 1 to 50M"));
     }
-    let cores = cores(args.rounds.cores.as_ref());
+    let cores = cores(args.rounds.cores.as_ref())?;
     let mut trials = Vec::new();
     let mut medians = Vec::new();
     for number in 0..args.rounds.trials.max(1) {
@@ -140,7 +151,7 @@ fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row
 }
 
 fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
-    let cores = cores(args.rounds.cores.as_ref());
+    let cores = cores(args.rounds.cores.as_ref())?;
     let modes = if args.mode.is_empty() { Mode::ALL.to_vec() } else { args.mode.clone() };
     let all_workers = match args.workers.is_empty() {
         true => (1..=cores.len()).collect(),

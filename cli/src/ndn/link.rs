@@ -21,6 +21,8 @@ use ringtap_ndn::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use ringtap_relay::faces::{receive_drops, widen_receive_queue};
+
 use crate::args::Url;
 
 /// A packet with all that may be said about it.
@@ -39,9 +41,13 @@ const PIECES_NS: u64 = 500_000_000;
 /// How long a stream may be full before it counts as broken.
 const STUCK: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// Bytes that may wait in our own receive queue: without it, bursts of answers are lost here.
+const QUEUE: u32 = 8 << 20;
+
 pub(super) struct Link {
     way: Way,
+    /// The size of the receive queue, as the kernel counts it; 0 of a stream.
+    pub(super) queue_bytes: u32,
     pieces: Reassembler,
     out: Vec<u8>,
     /// What came that is no packet.
@@ -60,7 +66,24 @@ enum Way {
 impl Link {
     fn new(way: Way) -> Self {
         let pieces = Reassembler::new(PIECES, PIECES_NS);
-        Self { way, pieces, out: Vec::with_capacity(LONGEST), malformed: 0, refused: 0 }
+        let mut link = Self {
+            way,
+            queue_bytes: 0,
+            pieces,
+            out: Vec::with_capacity(LONGEST),
+            malformed: 0,
+            refused: 0,
+        };
+        if !link.is_stream() {
+            // A queue that stays small is no error: what it has no room for is counted.
+            link.queue_bytes = widen_receive_queue(link.descriptor(), QUEUE).unwrap_or(0);
+        }
+        link
+    }
+
+    /// Datagrams for us that the kernel dropped at our own socket. They are no losses of the other side.
+    pub(super) fn dropped_here(&self) -> u64 {
+        if self.is_stream() { 0 } else { receive_drops(self.descriptor()) }
     }
 
     /// To a forwarder or a producer.

@@ -9,6 +9,7 @@ use ringtap_exclusion::{Popularity, TICK};
 use ringtap_plan::Machine;
 use serde_json::json;
 
+use super::bench::own_cores;
 use super::figures::{median, print_json};
 use crate::args::{Form, ModelArgs};
 use crate::clock::Clock;
@@ -133,7 +134,7 @@ const PUBLISHED: Parameters = Parameters {
 
 /// Measures a packet (half an exchange of one worker without locks) and the three ways of a compare-and-swap.
 fn measured() -> anyhow::Result<Parameters> {
-    let cores: Vec<usize> = (0..Machine::this().cores).collect();
+    let cores = own_cores(&Machine::this());
     let mut packets = Vec::new();
     let mut ways = [const { Vec::new() }; 3];
     let (clock, begin) = (Clock::start(), ringtap_exclusion::ticks());

@@ -23,8 +23,21 @@ pub(super) fn register(
     let refused = || format!("registering {prefix} at {at}");
     match command(link, at, prefix, "register", other).with_context(refused)? {
         Some((200, _)) => Ok(()),
-        Some((code, text)) => bail!("{at} does not register {prefix}: {code} {text}"),
-        None => bail!("{at} does not answer the registration of {prefix}"),
+        Some((code, text)) => bail!("{at} does not register {prefix}: {code} {text}{}", remedy(at)),
+        None => bail!("{at} does not answer the registration of {prefix}{}", remedy(at)),
+    }
+}
+
+/// What allows a registration over UDP, which forwarders refuse unless they are configured.
+fn remedy(at: &Url) -> &'static str {
+    match at {
+        Url::Unix(_) => "",
+        Url::Udp(..) => {
+            "\n  Over UDP a forwarder must allow it in its configuration: NFD by rib.localhop_security in nfd.conf,\n  \
+             ndnd by mgmt.allow_localhop: true; ringtap forward never does. Without it, register by the forwarder's\n  \
+             Unix socket (--to unix:PATH), or listen (--listen udp://ADDRESS:PORT) and add a route to there:\n  \
+             [[route]] in the configuration of ringtap forward, 'ringtap forward ctl SOCKET register' or 'nfdc route add'"
+        }
     }
 }
 
@@ -62,7 +75,7 @@ fn command(
                     answer = read.map(|read| (read.code, read.text));
                 }
                 Packet::Interest(back) if back.name == sent.name && headers.nack.is_some() => {
-                    answer = Some((404, "Nack: nobody there manages routes".into()));
+                    answer = Some((404, format!("Nack: it takes no commands under /{scope}/nfd")));
                 }
                 _ => other(headers, packet, answers),
             })?;

@@ -100,6 +100,8 @@ impl Server<'_> {
                     "elsewhere": elsewhere,
                     "unanswerable": unanswerable,
                     "malformed": link.malformed,
+                    "dropped_here": link.dropped_here(),
+                    "receive_queue_bytes": link.queue_bytes,
                     "payload_bytes": args.payload,
                     "seconds": seconds,
                 });
@@ -116,6 +118,7 @@ impl Server<'_> {
                     (elsewhere, "of other prefixes"),
                     (unanswerable, "too long, or for a digest"),
                     (link.malformed, "no packets"),
+                    (link.dropped_here(), "dropped at this program's own socket"),
                 ] {
                     if number > 0 {
                         text += &format!("  {} {what}\n", count(number));

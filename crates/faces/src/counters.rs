@@ -13,7 +13,7 @@ pub enum Lost {
     Malformed,
     /// What came is larger than any packet.
     TooLong,
-    /// Whoever sent it may have no face: there are too many, or strangers have none here.
+    /// Its sender may have no face: there are too many, or unknown senders get none here.
     NoFace,
     /// There is no way to cut what leaves into few enough pieces.
     TooManyPieces,

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-/// See the module.
+/// Why a face or a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No socket for UDP there.

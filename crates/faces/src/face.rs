@@ -7,7 +7,7 @@ use crate::remote::Remote;
 use crate::stream::Stream;
 use crate::sys::Address;
 
-/// See the module.
+/// What is known of a face: its kind, its address and its counters.
 #[derive(Debug)]
 pub struct Face {
     pub(crate) remote: Remote,
@@ -70,6 +70,11 @@ impl Face {
     /// address into a datagram.
     pub fn is_local(&self) -> bool {
         matches!(self.remote, Remote::Program(_))
+    }
+
+    /// Whether a neighbour made it by sending a packet: it counts against the share of such faces and may be evicted.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.persistence == Persistence::OnDemand && !self.is_local()
     }
 
     /// Whether several hear what is sent.

@@ -28,7 +28,7 @@ const UDP_MTU: usize = 1420;
 /// Frames that cannot carry a packet in 64 pieces.
 const MTU_MIN: usize = 240;
 
-/// See the module.
+/// All faces of a forwarder, and how packets are sent by them.
 pub struct Faces {
     pub(crate) epoll: OwnedFd,
     pub(crate) channels: Vec<Channel>,
@@ -37,6 +37,12 @@ pub struct Faces {
     /// From [`FIRST`] on.
     faces: Vec<Option<Box<Face>>>,
     count: usize,
+    /// How many of them neighbours made by sending a packet.
+    on_demand: usize,
+    /// Those among them that are evicted next: number and time of use. They were the least recently used of all when
+    /// they were listed; one that was used since is passed over, and no other is older.
+    victims: VecDeque<(u32, u64)>,
+    evicted: u64,
     /// Numbers of faces that were closed, the oldest first.
     free: VecDeque<u32>,
     programs: u64,
@@ -64,6 +70,9 @@ impl Faces {
             listener: None,
             faces: Vec::new(),
             count: 0,
+            on_demand: 0,
+            victims: VecDeque::new(),
+            evicted: 0,
             free: VecDeque::new(),
             programs: 0,
             to_flush: Vec::new(),
@@ -116,7 +125,9 @@ impl Faces {
                 && persistence != Persistence::OnDemand
                 && face.persistence != Persistence::Permanent
             {
+                let was_on_demand = face.is_on_demand();
                 face.persistence = persistence;
+                self.on_demand -= usize::from(was_on_demand);
             }
             return Ok((face, false));
         }
@@ -130,6 +141,7 @@ impl Faces {
         self.others.add(&closed.counters);
         self.free.push_back(face);
         self.count -= 1;
+        self.on_demand -= usize::from(closed.is_on_demand());
         match &closed.link {
             Link::Datagrams { channel, to } => {
                 self.channels[*channel].disconnect(to);
@@ -156,6 +168,21 @@ impl Faces {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// How many of them neighbours made by sending a packet.
+    pub fn on_demand(&self) -> usize {
+        self.on_demand
+    }
+
+    /// How many of those there may be.
+    pub fn on_demand_max(&self) -> usize {
+        self.settings.on_demand_max()
+    }
+
+    /// Faces of neighbours that were closed to make room for others.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// Whether there is none.
@@ -298,6 +325,20 @@ impl Faces {
         Some(number)
     }
 
+    /// Whether there are as many faces as there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= self.settings.faces_max
+    }
+
+    /// The program that has been connected longest of those that have not sent a whole frame.
+    pub(crate) fn silent_program(&self) -> Option<u32> {
+        let silent = self.iter().filter_map(|(number, face)| match face.remote {
+            Remote::Program(age) if face.counters.frames_in == 0 => Some((age, number)),
+            _ => None,
+        });
+        silent.min().map(|(_, number)| number)
+    }
+
     /// Takes programs on again.
     pub(crate) fn listen_again(&mut self) {
         let Some(listener) = self.listener.as_ref().filter(|listener| listener.paused) else {
@@ -309,9 +350,49 @@ impl Faces {
         }
     }
 
+    /// The face that must be closed before a neighbour not known yet can have one: of those on demand, the least
+    /// recently used. `None` if there is room, or if the neighbour may have no face.
+    pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
+        let has_room =
+            self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
+        if has_room || !self.channels[channel].strangers {
+            return None;
+        }
+        if let Some(victim) = self.next_victim() {
+            return Some(victim);
+        }
+        let all = self.iter().filter(|(_, face)| face.is_on_demand());
+        let mut all: Vec<(u64, u32)> = all.map(|(number, face)| (face.used_ns, number)).collect();
+        // Several at once, so that the search through all faces is rare.
+        let listed = all.len().div_ceil(16);
+        if listed < all.len() {
+            all.select_nth_unstable(listed);
+            all.truncate(listed);
+        }
+        all.sort_unstable();
+        self.victims.extend(all.into_iter().map(|(used_ns, number)| (number, used_ns)));
+        self.next_victim()
+    }
+
+    /// The next of the listed faces that is as it was.
+    fn next_victim(&mut self) -> Option<u32> {
+        while let Some((number, used_ns)) = self.victims.pop_front() {
+            let is_same = |face: &&Face| face.is_on_demand() && face.used_ns == used_ns;
+            if self.get(number).filter(is_same).is_some() {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Closes a face to make room for another.
+    pub(crate) fn evict(&mut self, face: u32) {
+        self.evicted += u64::from(self.close(face));
+    }
+
     /// A neighbour not known yet has sent a packet; `None` if it may have no face.
     pub(crate) fn welcome(&mut self, channel: usize, from: Address, now_ns: u64) -> Option<u32> {
-        if !self.channels[channel].strangers {
+        if !self.channels[channel].strangers || self.on_demand >= self.on_demand_max() {
             return None;
         }
         let remote = match &self.channels[channel].kind {
@@ -326,11 +407,7 @@ impl Faces {
     /// Numbers of the faces on demand that were not used for too long.
     pub fn idle(&self, now_ns: u64) -> Vec<u32> {
         let most = self.settings.idle.as_nanos().min(u64::MAX.into()) as u64;
-        let idle = |face: &Face| {
-            face.persistence == Persistence::OnDemand
-                && !face.is_local()
-                && now_ns.saturating_sub(face.used_ns) > most
-        };
+        let idle = |face: &Face| face.is_on_demand() && now_ns.saturating_sub(face.used_ns) > most;
         self.iter().filter(|(_, face)| idle(face)).map(|(number, _)| number).collect()
     }
 
@@ -382,7 +459,7 @@ impl Faces {
     }
 
     fn put(&mut self, face: Face) -> Option<u32> {
-        if self.count >= self.settings.faces_max {
+        if self.is_full() {
             return None;
         }
         // A number is used again as late as possible: somebody may still speak of the face that had it.
@@ -394,6 +471,7 @@ impl Faces {
                 FIRST + self.faces.len() as u32 - 1
             }
         };
+        self.on_demand += usize::from(face.is_on_demand());
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
         Some(number)

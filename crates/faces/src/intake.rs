@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ringtap_ndn::{Element, Headers, LpPacket, PACKET_MAX, Reassembler, Reassembly};
+use ringtap_ndn::{Element, Headers, LpPacket, PACKET_MAX, Packet, Reassembler, Reassembly, kind};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventFlags};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ pub trait Handler {
     fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]);
 }
 
-/// See the module.
+/// Receives from all sockets and returns whole packets.
 pub struct Intake {
     ready: Vec<(Source, EventFlags)>,
     inbox: Inbox,
@@ -210,6 +210,13 @@ fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
         let Some(listener) = &mut faces.listener else { return };
         match listener.socket.accept() {
             Ok((socket, _)) => {
+                // A program that has never sent anything must not keep another one out.
+                if faces.is_full()
+                    && let Some(silent) = faces.silent_program()
+                    && faces.close(silent)
+                {
+                    handler.down(faces, silent);
+                }
                 let face = match socket.set_nonblocking(true) {
                     Ok(()) => faces.accept(socket, now_ns),
                     Err(_) => None,
@@ -266,6 +273,25 @@ fn whose<'a>(
     Some((from, frame))
 }
 
+/// Whether an unknown sender gets a face for this: for an Interest, a Data, or a piece that may be of one. If not, the
+/// reason; there is none for a frame without a packet.
+fn earns_face(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
+    let Some(payload) = packet.payload else { return Err(None) };
+    let earns = match (packet.fragment.count, packet.fragment.index) {
+        (1, _) => {
+            if payload.len() > PACKET_MAX {
+                return Err(Some(Lost::TooLong));
+            }
+            Packet::read(payload).is_ok()
+        }
+        (_, 0) => payload
+            .first()
+            .is_some_and(|&first| [kind::INTEREST, kind::DATA].contains(&first.into())),
+        _ => !payload.is_empty(),
+    };
+    if earns { Ok(()) } else { Err(Some(Lost::Malformed)) }
+}
+
 /// A frame came: what it says is handed on, and it is counted, whatever becomes of it.
 fn take(
     reassembler: &mut Reassembler,
@@ -277,19 +303,30 @@ fn take(
 ) {
     let octets = frame.map_or(0, <[u8]>::len) as u64;
     let read = frame.and_then(|frame| LpPacket::read(frame).map_err(|_| Lost::Malformed));
-    // Only who sends packets gets a face.
-    let number = match (from, &read) {
-        (From::Face(number), _) => Some(number),
-        (From::Stranger(channel, address), Ok(_)) => {
-            let number = faces.welcome(channel, address, now_ns);
-            number.inspect(|&number| handler.up(faces, number))
-        }
-        _ => None,
+    // Only senders of packets get faces.
+    let (number, refused) = match (from, &read) {
+        (From::Face(number), _) => (Some(number), Some(Lost::NoFace)),
+        (From::Stranger(channel, address), Ok(packet)) => match earns_face(packet) {
+            Ok(()) => {
+                if let Some(victim) = faces.next_to_evict(channel) {
+                    faces.evict(victim);
+                    handler.down(faces, victim);
+                }
+                let number = faces.welcome(channel, address, now_ns);
+                (number.inspect(|&number| handler.up(faces, number)), Some(Lost::NoFace))
+            }
+            Err(reason) => (None, reason),
+        },
+        (_, Ok(_)) => (None, Some(Lost::NoFace)),
+        (_, &Err(reason)) => (None, Some(reason)),
     };
     let Some(face) = number.and_then(|number| faces.get_mut(number)) else {
         faces.others.frames_in += 1;
         faces.others.octets_in += octets;
-        return faces.others.lose(read.err().unwrap_or(Lost::NoFace), 1);
+        return match refused {
+            Some(reason) => faces.others.lose(reason, 1),
+            None => faces.others.idle_in += 1,
+        };
     };
     face.used_ns = now_ns;
     face.counters.frames_in += 1;

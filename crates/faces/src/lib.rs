@@ -33,3 +33,4 @@ pub use faces::Faces;
 pub use intake::{Handler, Intake, tidy};
 pub use remote::{Mac, Remote, RemoteError};
 pub use settings::{EthernetSettings, Settings};
+pub use sys::{receive_drops, widen_receive_queue};

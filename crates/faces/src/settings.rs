@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// See the module.
+/// Limits and addresses of the faces.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where neighbours over UDP are listened for; whoever sends a packet gets a face.
@@ -18,6 +18,17 @@ pub struct Settings {
     pub idle: Duration,
     /// Faces at the most.
     pub faces_max: usize,
+    /// How many of them neighbours may have that made theirs by sending a packet; `None`: three quarters. The rest is
+    /// for programs and for faces that were configured or asked for.
+    pub on_demand_max: Option<usize>,
+}
+
+impl Settings {
+    /// Faces on demand at the most. Without a setting, a quarter of all faces, and at least one, is left for others.
+    pub fn on_demand_max(&self) -> usize {
+        let reserved = (self.faces_max / 4).max(1);
+        self.on_demand_max.unwrap_or(self.faces_max.saturating_sub(reserved)).min(self.faces_max)
+    }
 }
 
 /// An Ethernet with neighbours.
@@ -40,6 +51,7 @@ impl Default for Settings {
             ethernet: Vec::new(),
             idle: Duration::from_secs(600),
             faces_max: 4096,
+            on_demand_max: None,
         }
     }
 }

@@ -61,6 +61,12 @@ impl Forwarder {
             return Ok(());
         }
 
+        let most = self.settings.pit_per_face.unwrap_or(usize::MAX);
+        if self.pit.asked_by(from) >= most && !found.is_some_and(|at| self.pit.asks(at, from)) {
+            self.send_back(arrival, interest, nonce, NackReason::Congestion, out);
+            return Err(Drop::FaceShare);
+        }
+
         let at = match found {
             Some(at) => at,
             None => self.insert(arrival, &key, interest, nonce, strip_hint).ok_or(Drop::PitFull)?,
@@ -149,21 +155,34 @@ impl Forwarder {
         nonce: u32,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let Arrival { from, via, headers, .. } = *arrival;
-        if via.link == LinkKind::PointToPoint {
-            let Self { scratch, counters, .. } = self;
-            scratch.wire.clear();
-            let same = Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint: false };
-            interest.rewrite(&same, &mut scratch.wire);
-            counters.nacks_out += 1;
-            let nack = Some(NackReason::Duplicate);
-            out.send(
-                from,
-                &Headers { token: headers.token, nack, ..Headers::default() },
-                &scratch.wire,
-            );
-        }
+        self.send_back(arrival, interest, nonce, NackReason::Duplicate, out);
         Err(Drop::Loop)
+    }
+
+    /// Answers an Interest that was not taken with a Nack, where one neighbour alone receives it.
+    fn send_back(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        nonce: u32,
+        reason: NackReason,
+        out: &mut impl Outbox,
+    ) {
+        let Arrival { from, via, headers, .. } = *arrival;
+        if via.link != LinkKind::PointToPoint {
+            return;
+        }
+        let Self { scratch, counters, .. } = self;
+        scratch.wire.clear();
+        let same = Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint: false };
+        interest.rewrite(&same, &mut scratch.wire);
+        counters.nacks_out += 1;
+        let nack = Some(reason);
+        out.send(
+            from,
+            &Headers { token: headers.token, nack, ..Headers::default() },
+            &scratch.wire,
+        );
     }
 
     /// Answers from the content store, if it can.

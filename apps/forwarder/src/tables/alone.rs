@@ -5,7 +5,10 @@ use ringtap_ndn::{Data, Interest, PitToken};
 use super::{NameKey, Pit, PitKey, Prefixes};
 use crate::face::FaceId;
 
-/// See the module.
+const ASKS: FaceId = FaceId(1);
+const ASKED: FaceId = FaceId(2);
+
+/// The pending-interest table without the rest of the forwarder, for benchmarks.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PitAlone {
@@ -18,8 +21,10 @@ pub struct PitAlone {
 impl PitAlone {
     /// With room for so many Interests, and for `burst` packets at a time.
     pub fn new(capacity: usize, burst: usize) -> Self {
+        let mut pit = Pit::new(capacity);
+        [ASKS, ASKED].into_iter().for_each(|face| pit.add_face(face));
         Self {
-            pit: Pit::new(capacity),
+            pit,
             key: NameKey::from_seed(1),
             prefixes: vec![Prefixes::new(); burst],
             found: Vec::with_capacity(capacity),
@@ -57,8 +62,8 @@ impl PitAlone {
                 None => pit.insert(&key, prefixes.components(), interest)?,
             };
             let (nonce, until_ns) = (interest.nonce?, now_ns + 4_000_000_000);
-            let asked = pit.ask(at, FaceId(1), nonce, until_ns, PitToken::default());
-            (asked && pit.sent(at, FaceId(2), nonce, now_ns, until_ns)).then_some(())
+            let asked = pit.ask(at, ASKS, nonce, until_ns, PitToken::default());
+            (asked && pit.sent(at, ASKED, nonce, now_ns, until_ns)).then_some(())
         };
         interests.iter().zip(&*prefixes).filter_map(put).count()
     }

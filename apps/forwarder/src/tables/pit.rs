@@ -32,6 +32,8 @@ pub(crate) struct Pit {
     index: Index,
     wheel: Wheel,
     interests: Store,
+    /// By number: what is pending at each face.
+    faces: Vec<FaceLoad>,
     made: u64,
     live: usize,
     /// Pending with CanBePrefix, by the length of the name.
@@ -77,7 +79,18 @@ pub(crate) struct InRecord {
     pub(crate) nonce: u32,
     pub(crate) expiry_ns: u64,
     pub(crate) token: PitToken,
+    /// The face's epoch when the record was made.
+    epoch: u32,
     next: u32,
+}
+
+/// The records of one face.
+#[derive(Clone, Debug, Default)]
+struct FaceLoad {
+    /// Rises when the face is removed: in-records of earlier epochs are void.
+    epoch: u32,
+    ins: u32,
+    outs: u32,
 }
 
 /// Whom we asked.
@@ -124,6 +137,7 @@ impl Pit {
             index: Index::new(capacity),
             wheel: Wheel::new(capacity),
             interests: Store::new(capacity * CHUNKS_PER_ENTRY),
+            faces: Vec::new(),
             made: 0,
             live: 0,
             prefixes: [0; COMPONENTS_MAX + 1],
@@ -133,6 +147,20 @@ impl Pit {
 
     pub(crate) fn len(&self) -> usize {
         self.live
+    }
+
+    /// Makes room for the counts of a face; none may ask or be asked before.
+    pub(crate) fn add_face(&mut self, face: FaceId) {
+        let at = face.0 as usize;
+        if self.faces.len() <= at {
+            self.faces.resize(at + 1, FaceLoad::default());
+        }
+    }
+
+    /// Interests that a face has pending.
+    #[inline]
+    pub(crate) fn asked_by(&self, face: FaceId) -> usize {
+        self.faces[face.0 as usize].ins as usize
     }
 
     #[inline]
@@ -271,11 +299,16 @@ impl Pit {
         let (mut record, mut out) = (entry.first_in, entry.first_out);
         while record != NONE {
             self.ins.free(record);
-            record = self.ins[record].next;
+            let InRecord { face, epoch, next, .. } = self.ins[record];
+            let load = &mut self.faces[face.0 as usize];
+            load.ins -= u32::from(load.epoch == epoch);
+            record = next;
         }
         while out != NONE {
             self.outs.free(out);
-            out = self.outs[out].next;
+            let OutRecord { face, next, .. } = self.outs[out];
+            self.faces[face.0 as usize].outs -= 1;
+            out = next;
         }
         self.entries.free(at);
     }
@@ -343,11 +376,18 @@ impl Pit {
 
     pub(crate) fn ins(&self, at: u32) -> impl Iterator<Item = &InRecord> {
         let mut next = self.entries[at].first_in;
-        std::iter::from_fn(move || {
+        let all = std::iter::from_fn(move || {
             let record = (next != NONE).then(|| &self.ins[next])?;
             next = record.next;
             Some(record)
-        })
+        });
+        all.filter(|record| self.is_valid(record))
+    }
+
+    /// Whether the face of an in-record is still the one that asked.
+    #[inline]
+    fn is_valid(&self, record: &InRecord) -> bool {
+        self.faces[record.face.0 as usize].epoch == record.epoch
     }
 
     pub(crate) fn outs(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
@@ -369,16 +409,25 @@ impl Pit {
         token: PitToken,
     ) -> bool {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
-        while next != NONE && self.ins[next].face != face {
-            (last, next) = (next, self.ins[next].next);
+        while next != NONE {
+            let after = self.ins[next].next;
+            if !self.is_valid(&self.ins[next]) {
+                // Void records are freed here, so the list is no longer than there are faces.
+                self.link_in(at, last, after);
+                self.ins.free(next);
+            } else if self.ins[next].face == face {
+                break;
+            } else {
+                last = next;
+            }
+            next = after;
         }
         if next == NONE {
-            let record = InRecord { face, nonce, expiry_ns, token, next: NONE };
+            let load = &mut self.faces[face.0 as usize];
+            let record = InRecord { face, nonce, expiry_ns, token, epoch: load.epoch, next: NONE };
             let Some(new) = self.ins.put(record) else { return false };
-            match last {
-                NONE => self.entries[at].first_in = new,
-                last => self.ins[last].next = new,
-            }
+            load.ins += 1;
+            self.link_in(at, last, new);
         } else {
             let record = &mut self.ins[next];
             (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
@@ -392,17 +441,30 @@ impl Pit {
     /// Who asked does so no longer; his nonce.
     pub(crate) fn unask(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
-        while next != NONE && self.ins[next].face != face {
+        while next != NONE && !(self.ins[next].face == face && self.is_valid(&self.ins[next])) {
             (last, next) = (next, self.ins[next].next);
         }
         let record = (next != NONE).then(|| &self.ins[next])?;
         let (after, told) = (record.next, (record.nonce, record.token));
-        match last {
-            NONE => self.entries[at].first_in = after,
-            last => self.ins[last].next = after,
-        }
+        self.link_in(at, last, after);
         self.ins.free(next);
+        self.faces[face.0 as usize].ins -= 1;
         Some(told)
+    }
+
+    /// Makes `next` the in-record behind `last`, or the first one.
+    #[inline]
+    fn link_in(&mut self, at: u32, last: u32, next: u32) {
+        match last {
+            NONE => self.entries[at].first_in = next,
+            last => self.ins[last].next = next,
+        }
+    }
+
+    /// Whether a face has an in-record here.
+    #[inline]
+    pub(crate) fn asks(&self, at: u32, face: FaceId) -> bool {
+        self.ins(at).any(|record| record.face == face)
     }
 
     /// The record of whom we asked.
@@ -434,16 +496,23 @@ impl Pit {
             OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
         let Some(new) = self.outs.put(record) else { return false };
         self.entries[at].first_out = new;
+        self.faces[face.0 as usize].outs += 1;
         true
     }
 
-    /// A face is gone, and with it who asked there and whom we asked.
+    /// Removes the records of a face. Its in-records become void without a walk through the table: a sender that
+    /// makes many faces must not make each removal expensive. Out-records, which need a route, are searched for.
     pub(crate) fn forget_face(&mut self, face: FaceId) {
+        let Some(load) = self.faces.get_mut(face.0 as usize) else { return };
+        load.epoch = load.epoch.wrapping_add(1);
+        load.ins = 0;
+        if load.outs == 0 {
+            return;
+        }
         for at in 0..self.entries.used() {
             if !self.entries[at].live {
                 continue;
             }
-            self.unask(at, face);
             let (mut last, mut next) = (NONE, self.entries[at].first_out);
             while next != NONE && self.outs[next].face != face {
                 (last, next) = (next, self.outs[next].next);
@@ -457,6 +526,7 @@ impl Pit {
                 last => self.outs[last].next = after,
             }
             self.outs.free(next);
+            self.faces[face.0 as usize].outs -= 1;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Rules about what is kept: content store, bounds.
 
-use ringtap_forwarder::{Drop, Settings};
+use ringtap_forwarder::{Drop, Face, FaceId, Settings};
 use ringtap_ndn::Headers;
 
-use crate::support::{A, B, Faces as _, Node, UP, ask, data, data_with, one, texts, token};
+use crate::support::{A, B, Faces as _, Node, SHARED, UP, ask, data, data_with, one, texts, token};
 
 /// Puts a Data into the content store: asked for and answered.
 fn fetch(node: &mut Node, text: &str, freshness_ms: Option<u64>) {
@@ -155,6 +155,78 @@ fn a_full_table_takes_no_more_and_says_so() {
             "all room is free again"
         );
     }
+}
+
+#[test]
+fn a_face_has_no_more_pending_than_its_share() {
+    let mut node = Node::with(Settings { pit_per_face: Some(3), ..Settings::default() });
+    for number in 0..3 {
+        assert_eq!(node.ask(A, ask(&format!("/{number}")).lifetime(100)).faces(), [UP]);
+    }
+    let refused = node.take(A, token(b"mine"), &ask("/3").nonce(7).wire());
+    assert_eq!(texts(&refused), one(A, "Nack Congestion /3"));
+    assert_eq!(
+        (refused[0].interest().nonce, refused[0].headers.token),
+        (Some(7), token(b"mine").token)
+    );
+    assert_eq!((node.forwarder.pending(), node.dropped(Drop::FaceShare)), (3, 1));
+    // What another face asked for counts, too; what this face asks again does not.
+    assert_eq!(node.ask(B, ask("/3")).faces(), [UP]);
+    assert_eq!(texts(&node.ask(A, ask("/3").nonce(8))), one(A, "Nack Congestion /3"));
+    node.wait(50);
+    assert_eq!(texts(&node.ask(A, ask("/0").nonce(9).lifetime(100))), one(UP, "Interest /0"));
+    assert_eq!(node.dropped(Drop::FaceShare), 2);
+    // Answered, expired, and removed faces give their share back.
+    assert_eq!(texts(&node.data(UP, "/1")), one(A, "Data /1"));
+    assert_eq!(node.ask(A, ask("/4").lifetime(20)).faces(), [UP]);
+    assert_eq!(node.ask(A, ask("/5")).faces(), [A]);
+    node.wait(1_000);
+    for round in 0..10 {
+        for number in 0..3 {
+            assert_eq!(node.ask(A, ask(&format!("/{round}/{number}"))).faces(), [UP]);
+        }
+        assert_eq!(node.ask(A, ask(&format!("/{round}/more"))).faces(), [A]);
+        node.forwarder.remove_face(A);
+        node.forwarder.set_face(A, Face::NEIGHBOUR);
+    }
+    // The new face of that number does not get what the old one asked for.
+    assert_eq!(texts(&node.data(UP, "/0/0")), []);
+    // Where several receive what is sent, nothing is sent back.
+    for number in 0..4 {
+        let left = node.ask(SHARED, ask(&format!("/shared/{number}")));
+        assert_eq!(left.faces(), if number < 3 { vec![UP] } else { vec![] });
+    }
+}
+
+#[test]
+fn answers_from_the_store_need_no_share() {
+    let mut node = Node::with(Settings { pit_per_face: Some(1), ..Settings::default() });
+    fetch(&mut node, "/kept", None);
+    assert_eq!(node.ask(A, ask("/pending")).faces(), [UP]);
+    assert_eq!(texts(&node.ask(A, ask("/kept"))), one(A, "Data /kept"));
+}
+
+#[test]
+fn no_interest_is_pending_for_longer_than_ten_seconds() {
+    let mut node = Node::with(Settings::default());
+    node.ask(A, ask("/a").lifetime(3_600_000));
+    node.wait(9_999);
+    assert_eq!(node.forwarder.pending(), 1);
+    node.wait(1);
+    assert_eq!(node.forwarder.pending(), 0);
+}
+
+#[test]
+fn records_of_faces_that_are_gone_make_room() {
+    let mut node = Node::with(Settings { pit_capacity: 4, ..Settings::default() });
+    for number in 0..1_000 {
+        let face = FaceId(100 + number % 50);
+        node.forwarder.set_face(face, Face::NEIGHBOUR);
+        node.ask(face, ask("/same").nonce(number));
+        assert!(!node.forwarder.remove_face(face), "it has no routes");
+    }
+    assert_eq!((node.dropped(Drop::RecordsFull), node.forwarder.pending()), (0, 1));
+    assert_eq!(node.data(UP, "/same"), []);
 }
 
 #[test]

@@ -56,6 +56,8 @@ struct Found {
     data: u64,
     nacks: u64,
     lost: u64,
+    /// Datagrams that our own socket had no room for.
+    dropped_here: u64,
     /// Data that nobody waited for, or no longer.
     surplus: u64,
     marked: u64,
@@ -64,6 +66,14 @@ struct Found {
     /// Until the last Interest was sent, and until the end.
     sending_s: f64,
     seconds: f64,
+}
+
+impl Found {
+    /// Lost Interests that our own socket may account for, and those that it cannot.
+    fn lost_here_and_elsewhere(&self) -> (u64, u64) {
+        let here = self.lost.min(self.dropped_here);
+        (here, self.lost - here)
+    }
 }
 
 pub(super) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
@@ -89,6 +99,7 @@ pub(super) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     };
     let there = load.all(&mut link)?;
     load.found.seconds = load.clock.seconds();
+    load.found.dropped_here = link.dropped_here();
     // Who stops does not wait: what is under way is neither answered nor lost.
     report::print(args, window, &load.found, &link)?;
     if !there {

@@ -7,7 +7,7 @@ use crate::args::{Form, LoadArgs, Names};
 use crate::console;
 use crate::ndn::link::Link;
 use crate::ndn::times::ms;
-use crate::numbers::{count, of, rate};
+use crate::numbers::{bytes, count, of, rate};
 
 pub(super) fn print(
     args: &LoadArgs,
@@ -30,6 +30,7 @@ fn names(args: &LoadArgs) -> String {
 }
 
 fn json(args: &LoadArgs, window: usize, found: &Found, link: &Link) -> anyhow::Result<String> {
+    let (lost_here, lost_elsewhere) = found.lost_here_and_elsewhere();
     let report = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "prefix": args.prefix.to_string(),
@@ -43,6 +44,10 @@ fn json(args: &LoadArgs, window: usize, found: &Found, link: &Link) -> anyhow::R
         "data": found.data,
         "nacks": found.nacks,
         "lost": found.lost,
+        "lost_here": lost_here,
+        "lost_elsewhere": lost_elsewhere,
+        "dropped_here": found.dropped_here,
+        "receive_queue_bytes": link.queue_bytes,
         "under_way": found.sent - found.answered - found.nacks - found.lost,
         "loss": found.lost as f64 / found.sent.max(1) as f64,
         "surplus": found.surplus,
@@ -79,6 +84,17 @@ fn text(args: &LoadArgs, found: &Found, link: &Link) -> String {
         of(found.nacks, "Nack"),
         count(found.lost),
     );
+    if found.dropped_here > 0 {
+        let (here, elsewhere) = found.lost_here_and_elsewhere();
+        text += &format!(
+            "  {} dropped at this program's own socket, whose receive queue of {} was full:\n  \
+             so up to {} of those lost were lost here, and {} elsewhere\n",
+            of(found.dropped_here, "datagram"),
+            bytes(link.queue_bytes.into()),
+            count(here),
+            count(elsewhere),
+        );
+    }
     for (number, what) in [
         (found.surplus, "Data that nobody waited for"),
         (found.marked, "Data with a congestion mark"),

@@ -58,6 +58,22 @@ pub(crate) fn packet_socket(
     Ok((socket, interface))
 }
 
+/// Asks for a receive queue of so many bytes at a socket, past the system's limit where the process may. Returns the size
+/// that the kernel gives it, which is twice what was asked for, as it counts its own overhead.
+pub fn widen_receive_queue(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<u32> {
+    let asked = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &asked).is_err() {
+        set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &asked)?;
+    }
+    let given = get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, [0_u32; 1])?;
+    Ok(given[0])
+}
+
+/// Datagrams that the kernel dropped at a UDP socket, mostly for lack of room in its receive queue.
+pub fn receive_drops(socket: BorrowedFd<'_>) -> u64 {
+    kernel_drops_udp(socket)
+}
+
 /// Datagrams that the kernel had no room for at a UDP socket.
 pub(crate) fn kernel_drops_udp(socket: BorrowedFd<'_>) -> u64 {
     // `SK_MEMINFO_DROPS` is the ninth.
@@ -141,11 +157,11 @@ unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: integers without gaps.
 unsafe impl<const N: usize> Plain for [u32; N] {}
 
-fn set<T: Plain>(socket: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+fn set<T: Plain>(socket: impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value leads to no other memory of ours.
     check(unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             level,
             name,
             std::ptr::from_ref(value).cast(),

@@ -1,6 +1,6 @@
 //! Faces by a Unix socket.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -104,10 +104,37 @@ fn a_program_that_does_not_read_loses_packets_and_keeps_nobody_waiting() {
 #[test]
 fn programs_are_turned_away_when_there_are_too_many_faces() {
     let (mut node, folder) = node(Settings { faces_max: 2, ..Settings::default() });
-    let mut programs: Vec<_> = (0..3).map(|_| connect(&folder)).collect();
+    let mut programs: Vec<_> = (0..2).map(|_| connect(&folder)).collect();
+    for program in &mut programs {
+        program.write_all(&interest("/a", 1)).unwrap();
+    }
+    node.until(|node| node.heard.packets.len() == 2);
+    let mut third = connect(&folder);
     node.until(|node| node.faces.total().lost(Lost::NoFace) == 1);
     assert_eq!(node.heard.up.len(), 2);
-    assert_eq!(programs[2].read(&mut [0; 9]).unwrap(), 0);
-    programs[0].write_all(&interest("/a", 1)).unwrap();
+    assert_eq!(third.read(&mut [0; 9]).unwrap(), 0);
+    programs[0].write_all(&interest("/b", 1)).unwrap();
+    node.until(|node| node.heard.packets.len() == 3);
+}
+
+#[test]
+fn programs_that_say_nothing_make_room_for_others_the_oldest_first() {
+    let (mut node, folder) = node(Settings { faces_max: 3, ..Settings::default() });
+    let mut good = connect(&folder);
+    good.write_all(&interest("/a", 1)).unwrap();
     node.until(|node| node.heard.packets.len() == 1);
+    let mut silent: Vec<_> = (0..20).map(|_| connect(&folder)).collect();
+    // Half a frame is none.
+    silent[0].write_all(&interest("/b", 1)[..3]).unwrap_or_default();
+    node.until(|node| node.heard.up.len() == 21 && node.heard.down.len() == 18);
+    assert_eq!(node.faces.total().lost(Lost::NoFace), 0);
+    for (at, program) in silent.iter_mut().enumerate() {
+        program.set_nonblocking(true).unwrap();
+        let read = program.read(&mut [0; 9]);
+        let open = read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert_eq!(open, at >= 18, "program {at}");
+    }
+    good.write_all(&interest("/c", 1)).unwrap();
+    silent[19].write_all(&interest("/d", 1)).unwrap();
+    node.until(|node| node.heard.packets.len() == 3);
 }

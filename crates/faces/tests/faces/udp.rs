@@ -154,20 +154,100 @@ fn faces_end_when_they_are_not_used_but_for_those_that_were_configured() {
 fn there_are_no_more_faces_than_there_may_be() {
     let (mut node, at) = Node::udp(Settings { faces_max: 3, ..Settings::default() });
     let neighbours: Vec<_> = (0..5).map(|_| neighbour()).collect();
-    for neighbour in &neighbours {
-        neighbour.send_to(&interest("/a", 1), at).unwrap();
+    let remote = |at: usize| Remote::Udp(neighbours[at].local_addr().unwrap());
+    let (first, _) = node.faces.add(&remote(0), Persistence::Permanent).unwrap();
+    for at in 1..3 {
+        node.faces.add(&remote(at), Persistence::Persistent).unwrap();
     }
-    node.until(|node| node.faces.total().frames_in == 5);
-    assert_eq!((node.faces.len(), node.heard.packets.len()), (3, 3));
-    assert_eq!(node.faces.total().lost(Lost::NoFace), 2);
-    let remote = Remote::Udp(neighbours[4].local_addr().unwrap());
-    let error = node.faces.add(&remote, Persistence::Permanent).unwrap_err();
+    let error = node.faces.add(&remote(3), Persistence::Permanent).unwrap_err();
     assert!(error.to_string().contains("there are 3 faces already"), "{error}");
+    // Nothing is closed for an unknown sender that was configured or asked for.
+    neighbours[3].send_to(&interest("/a", 1), at).unwrap();
+    node.until(|node| node.faces.total().frames_in == 1);
+    assert_eq!((node.faces.total().lost(Lost::NoFace), node.faces.evicted()), (1, 0));
     // There is room again where one went.
-    let gone = node.heard.up[0];
-    assert!(node.faces.close(gone) && !node.faces.close(gone));
-    assert_eq!(node.faces.add(&remote, Persistence::Permanent).unwrap(), (gone, true));
-    assert_eq!(node.faces.add(&remote, Persistence::OnDemand).unwrap(), (gone, false));
+    assert!(node.faces.close(first) && !node.faces.close(first));
+    assert_eq!(node.faces.add(&remote(4), Persistence::Permanent).unwrap(), (first, true));
+    assert_eq!(node.faces.add(&remote(4), Persistence::OnDemand).unwrap(), (first, false));
+}
+
+#[test]
+fn only_a_packet_makes_a_face() {
+    let (mut node, at) = Node::udp(Settings::default());
+    let stranger = neighbour();
+    let mut nested = vec![100, 4, 0x50, 2];
+    nested.extend([5, 0]);
+    let mut wrong_piece = Vec::new();
+    ringtap_ndn::fragments(&Headers::default(), &[9; 600], 300, 7, &mut Vec::new(), |piece| {
+        if wrong_piece.is_empty() {
+            wrong_piece.extend_from_slice(piece);
+        }
+    });
+    // Empty packets of the link, and of the network; what is no Interest; the beginning of what will be none.
+    for junk in [&[100, 0][..], &[5, 0], &[6, 0], &[100, 2, 0x50, 0], &nested, &wrong_piece] {
+        stranger.send_to(junk, at).unwrap();
+    }
+    node.until(|node| node.faces.total().frames_in == 6);
+    assert!(node.faces.is_empty() && node.heard.up.is_empty(), "{:?}", node.heard.up);
+    let total = node.faces.total();
+    assert_eq!((total.idle_in, total.lost(Lost::Malformed)), (1, 5), "{total:?}");
+    // A piece of a packet does make one, and the packet arrives.
+    let packet = data("/in/pieces", 600);
+    ringtap_ndn::fragments(&Headers::default(), &packet, 300, 8, &mut Vec::new(), |piece| {
+        stranger.send_to(piece, at).unwrap();
+    });
+    node.until(|node| node.heard.packets.len() == 1);
+    assert_eq!((node.faces.on_demand(), &node.heard.packets[0].2), (1, &packet));
+}
+
+#[test]
+fn the_least_recently_used_face_on_demand_makes_room() {
+    let settings = Settings { faces_max: 12, on_demand_max: Some(8), ..Settings::default() };
+    let (mut node, at) = Node::udp(settings);
+    let configured = neighbour();
+    let remote = Remote::Udp(configured.local_addr().unwrap());
+    let (permanent, _) = node.faces.add(&remote, Persistence::Permanent).unwrap();
+    let neighbours: Vec<_> = (0..40).map(|_| neighbour()).collect();
+    let regular = neighbour();
+    let asked_for = neighbour();
+    // Faces by neighbour, in the order of their last packet.
+    let mut sent = 0;
+    let mut send = |node: &mut Node, from: &std::net::UdpSocket| {
+        (sent, node.now_ns) = (sent + 1, node.now_ns + 1);
+        from.send_to(&interest("/a", sent), at).unwrap();
+        node.until(|node| node.heard.packets.len() == sent as usize);
+        node.heard.packets.last().unwrap().0
+    };
+    // One that was made on demand and then asked for is no longer on demand.
+    let kept = send(&mut node, &asked_for);
+    let remote = Remote::Udp(asked_for.local_addr().unwrap());
+    assert_eq!(node.faces.add(&remote, Persistence::Persistent).unwrap(), (kept, false));
+    assert_eq!(node.faces.on_demand(), 0);
+    let of_regular = send(&mut node, &regular);
+    let mut made = Vec::new();
+    for neighbour in &neighbours {
+        made.push(send(&mut node, neighbour));
+        assert_eq!(send(&mut node, &regular), of_regular, "it is in use");
+        assert!(node.faces.on_demand() <= 8);
+    }
+    // One is the regular's; of the others the latest seven are left, and the others went in their order.
+    assert_eq!((node.faces.len(), node.faces.evicted()), (10, 33));
+    assert_eq!(node.heard.down, made[..33]);
+    for face in [permanent, kept, of_regular].iter().chain(&made[33..]) {
+        assert!(node.faces.get(*face).is_some(), "{face}");
+    }
+    assert_eq!(node.faces.total().lost(Lost::NoFace), 0);
+    // An evicted one comes back with a new face.
+    send(&mut node, &neighbours[0]);
+    assert_eq!((node.faces.on_demand(), node.faces.evicted()), (8, 34));
+}
+
+#[test]
+fn a_share_of_none_is_for_configured_faces_alone() {
+    let (mut node, at) = Node::udp(Settings { on_demand_max: Some(0), ..Settings::default() });
+    neighbour().send_to(&interest("/a", 1), at).unwrap();
+    node.until(|node| node.faces.total().frames_in == 1);
+    assert_eq!((node.faces.len(), node.faces.total().lost(Lost::NoFace)), (0, 1));
 }
 
 #[test]

@@ -338,10 +338,20 @@ pub struct GeneralStatus {
     pub out_nacks: u64,
     pub satisfied: u64,
     pub unsatisfied: u64,
+    /// Of ringtap alone, as the two below; others ignore them. Faces that were closed to make room for others.
+    pub evicted_faces: u64,
+    /// Frames of senders that got no face.
+    pub refused_frames: u64,
+    /// Interests of faces that had as many pending as they may have.
+    pub refused_interests: u64,
 }
 
 impl GeneralStatus {
     const VERSION: u32 = 0x80;
+    // Even numbers that the protocol does not use: who does not know them ignores them.
+    const EVICTED_FACES: u32 = 0xf0;
+    const REFUSED_FRAMES: u32 = 0xf2;
+    const REFUSED_INTERESTS: u32 = 0xf4;
 
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -369,7 +379,7 @@ impl GeneralStatus {
         Ok(read)
     }
 
-    fn numbers(&mut self) -> [(u32, &mut u64); 15] {
+    fn numbers(&mut self) -> [(u32, &mut u64); 18] {
         [
             (0x81, &mut self.started_ms),
             (0x82, &mut self.now_ms),
@@ -386,6 +396,9 @@ impl GeneralStatus {
             (OUT_NACKS, &mut self.out_nacks),
             (0x99, &mut self.satisfied),
             (0x9a, &mut self.unsatisfied),
+            (Self::EVICTED_FACES, &mut self.evicted_faces),
+            (Self::REFUSED_FRAMES, &mut self.refused_frames),
+            (Self::REFUSED_INTERESTS, &mut self.refused_interests),
         ]
     }
 }
