@@ -1,15 +1,16 @@
 //! Data and control at once: how fast packets are judged while rules change, and how soon changes hold.
 //!
 //! ```text
-//! updates [--rules N] [--seconds N]
+//! updates [--rules N] [--bans N] [--seconds N]
 //!
+//! single    before all, and without data: transactions of one ban each on top of the rules and bans
 //! data      a thread judges bursts of 256 packets and takes the newest rules between two of them
 //! control   every 10 ms (or later, if that is not over) a transaction of as many bans and unbans as make the share
 //! latency   from the call until the data thread judges by the new revision
 //! ```
 //!
 //! Shares are of statements among statements and packets: 1 to 24 %, as control packets have in the published mixes.
-//! Shares take turns, and each figure is the median of the rounds.
+//! Shares take turns, and each figure is the median of the rounds. `--seconds 0` leaves them out.
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,6 +25,8 @@ const BURST: usize = 256;
 const EVERY: Duration = Duration::from_millis(10);
 const SHARES: [f64; 6] = [0.0, 0.01, 0.04, 0.08, 0.16, 0.24];
 const ROUNDS: usize = 3;
+/// Transactions of one ban.
+const SINGLES: u32 = 201;
 /// Addresses that are banned and unbanned in turn.
 const POOL: u32 = 50_000;
 
@@ -37,7 +40,7 @@ struct Round {
 }
 
 fn main() {
-    let (rules, seconds) = options();
+    let (rules, bans, seconds) = options();
     let mut state = 1_u64;
     let mut draw = || {
         state =
@@ -54,10 +57,22 @@ fn main() {
             )
         })
         .collect();
-    let set = RuleSet::new(Policy::Deny, Limits::default()).transact(&text).expect("rules");
+    // Networks of 256 addresses, each once: an odd factor permutes them.
+    let networks = (0..bans).map(|n| n.wrapping_mul(0x9e_3779) << 8);
+    let banned: String =
+        networks.map(|first| format!("ban {}/24\n", Ipv4Addr::from_bits(first))).collect();
+    let set = RuleSet::new(Policy::Deny, Limits::default());
+    let start = now();
+    let set = set.transact(&(text + &banned)).expect("rules and bans");
+    let (took, memory) = (start.elapsed().as_secs_f64(), set.memory_bytes() >> 20);
+    println!("{rules} rules, {bans} bans: built in {took:.2} s, {memory} MiB for look-ups");
+    singles(&set);
     let packets: Vec<(IpAddr, IpAddr)> = (0..1 << 16)
         .map(|_| (Ipv4Addr::from_bits(draw()).into(), Ipv4Addr::from_bits(draw()).into()))
         .collect();
+    if seconds == 0 {
+        return;
+    }
     let mut found = vec![Vec::new(); SHARES.len()];
     for _ in 0..ROUNDS {
         for (share, found) in SHARES.iter().zip(&mut found) {
@@ -91,6 +106,22 @@ fn main() {
             rate / idle,
         );
     }
+}
+
+/// How long a transaction of one ban takes.
+fn singles(set: &RuleSet) {
+    let board = Board::new(set.clone(), 0);
+    let mut times: Vec<_> = (0..SINGLES)
+        .map(|n| {
+            let text = format!("ban {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
+            let start = now();
+            board.transact(|set| set.transact(&text)).expect("a ban");
+            start.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_unstable_by(f64::total_cmp);
+    let at = |part: usize| times[part * (times.len() - 1) / 100];
+    println!("single bans: p50 {:.3} ms, p90 {:.3} ms, p99 {:.3} ms", at(50), at(90), at(99));
 }
 
 fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -> Round {
@@ -160,16 +191,17 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn options() -> (u32, u64) {
-    let (mut rules, mut seconds) = (10_000, 3);
+fn options() -> (u32, u32, u64) {
+    let (mut rules, mut bans, mut seconds) = (10_000, 0, 3);
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         let value = arguments.next().and_then(|value| value.parse().ok());
         match (flag.as_str(), value) {
             ("--rules", Some(value)) => rules = value as u32,
+            ("--bans", Some(value)) => bans = value as u32,
             ("--seconds", Some(value)) => seconds = value,
-            _ => panic!("there are --rules N and --seconds N"),
+            _ => panic!("there are --rules N, --bans N and --seconds N"),
         }
     }
-    (rules, seconds)
+    (rules, bans, seconds)
 }

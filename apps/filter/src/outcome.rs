@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::history::Recorder;
 use crate::work::{FINGERPRINTS, Job, Work};
 
-/// See the module.
+/// What a run of the benchmark counted: packets, verdicts and histograms.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Control packets.

@@ -18,7 +18,6 @@ use ringtap_stage::{Fed, Feed, Mark};
 use crate::history::Recorder;
 use crate::packet::Packet;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Window {
     /// Packets in an interval.

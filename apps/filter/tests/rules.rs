@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 use ringtap_filter::Policy;
 use ringtap_filter::rules::{
-    Announced, Board, Counters, Limits, Reader, Reason, Rule, RuleSet, Span, Statement,
+    Announced, BanCounts, Board, Counters, Limits, Reader, Reason, Rule, RuleSet, Span, Statement,
     TransactionError, parse,
 };
 
@@ -93,12 +93,14 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
                     rules.remove(place.expect("it was drawn from these"));
                     Statement::Remove(rule)
                 }
-                6..=7 if from != Span::Any && !bans.contains(&from) => {
+                6..=7 if from != Span::Any => {
+                    // Some are banned already.
                     bans.push(from);
                     Statement::Ban(from)
                 }
                 8 if !bans.is_empty() => {
-                    Statement::Unban(bans.swap_remove(which.index(bans.len())))
+                    // Some are not banned any more.
+                    Statement::Unban(bans[which.index(bans.len())])
                 }
                 _ => {
                     rules.push(Rule { allow, from, to });
@@ -134,6 +136,9 @@ proptest! {
     }
 }
 
+const BANN: &str =
+    "line 3: \"bann\" is no statement; there are default, allow, deny, remove, ban, unban, clear";
+
 #[test]
 fn a_transaction_is_all_or_nothing() {
     let set = empty().transact("allow from 10.0.0.0/8\nban 10.0.0.7").unwrap();
@@ -142,8 +147,7 @@ fn a_transaction_is_all_or_nothing() {
             "deny from 10.1.0.0/16\nremove deny from ::/0",
             "line 2: there is no \"deny from ::/0 to any\"",
         ),
-        ("ban 10.0.0.8\n\nban 10.0.0.7", "line 3: 10.0.0.7 is banned since revision 1"),
-        ("unban 10.0.0.9", "line 1: there is no \"ban 10.0.0.9\""),
+        ("ban 10.0.0.8\n\nbann 10.0.0.9", BANN),
         ("allow\nallow frm ::1", "line 2: \"frm\" was not expected"),
     ] {
         assert_eq!(set.transact(text).unwrap_err().to_string(), why);
@@ -157,6 +161,271 @@ fn a_transaction_is_all_or_nothing() {
         set.to_string(),
         "# revision 1\nclear\ndefault deny\nallow from 10.0.0.0/8 to any\nban 10.0.0.7\n"
     );
+}
+
+#[test]
+fn to_ban_what_is_banned_and_to_unban_what_is_not_changes_nothing() {
+    let counts = |banned, already_banned, unbanned, not_banned| BanCounts {
+        banned,
+        already_banned,
+        unbanned,
+        not_banned,
+    };
+    let set = empty().transact("ban 10.0.0.7\nban 10.0.0.8\nban 10.0.0.7").unwrap();
+    assert_eq!(set.ban_counts(), counts(2, 1, 0, 0));
+    assert_eq!(set.ban_counts().to_string(), "2 banned, 1 already banned");
+    let set = set.transact("ban 10.0.0.7\nunban ::1").unwrap();
+    assert_eq!(
+        set.ban_counts().to_string(),
+        "0 banned, 1 already banned, 0 unbanned, 1 not banned"
+    );
+    // The older ban stands.
+    assert_eq!((set.revision(), set.bans()[0].revision, set.ban_count()), (2, 1, 2));
+    let set = set.transact("unban 10.0.0.7\nunban 10.0.0.7\nban 10.0.0.7").unwrap();
+    assert_eq!(set.ban_counts(), counts(1, 0, 1, 1));
+    assert_eq!((set.bans()[1].revision, set.ban_count()), (3, 2));
+    // The words count, not the addresses.
+    let set = set.transact("ban 10.0.0.0/24\nunban 10.0.0.9\nban 10.0.0.7/32").unwrap();
+    assert_eq!(set.ban_counts(), counts(1, 1, 0, 1));
+    let set = set.transact("clear\nban 10.0.0.7").unwrap();
+    assert_eq!((set.ban_counts(), set.ban_count()), (counts(1, 0, 0, 0), 1));
+    assert_eq!(set.transact("default allow").unwrap().ban_counts().to_string(), "");
+}
+
+/// A generator of numbers (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.roll() % most
+    }
+
+    /// An address of 32 or 128 bits: near the ends of the space, in a small network, or anywhere.
+    fn bits(&mut self, v6: bool) -> u128 {
+        let (small, wide) = (u128::from(self.below(2_000)), self.roll());
+        let any = u128::from(wide) << 64 | u128::from(self.roll());
+        let bits = match self.below(5) {
+            0 => small,
+            1 => u128::MAX - small,
+            2..=3 => 0x2001_0db8_u128 << 96 | 0x0a00_0000 | small,
+            _ => any,
+        };
+        if v6 { bits } else { u128::from(bits as u32) }
+    }
+
+    /// A prefix of any length, or a range, or an address.
+    fn span(&mut self) -> Span {
+        let v6 = self.below(3) == 0;
+        let (a, b) = (self.bits(v6), self.bits(v6));
+        let width = if v6 { 128 } else { 32 };
+        let length = self.below(width + 1) as u32;
+        let (first, last) = match self.below(40) {
+            0 => return Span::Any,
+            1..=2 => (a.min(b), a.max(b)),
+            3..=12 => (a, a),
+            13..=20 => {
+                (a, a.saturating_add(u128::from(self.below(9))).min(u128::MAX >> (128 - width)))
+            }
+            _ => {
+                let hosts = (u128::MAX >> (128 - width)).checked_shr(length).unwrap_or(0);
+                (a & !hosts, a | hosts)
+            }
+        };
+        if v6 {
+            Span::V6(Ipv6Addr::from_bits(first), Ipv6Addr::from_bits(last))
+        } else {
+            Span::V4(Ipv4Addr::from_bits(first as u32), Ipv4Addr::from_bits(last as u32))
+        }
+    }
+}
+
+/// Rules and bans as plain lists.
+#[derive(Clone, Default)]
+struct Plain {
+    rules: Vec<Rule>,
+    /// With the revisions they came with.
+    bans: Vec<(u64, Span)>,
+    counts: BanCounts,
+}
+
+impl Plain {
+    fn take(&mut self, revision: u64, statement: &Statement) {
+        match *statement {
+            Statement::Default(_) => {}
+            Statement::Add(rule) => self.rules.push(rule),
+            Statement::Remove(rule) => {
+                let place = self.rules.iter().rposition(|other| *other == rule);
+                self.rules.remove(place.expect("only what stands is removed"));
+            }
+            Statement::Ban(span) if self.bans.iter().any(|ban| ban.1 == span) => {
+                self.counts.already_banned += 1;
+            }
+            Statement::Ban(span) => {
+                self.bans.push((revision, span));
+                self.counts.banned += 1;
+            }
+            Statement::Unban(span) => {
+                let before = self.bans.len();
+                self.bans.retain(|ban| ban.1 != span);
+                let gone = self.bans.len() < before;
+                self.counts.unbanned += u64::from(gone);
+                self.counts.not_banned += u64::from(!gone);
+            }
+            Statement::Clear => {
+                self.rules.clear();
+                self.bans.clear();
+            }
+        }
+    }
+
+    fn passes(&self, source: IpAddr, destination: IpAddr) -> bool {
+        let about = |rule: &&Rule| rule.from.contains(source) && rule.to.contains(destination);
+        self.latest_ban(source).is_none()
+            && self.rules.iter().rfind(about).is_none_or(|rule| rule.allow)
+    }
+
+    fn latest_ban(&self, source: IpAddr) -> Option<(u64, Span)> {
+        self.bans.iter().filter(|ban| ban.1.contains(source)).max().copied()
+    }
+
+    /// Holds a revision against this: its bans, and its verdicts at the edges of some of them and elsewhere.
+    fn check(&self, set: &RuleSet, dice: &mut Dice) {
+        let mut bans = self.bans.clone();
+        bans.sort_unstable();
+        let found: Vec<_> = set.bans().iter().map(|ban| (ban.revision, ban.span)).collect();
+        assert_eq!(found, bans);
+        assert_eq!(set.ban_count(), bans.len());
+        for _ in 0..40 {
+            let span = match self.bans.len() as u64 {
+                0 => dice.span(),
+                len => self.bans[dice.below(len) as usize].1,
+            };
+            let near = |first: u128, last: u128, end: u128| {
+                [
+                    first,
+                    last,
+                    first.saturating_sub(1),
+                    last.saturating_add(1).min(end),
+                    first / 2 + end / 2,
+                ]
+            };
+            let ends: Vec<IpAddr> = match span {
+                Span::Any => vec![ip("0.0.0.0"), ip("255.255.255.255"), ip("::"), ip("ffff::")],
+                Span::V4(first, last) => {
+                    near(first.to_bits().into(), last.to_bits().into(), u32::MAX.into())
+                        .map(|at| Ipv4Addr::from_bits(at as u32).into())
+                        .into()
+                }
+                Span::V6(first, last) => near(first.to_bits(), last.to_bits(), u128::MAX)
+                    .map(|at| Ipv6Addr::from_bits(at).into())
+                    .into(),
+            };
+            let v6 = dice.below(2) == 0;
+            let other = dice.bits(v6);
+            let elsewhere: IpAddr = match v6 {
+                true => Ipv6Addr::from_bits(other).into(),
+                false => Ipv4Addr::from_bits(other as u32).into(),
+            };
+            for source in ends.into_iter().chain([elsewhere]) {
+                let low = dice.below(2_000) as u32;
+                let destination: IpAddr = match source {
+                    IpAddr::V4(_) => Ipv4Addr::from_bits(low).into(),
+                    IpAddr::V6(_) => Ipv6Addr::from_bits(low.into()).into(),
+                };
+                let passed = set.verdict(source, destination).passed;
+                assert_eq!(passed, self.passes(source, destination), "{source} → {destination}");
+                let said = set.explain(source, destination);
+                match self.latest_ban(source) {
+                    None => assert!(!said.contains("banned"), "{said}"),
+                    Some((revision, span)) if span == Span::from(source) => {
+                        assert_eq!(
+                            said,
+                            format!("dropped: {source} banned at revision {revision}")
+                        );
+                    }
+                    Some((revision, span)) => assert_eq!(
+                        said,
+                        format!("dropped: {source} banned by {span} at revision {revision}")
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// Many transactions, most of them small, over some thousand bans: blocks are divided and joined on the way.
+#[test]
+fn long_sequences_of_changes_are_what_plain_lists_say() {
+    for seed in 0..3 {
+        let dice = &mut Dice(seed);
+        let mut set = RuleSet::new(Policy::Allow, Limits::default());
+        let mut plain = Plain::default();
+        // Bans that were made some time, many of them still there.
+        let mut known: Vec<Span> = Vec::new();
+        let mut kept = Vec::new();
+        for turn in 0..150 {
+            plain.counts = BanCounts::default();
+            let revision = set.revision() + 1;
+            let mut statements = Vec::new();
+            if dice.below(80) == 0 {
+                statements.push(Statement::Clear);
+            }
+            let size = [1, 1, 1, 4, 40, 700][dice.below(6) as usize];
+            // More bans than not, then the other way round.
+            let unbans = if turn % 100 < 60 { 3 } else { 8 };
+            for _ in 0..size {
+                let old = |dice: &mut Dice| known[dice.below(known.len() as u64) as usize];
+                statements.push(match dice.below(12) {
+                    11 if !known.is_empty() => Statement::Ban(old(dice)),
+                    10 => Statement::Unban(dice.span()),
+                    kind if kind < unbans && !known.is_empty() => Statement::Unban(old(dice)),
+                    _ => {
+                        let span = dice.span();
+                        known.push(span);
+                        Statement::Ban(span)
+                    }
+                });
+            }
+            statements.iter().for_each(|statement| plain.take(revision, statement));
+            if dice.below(6) == 0 {
+                let to = match plain.rules.len() {
+                    0..=9 => Span::Any,
+                    _ => Span::V4(
+                        Ipv4Addr::from_bits(0),
+                        Ipv4Addr::from_bits(dice.below(2_000) as u32),
+                    ),
+                };
+                let (from, allow) = (dice.span(), dice.below(2) == 0);
+                let rule = Rule { allow, from, to };
+                let both = |span: &Span| matches!(span, Span::V6(..)) && to != Span::Any;
+                let statement = match plain.rules.first() {
+                    Some(first) if dice.below(2) == 0 => Statement::Remove(*first),
+                    _ if both(&from) => Statement::Default(Policy::Allow),
+                    _ => Statement::Add(rule),
+                };
+                plain.take(revision, &statement);
+                statements.push(statement);
+            }
+            let numbered: Vec<_> = (1..).zip(statements).collect();
+            set = set.apply(&numbered).unwrap();
+            assert_eq!(set.ban_counts(), plain.counts);
+            plain.check(&set, dice);
+            if turn % 25 == 0 {
+                kept.push((set.clone(), plain.clone()));
+            }
+        }
+        // Earlier revisions are what they were.
+        for (set, plain) in kept {
+            plain.check(&set, dice);
+        }
+    }
 }
 
 #[test]
@@ -206,7 +475,7 @@ fn a_change_takes_effect_at_its_mark_in_every_worker() {
     assert_eq!(announced.next(&board, 0), None);
     assert_eq!(board.transact(|set| set.transact("allow")), Ok(1));
     assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(2));
-    assert!(board.transact(|set| set.transact("ban 10.0.0.1")).is_err());
+    assert!(board.transact(|set| set.transact("bann 10.0.0.1")).is_err());
     let marks: Vec<_> = std::iter::from_fn(|| announced.next(&board, 5)).collect();
     assert_eq!(marks.len(), 2);
     assert!(!pass(&readers[0]) && board.passed() == 0);

@@ -1,26 +1,25 @@
 //! The socket by which a filter is changed while it runs.
 //!
 //! ```text
-//! socket (0600) ─▶ one question at a time, in the order they come ─▶ Orders ─▶ the board ─▶ all workers have passed ─▶ ok
+//! socket (0600) ─▶ complete questions, one after the other ─▶ Orders ─▶ the board ─▶ all workers have passed ─▶ ok
 //! ```
 //!
 //! Since questions are carried out one after the other, their order is that of the revisions. While rules are built,
 //! workers go on by the old ones.
 //!
-//! Invariant: nothing that comes by the socket ends the run, and nobody who keeps silent keeps others waiting for long.
+//! Invariant: nothing that comes by the socket ends the run. A client that keeps silent, or sends or reads slowly, delays no
+//! other (see [`crate::server`]).
 
-use std::io::{self, ErrorKind};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_plan::Watch;
-use ringtap_plan::filter::{Done, Orders};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ringtap_plan::filter::{Done, Orders, bans_line};
 
-use super::message::{LOOK_EVERY, Message, patience};
+use super::message::{BYTES_PER_SECOND, LOOK_EVERY, Message, TEXT_MOST};
 use crate::clock::Clock;
 use crate::listener::{SocketFile, listen};
+use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 
 /// How long the workers may take to pass a revision, or to tell what they counted.
 const WORKERS_NS: u64 = 10_000_000_000;
@@ -28,12 +27,19 @@ const WORKERS_NS: u64 = 10_000_000_000;
 /// How often it is seen whether they have.
 const ASK_EVERY: Duration = Duration::from_micros(50);
 
-/// How often a wait for questions ends to look around.
-const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// What clients may use. A connection is closed after one answer.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    request: Duration::from_secs(5),
+    response: Duration::from_secs(5),
+    idle: Duration::ZERO,
+    bytes_per_second: BYTES_PER_SECOND,
+    held_bytes: TEXT_MOST + (1 << 20),
+};
 
-/// See the module. Dropping it removes its file.
+/// The listening socket. Dropping it removes its file.
 pub(super) struct Socket {
-    listener: UnixListener,
+    server: Server<UnixListener>,
     _file: SocketFile,
 }
 
@@ -41,36 +47,38 @@ impl Socket {
     /// Only the user whose filter it is may connect.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let (listener, file) = listen(path, 0o600)?;
-        Ok(Self { listener, _file: file })
+        Ok(Self { server: Server::new(listener, LIMITS), _file: file })
     }
 
-    /// Answers a question if one comes within [`WAIT`].
-    pub(super) fn attend(&self, orders: Orders<'_>, watch: &Watch) {
-        let mut ready = [PollFd::new(&self.listener, PollFlags::IN)];
-        if !matches!(poll(&mut ready, Some(&WAIT)), Ok(1..)) {
-            return;
-        }
-        if let Ok((stream, _)) = self.listener.accept() {
-            // Who does not want the answer has gone.
-            let _ = answer(&stream, orders, watch);
-        }
+    /// Serves pending requests; waits briefly if there are none.
+    pub(super) fn attend(&mut self, orders: Orders<'_>) {
+        self.server.turn(LOOK_EVERY, None, &mut Control(orders));
     }
 }
 
-fn answer(stream: &UnixStream, orders: Orders<'_>, watch: &Watch) -> io::Result<()> {
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.set_write_timeout(patience())?;
-    let answer = match Message::read(stream, patience(), || watch.stopped()) {
-        Ok(message) => match carry_out(&message, orders) {
-            Ok(text) => Message::new("ok", text),
-            Err(error) => Message::new("error", error),
-        },
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Message::new("error", format!("that was no question: {error}"))
-        }
-        Err(error) => return Err(error),
-    };
-    answer.write(stream)
+/// A question, its answer, the end.
+struct Control<'a>(Orders<'a>);
+
+impl Protocol for Control<'_> {
+    fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
+        let answer = match Message::take(received) {
+            Ok(None) => return Next::More,
+            Ok(Some(message)) => match carry_out(&message, self.0) {
+                Ok(text) => Message::new("ok", text),
+                Err(error) => Message::new("error", error),
+            },
+            Err(error) => Message::new("error", format!("that was no question: {error}")),
+        };
+        Next::Answer(answer.to_bytes(), After::Close)
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
+        let why = match refusal {
+            Refusal::Late => "the question was not complete in time; ask again",
+            Refusal::Full => "too many long questions at a time; ask again later",
+        };
+        Message::new("error", why).to_bytes()
+    }
 }
 
 /// Carries out what is asked. A change is said to be made when all workers have passed it.
@@ -78,10 +86,14 @@ fn carry_out(message: &Message, orders: Orders<'_>) -> Result<String, String> {
     let done = orders.carry_out(&message.word, &message.text).map_err(|error| error.to_string())?;
     match done {
         Done::Said(text) => Ok(text),
-        Done::Made(revision) => {
+        Done::Made { revision, bans } => {
             let passed = wait(|| (orders.board.passed() >= revision).then_some(()));
-            passed.map(|()| format!("revision {revision}\n")).ok_or_else(|| {
-                format!("revision {revision} is made, but not all workers have passed it yet")
+            let made = || format!("revision {revision}\n{}", bans_line(&bans));
+            passed.map(|()| made()).ok_or_else(|| {
+                format!(
+                    "revision {revision} is made, but after 10 s not all workers have taken it: frames that older rules \
+                     let pass may still leave"
+                )
             })
         }
         Done::Counters { question, list } => {

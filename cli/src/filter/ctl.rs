@@ -4,6 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ringtap_live::now_ns;
@@ -13,6 +14,9 @@ use super::message::{LOOK_EVERY, Message};
 use crate::args::{CtlAction, CtlArgs, Target};
 use crate::console;
 use crate::usage::Usage;
+
+/// How long a filter may take to answer; it builds millions of rules in less.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What goes into a datagram that nobody takes apart on its way.
 const DATAGRAM_MOST: usize = 1_200;
@@ -31,9 +35,10 @@ fn ask(path: &Path, question: &Message) -> anyhow::Result<ExitCode> {
         format!("no filter listens at {shown} (ringtap filter --control unix:PATH)")
     })?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     // A filter that did not like the beginning has answered already.
     let written = question.write(&stream);
-    let answer = Message::read(&stream, None, || false);
+    let answer = Message::read(&stream, PATIENCE);
     let answer = answer.map_err(|error| written.err().unwrap_or(error));
     let answer = answer.with_context(|| format!("asking the filter at {shown}"))?;
     if answer.word != "ok" {

@@ -16,7 +16,7 @@ use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
 use crate::clock::Clock;
 use crate::console::note;
-use crate::live;
+use crate::{live, notify};
 
 /// AF_PACKET holds frames back no longer than this.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);
@@ -31,7 +31,7 @@ pub(super) fn run(
     rules: RuleSet,
     knock: Option<Knock>,
 ) -> anyhow::Result<FilterReport> {
-    let output = args.output.as_deref().unwrap_or_default();
+    let output = args.output.first().map_or("", String::as_str);
     if interface == output {
         bail!("{interface} is both ends: frames would go round");
     }
@@ -45,15 +45,19 @@ pub(super) fn run(
     let board = Board::new(rules, ways.len());
     let census = Census::new(ways.len());
     let done = AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
+    let mut report = std::thread::scope(|scope| {
         let attend = || attend(args, socket, Orders { board: &board, census: &census }, &done);
         std::thread::Builder::new().name("control".into()).spawn_scoped(scope, attend)?;
         // However the run ends, the attendant goes home.
         let _dismiss = Dismiss(&done);
+        notify::ready(&format!("filtering from {interface} to {output}"));
         let given = FilterLive { ways, board: &board, census: &census, knock, drops: to_drops };
         anyhow::Ok(filter_live(plan, given, &WATCH)?)
     })?;
-    drops.finish()?;
+    // Of a capture that could not be written the report already says why.
+    if let Err(error) = drops.finish() {
+        report.failure.get_or_insert(format!("{error:#}"));
+    }
     Ok(report)
 }
 
@@ -63,6 +67,7 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
         method: args.capture.method(),
         queues: args.queues,
         outgoing: false,
+        offload: true,
         block_timeout: BLOCK_TIMEOUT,
         ..Options::default()
     };
@@ -83,15 +88,15 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
 }
 
 /// Answers questions and watches the time until the run is over.
-fn attend(args: &FilterArgs, socket: Option<Socket>, orders: Orders<'_>, done: &AtomicBool) {
+fn attend(args: &FilterArgs, mut socket: Option<Socket>, orders: Orders<'_>, done: &AtomicBool) {
     let clock = Clock::start();
     if let Some(path) = &args.control {
         note(&format!("control: {}", path.display()));
     }
     // Relaxed: it says when, it hands over nothing.
     while !done.load(Ordering::Relaxed) {
-        match &socket {
-            Some(socket) => socket.attend(orders, &WATCH),
+        match &mut socket {
+            Some(socket) => socket.attend(orders),
             None => std::thread::sleep(LOOK_EVERY),
         }
         if args.duration.is_some_and(|duration| clock.now_ns() >= duration) {

@@ -5,7 +5,7 @@
 //! ok 11\nrevision 8\n              or: error 52\n…
 //! ```
 //!
-//! Invariant: whatever comes, nothing grows beyond the bound, and no wait is longer than its patience.
+//! Invariant: whatever comes, nothing grows beyond the bound, and no message is waited for without end.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub(super) const TEXT_MOST: usize = 512 << 20;
 /// How often a wait looks whether to give up.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long the other side may keep silent within a message.
-const SILENCE_NS: u64 = 5_000_000_000;
+/// The deadline of a message is extended by one second for each this many bytes.
+pub(super) const BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// A word and a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,89 +37,67 @@ impl Message {
     }
 
     pub(super) fn write(&self, mut to: impl Write) -> io::Result<()> {
-        to.write_all(format!("{} {}\n", self.word, self.text.len()).as_bytes())?;
-        to.write_all(self.text.as_bytes())?;
+        to.write_all(&self.to_bytes())?;
         to.flush()
     }
 
-    /// Reads one from where reads give up after [`LOOK_EVERY`]; `patience` says how long silence may last, and `stopped`
-    /// whether nobody wants it any more.
-    pub(super) fn read(
-        from: impl Read,
-        patience: Option<Duration>,
-        stopped: impl Fn() -> bool,
-    ) -> io::Result<Self> {
-        let patience_ns = patience.map_or(u64::MAX, |patience| patience.as_nanos() as u64);
-        let mut reader = Patient { from, patience_ns, stopped };
-        let head = reader.line()?;
-        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no word and length");
-        let (word, length) = head.split_once(' ').ok_or_else(wrong)?;
-        let length: usize = length.parse().map_err(|_| wrong())?;
+    /// The same as bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{} {}\n", self.word, self.text.len()).into_bytes();
+        bytes.extend_from_slice(self.text.as_bytes());
+        bytes
+    }
+
+    /// Takes a message out of the bytes that came; `None` if it is not complete. Bytes behind it are dropped: there is one
+    /// each way. An error says why these bytes can be none.
+    pub(super) fn take(received: &mut Vec<u8>) -> Result<Option<Self>, String> {
+        let Some(end) = received.iter().take(HEAD_MOST + 1).position(|&byte| byte == b'\n') else {
+            return match received.len() {
+                0..=HEAD_MOST => Ok(None),
+                _ => Err("a first line without end".into()),
+            };
+        };
+        let head = std::str::from_utf8(&received[..end]).map_err(|_| "no UTF-8")?;
+        let (word, length) = head.split_once(' ').ok_or("no word and length")?;
+        let length: usize = length.parse().map_err(|_| "no word and length")?;
         if length > TEXT_MOST {
-            let most = TEXT_MOST >> 20;
-            let why = format!("a text of {length} bytes; {most} MiB are possible");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            return Err(format!("a text of {length} bytes; {} MiB are possible", TEXT_MOST >> 20));
         }
-        let text = String::from_utf8(reader.exactly(length)?);
-        let text = text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no UTF-8"))?;
-        Ok(Self { word: word.to_owned(), text })
-    }
-}
-
-/// How long a filter waits for the rest of a question.
-pub(super) fn patience() -> Option<Duration> {
-    Some(Duration::from_nanos(SILENCE_NS))
-}
-
-struct Patient<R, F> {
-    from: R,
-    patience_ns: u64,
-    stopped: F,
-}
-
-impl<R: Read, F: Fn() -> bool> Patient<R, F> {
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = Vec::new();
-        let mut byte = [0];
-        while line.len() <= HEAD_MOST {
-            if self.some(&mut byte)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if byte == *b"\n" {
-                return String::from_utf8(line)
-                    .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no UTF-8"));
-            }
-            line.push(byte[0]);
+        if received.len() - end - 1 < length {
+            return Ok(None);
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "a first line without end"))
+        let word = word.to_owned();
+        let mut text = std::mem::take(received);
+        text.truncate(end + 1 + length);
+        text.drain(..=end);
+        let text = String::from_utf8(text).map_err(|_| "no UTF-8")?;
+        Ok(Some(Self { word, text }))
     }
 
-    /// Memory is taken as bytes come, not as they are promised.
-    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut piece = vec![0; length.min(1 << 16)];
-        while bytes.len() < length {
-            let room = piece.len().min(length - bytes.len());
-            match self.some(&mut piece[..room])? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => bytes.extend_from_slice(&piece[..count]),
-            }
-        }
-        Ok(bytes)
-    }
-
-    /// At least a byte, or 0 at the end.
-    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    /// Reads one from where reads give up after [`LOOK_EVERY`]. All of it must be here within `patience`, and a second for
+    /// each [`BYTES_PER_SECOND`].
+    pub(super) fn read(mut from: impl Read, patience: Duration) -> io::Result<Self> {
+        use io::ErrorKind::{Interrupted, TimedOut, UnexpectedEof, WouldBlock};
         let clock = Clock::start();
+        let (mut received, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
         loop {
-            match self.from.read(into) {
+            let more_ns = received.len() as u64 * 1_000 / BYTES_PER_SECOND * 1_000_000;
+            if u128::from(clock.now_ns()) > patience.as_nanos() + u128::from(more_ns) {
+                let seconds = patience.as_secs();
+                return Err(io::Error::new(TimedOut, format!("no complete answer in {seconds} s")));
+            }
+            match from.read(&mut chunk) {
+                Ok(0) => return Err(UnexpectedEof.into()),
+                Ok(came) => received.extend_from_slice(&chunk[..came]),
                 Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => {
-                    if (self.stopped)() || clock.now_ns() > self.patience_ns {
-                        return Err(TimedOut.into());
-                    }
+                    continue;
                 }
-                result => return result,
+                Err(error) => return Err(error),
+            }
+            let message = Self::take(&mut received);
+            let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+            if let Some(message) = message.map_err(wrong)? {
+                return Ok(message);
             }
         }
     }
@@ -130,7 +108,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> io::Result<Message> {
-        Message::read(bytes, None, || false)
+        Message::read(bytes, Duration::from_secs(60))
     }
 
     #[test]
@@ -141,6 +119,35 @@ mod tests {
             message.write(&mut bytes).unwrap();
             assert_eq!(read(&bytes).unwrap(), message);
         }
+    }
+
+    #[test]
+    fn a_message_may_come_in_pieces() {
+        let bytes = Message::new("apply", "ban 192.0.2.7\n").to_bytes();
+        let mut received = Vec::new();
+        for &byte in &bytes[..bytes.len() - 1] {
+            received.push(byte);
+            assert_eq!(Message::take(&mut received), Ok(None));
+        }
+        received.extend(b"\nmore");
+        let message = Message::take(&mut received).unwrap().unwrap();
+        assert_eq!((message.to_bytes(), received.len()), (bytes, 0));
+    }
+
+    #[test]
+    fn bytes_that_trickle_are_not_waited_for_without_end() {
+        /// A byte at each read, and never an end.
+        struct Trickle;
+        impl Read for Trickle {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                std::thread::sleep(Duration::from_millis(1));
+                bytes[0] = b'\n';
+                Ok(1)
+            }
+        }
+        let from = b"ok 100000000\n".chain(Trickle);
+        let error = Message::read(from, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::args::{FilterAction, FilterArgs, Form};
 use crate::console::{self, complain};
 use crate::usage::Usage;
 use crate::whole::Whole;
-use crate::{sandbox, signals, source};
+use crate::{live as interfaces, sandbox, signals, source};
 
 const LOST: u8 = 3;
 
@@ -44,7 +44,9 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
         return console::print(&format!("{}\n", rules.explain(source, destination)))
             .map(|()| ExitCode::SUCCESS);
     }
-    if args.read.is_empty() && args.interface.is_none() {
+    interfaces::only("-i", &args.interface, "filter receives from one interface")?;
+    interfaces::only("-o", &args.output, "filter sends to one interface")?;
+    if args.read.is_empty() && args.interface.is_empty() {
         return Err(Usage::of(
             "nothing to filter; name captures, as in -r trace.pcap -w passed.pcap, or interfaces, as in -i eth0 -o eth1",
         ));
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     let knock = knock(args)?;
     let outputs = [&args.write, &args.drops, &args.control];
     sandbox::enter(outputs.into_iter().flatten().map(PathBuf::as_path))?;
-    let report = signals::stoppable(&WATCH, || match &args.interface {
+    let report = signals::stoppable(&WATCH, || match args.interface.first() {
         Some(interface) => live::run(args, interface, plan, rules, knock),
         None => captures(args, plan, rules, knock),
     });
@@ -138,7 +140,7 @@ fn read_rules(path: &Path) -> anyhow::Result<String> {
 /// Who is heard in the stream. Of a capture all control packets count, of an interface none from before.
 fn knock(args: &FilterArgs) -> anyhow::Result<Option<Knock>> {
     let (Some(port), Some(path)) = (args.control_port, &args.control_key) else { return Ok(None) };
-    let floor = if args.interface.is_some() { now_ns() } else { 0 };
+    let floor = if !args.interface.is_empty() { now_ns() } else { 0 };
     Ok(Some(Knock::new(port, key(path)?, floor)))
 }
 
@@ -158,10 +160,12 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
     if !(1..=1024).contains(&workers) {
         return Err(Usage::of(format!("from 1 to 1024 workers are possible, not {workers}")));
     }
-    let (source, output, skeleton) = match &args.interface {
-        Some(interface) => {
-            (vec![args.capture.source(interface)], args.output.clone(), Skeleton::MultiQueue)
-        }
+    let (source, output, skeleton) = match args.interface.first() {
+        Some(interface) => (
+            vec![args.capture.source(interface)],
+            args.output.first().cloned(),
+            Skeleton::MultiQueue,
+        ),
         None => {
             let alone = args.sequential || args.workers.is_none() && cores == 1;
             let skeleton = if alone { Skeleton::Reference } else { Skeleton::Farm };
@@ -174,7 +178,7 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
         drops: args.drops.as_ref().map(shown),
         not_ip: args.not_ip,
         skeleton,
-        workers: if args.interface.is_some() { args.queues.unwrap_or(1).into() } else { workers },
+        workers: if !args.interface.is_empty() { args.queues.unwrap_or(1).into() } else { workers },
         control_port: args.control_port,
         digest: args.digest,
     })

@@ -25,7 +25,7 @@ pub(super) fn plan(plan: &FilterPlan, rules: &RuleSet) -> String {
         text,
         "\nrules: {}, {}, default {default}, {} for look-ups\nnot IP: {}\n{}, {}\n",
         of(rules.rules().len() as u64, "rule"),
-        of(rules.bans().len() as u64, "ban"),
+        of(rules.ban_count() as u64, "ban"),
         bytes(rules.memory_bytes() as u64),
         plan.not_ip,
         plan.skeleton,

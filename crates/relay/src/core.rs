@@ -12,7 +12,6 @@ use crate::datasets::Datasets;
 use crate::plan::ForwardPlan;
 use crate::rib::{Change, Rib, Route};
 
-/// See the module.
 pub(crate) struct Core {
     pub(crate) forwarder: Forwarder,
     pub(crate) rib: Rib,
@@ -113,8 +112,10 @@ impl Handler for Core {
     }
 
     fn down(&mut self, _: &mut Faces, face: u32) {
-        self.rib.forget_face(face);
-        self.forwarder.remove_face(FaceId(face));
+        // The RIB has routes to a face only if the forwarder has next hops there.
+        if self.forwarder.remove_face(FaceId(face)) {
+            self.rib.forget_face(face);
+        }
     }
 
     fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]) {

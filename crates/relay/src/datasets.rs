@@ -11,7 +11,6 @@ const KEPT: usize = 32;
 /// Bytes of a segment.
 const SEGMENT: usize = 7_000;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Datasets(VecDeque<(NameBuf, Vec<u8>)>);
 

@@ -7,8 +7,8 @@
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
-use ringtap_faces::{Face, Faces, Handler, Persistence, Remote};
-use ringtap_forwarder::Strategy;
+use ringtap_faces::{Face, Faces, Handler, Lost, Persistence, Remote};
+use ringtap_forwarder::{Drop, Strategy};
 use ringtap_ndn::management::{
     CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
     FibEntry, GeneralStatus, ORIGIN_APP, RibEntry, Route as RouteStatus, STRATEGY_PREFIX,
@@ -105,7 +105,7 @@ impl Core {
                 return self.publish(interest, 4, content, data);
             }
             (b"status", b"general") => {
-                self.status().write(&mut content);
+                self.status(faces).write(&mut content);
                 return self.publish(interest, 4, content, data);
             }
             _ => Err((501, "there is no such command")),
@@ -285,7 +285,7 @@ impl Core {
         }
     }
 
-    fn status(&self) -> GeneralStatus {
+    fn status(&self, faces: &Faces) -> GeneralStatus {
         let counters = self.forwarder.counters();
         GeneralStatus {
             version: format!("ringtap {}", self.version),
@@ -302,6 +302,9 @@ impl Core {
             out_nacks: counters.nacks_out,
             satisfied: counters.satisfied,
             unsatisfied: counters.unsatisfied,
+            evicted_faces: faces.evicted(),
+            refused_frames: faces.total().lost(Lost::NoFace),
+            refused_interests: counters.dropped(Drop::FaceShare),
             ..GeneralStatus::default()
         }
     }

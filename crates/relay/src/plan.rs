@@ -5,7 +5,7 @@ use ringtap_forwarder::{Settings, Strategy, Unsolicited};
 use ringtap_ndn::NameBuf;
 use serde_json::{Value, json};
 
-/// See the module.
+/// What a forwarder runs with; all choices made.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardPlan {
     /// Sizes and policies of the tables.
@@ -34,8 +34,15 @@ pub struct PlannedRoute {
 impl ForwardPlan {
     /// For people and programs.
     pub fn to_json(&self) -> Value {
-        let Settings { pit_capacity, cs_capacity, cs_bytes, dead_nonces, unsolicited, .. } =
-            &self.settings;
+        let Settings {
+            pit_capacity,
+            pit_per_face,
+            cs_capacity,
+            cs_bytes,
+            dead_nonces,
+            unsolicited,
+            ..
+        } = &self.settings;
         let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
         let route = |route: &PlannedRoute| {
             let to = match &route.to {
@@ -50,7 +57,9 @@ impl ForwardPlan {
             "unix": self.unix,
             "ethernet": ethernet,
             "faces_max": self.faces.faces_max,
+            "faces_on_demand_max": self.faces.on_demand_max(),
             "pit": pit_capacity,
+            "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),
             "content_store": cs_capacity,
             "content_store_bytes": cs_bytes,
             "dead_nonces": dead_nonces,

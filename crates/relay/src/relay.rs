@@ -22,7 +22,7 @@ const WAIT_IDLE: Duration = Duration::from_millis(50);
 /// How often idle faces and ended routes are looked for.
 const TIDY_EVERY_NS: u64 = 1_000_000_000;
 
-/// See the module.
+/// A running forwarder: faces, tables and management.
 pub struct Relay {
     faces: Faces,
     intake: Intake,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::core::{Core, Counts};
 use crate::plan::ForwardPlan;
 
-/// See the module.
+/// What a forwarder counted from its start to its end.
 #[derive(Clone, Debug)]
 pub struct ForwardReport {
     plan: Value,
@@ -15,6 +15,10 @@ pub struct ForwardReport {
     pub seconds: f64,
     /// All faces that are there at the end.
     pub faces: Vec<FaceReport>,
+    /// Of these, faces that neighbours made by sending a packet, and how many there may be.
+    pub on_demand: [usize; 2],
+    /// Faces of neighbours that were closed to make room for others.
+    pub evicted: u64,
     /// The sum over all faces, those that are gone among them.
     pub links: LinkCounters,
     /// What the forwarder did.
@@ -64,6 +68,8 @@ impl ForwardReport {
             plan: plan.to_json(),
             seconds: ran_ns as f64 / 1e9,
             faces: faces.iter().map(face).collect(),
+            on_demand: [faces.on_demand(), faces.on_demand_max()],
+            evicted: faces.evicted(),
             links: faces.total(),
             forwarder: core.forwarder.counters(),
             pending: core.forwarder.pending(),
@@ -78,6 +84,11 @@ impl ForwardReport {
     /// Requests that the management answered.
     pub fn managed(&self) -> u64 {
         self.managed.answered
+    }
+
+    /// Frames of senders that got no face.
+    pub fn refused(&self) -> u64 {
+        self.links.lost(Lost::NoFace)
     }
 
     /// What was dropped, by reason, and how many; on the links and in the forwarder.
@@ -142,6 +153,8 @@ impl ForwardReport {
             "links": link(&self.links),
             "pieces": { "incomplete_packets": self.incomplete },
             "kernel_dropped": self.kernel_drops,
+            "faces_on_demand": { "now": self.on_demand[0], "most": self.on_demand[1],
+                "evicted": self.evicted, "refused_frames": self.refused() },
             "faces": self.faces.iter().map(face).collect::<Vec<_>>(),
             "ledger": { "residual": self.residual(), "stages": [
                 { "stage": "links", "in": self.links.frames_in,

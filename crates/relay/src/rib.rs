@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use ringtap_ndn::NameBuf;
 use ringtap_ndn::management::{CAPTURE, CHILD_INHERIT};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Rib(BTreeMap<NameBuf, Entry>);
 

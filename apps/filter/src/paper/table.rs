@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::accepting::Accepting;
 use crate::packet::{Address, Control, Data, Policy};
 
-/// See the module. *Revisions* are numbers of packets plus one; revision 0 is the beginning.
+/// *Revisions* are numbers of packets plus one; revision 0 is the beginning.
 #[derive(Debug)]
 pub(super) struct Table {
     stripes: Box<[Mutex<Vec<Entry>>]>,

@@ -39,7 +39,7 @@ impl Counters {
         self.passed += u64::from(verdict.passed);
         self.dropped += u64::from(!verdict.passed);
         match verdict.reason {
-            Reason::Banned(_) => self.banned += 1,
+            Reason::Banned => self.banned += 1,
             Reason::Rule(place) => self.rules[place as usize] += 1,
             Reason::Default => {
                 self.by_default += 1;

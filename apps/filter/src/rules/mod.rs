@@ -11,6 +11,8 @@
 //! Invariants: a [`RuleSet`] is never changed, so a packet is judged by one revision and no other. A
 //! transaction makes the next revision, or nothing. A look-up allocates nothing and takes no lock.
 
+mod bans;
+mod blocks;
 mod board;
 mod counters;
 mod plane;
@@ -21,6 +23,6 @@ mod steps;
 
 pub use board::{Announced, Board, Reader};
 pub use counters::{Counters, Row};
-pub use ruleset::{Banned, Entry, Limits, Reason, RuleSet, TransactionError, Verdict};
+pub use ruleset::{BanCounts, Banned, Entry, Limits, Reason, RuleSet, TransactionError, Verdict};
 pub use span::{Span, SpanError};
 pub use statement::{LineError, Rule, Statement, StatementError, parse};

@@ -28,7 +28,6 @@ pub(super) struct Rectangle<A> {
     pub(super) value: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Plane<A> {
     shelf: Shelf<A>,

@@ -4,13 +4,16 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::bans::{Bans, Change};
 use super::plane::{Plane, Rectangle};
 use super::span::{Number, Span};
 use super::statement::{LineError, Rule, Statement, parse};
-use super::steps::{NONE, Shelf, Steps};
 use crate::packet::Policy;
 
-/// See the module.
+/// The most bans, whatever the limits: sums of them are 32 bits.
+const BANS_MOST: usize = 1 << 30;
+
+/// An immutable set of rules and bans of one revision, with its look-ups.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     revision: u64,
@@ -20,11 +23,11 @@ pub struct RuleSet {
     next_number: u64,
     /// The last one counts first.
     rules: Arc<Vec<Entry>>,
-    bans: Arc<Vec<Banned>>,
+    bans: Bans,
+    /// What the transaction that made this revision did to bans.
+    ban_counts: BanCounts,
     v4: Arc<Plane<u32>>,
     v6: Arc<Plane<u128>>,
-    banned_v4: Arc<Bans<u32>>,
-    banned_v6: Arc<Bans<u128>>,
 }
 
 /// How large rules may become.
@@ -63,20 +66,51 @@ pub struct Banned {
     pub revision: u64,
 }
 
+/// What the `ban` and `unban` statements of a transaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BanCounts {
+    /// New bans.
+    pub banned: u64,
+    /// `ban` of what was banned already, by this transaction or before: the older ban stays.
+    pub already_banned: u64,
+    /// Bans taken back.
+    pub unbanned: u64,
+    /// `unban` of what was not banned.
+    pub not_banned: u64,
+}
+
+impl fmt::Display for BanCounts {
+    /// `1 banned, 0 already banned`; nothing if there was no such statement.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { banned, already_banned, unbanned, not_banned } = self;
+        let (bans, unbans) = (banned + already_banned > 0, unbanned + not_banned > 0);
+        if bans {
+            write!(f, "{banned} banned, {already_banned} already banned")?;
+        }
+        if bans && unbans {
+            f.write_str(", ")?;
+        }
+        if unbans {
+            write!(f, "{unbanned} unbanned, {not_banned} not banned")?;
+        }
+        Ok(())
+    }
+}
+
 /// Whether a packet passes, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether it passes.
     pub passed: bool,
-    /// What decided; places are those in [`RuleSet::rules`] and [`RuleSet::bans`].
+    /// What decided; places are those in [`RuleSet::rules`].
     pub reason: Reason,
 }
 
 /// What decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The ban at this place.
-    Banned(u32),
+    /// The source is banned.
+    Banned,
     /// The rule at this place.
     Rule(u32),
     /// No rule is about the packet.
@@ -96,16 +130,6 @@ pub enum TransactionError {
         line: usize,
         /// What was to be taken out.
         words: String,
-    },
-    /// The ban stands already.
-    #[error("line {line}: {span} is banned since revision {revision}")]
-    Twice {
-        /// From 1.
-        line: usize,
-        /// Who is banned.
-        span: Span,
-        /// Since when.
-        revision: u64,
     },
     /// More rules or bans than there may be.
     #[error("line {line}: there may be {most} rules and as many bans")]
@@ -135,11 +159,10 @@ impl RuleSet {
             limits,
             next_number: 1,
             rules: Arc::default(),
-            bans: Arc::default(),
+            bans: Bans::new(),
+            ban_counts: BanCounts::default(),
             v4: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
             v6: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
-            banned_v4: Arc::new(Bans::new(&[], Span::v4)),
-            banned_v6: Arc::new(Bans::new(&[], Span::v6)),
         }
     }
 
@@ -155,7 +178,7 @@ impl RuleSet {
         for (line, statement) in statements {
             draft.take(*line, statement)?;
         }
-        draft.finish(self)
+        draft.finish()
     }
 
     /// Whether a packet may pass. Source and destination are of one family, as in any packet; if they
@@ -165,22 +188,22 @@ impl RuleSet {
         let (banned, rule) = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let (source, destination) = (source.to_bits(), destination.to_bits());
-                (self.banned_v4.find(source), self.v4.topmost(source, destination))
+                (self.bans.v4.contains(source), self.v4.topmost(source, destination))
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 let (source, destination) = (source.to_bits(), destination.to_bits());
-                (self.banned_v6.find(source), self.v6.topmost(source, destination))
+                (self.bans.v6.contains(source), self.v6.topmost(source, destination))
             }
-            (IpAddr::V4(source), _) => (self.banned_v4.find(source.to_bits()), None),
-            (IpAddr::V6(source), _) => (self.banned_v6.find(source.to_bits()), None),
+            (IpAddr::V4(source), _) => (self.bans.v4.contains(source.to_bits()), None),
+            (IpAddr::V6(source), _) => (self.bans.v6.contains(source.to_bits()), None),
         };
         match (banned, rule) {
-            (Some(ban), _) => Verdict { passed: false, reason: Reason::Banned(ban) },
-            (None, Some(rule)) => {
+            (true, _) => Verdict { passed: false, reason: Reason::Banned },
+            (false, Some(rule)) => {
                 let passed = self.rules[rule as usize].rule.allow;
                 Verdict { passed, reason: Reason::Rule(rule) }
             }
-            (None, None) => {
+            (false, None) => {
                 Verdict { passed: self.policy == Policy::Allow, reason: Reason::Default }
             }
         }
@@ -191,14 +214,15 @@ impl RuleSet {
         let Verdict { passed, reason } = self.verdict(source, destination);
         let done = if passed { "accepted" } else { "dropped" };
         match reason {
-            Reason::Banned(place) => {
-                let Banned { span, revision } = &self.bans[place as usize];
-                if *span == Span::from(source) {
-                    format!("{done}: {source} banned at revision {revision}")
-                } else {
+            Reason::Banned => match self.latest_ban(source) {
+                Some(Banned { span, revision }) if span != Span::from(source) => {
                     format!("{done}: {source} banned by {span} at revision {revision}")
                 }
-            }
+                Some(Banned { revision, .. }) => {
+                    format!("{done}: {source} banned at revision {revision}")
+                }
+                None => format!("{done}: {source} banned"),
+            },
             Reason::Rule(place) => {
                 let Entry { rule, revision, number } = &self.rules[place as usize];
                 format!("{done}: rule {number} of revision {revision}: {rule}")
@@ -230,15 +254,32 @@ impl RuleSet {
         Arc::ptr_eq(&self.rules, &other.rules)
     }
 
-    /// All bans.
-    pub fn bans(&self) -> &[Banned] {
-        &self.bans
+    /// How many bans there are.
+    pub fn ban_count(&self) -> usize {
+        self.bans.len()
     }
 
-    /// Bytes of the structures for look-ups.
+    /// All bans, by revision, then by span. Collects and sorts them.
+    pub fn bans(&self) -> Vec<Banned> {
+        let mut bans: Vec<Banned> = self.bans.iter().collect();
+        bans.sort_unstable_by_key(|ban| (ban.revision, ban.span));
+        bans
+    }
+
+    /// What the transaction that made this revision did to bans.
+    pub fn ban_counts(&self) -> BanCounts {
+        self.ban_counts
+    }
+
+    /// Bytes of the structures for look-ups. Revisions share what they have in common.
     pub fn memory_bytes(&self) -> usize {
-        let planes = self.v4.memory() + self.v6.memory();
-        planes + self.banned_v4.shelf.memory() + self.banned_v6.shelf.memory()
+        self.v4.memory() + self.v6.memory() + self.bans.memory()
+    }
+
+    /// Of the bans of a source, the one that came last. Reads all bans.
+    fn latest_ban(&self, source: IpAddr) -> Option<Banned> {
+        let bans = self.bans.iter().filter(|ban| ban.span.contains(source));
+        bans.max_by_key(|ban| (ban.revision, ban.span))
     }
 }
 
@@ -248,7 +289,7 @@ impl fmt::Display for RuleSet {
         writeln!(f, "# revision {}", self.revision)?;
         writeln!(f, "{}\n{}", Statement::Clear, Statement::Default(self.policy))?;
         self.rules.iter().try_for_each(|entry| writeln!(f, "{}", entry.rule))?;
-        self.bans.iter().try_for_each(|banned| writeln!(f, "{}", Statement::Ban(banned.span)))
+        self.bans().iter().try_for_each(|banned| writeln!(f, "{}", Statement::Ban(banned.span)))
     }
 }
 
@@ -261,130 +302,63 @@ impl From<IpAddr> for Span {
     }
 }
 
-/// The next revision in the making. Places that were taken out stay empty until the end, so that
-/// removing many costs no more than finding them.
-struct Draft {
+/// The next revision in the making.
+struct Draft<'a> {
+    before: &'a RuleSet,
     policy: Policy,
-    revision: u64,
-    most: usize,
     next_number: u64,
-    rules: Vec<Option<Entry>>,
-    rules_standing: usize,
-    changed: Changed,
-    /// By words, the places of rules; made when the first one is to be removed.
-    by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
-    bans: hashbrown::HashMap<Span, u64>,
-    bans_changed: bool,
+    /// Copied when the first of them changes.
+    rules: Option<RulesDraft>,
+    bans: BansDraft,
 }
 
-/// What is to be built again.
-#[derive(Default)]
-struct Changed {
-    rules: bool,
-    v4: bool,
-    v6: bool,
-}
-
-impl Changed {
-    /// A rule that comes last leaves the places of all others: only its own families change.
-    fn by_adding(&mut self, Rule { from, to, .. }: &Rule) {
-        self.rules = true;
-        self.v4 |= from.v4().is_some() && to.v4().is_some();
-        self.v6 |= from.v6().is_some() && to.v6().is_some();
-    }
-
-    /// Where rules are taken out, those behind them move up, of whatever family.
-    fn by_removing(&mut self) {
-        *self = Self { rules: true, v4: true, v6: true };
-    }
-}
-
-impl Draft {
-    fn of(set: &RuleSet) -> Self {
-        Self {
-            policy: set.policy,
-            revision: set.revision + 1,
-            most: set.limits.rules,
-            next_number: set.next_number,
-            rules: set.rules.iter().copied().map(Some).collect(),
-            rules_standing: set.rules.len(),
-            changed: Changed::default(),
-            by_words: None,
-            bans: set.bans.iter().map(|banned| (banned.span, banned.revision)).collect(),
-            bans_changed: false,
-        }
+impl<'a> Draft<'a> {
+    fn of(before: &'a RuleSet) -> Self {
+        let RuleSet { policy, next_number, .. } = *before;
+        Self { before, policy, next_number, rules: None, bans: BansDraft::of(before) }
     }
 
     fn take(&mut self, line: usize, statement: &Statement) -> Result<(), TransactionError> {
-        let many = TransactionError::Many { line, most: self.most };
+        let (revision, most) = (self.before.revision + 1, self.before.limits.rules);
         match statement {
             Statement::Default(policy) => self.policy = *policy,
-            Statement::Add(_) if self.rules_standing >= self.most => return Err(many),
             Statement::Add(rule) => {
-                if let Some(by_words) = &mut self.by_words {
-                    by_words.entry(*rule).or_default().push(self.rules.len());
+                let number = self.next_number;
+                if !self.rules().add(Entry { rule: *rule, revision, number }, most) {
+                    return Err(TransactionError::Many { line, most });
                 }
-                let (revision, number) = (self.revision, self.next_number);
-                self.rules.push(Some(Entry { rule: *rule, revision, number }));
                 self.next_number += 1;
-                self.rules_standing += 1;
-                self.changed.by_adding(rule);
             }
             Statement::Remove(rule) => {
-                let place = self.by_words().get_mut(rule).and_then(Vec::pop);
-                let absent = || TransactionError::Absent { line, words: rule.to_string() };
-                self.rules[place.ok_or_else(absent)?] = None;
-                self.rules_standing -= 1;
-                self.changed.by_removing();
+                if !self.rules().remove(rule) {
+                    return Err(TransactionError::Absent { line, words: rule.to_string() });
+                }
             }
             Statement::Ban(span) => {
-                if let Some(&revision) = self.bans.get(span) {
-                    return Err(TransactionError::Twice { line, span: *span, revision });
+                if !self.bans.ban(*span, revision, most) {
+                    return Err(TransactionError::Many { line, most });
                 }
-                if self.bans.len() >= self.most {
-                    return Err(many);
-                }
-                self.bans.insert(*span, self.revision);
-                self.bans_changed = true;
             }
-            Statement::Unban(span) => {
-                let words = || Statement::Ban(*span).to_string();
-                let absent = || TransactionError::Absent { line, words: words() };
-                self.bans.remove(span).ok_or_else(absent)?;
-                self.bans_changed = true;
-            }
+            Statement::Unban(span) => self.bans.unban(*span),
             Statement::Clear => {
-                self.rules.clear();
-                self.rules_standing = 0;
-                self.changed.by_removing();
-                self.by_words = None;
+                self.rules().clear();
                 self.bans.clear();
-                self.bans_changed = true;
             }
         }
         Ok(())
     }
 
-    fn by_words(&mut self) -> &mut hashbrown::HashMap<Rule, Vec<usize>> {
-        let rules = &self.rules;
-        self.by_words.get_or_insert_with(|| {
-            let mut by_words: hashbrown::HashMap<Rule, Vec<usize>> = hashbrown::HashMap::new();
-            for (place, entry) in rules.iter().enumerate() {
-                if let Some(entry) = entry {
-                    by_words.entry(entry.rule).or_default().push(place);
-                }
-            }
-            by_words
-        })
+    fn rules(&mut self) -> &mut RulesDraft {
+        self.rules.get_or_insert_with(|| RulesDraft::of(&self.before.rules))
     }
 
     /// Builds what has changed, and shares the rest.
-    fn finish(self, before: &RuleSet) -> Result<RuleSet, TransactionError> {
-        let Self { policy, revision, next_number, .. } = self;
+    fn finish(self) -> Result<RuleSet, TransactionError> {
+        let Self { before, policy, next_number, .. } = self;
+        let revision = before.revision + 1;
         let mut set = RuleSet { policy, revision, next_number, ..before.clone() };
-        let Changed { rules, v4, v6 } = self.changed;
-        if rules {
-            let rules: Vec<Entry> = self.rules.into_iter().flatten().collect();
+        if let Some(RulesDraft { entries, v4, v6, .. }) = self.rules {
+            let rules: Vec<Entry> = entries.into_iter().flatten().collect();
             let most = set.limits.memory_bytes;
             let refused = |needs| TransactionError::Memory { needs, most };
             if v4 {
@@ -397,16 +371,120 @@ impl Draft {
             }
             set.rules = Arc::new(rules);
         }
-        if self.bans_changed {
-            let mut bans: Vec<Banned> =
-                self.bans.into_iter().map(|(span, revision)| Banned { span, revision }).collect();
-            // Whatever order the table had; of several bans the latest explains.
-            bans.sort_unstable_by_key(|ban| (ban.revision, ban.span));
-            set.banned_v4 = Arc::new(Bans::new(&bans, Span::v4));
-            set.banned_v6 = Arc::new(Bans::new(&bans, Span::v6));
-            set.bans = Arc::new(bans);
-        }
+        set.ban_counts = self.bans.counts;
+        set.bans = self.bans.base.changed(self.bans.changes.into_iter());
         Ok(set)
+    }
+}
+
+/// Rules in the making. Places that were taken out stay empty until the end, so that removing many costs no
+/// more than finding them.
+struct RulesDraft {
+    entries: Vec<Option<Entry>>,
+    standing: usize,
+    /// Which families are to be built again.
+    v4: bool,
+    v6: bool,
+    /// By words, the places of rules; made when the first one is to be removed.
+    by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
+}
+
+impl RulesDraft {
+    fn of(rules: &[Entry]) -> Self {
+        let entries = rules.iter().copied().map(Some).collect();
+        Self { entries, standing: rules.len(), v4: false, v6: false, by_words: None }
+    }
+
+    /// Adds a rule, unless there are too many. One that comes last leaves the places of all others: only its
+    /// own families change.
+    fn add(&mut self, entry: Entry, most: usize) -> bool {
+        let Rule { from, to, .. } = entry.rule;
+        if self.standing >= most {
+            return false;
+        }
+        if let Some(by_words) = &mut self.by_words {
+            by_words.entry(entry.rule).or_default().push(self.entries.len());
+        }
+        self.entries.push(Some(entry));
+        self.standing += 1;
+        self.v4 |= from.v4().is_some() && to.v4().is_some();
+        self.v6 |= from.v6().is_some() && to.v6().is_some();
+        true
+    }
+
+    /// Takes the latest rule of these words out, if there is one. Those behind it move up, of whatever family.
+    fn remove(&mut self, rule: &Rule) -> bool {
+        let Some(place) = self.by_words().get_mut(rule).and_then(Vec::pop) else { return false };
+        self.entries[place] = None;
+        self.standing -= 1;
+        (self.v4, self.v6) = (true, true);
+        true
+    }
+
+    fn clear(&mut self) {
+        *self = Self { v4: true, v6: true, ..Self::of(&[]) };
+    }
+
+    fn by_words(&mut self) -> &mut hashbrown::HashMap<Rule, Vec<usize>> {
+        let entries = &self.entries;
+        self.by_words.get_or_insert_with(|| {
+            let mut by_words: hashbrown::HashMap<Rule, Vec<usize>> = hashbrown::HashMap::new();
+            for (place, entry) in entries.iter().enumerate() {
+                if let Some(entry) = entry {
+                    by_words.entry(entry.rule).or_default().push(place);
+                }
+            }
+            by_words
+        })
+    }
+}
+
+/// Bans in the making: those that the changes start from, and the changes.
+struct BansDraft {
+    base: Bans,
+    changes: hashbrown::HashMap<Span, Change>,
+    standing: usize,
+    counts: BanCounts,
+}
+
+impl BansDraft {
+    fn of(set: &RuleSet) -> Self {
+        let (base, standing) = (set.bans.clone(), set.bans.len());
+        Self { base, changes: hashbrown::HashMap::new(), standing, counts: BanCounts::default() }
+    }
+
+    /// Bans a span, unless there are too many bans. What is banned already stays as it is.
+    fn ban(&mut self, span: Span, revision: u64, most: usize) -> bool {
+        let Self { base, changes, standing, counts } = self;
+        let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
+        if change.after.is_some() {
+            counts.already_banned += 1;
+        } else if *standing >= most.min(BANS_MOST) {
+            return false;
+        } else {
+            change.after = Some(revision);
+            counts.banned += 1;
+            *standing += 1;
+        }
+        true
+    }
+
+    /// Takes a ban back, if there is one.
+    fn unban(&mut self, span: Span) {
+        let Self { base, changes, standing, counts } = self;
+        let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
+        if change.after.take().is_some() {
+            counts.unbanned += 1;
+            *standing -= 1;
+        } else {
+            counts.not_banned += 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.base = Bans::new();
+        self.changes.clear();
+        self.standing = 0;
     }
 }
 
@@ -420,31 +498,4 @@ fn rectangles<A: Number>(
             Some(Rectangle { from: numbers(&rule.from)?, to: numbers(&rule.to)?, value })
         })
         .collect()
-}
-
-/// The bans of a family.
-#[derive(Debug)]
-struct Bans<A> {
-    shelf: Shelf<A>,
-    steps: Steps,
-}
-
-impl<A: Number> Bans<A> {
-    fn new(bans: &[Banned], numbers: impl Fn(&Span) -> Option<(A, A)>) -> Self {
-        let spans: Vec<_> = (0..)
-            .zip(bans)
-            .filter_map(|(value, banned)| {
-                numbers(&banned.span).map(|(first, last)| (first, last, value))
-            })
-            .collect();
-        let mut shelf = Shelf::new();
-        let steps = shelf.add(&spans);
-        shelf.shrink();
-        Self { shelf, steps }
-    }
-
-    #[inline]
-    fn find(&self, source: A) -> Option<u32> {
-        Some(self.shelf.value(self.steps, source)).filter(|&ban| ban != NONE)
-    }
 }
