@@ -1,161 +1,200 @@
-//! Flow records on their way to files and stdout.
+//! The outputs of a run: files and collectors that flow records go to.
 
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard};
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Duration;
 
+use ringtap_export::{Collector, Exports, FileOutput, Handle, Output, Prepared, Store};
+use ringtap_plan::{Exported, RecordSink};
+
+use crate::numbers::count;
 use crate::usage::Usage;
-use crate::whole::Whole;
-use anyhow::Context;
-use ringtap_plan::FlowRecord;
-use ringtap_records::{Format, RecordWriter};
+use crate::whole::{Part, Whole};
 
-/// `FORMAT:PATH` as given on the command line.
-#[derive(Clone, Debug)]
-pub(crate) struct Destination {
-    format: Format,
-    path: PathBuf,
-}
+/// A non-blocking pipe that is full is tried again after this time.
+const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
-impl Destination {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn is_stdout(&self) -> bool {
-        self.path.as_os_str() == "-"
-    }
-}
-
-impl FromStr for Destination {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some((format, path)) if !path.is_empty() => Ok(Self {
-                format: format.parse::<Format>().map_err(|error| error.to_string())?,
-                path: path.into(),
-            }),
-            _ => Err("write FORMAT:PATH, as in json:flows.json or csv:-".into()),
+/// All outputs that the flags name: `--export` first, then `--write`.
+pub(crate) fn named(collectors: &[Collector], files: &[FileOutput]) -> anyhow::Result<Vec<Output>> {
+    let collectors = collectors.iter().cloned().map(Output::Collector);
+    let all: Vec<_> = collectors.chain(files.iter().cloned().map(Output::File)).collect();
+    for (number, one) in all.iter().enumerate() {
+        // Two copies to one collector would be counted twice there, two to one file destroy it.
+        if all[..number].contains(one) {
+            return Err(Usage::of(format!("{one} is named twice; leave one of the two out")));
+        }
+        let same = |other: &&Output| one.path().is_some() && other.path() == one.path();
+        if let Some(other) = all[..number].iter().find(same) {
+            return Err(Usage::of(format!("{other} and {one} go to the same place")));
         }
     }
+    Ok(all)
 }
 
-/// All destinations of a run. Records come from the workers, orders from the attendant.
-pub(crate) struct Records(Mutex<State>);
-
-struct State {
-    open: Vec<Output>,
-    /// The first thing that went wrong; its destination gets no more records.
-    failure: Option<anyhow::Error>,
+/// The outputs of a run, started.
+pub(crate) struct Outputs {
+    exports: Exports,
+    /// How many of them are collectors; files follow.
+    collectors: usize,
+    parts: Vec<Part>,
 }
 
-impl Records {
-    /// Opens them all, or none.
-    pub(crate) fn open(destinations: &[Destination]) -> anyhow::Result<Self> {
-        for (number, one) in destinations.iter().enumerate() {
-            if destinations[..number].iter().any(|other| other.path == one.path) {
-                let path = one.path.display();
-                return Err(Usage::of(format!("--write names {path} twice")));
-            }
-        }
-        let open = destinations.iter().cloned().map(Output::open);
-        let open = open.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Self(Mutex::new(State { open, failure: None })))
+/// What signals do to outputs. No call waits.
+#[derive(Clone)]
+pub(crate) struct Control {
+    handle: Handle,
+    parts: Vec<Part>,
+}
+
+impl Outputs {
+    /// Opens the files and starts the writers; returns a sink for each of the `workers`.
+    pub(crate) fn start(
+        prepared: Prepared,
+        workers: usize,
+        collectors: usize,
+    ) -> anyhow::Result<(Self, Vec<Box<dyn RecordSink>>)> {
+        let mut parts = Vec::new();
+        let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
+            let file = RecordFile::open(Whole::new(path.to_owned()))?;
+            parts.push(file.file.part());
+            Ok(Box::new(file))
+        };
+        let (sinks, exports) = prepared.start(workers, &mut open)?;
+        Ok((Self { exports, collectors, parts }, sinks))
     }
 
+    pub(crate) fn control(&self) -> Control {
+        Control { handle: self.exports.handle(), parts: self.parts.clone() }
+    }
+
+    /// Waits until everything is written or given up. Returns what became of the records: those of the collectors, and
+    /// those of the files.
+    pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {
+        let mut all = self.exports.finish();
+        let files = all.split_off(self.collectors);
+        (all, files)
+    }
+}
+
+impl Control {
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Whether a signal to finish files and begin new ones has anything to do.
     pub(crate) fn is_empty(&self) -> bool {
-        self.state().open.is_empty()
+        self.handle.is_empty()
     }
 
-    /// Takes a record.
-    pub(crate) fn write(&self, record: &FlowRecord) {
-        self.each(|output| output.writer.write(record));
+    /// Finishes files, begins new ones under the same names, and tries again what failed.
+    pub(crate) fn renew(&self) {
+        self.handle.renew();
     }
 
-    /// Finishes the files and begins new ones under the same names.
-    pub(crate) fn reopen(&self) {
-        self.each(Output::reopen);
+    /// From now on no output that takes nothing is waited for.
+    pub(crate) fn interrupt(&self) {
+        self.handle.interrupt();
     }
 
-    /// Shows whoever reads along what was held back; not while a record is being written.
-    pub(crate) fn show(&self) {
-        if let Ok(mut state) = self.0.try_lock() {
-            state.each(
-                |output| if output.file.is_regular() { Ok(()) } else { output.writer.flush() },
-            );
-        }
-    }
-
-    /// Finishes the files; what went wrong, now or before.
-    pub(crate) fn finish(&self) -> anyhow::Result<()> {
-        self.each(Output::finish);
-        self.state().failure.take().map_or(Ok(()), Err)
-    }
-
-    /// Removes what is half done, if nobody is writing this moment.
+    /// Removes what is half done.
     pub(crate) fn abandon(&self) {
-        if let Ok(mut state) = self.0.try_lock() {
-            state.open.clear();
+        self.parts.iter().for_each(Part::remove);
+    }
+}
+
+/// What to report of outputs at the end, as kind and text; nothing if every record was written.
+pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for one in outputs {
+        if let Some(failure) = &one.failure {
+            all.push(("error", format!("writing to {}: {failure}", one.collector)));
+        }
+        for (reason, flows) in &one.not_sent {
+            let what = match *reason {
+                "refused" => "the collector's port is closed",
+                "no_room" => "the output was down or too slow, and its buffer full",
+                "too_late" => "the output took nothing more when the run ended",
+                "ipv6" => "NetFlow v5 has no IPv6",
+                "time_span" => "the protocol's 32 bits cannot express the flow's time",
+                "counter_range" => "the protocol's 32 bits cannot express the flow's counters",
+                // Somebody has seen enough.
+                "reader_gone" => continue,
+                _ => "it could not be written",
+            };
+            let records = count(flows.records);
+            let text = format!("{}: {records} flow records lost: {what}", one.collector);
+            all.push(("warning", text));
         }
     }
-
-    fn each(&self, act: impl Fn(&mut Output) -> io::Result<()>) {
-        self.state().each(act);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
+    all
 }
 
-impl State {
-    fn each(&mut self, act: impl Fn(&mut Output) -> io::Result<()>) {
-        let Self { open, failure } = self;
-        open.retain_mut(|output| match act(output) {
-            Ok(()) => true,
-            // A reader of stdout that has seen enough is no failure.
-            Err(error) if output.to.is_stdout() && error.kind() == ErrorKind::BrokenPipe => false,
-            Err(error) => {
-                let error = Err::<(), _>(error).with_context(|| output.doing());
-                *failure = failure.take().or(error.err());
-                false
-            }
-        });
-    }
-}
-
-struct Output {
-    to: Destination,
-    writer: Box<dyn RecordWriter>,
+/// A file that records are appended to. A regular file gets its name when it is complete.
+struct RecordFile {
     file: Whole,
+    /// `None` before a further file has begun.
+    out: Option<File>,
+    /// Bytes of the open file; what lies behind them is the rest of a write that failed.
+    len: u64,
 }
 
-impl Output {
-    fn open(to: Destination) -> anyhow::Result<Self> {
-        let mut file = Whole::new(to.path.clone());
-        let out = file.begin().with_context(|| format!("writing {}", to.path.display()))?;
-        Ok(Self { writer: to.format.writer(out), to, file })
+impl RecordFile {
+    fn open(mut file: Whole) -> io::Result<Self> {
+        let out = Some(file.begin_file()?);
+        Ok(Self { file, out, len: 0 })
     }
+}
 
-    fn doing(&self) -> String {
-        format!("writing flow records to {}", self.to.path.display())
-    }
-
-    /// A pipe or a device goes on as it is, with no end in the middle of it.
-    fn reopen(&mut self) -> io::Result<()> {
-        if !self.file.is_regular() {
-            return self.writer.flush();
+impl Store for RecordFile {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        let out = match &mut self.out {
+            Some(out) => out,
+            none => {
+                self.len = 0;
+                none.insert(self.file.begin_file()?)
+            }
+        };
+        let written = write_all(out, octets);
+        match written {
+            Ok(()) => self.len += octets.len() as u64,
+            Err(_) if self.file.is_regular() => {
+                out.set_len(self.len)?;
+                out.seek(SeekFrom::Start(self.len))?;
+            }
+            Err(_) => {}
         }
-        self.finish()?;
-        self.writer = self.to.format.writer(self.file.begin()?);
+        written
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if !self.file.is_regular() {
+            return Ok(());
+        }
+        self.file.finish()?;
+        self.out = None;
         Ok(())
     }
 
-    /// Writes what was held back and gives the file its name.
-    fn finish(&mut self) -> io::Result<()> {
-        self.writer.finish()?;
-        self.file.finish().map(drop)
+    fn is_regular(&self) -> bool {
+        self.file.is_regular() || self.out.is_none()
     }
+
+    fn may_be_left(&self) -> bool {
+        self.file.is_stdout()
+    }
+}
+
+/// As [`Write::write_all`], but standard output may be a pipe that somebody else made non-blocking.
+fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
+    while !octets.is_empty() {
+        match out.write(octets) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => octets = &octets[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(PIPE_PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -24,6 +24,10 @@ pub struct Config {
     /// Live flows at the most, all workers together; also the bound on conversations, scan
     /// attempts, hosts and pairs kept.
     pub max_flows: usize,
+    /// Room for the rows of intervals: [`ROW_UNITS`](crate::ROW_UNITS) each, and 1 for each protocol in one.
+    pub interval_room: usize,
+    /// Intervals whose activity is kept for the report, at the most.
+    pub activity_room: usize,
     /// More failed attempts than this are a scan.
     pub scan_threshold: u32,
     /// What is too much for one host in an interval.
@@ -41,6 +45,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The interval that volumes are counted by.
+    pub(crate) fn volumes_interval_ns(&self) -> Option<u64> {
+        self.interval_ns.filter(|_| self.analyses.volumes)
+    }
+
     /// A worker's part of [`Config::max_flows`]: as large as its part of the key space.
     pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
         let all: u64 = self.shares.iter().copied().map(u64::from).sum();

@@ -23,17 +23,18 @@ mod analyses;
 mod config;
 mod digest;
 mod merger;
-mod outlet;
 pub mod report;
 mod worker;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
+use ringtap_flow::RecordSink;
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
 
 pub use alert::Alert;
-pub use analyses::activity::{Limits, UnknownLimit};
+pub use analyses::activity::{COUNTERS as ACTIVE_HOSTS, Limits, UnknownLimit};
+pub use analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 pub use config::{Analyses, Config, UnknownAnalysis};
 pub use merger::MonitorMerger;
 pub use report::Report;
@@ -41,18 +42,15 @@ pub use worker::MonitorWorker;
 
 use analyses::scans::Attempted;
 
-/// The application. Holds the configuration and, for its workers and until the merger takes its own, who hears of
-/// what they find.
+/// The application. Holds the configuration and the outputs, until workers and merger take theirs.
 pub struct Monitor {
     config: Config,
-    record: Option<Arc<Mutex<OnRecord>>>,
+    /// For the workers, by number.
+    records: Mutex<Vec<Option<Box<dyn RecordSink>>>>,
     /// For the merger.
-    merged: Mutex<(Option<OnAlert>, Option<OnInterval>)>,
+    merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnShortage>)>,
     tells_intervals: bool,
 }
-
-/// Takes flow records.
-pub type OnRecord = Box<dyn FnMut(&ringtap_flow::FlowRecord) + Send>;
 
 /// Takes alerts.
 pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
@@ -70,27 +68,53 @@ pub struct Ended<'a> {
     pub activity: Option<&'a report::activity::Activity>,
 }
 
-/// Who hears of records, scans and intervals while the run goes on. Records are told by the workers, one at a time, the
-/// rest by the merger.
+/// What a run had no room for so far, at a mark. The report at the end has the final numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// Flows that were ended because the flow table was full.
+    pub flows_ended_early: u64,
+    /// SYNs and SYN-ACKs that the scan analysis left out.
+    pub attempts_ignored: u64,
+    /// Whether the numbers of conversations are estimates.
+    pub conversations_estimated: bool,
+    /// Packets of intervals that have no row.
+    pub packets_in_further_intervals: u64,
+}
+
+impl Shortage {
+    fn add(&mut self, other: &Self) {
+        self.flows_ended_early += other.flows_ended_early;
+        self.attempts_ignored += other.attempts_ignored;
+        self.conversations_estimated |= other.conversations_estimated;
+        self.packets_in_further_intervals += other.packets_in_further_intervals;
+    }
+}
+
+/// Takes what there was no room for, whenever it becomes more.
+pub type OnShortage = Box<dyn FnMut(&Shortage) + Send>;
+
+/// Where records, scans and intervals go while the run goes on: records from the workers, the rest from the merger.
 #[derive(Default)]
 pub struct Outputs {
-    /// Every flow record as it leaves; without one, records are only counted.
-    pub record: Option<OnRecord>,
+    /// A sink for each worker's flow records; without sinks, records are only counted.
+    pub records: Vec<Box<dyn RecordSink>>,
     /// A scan, as soon as it crosses the threshold.
     pub alert: Option<OnAlert>,
     /// An interval, as soon as all workers are past it.
     pub interval: Option<OnInterval>,
+    /// What there was no room for, at marks where it is more than before; ahead of the intervals that end there.
+    pub shortage: Option<OnShortage>,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(config: Config, outputs: Outputs) -> Self {
-        let Outputs { record, alert, interval } = outputs;
+        let Outputs { records, alert, interval, shortage } = outputs;
         Self {
             config,
-            record: record.map(|hear| Arc::new(Mutex::new(hear))),
+            records: Mutex::new(records.into_iter().map(Some).collect()),
             tells_intervals: interval.is_some(),
-            merged: Mutex::new((alert, interval)),
+            merged: Mutex::new((alert, interval, shortage)),
         }
     }
 }
@@ -126,12 +150,14 @@ impl Application for Monitor {
     }
 
     fn worker(&self, shard: Shard) -> MonitorWorker {
-        MonitorWorker::new(&self.config, shard, self.record.clone(), self.tells_intervals)
+        let mut records = self.records.lock().unwrap_or_else(|poison| poison.into_inner());
+        let records = records.get_mut(shard.index).and_then(Option::take);
+        MonitorWorker::new(&self.config, shard, records, self.tells_intervals)
     }
 
     fn merger(&self) -> MonitorMerger {
         let mut outputs = self.merged.lock().unwrap_or_else(|poison| poison.into_inner());
-        let (alert, interval) = std::mem::take(&mut *outputs);
-        MonitorMerger::new(&self.config, alert, interval)
+        let (alert, interval, shortage) = std::mem::take(&mut *outputs);
+        MonitorMerger::new(&self.config, alert, interval, shortage)
     }
 }

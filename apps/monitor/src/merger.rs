@@ -13,19 +13,26 @@ use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Flows, Report};
 use crate::worker::{Findings, FlowCounts, Standing};
-use crate::{Alert, Analyses, Config, Ended, Message, OnAlert, OnInterval, Partial};
+use crate::{
+    Alert, Analyses, Config, Ended, Message, OnAlert, OnInterval, OnShortage, Partial, Shortage,
+};
 
-/// See the module.
+/// Merges what the workers found into the report.
 pub struct MonitorMerger {
     analyses: Analyses,
     top: usize,
     hear: Option<OnAlert>,
     hear_interval: Option<OnInterval>,
+    hear_shortage: Option<OnShortage>,
     interval_ns: Option<u64>,
     /// The first interval that was not told of yet.
     untold: u64,
-    exact: bool,
+    /// Intervals that were handed over and not told of yet.
+    over: Volumes,
     volumes: Volumes,
+    /// What each worker had no room for at its latest mark, and the sum that was told last.
+    shortages: Vec<Shortage>,
+    shortage: Shortage,
     conversations: Conversations,
     flows: FlowCounts,
     scans: ScanMerger,
@@ -43,6 +50,7 @@ impl MonitorMerger {
         config: &Config,
         hear: Option<OnAlert>,
         hear_interval: Option<OnInterval>,
+        hear_shortage: Option<OnShortage>,
     ) -> Self {
         let digest = (config.digest && config.analyses.flows).then(RecordDigest::default);
         Self {
@@ -50,18 +58,21 @@ impl MonitorMerger {
             top: config.top,
             hear,
             hear_interval,
+            hear_shortage,
             interval_ns: config.interval_ns,
             untold: 0,
-            exact: true,
-            volumes: Volumes::new(config.interval_ns),
+            over: Volumes::new(config.volumes_interval_ns(), config.interval_room),
+            volumes: Volumes::new(config.volumes_interval_ns(), config.interval_room),
+            shortages: Vec::new(),
+            shortage: Shortage::default(),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
             scans: ScanMerger::new(config.hash_key, config.scan_threshold, config.max_flows),
             talkers: None,
-            activity: config
-                .analyses
-                .activity
-                .then(|| ActivityMerger::new(config.interval_ns, config.limits, config.top)),
+            activity: config.analyses.activity.then(|| {
+                let Config { interval_ns, limits, top, activity_room, .. } = *config;
+                ActivityMerger::new(interval_ns, limits, top, activity_room)
+            }),
             active: BTreeMap::new(),
             reached: Vec::new(),
             active_peak: 0,
@@ -76,6 +87,7 @@ impl MonitorMerger {
 
     /// All workers have reached this time: tells of the intervals that are over.
     fn on_time(&mut self, time_ns: u64, active: u64) {
+        self.tell_shortage();
         let closed = self.activity.as_mut().map(|own| own.close_before(time_ns));
         let activities = self.tell(closed.unwrap_or_default());
         self.tell_intervals(time_ns, active, &activities);
@@ -91,18 +103,38 @@ impl MonitorMerger {
         activities
     }
 
+    fn tell_shortage(&mut self) {
+        let mut shortage = Shortage {
+            attempts_ignored: self.scans.ignored(),
+            packets_in_further_intervals: self.over.further() + self.volumes.further(),
+            ..Shortage::default()
+        };
+        self.shortages.iter().for_each(|own| shortage.add(own));
+        if shortage != self.shortage {
+            self.shortage = shortage;
+            if let Some(hear) = &mut self.hear_shortage {
+                hear(&shortage);
+            }
+        }
+    }
+
     fn tell_intervals(&mut self, time_ns: u64, active: u64, activities: &[Activity]) {
         let (Some(hear), Some(interval_ns)) = (&mut self.hear_interval, self.interval_ns) else {
             return;
         };
         let upto = time_ns / interval_ns;
-        let conversations = Conversations { exact: self.exact, ..Conversations::default() };
+        // Smaller after a clock was set back: the intervals end again and are reported again.
+        self.untold = self.untold.min(upto);
         if upto > self.untold {
-            let over = self.volumes.rows(self.untold..upto, conversations);
-            for interval in &over {
+            let exact = !self.shortage.conversations_estimated;
+            let conversations = Conversations { exact, ..Conversations::default() };
+            // The report keeps a bounded number of rows; every interval is passed to the output.
+            let over = self.over.take_before(time_ns);
+            for interval in &over.rows(self.untold..upto, conversations) {
                 let activity = activities.iter().find(|activity| activity.start == interval.start);
                 hear(&Ended { interval, live: active, activity });
             }
+            self.volumes.merge(over);
             self.untold = upto;
         }
     }
@@ -170,14 +202,15 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(Standing { active, over, activity }) => {
+            Partial::Tick(Standing { active, over, activity, shortage }) => {
                 if let Some(own) = &mut self.activity {
                     own.merge(activity);
                 }
-                if let Some((volumes, exact)) = over {
-                    self.volumes.merge(*volumes);
-                    self.exact &= exact;
+                if let Some(volumes) = over {
+                    self.over.merge(*volumes);
                 }
+                self.shortages.resize(shard.count, Shortage::default());
+                self.shortages[shard.index] = shortage;
                 if let Some(active) = self.on_active(number, shard, active) {
                     self.on_time(mark.time_ns(), active);
                 }
@@ -190,6 +223,7 @@ impl Merger for MonitorMerger {
     }
 
     fn finish(mut self) -> Report {
+        self.volumes.merge(std::mem::replace(&mut self.over, Volumes::new(None, 0)));
         if let Some(closed) = self.activity.as_mut().map(ActivityMerger::close_all) {
             self.tell(closed);
         }

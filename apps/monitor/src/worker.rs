@@ -1,9 +1,9 @@
 //! A worker: one shard's tables, and the analyses over them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer};
+use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer, RecordSink};
 use ringtap_stage::{Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
@@ -13,8 +13,7 @@ use crate::analyses::scans::{ScanFindings, ScanTable};
 use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
-use crate::outlet::Outlet;
-use crate::{Config, Message, OnRecord, Partial};
+use crate::{Config, Message, Partial, Shortage};
 
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -41,10 +40,12 @@ pub struct Findings {
 pub struct Standing {
     /// Live flows, after everything expired has left.
     pub(crate) active: u64,
-    /// Intervals that are over, if somebody wants to hear of them, and whether their conversations are exact.
-    pub(crate) over: Option<(Box<Volumes>, bool)>,
+    /// Volumes of intervals that are over, if there is an output for intervals.
+    pub(crate) over: Option<Box<Volumes>>,
     /// The activity of intervals that are over.
     pub(crate) activity: BTreeMap<u64, Box<Sketches>>,
+    /// What the worker had no room for, since the beginning.
+    pub(crate) shortage: Shortage,
 }
 
 /// Flow records in numbers.
@@ -53,6 +54,11 @@ pub(crate) struct FlowCounts {
     /// By [`EndReason`], in order.
     pub(crate) ended: [u64; 5],
     pub(crate) digest: Option<RecordDigest>,
+}
+
+/// The place of a reason in [`FlowCounts::ended`].
+fn place(reason: EndReason) -> usize {
+    reason as usize - EndReason::Idle as usize
 }
 
 impl FlowCounts {
@@ -78,6 +84,8 @@ pub struct MonitorWorker {
     metered: Vec<PacketRecord>,
     /// Live flows when the end was reached.
     ending: Option<u64>,
+    /// Time at the last mark.
+    time_ns: u64,
 }
 
 /// What hears of the flow table's events.
@@ -86,7 +94,7 @@ struct Tally {
     conversations: Option<Conversations>,
     talkers: Option<TalkerTable>,
     flows: FlowCounts,
-    outlet: Outlet,
+    records: Option<Box<dyn RecordSink>>,
     /// Whether no flow can see two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
     stamps_tell: bool,
@@ -96,7 +104,7 @@ impl MonitorWorker {
     pub(crate) fn new(
         config: &Config,
         shard: Shard,
-        records: Option<Arc<Mutex<OnRecord>>>,
+        records: Option<Box<dyn RecordSink>>,
         tells_intervals: bool,
     ) -> Self {
         let on = config.analyses;
@@ -109,14 +117,14 @@ impl MonitorWorker {
             scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
             activity: on.activity.then(|| ActivityTable::new(config.interval_ns, &key)),
             tally: Tally {
-                volumes: Volumes::new(config.interval_ns),
+                volumes: Volumes::new(config.volumes_interval_ns(), config.interval_room),
                 conversations: on.volumes.then(|| Conversations::new(key, capacity)),
                 talkers: on.talkers.then(|| TalkerTable::new(key, capacity)),
                 flows: FlowCounts {
                     digest: (config.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
-                outlet: Outlet::new(records.filter(|_| on.flows)),
+                records: records.filter(|_| on.flows),
                 stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
                     interval_ns.saturating_mul(STAMPS - 1)
                         > config.metering.timeouts.longest_idle_ns()
@@ -126,6 +134,7 @@ impl MonitorWorker {
             tells_intervals: tells_intervals && on.volumes,
             metered: Vec::with_capacity(BURST),
             ending: None,
+            time_ns: 0,
         }
     }
 
@@ -141,16 +150,28 @@ impl MonitorWorker {
     }
 
     /// The intervals that are over at this time.
-    fn over(&mut self, time_ns: u64) -> Option<(Box<Volumes>, bool)> {
-        let Tally { volumes, conversations, .. } = &mut self.tally;
-        let exact = conversations.as_ref().is_none_or(|own| own.counts().1);
-        self.tells_intervals.then(|| (Box::new(volumes.take_before(time_ns)), exact))
+    fn over(&mut self, time_ns: u64) -> Option<Box<Volumes>> {
+        self.tells_intervals.then(|| Box::new(self.tally.volumes.take_before(time_ns)))
+    }
+
+    /// What there was no room for so far.
+    fn shortage(&self) -> Shortage {
+        let Tally { volumes, conversations, flows, .. } = &self.tally;
+        Shortage {
+            flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
+            attempts_ignored: self.scans.as_ref().map_or(0, ScanTable::ignored),
+            conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
+            packets_in_further_intervals: volumes.further(),
+        }
     }
 
     /// Hands over everything; the worker is empty afterwards.
     fn end(&mut self, active: u64) -> Partial {
         let tally = &mut self.tally;
-        let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None));
+        if let Some(mut records) = tally.records.take() {
+            records.finish();
+        }
+        let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None, 0));
         volumes.end();
         if let Some(talkers) = &mut tally.talkers {
             talkers.add_waiting();
@@ -215,25 +236,40 @@ impl Worker for MonitorWorker {
 
     fn on_mark(&mut self, mark: &Mark, _: &mut impl Outbox<Message>) -> Option<Partial> {
         let mut active = 0;
+        // A clock was set back. Flows that live on would mix times before and after, and none would expire until the time
+        // before has come again.
+        let set_back = matches!(mark, Mark::Tick { time_ns, .. } if *time_ns < self.time_ns);
         if let Some(table) = &mut self.flow_table {
             let heard = &mut Heard { tally: &mut self.tally, noted: false };
+            if set_back && !table.drain(SWEEP, heard) {
+                return None;
+            }
             if self.ending.is_none() && !table.sweep(mark.time_ns(), SWEEP, heard) {
                 return None;
             }
             active = table.len() as u64;
             if matches!(mark, Mark::End { .. }) {
+                if self.ending.is_none()
+                    && let Some(records) = &mut heard.tally.records
+                {
+                    records.ending();
+                }
                 active = *self.ending.get_or_insert(active);
                 if !table.drain(SWEEP, heard) {
                     return None;
                 }
             }
         }
-        self.tally.outlet.empty();
+        self.time_ns = mark.time_ns();
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
+                if let Some(records) = &mut self.tally.records {
+                    records.mark();
+                }
                 let over = self.over(*time_ns);
                 let activity = self.activity.as_mut().map(|own| own.take_before(*time_ns));
-                Partial::Tick(Standing { active, over, activity: activity.unwrap_or_default() })
+                let (activity, shortage) = (activity.unwrap_or_default(), self.shortage());
+                Partial::Tick(Standing { active, over, activity, shortage })
             }
             Mark::End { .. } => self.end(active),
         })
@@ -273,13 +309,15 @@ impl Observer for Heard<'_> {
     #[inline]
     fn ended(&mut self, record: &FlowRecord) {
         let tally = &mut *self.tally;
-        tally.flows.ended[record.end_reason as usize - EndReason::Idle as usize] += 1;
+        tally.flows.ended[place(record.end_reason)] += 1;
         if let Some(talkers) = &mut tally.talkers {
             talkers.on_record(record);
         }
         if let Some(digest) = &mut tally.flows.digest {
             digest.add(record);
         }
-        tally.outlet.take(record);
+        if let Some(records) = &mut tally.records {
+            records.take(record);
+        }
     }
 }

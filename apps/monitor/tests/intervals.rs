@@ -43,6 +43,8 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             },
             interval_ns: Some(MS),
             max_flows: 100,
+            interval_room: 1_000,
+            activity_room: 0,
             scan_threshold: 20,
             limits: ringtap_monitor::Limits::default(),
             top: 10,

@@ -1,4 +1,4 @@
-//! Records a second that one thread encodes, and that a feed takes which writes a file: `cargo bench -p ringtap-export`.
+//! Records a second that one thread encodes, and that a sink takes whose writer writes a file: `cargo bench -p ringtap-export`.
 //!
 //! Each figure is the best of ten rounds over a million records, half of them answered, a quarter IPv6, a few ICMP. As
 //! a test (`cargo test --benches`) it runs one small round.
@@ -10,7 +10,7 @@ use std::time::Instant;
 use ringtap_export::encode::{
     Encoder, Ipfix, NetFlow5, NetFlow9, Refusal, STREAM_LIMIT, UDP_LIMIT,
 };
-use ringtap_export::{Settings, Store, start};
+use ringtap_export::{Output, Prepared, Settings, Store};
 use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion};
 
 fn record(number: u64) -> FlowRecord {
@@ -75,12 +75,8 @@ impl Store for Plain {
         Ok(())
     }
 
-    fn renew(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn may_wait(&self) -> bool {
-        false
+    fn is_regular(&self) -> bool {
+        true
     }
 
     fn may_be_left(&self) -> bool {
@@ -93,10 +89,12 @@ fn take(records: &[FlowRecord]) -> u64 {
     let folder = tempfile::tempdir().expect("a folder for a file");
     let path = folder.path().join("flows.ipfix");
     let collector = format!("ipfix-file:{}", path.display()).parse().expect("a URL");
+    let output = Output::Collector(collector);
     let open = |path: &std::path::Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
-    let (mut feed, exports) = start(&[collector], &Settings::default(), open).expect("a file");
-    records.iter().for_each(|record| feed.take(record));
-    drop(feed);
+    let prepared = Prepared::new(&[output], Settings::default()).expect("a file");
+    let (mut sinks, exports) = prepared.start(1, open).expect("a file");
+    records.iter().for_each(|record| sinks[0].take(record));
+    sinks[0].finish();
     let summary = exports.finish().remove(0);
     assert_eq!(summary.sent.flows.records, records.len() as u64, "{summary:?}");
     summary.sent.message_octets

@@ -1,8 +1,8 @@
-//! An exporter: records in, messages out, books kept.
+//! The writer of messages: adds what workers cannot know, sends, and counts.
 //!
 //! ```text
-//! record ─▶ encoder.add ── full? ──▶ link.open ─ anew? ─▶ templates, statistics
-//!                                        └───────────────▶ the message ─▶ books
+//! block: message message … ─▶ link.open ─ anew? ─▶ templates, statistics
+//!                                 └───────────────▶ stamp: sequence number, time ─▶ the message ─▶ counters
 //! ```
 //!
 //! Templates go first on each connection and into each file, and again over UDP by time and by count. At the orderly
@@ -10,135 +10,69 @@
 //! […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ringtap_flow::FlowRecord;
-use ringtap_ring::{Consumer, Vernier};
+use crate::block::Block;
+use crate::encode::{Encoder, Progress};
+use crate::link::{Delivery, Link, Opened, Trouble, Until};
+use crate::messages::Messages;
+use crate::shared::{Shared, now};
+use crate::writer::Sink;
+use crate::{Meter, Reason, Refresh, Sent, Settings, Tally};
 
-use crate::encode::{Encoder, Progress, Refusal};
-use crate::link::{self, Delivery, Link, Opened, Trouble, Until};
-use crate::shared::Shared;
-use crate::{Meter, Protocol, Reason, Refresh, Sent, Settings, Tally};
+/// A UDP collector that refused a message within this time counts as failing.
+const REFUSAL_LASTS: Duration = Duration::from_secs(2);
 
-/// How long a quiet thread sleeps at a time.
-const NAP: Duration = Duration::from_millis(20);
-
-/// Silence after which a message leaves though it is not full.
-const QUIET: Duration = Duration::from_secs(1);
-
-/// What sends to one collector, in a thread of its own or where records come from.
+/// Sends to one collector, or writes an IPFIX file.
 pub(crate) struct Exporter {
+    /// Counts sequence numbers and makes what is no flow record.
     encoder: Box<dyn Encoder>,
     link: Box<dyn Link>,
-    protocol: Protocol,
     until: Until,
-    shared: Arc<Shared>,
     refresh: Refresh,
     meter: Option<Meter>,
     /// When templates were sent, and how many messages since; `None`: they are due.
     announced: Option<(Instant, u64)>,
     /// The last message, as long as the collector's machine may still refuse it.
     in_doubt: Sent,
+    refused_at: Option<Instant>,
 }
 
 impl Exporter {
     pub(crate) fn new(
         encoder: Box<dyn Encoder>,
         link: Box<dyn Link>,
-        protocol: Protocol,
         settings: &Settings,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             encoder,
             link,
-            protocol,
-            until: Until::new(Arc::clone(&shared)),
-            shared,
+            until: Until::new(shared),
             refresh: settings.refresh,
             meter: settings.meter.clone(),
             announced: None,
             in_doubt: Sent::default(),
+            refused_at: None,
         }
     }
 
-    /// The exporting thread: to the end of the ring.
-    pub(crate) fn run(mut self, mut records: Consumer<FlowRecord, Vernier>) {
-        let mut quiet_since = None;
+    /// Sends a message of flow records, and before it whatever must come first.
+    fn deliver(&mut self, message: &mut [u8], flows: Tally) {
+        self.encoder.learn(message);
         loop {
-            // Relaxed: it carries no data.
-            if self.shared.renew.load(Ordering::Relaxed) {
-                self.shared.renew.store(false, Ordering::Relaxed);
-                self.renew();
-            }
-            let closed = records.is_closed();
-            let burst = records.peek(256);
-            let taken = burst.len();
-            burst.iter().for_each(|record| self.add(record));
-            records.release(taken);
-            if taken > 0 {
-                quiet_since = None;
-                records.wake();
-            } else if closed {
-                break;
-            } else {
-                let since = *quiet_since.get_or_insert_with(link::now);
-                if since.elapsed() >= QUIET {
-                    self.deliver();
-                    // There is nothing more to deliver before another record comes: no need to ask each nap.
-                    quiet_since = Some(link::now());
-                }
-                records.park(NAP);
-            }
-        }
-        self.finish();
-    }
-
-    /// Finishes the file, and begins another one.
-    pub(crate) fn renew(&mut self) {
-        self.conclude();
-        self.link.renew();
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, record: &FlowRecord) {
-        match self.encoder.add(record) {
-            Ok(()) => {}
-            Err(Refusal::Unfit(reason)) => self.lose(reason, self.protocol.tally(record)),
-            Err(Refusal::Full) => self.add_to_next(record),
-        }
-    }
-
-    #[inline(never)]
-    fn add_to_next(&mut self, record: &FlowRecord) {
-        self.deliver();
-        // An empty message has room for any record; if not, it is said and not lost.
-        let lost = match self.encoder.add(record) {
-            Ok(()) => return,
-            Err(Refusal::Unfit(reason)) => reason,
-            Err(Refusal::Full) => Reason::Failed,
-        };
-        self.lose(lost, self.protocol.tally(record));
-    }
-
-    /// Sends the message under way, if it holds anything, and before it whatever must come first.
-    fn deliver(&mut self) {
-        while self.encoder.seal().is_some() {
             if let Err(reason) = self.prepare() {
-                return self.give_up(reason);
+                return self.until.shared().lose(reason, flows);
             }
-            let Some(sealed) = self.encoder.seal() else { return };
-            let sent = Sent {
-                flows: sealed.flows,
-                messages: 1,
-                message_octets: sealed.bytes.len() as u64,
-            };
-            let delivery = self.link.send(sealed.bytes, &mut self.until);
-            match self.account(delivery, sent) {
-                Ok(()) => return self.encoder.done(),
+            self.encoder.stamp(message);
+            let sent = Sent { flows, messages: 1, message_octets: message.len() as u64 };
+            match self.send(message, sent) {
+                Ok(()) => return self.encoder.advance(flows),
                 Err(Trouble::Broken) => {}
-                Err(Trouble::Lost(reason)) => return self.give_up(reason),
+                Err(Trouble::Lost(reason)) => {
+                    self.until.shared().lose(reason, flows);
+                    return self.encoder.advance(flows);
+                }
             }
         }
     }
@@ -146,7 +80,7 @@ impl Exporter {
     /// Opens the link, and sends templates and statistics if they are due.
     fn prepare(&mut self) -> Result<(), Reason> {
         loop {
-            match self.link.open(&mut self.until) {
+            match self.link.open(&self.until) {
                 Opened::Still => {}
                 Opened::Anew => {
                     self.encoder.restart();
@@ -173,7 +107,7 @@ impl Exporter {
             let templates = (0..announcements).flat_map(|_| self.encoder.announcement());
             let mut messages: Vec<Vec<u8>> = templates.collect();
             messages.extend(self.encoder.statistics(&self.progress()));
-            self.announced = Some((link::now(), 0));
+            self.announced = Some((now(), 0));
             match messages.iter().try_for_each(|message| self.send_alone(message)) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Broken) => {}
@@ -187,52 +121,71 @@ impl Exporter {
     }
 
     fn send_alone(&mut self, message: &[u8]) -> Result<(), Trouble> {
-        let delivery = self.link.send(message, &mut self.until);
         let (flows, message_octets) = (Tally::default(), message.len() as u64);
-        self.account(delivery, Sent { flows, messages: 1, message_octets })
+        self.send(message, Sent { flows, messages: 1, message_octets })
     }
 
-    /// Books a message.
-    fn account(&mut self, delivery: Result<Delivery, Trouble>, sent: Sent) -> Result<(), Trouble> {
-        if delivery? == Delivery::EarlierRefused {
-            self.refused();
+    fn send(&mut self, message: &[u8], sent: Sent) -> Result<(), Trouble> {
+        match self.link.send(message, &self.until)? {
+            Delivery::EarlierRefused => self.refuse(),
+            Delivery::Taken => self.confirm(),
         }
-        self.shared.books().summary.sent += sent;
+        self.note_success();
         self.in_doubt = sent;
+        if !self.link.forgets() {
+            self.confirm();
+        }
         if let Some((_, messages)) = &mut self.announced {
             *messages += 1;
         }
         Ok(())
     }
 
-    /// The last message was refused: it is taken back from the books. Whoever comes to listen will need templates.
-    fn refused(&mut self) {
+    /// The message in doubt was not refused.
+    fn confirm(&mut self) {
+        let sent = std::mem::take(&mut self.in_doubt);
+        if sent.messages > 0 {
+            self.until.shared().send(sent);
+        }
+    }
+
+    /// The link took something, or did not refuse it.
+    fn note_success(&self) {
+        if self.refused_at.is_none_or(|at| at.elapsed() > REFUSAL_LASTS) {
+            self.until.shared().works();
+        }
+    }
+
+    /// The message in doubt was refused. Whoever comes to listen will need templates.
+    fn refuse(&mut self) {
         let refused = std::mem::take(&mut self.in_doubt);
-        let mut books = self.shared.books();
-        books.summary.sent -= refused;
-        books.summary.lose(Reason::Refused, refused.flows);
+        self.until.shared().lose(Reason::Refused, refused.flows);
         self.announced = None;
+        self.refused_at = Some(now());
     }
 
-    fn give_up(&mut self, reason: Reason) {
-        let flows = self.encoder.seal().map_or(Tally::default(), |sealed| sealed.flows);
-        self.lose(reason, flows);
-        self.encoder.done();
-    }
-
-    fn lose(&self, reason: Reason, flows: Tally) {
-        self.shared.books().summary.lose(reason, flows);
+    /// Waits a little for the answer to the last message.
+    fn settle(&mut self) {
+        match self.link.settle(&self.until) {
+            Delivery::EarlierRefused => self.refuse(),
+            Delivery::Taken => {
+                self.confirm();
+                self.note_success();
+            }
+        }
     }
 
     fn progress(&self) -> Progress {
         let metered = self.meter.as_ref().map(Meter::read);
-        let summary = &self.shared.books().summary;
-        Progress { sent: summary.sent, not_sent: summary.not_sent(), metered }
+        let shared = self.until.shared();
+        Progress { sent: shared.sent(), not_sent: shared.not_sent(), metered }
     }
 
-    /// Sends what is left, and last of all what was not sent. A collector hears of a run without flows, too.
+    /// Sends, last of all, what was not sent. A collector gets statistics of a run without flows, too.
     fn conclude(&mut self) {
-        self.deliver();
+        if self.in_doubt.messages > 0 {
+            self.settle();
+        }
         if self.prepare().is_ok() {
             let last = self.encoder.statistics(&self.progress());
             // If this one does not arrive, the report has the same numbers.
@@ -240,7 +193,42 @@ impl Exporter {
         }
     }
 
-    pub(crate) fn finish(mut self) {
+    fn close(&mut self) {
+        match self.link.close(&self.until) {
+            Delivery::EarlierRefused => self.refuse(),
+            Delivery::Taken => self.confirm(),
+        }
+    }
+}
+
+impl Sink for Exporter {
+    type Payload = Messages;
+
+    fn write(&mut self, block: &mut Block<Messages>, _shared: &Shared) {
+        let Messages { bytes, parts, .. } = &mut block.payload;
+        let mut rest = &mut bytes[..];
+        let mut begin = 0;
+        for part in parts.iter() {
+            let (message, after) = rest.split_at_mut(part.end - begin);
+            self.deliver(message, part.flows);
+            (rest, begin) = (after, part.end);
+        }
+    }
+
+    fn tick(&mut self, _shared: &Shared) {
+        if self.in_doubt.messages > 0 {
+            self.settle();
+        }
+    }
+
+    fn renew(&mut self, _shared: &Shared) {
+        if self.link.is_file() {
+            self.conclude();
+            self.close();
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
         self.conclude();
         if self.link.is_connection() {
             // "After receiving a Template Withdrawal, a Collecting Process MUST stop using the Template to interpret
@@ -249,12 +237,10 @@ impl Exporter {
             let farewell = self.encoder.farewell();
             let _ = farewell.iter().try_for_each(|message| self.send_alone(message));
         }
-        if self.link.close(&mut self.until) == Delivery::EarlierRefused {
-            self.refused();
+        self.close();
+        // A datagram that was refused is counted and no failure: nobody promised that it would arrive.
+        if !self.link.forgets() {
+            shared.judge();
         }
-        let mut books = self.shared.books();
-        let nothing_sent = books.summary.sent.messages == 0;
-        books.summary.failure =
-            self.link.trouble().filter(|&(_, always)| always || nothing_sent).map(|(why, _)| why);
     }
 }

@@ -1,172 +1,299 @@
-//! All collectors of a run: started together, ended together.
+//! All outputs of a run: prepared, started, watched and ended together.
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::encode::{Encoder, FILE_LIMIT, Ipfix, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
-use crate::exporter::Exporter;
-use crate::feed::{Here, Lane, ROOM, RingLane};
-use crate::link::{self, FileLink, Link, Store, TcpLink, TlsClient, UdpLink};
-use crate::shared::Shared;
-use crate::{Collector, Feed, Protocol, Sampling, Settings, Summary, Transport};
+use ringtap_flow::{FlowRecord, RecordSink};
 
-/// How long collectors have, at the end, for what is still waiting.
+use crate::block::{Encode, Room, Sender, lane};
+use crate::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
+use crate::exporter::Exporter;
+use crate::link::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
+use crate::messages::MessageEncoder;
+use crate::rows::{RowEncoder, RowSink};
+use crate::shared::{Patience, Shared, now};
+use crate::store::{Store, patience};
+use crate::text::{LineEncoder, LineSink};
+use crate::writer::{self, Sink};
+use crate::{
+    Collector, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary, Transport,
+};
+
+/// How long a collector that takes nothing is waited for at the end.
 pub const LINGER: Duration = Duration::from_secs(5);
 
-/// Beyond [`LINGER`], for a thread to notice. One that does not is stuck in a write, and left behind.
-const NOTICE: Duration = Duration::from_secs(3);
+/// For a writer to notice that its time is over. One that does not is stuck in a write, and left behind.
+const NOTICE: Duration = Duration::from_millis(200);
 
-/// A collector to which nothing can be sent at all.
+/// An output that cannot be opened at all.
 #[derive(Debug, thiserror::Error)]
-#[error("exporting to {collector}")]
+#[error("opening the output {output}")]
 pub struct StartError {
-    collector: Collector,
+    output: String,
     #[source]
     error: io::Error,
 }
 
-/// Starts all collectors, each with a thread of its own, but for regular files, which are written where records come
-/// from. Files are opened by `open`.
-///
-/// # Errors
-/// A host without an address, a file that cannot be written, certificates that cannot be read, sampling that the
-/// protocol cannot tell of, a socket or thread that cannot be had. A collector that is merely down is none: it is tried
-/// again and again.
-pub fn start(
-    collectors: &[Collector],
-    settings: &Settings,
-    mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
-) -> Result<(Feed, Exports), StartError> {
-    let mut feed = Feed { lanes: Vec::with_capacity(collectors.len()) };
-    let mut exports = Exports(Vec::with_capacity(collectors.len()));
-    for (number, collector) in (1..).zip(collectors) {
-        let started = start_one(collector, number, settings, &mut open);
-        let (lane, started) =
-            started.map_err(|error| StartError { collector: collector.clone(), error })?;
-        feed.lanes.push(lane);
-        exports.0.push(started);
-    }
-    Ok((feed, exports))
+/// Outputs before the run: hosts are resolved, certificates read and sockets made, but no file is opened. So a program
+/// can give up its privileges before it opens files.
+pub struct Prepared {
+    outputs: Vec<(Output, Option<Box<dyn Link>>)>,
+    settings: Settings,
 }
 
-fn start_one(
-    collector: &Collector,
-    number: u32,
-    settings: &Settings,
-    open: &mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
-) -> io::Result<(Lane, Started)> {
-    let protocol = collector.protocol();
-    if protocol == Protocol::NetFlow5
+/// The outputs of a run, as their owner sees them.
+pub struct Exports(Vec<Started>);
+
+/// The same for others: to watch, renew and interrupt.
+#[derive(Clone)]
+pub struct Handle(Arc<[Arc<Shared>]>);
+
+struct Started {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// All outputs of one worker.
+struct WorkerSinks(Vec<Box<dyn RecordSink>>);
+
+impl RecordSink for WorkerSinks {
+    fn take(&mut self, record: &FlowRecord) {
+        self.0.iter_mut().for_each(|sink| sink.take(record));
+    }
+
+    fn mark(&mut self) {
+        self.0.iter_mut().for_each(|sink| sink.mark());
+    }
+
+    fn ending(&mut self) {
+        self.0.iter_mut().for_each(|sink| sink.ending());
+    }
+
+    fn finish(&mut self) {
+        self.0.iter_mut().for_each(|sink| sink.finish());
+    }
+}
+
+impl Prepared {
+    /// Prepares outputs.
+    ///
+    /// # Errors
+    /// A host without an address, certificates that cannot be read, sampling that the protocol cannot express, a socket
+    /// that cannot be had. A collector that is merely down is none: it is tried again and again.
+    pub fn new(outputs: &[Output], settings: Settings) -> Result<Self, StartError> {
+        let prepare = |output: &Output| match link_to(output, &settings) {
+            Ok(link) => Ok((output.clone(), link)),
+            Err(error) => Err(StartError { output: output.to_string(), error }),
+        };
+        let outputs = outputs.iter().map(prepare).collect::<Result<_, _>>()?;
+        Ok(Self { outputs, settings })
+    }
+
+    /// Opens files with `open` and starts a writer for each output. There is a sink for each of the `workers`; none if
+    /// there are no outputs.
+    ///
+    /// # Errors
+    /// A file that cannot be written, a thread that cannot be had.
+    pub fn start(
+        self,
+        workers: usize,
+        mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
+    ) -> Result<(Vec<Box<dyn RecordSink>>, Exports), StartError> {
+        let mut sinks: Vec<WorkerSinks> = Vec::new();
+        sinks.resize_with(if self.outputs.is_empty() { 0 } else { workers }, || {
+            WorkerSinks(Vec::new())
+        });
+        let mut exports = Exports(Vec::with_capacity(self.outputs.len()));
+        for (number, (output, link)) in (1..).zip(self.outputs) {
+            let name = output.to_string();
+            let launch = Launch { number, workers, settings: &self.settings, name: name.clone() };
+            let (own, started) = launch
+                .output(output, link, &mut open)
+                .map_err(|error| StartError { output: name, error })?;
+            sinks.iter_mut().zip(own).for_each(|(sinks, own)| sinks.0.push(own));
+            exports.0.push(started);
+        }
+        let sinks = sinks.into_iter().map(|sinks| Box::new(sinks) as Box<dyn RecordSink>);
+        Ok((sinks.collect(), exports))
+    }
+}
+
+/// The way to a collector; `None` if the output is a file.
+fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Link>>> {
+    let Output::Collector(collector) = output else { return Ok(None) };
+    if collector.protocol() == Protocol::NetFlow5
         && settings.sampling.is_some_and(|one| one.of() > Sampling::NETFLOW5_MOST)
     {
         let most = Sampling::NETFLOW5_MOST;
-        return Err(io::Error::other(format!("NetFlow v5 tells of sampling up to 1:{most}")));
+        return Err(io::Error::other(format!("NetFlow v5 announces sampling up to 1:{most}")));
     }
-    let mut limit = STREAM_LIMIT;
-    let mut is_here = false;
-    let link: Box<dyn Link> = match collector.transport() {
-        Transport::Udp { host, port } => {
-            limit = UDP_LIMIT;
-            Box::new(UdpLink::new(link::resolve(host, *port)?)?)
-        }
+    Ok(Some(match collector.transport() {
+        Transport::Udp { host, port } => Box::new(UdpLink::new(link::resolve(host, *port)?)?),
         Transport::Tcp { host, port } => Box::new(TcpLink::new(link::resolve(host, *port)?, None)),
         Transport::Tls { host, port } => {
             let client = TlsClient::new(host, &settings.tls)?;
             Box::new(TcpLink::new(link::resolve(host, *port)?, Some(client)))
         }
-        Transport::File(path) => {
-            let store = open(path)?;
-            is_here = !store.may_wait();
-            if is_here {
-                limit = FILE_LIMIT;
+        Transport::File(_) => return Ok(None),
+    }))
+}
+
+/// What starting an output needs.
+struct Launch<'a> {
+    number: u32,
+    workers: usize,
+    settings: &'a Settings,
+    name: String,
+}
+
+type Launched = (Vec<Box<dyn RecordSink>>, Started);
+
+impl Launch<'_> {
+    fn output(
+        self,
+        output: Output,
+        link: Option<Box<dyn Link>>,
+        open: &mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
+    ) -> io::Result<Launched> {
+        match output {
+            Output::Collector(collector) => match (collector.transport(), link) {
+                (Transport::File(path), _) => {
+                    let store = open(path)?;
+                    let patience = patience(&*store);
+                    self.collector(&collector, Box::new(FileLink::new(store)), patience)
+                }
+                (_, Some(link)) => self.collector(&collector, link, Patience::Collector),
+                (_, None) => unreachable!("every collector but a file has a link"),
+            },
+            Output::File(FileOutput { format, path }) => {
+                let store = open(&path)?;
+                let patience = patience(&*store);
+                let interfaces = &self.settings.interfaces;
+                match format.text() {
+                    Some(format) => {
+                        let sink = LineSink::new(format, interfaces.clone(), store);
+                        let encoder = || LineEncoder(format, interfaces.clone());
+                        self.run(patience, encoder, |_| sink)
+                    }
+                    None => {
+                        let ingress = !interfaces.is_empty();
+                        let sink = RowSink::new(ingress, store);
+                        self.run(patience, || RowEncoder(ingress), |_| sink)
+                    }
+                }
             }
-            Box::new(FileLink::new(store))
         }
-    };
-    let shared = Arc::new(Shared::default());
-    shared.books().summary.collector = collector.to_string();
-    let encoder = encoder(protocol, number, settings, limit);
-    let exporter = Exporter::new(encoder, link, protocol, settings, Arc::clone(&shared));
-    if is_here {
-        let exporter = Arc::new(Mutex::new(Some(exporter)));
-        let lane = Lane::Here(Here(Arc::clone(&exporter)));
-        return Ok((lane, Started { shared, way: Way::Here(Here(exporter)) }));
     }
-    let ring = ringtap_ring::spsc(ROOM).map_err(io::Error::other)?;
-    let thread = std::thread::Builder::new().name(format!("export {number}"));
-    let thread = thread.spawn(move || exporter.run(ring.1))?;
-    let lane = Lane::Ring(Box::new(RingLane::new(ring.0, protocol, Arc::clone(&shared))));
-    Ok((lane, Started { shared, way: Way::Thread(Some(thread)) }))
+
+    fn collector(
+        self,
+        collector: &Collector,
+        link: Box<dyn Link>,
+        patience: Patience,
+    ) -> io::Result<Launched> {
+        let settings = self.settings;
+        let limit = if link.forgets() { UDP_LIMIT } else { STREAM_LIMIT };
+        let protocol = collector.protocol();
+        let mut encoders = encoders(protocol, self.number, settings, limit, self.workers + 1);
+        let own = encoders.pop();
+        let encoder = || MessageEncoder {
+            encoder: encoders.pop().unwrap_or_else(|| unreachable!("one for each worker")),
+            protocol,
+        };
+        let sink = |shared| {
+            let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
+            Exporter::new(own, link, settings, shared)
+        };
+        self.run(patience, encoder, sink)
+    }
+
+    /// Starts the writer.
+    fn run<E: Encode, S: Sink<Payload = E::Payload>>(
+        &self,
+        patience: Patience,
+        mut encoder: impl FnMut() -> E,
+        sink: impl FnOnce(Arc<Shared>) -> S,
+    ) -> io::Result<Launched> {
+        let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
+        let room = Room::new(buffer_bytes, self.workers, !live, prompt);
+        let shared = Arc::new(Shared::new(self.name.clone(), patience, live));
+        let mut sinks: Vec<Box<dyn RecordSink>> = Vec::with_capacity(self.workers);
+        let mut inboxes = Vec::with_capacity(self.workers);
+        for _ in 0..self.workers {
+            let (sender, inbox): (Sender<E>, _) =
+                lane(encoder(), room, Arc::clone(&shared)).map_err(io::Error::other)?;
+            sinks.push(Box::new(sender));
+            inboxes.push(inbox);
+        }
+        let (sink, own) = (sink(Arc::clone(&shared)), Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name(format!("output {}", self.number));
+        let thread = thread.spawn(move || writer::run(sink, inboxes, own))?;
+        shared.set_writer(thread.thread().clone());
+        Ok((sinks, Started { shared, thread: Some(thread) }))
+    }
 }
 
-fn encoder(protocol: Protocol, number: u32, settings: &Settings, limit: usize) -> Box<dyn Encoder> {
+/// So many encoders whose messages go together.
+fn encoders(
+    protocol: Protocol,
+    number: u32,
+    settings: &Settings,
+    limit: usize,
+    count: usize,
+) -> Vec<Box<dyn Encoder>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
-    match protocol {
-        Protocol::Ipfix => {
-            let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
-            Box::new(encoder.keyed_by_vlans(settings.vlan_in_key))
-        }
-        Protocol::NetFlow9 => Box::new(NetFlow9::new(domain, limit).sampled(sampling)),
-        Protocol::NetFlow5 => Box::new(NetFlow5::new(domain as u16, limit).sampled(sampling)),
-    }
-}
-
-/// All collectors of a run that have begun.
-pub struct Exports(Vec<Started>);
-
-struct Started {
-    shared: Arc<Shared>,
-    way: Way,
-}
-
-enum Way {
-    Thread(Option<JoinHandle<()>>),
-    Here(Here),
+    let ingress = !settings.interfaces.is_empty();
+    let ipfix = || -> Box<dyn Encoder> {
+        let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
+        Box::new(encoder.keyed_by_vlans(settings.vlan_in_key).with_ingress(ingress))
+    };
+    let clock9 = NetFlow9::new(domain, limit);
+    let netflow9 = || -> Box<dyn Encoder> {
+        let encoder = NetFlow9::new(domain, limit).with_clock_of(&clock9);
+        Box::new(encoder.sampled(sampling).with_ingress(ingress))
+    };
+    let clock5 = NetFlow5::new(domain as u16, limit);
+    let netflow5 = || -> Box<dyn Encoder> {
+        Box::new(NetFlow5::new(domain as u16, limit).with_clock_of(&clock5).sampled(sampling))
+    };
+    let one: &dyn Fn() -> Box<dyn Encoder> = match protocol {
+        Protocol::Ipfix => &ipfix,
+        Protocol::NetFlow9 => &netflow9,
+        Protocol::NetFlow5 => &netflow5,
+    };
+    (0..count).map(|_| one()).collect()
 }
 
 impl Exports {
-    /// Files are finished and begun anew under the same names.
-    pub fn renew(&self) {
-        for one in &self.0 {
-            match &one.way {
-                // Relaxed: it carries no data.
-                Way::Thread(_) => one.shared.renew.store(true, Ordering::Relaxed),
-                Way::Here(here) => here.renew(),
-            }
-        }
+    /// For whoever watches the outputs.
+    pub fn handle(&self) -> Handle {
+        Handle(self.0.iter().map(|one| Arc::clone(&one.shared)).collect())
     }
 
-    /// Waits until everything is sent, for [`LINGER`] at the most and a little more, and tells what became of it. The
-    /// [`Feed`] must be gone.
+    /// Waits until everything is written or given up, and returns what became of it. All sinks must be gone or finished.
     pub fn finish(mut self) -> Vec<Summary> {
         self.end();
-        self.0.iter().map(|one| one.shared.books().summary.clone()).collect()
+        self.0.iter().map(|one| one.shared.summary()).collect()
     }
 
     fn end(&mut self) {
-        for one in &self.0 {
-            // Relaxed: it says when, it hands over nothing.
-            one.shared.ending.store(true, Ordering::Relaxed);
-        }
-        let end = link::now() + LINGER + NOTICE;
-        for Started { shared, way } in &mut self.0 {
-            let Way::Thread(thread) = way else { continue };
+        self.0.iter().for_each(|one| one.shared.end());
+        for Started { shared, thread } in &mut self.0 {
             let Some(thread) = thread.take() else { continue };
-            thread.thread().unpark();
-            while !thread.is_finished() && link::now() < end {
+            let mut over_since = None;
+            while !thread.is_finished() {
+                if shared.over() && over_since.get_or_insert_with(now).elapsed() >= NOTICE {
+                    break;
+                }
                 std::thread::sleep(Duration::from_millis(2));
             }
-            let why = if !thread.is_finished() {
-                Some("nobody takes what is written")
-            } else {
-                thread.join().err().map(|_| "the exporting thread panicked")
-            };
-            if let Some(why) = why {
-                shared.books().abandon(why);
+            if !thread.is_finished() {
+                shared.abandon("it takes nothing that is written");
+            } else if thread.join().is_err() {
+                shared.abandon("its writer panicked");
             }
         }
     }
@@ -174,6 +301,30 @@ impl Exports {
 
 impl Drop for Exports {
     fn drop(&mut self) {
+        // After `finish` there are no threads left.
+        self.0.iter().filter(|one| one.thread.is_some()).for_each(|one| one.shared.cancel());
         self.end();
+    }
+}
+
+impl Handle {
+    /// Whether there are no outputs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Files are finished and begun anew under the same names, and what failed is tried again. Does not wait.
+    pub fn renew(&self) {
+        self.0.iter().for_each(|shared| shared.request_renewal());
+    }
+
+    /// The user wants the run to end: no output that takes nothing is waited for any longer. Does not wait.
+    pub fn interrupt(&self) {
+        self.0.iter().for_each(|shared| shared.interrupt());
+    }
+
+    /// How all outputs stand, in the order in which they were named.
+    pub fn status(&self) -> Vec<Status> {
+        self.0.iter().map(|shared| shared.status()).collect()
     }
 }

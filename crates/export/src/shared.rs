@@ -1,38 +1,367 @@
-//! The books of an exporter, which several threads write, and what they tell one another.
+//! What workers, the writer and the caller share of one output: counters, its state, and how long a wait may take.
+//!
+//! Workers and writer update the counters once a block, never once a record.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::{Reason, Summary, Tally};
+use crate::{LINGER, Reason, Sent, Status, Summary, Tally};
 
-/// What the exporting thread has in common with the others.
-#[derive(Default)]
-pub(crate) struct Shared {
-    books: Mutex<Books>,
-    /// The run is over: [`LINGER`](crate::LINGER) begins.
-    pub(crate) ending: AtomicBool,
-    pub(crate) renew: AtomicBool,
+/// After an interrupt, an output that takes nothing for so long is given up.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// A step of a wait, after which its end is checked.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How patient the end of a run is with an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A collector: [`LINGER`] without progress once the run ends.
+    Collector,
+    /// A pipe or device: without end, until an interrupt.
+    Pipe,
+    /// A regular file: the same, and [`LINGER`] after an interrupt, for a disk may be slow.
+    File,
 }
 
+/// Counters of records, and of what they stand for.
 #[derive(Default)]
-pub(crate) struct Books {
-    pub(crate) summary: Summary,
-    /// Written by the feed when it goes.
-    pub(crate) offered: Tally,
+struct Counts {
+    records: AtomicU64,
+    packets: AtomicU64,
+    octets: AtomicU64,
+}
+
+// Relaxed throughout: the counters are statistics. Whoever needs the final values has joined the threads, or says that
+// a thread was left behind.
+impl Counts {
+    fn add(&self, tally: Tally) {
+        self.records.fetch_add(tally.records, Ordering::Relaxed);
+        self.packets.fetch_add(tally.packets, Ordering::Relaxed);
+        self.octets.fetch_add(tally.octets, Ordering::Relaxed);
+    }
+
+    fn sub(&self, tally: Tally) {
+        self.records.fetch_sub(tally.records, Ordering::Relaxed);
+        self.packets.fetch_sub(tally.packets, Ordering::Relaxed);
+        self.octets.fetch_sub(tally.octets, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Tally {
+        Tally {
+            records: self.records.load(Ordering::Relaxed),
+            packets: self.packets.load(Ordering::Relaxed),
+            octets: self.octets.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The last error of an output.
+#[derive(Clone)]
+struct LastError {
+    text: String,
+    at: SystemTime,
+}
+
+pub(crate) struct Shared {
+    name: String,
+    patience: Patience,
+    /// Whether packets come from an interface.
+    live: bool,
+    base: Instant,
+    made: Counts,
+    sent: Counts,
+    messages: AtomicU64,
+    message_octets: AtomicU64,
+    lost: [Counts; Reason::ALL.len()],
+    /// Bytes in blocks that wait for the writer.
+    queued: AtomicU64,
+    /// Grows once a second and when the writer has nothing to do: each worker then hands over what it has at its next
+    /// mark. Written by the writer; from 1 on.
+    round: AtomicU32,
+    /// Milliseconds since `base`, 0: not yet.
+    interrupted: AtomicU64,
+    ending: AtomicU64,
+    /// When something was taken last.
+    progress: AtomicU64,
+    /// A file shall be finished and another one begun.
+    renew: AtomicBool,
+    /// What failed shall be tried again now.
+    retry: AtomicBool,
+    failing: AtomicBool,
+    /// The run did not come to its end: nothing is finished.
+    cancelled: AtomicBool,
+    error: Mutex<Option<LastError>>,
+    /// Set by the writer at its end: why the output failed, if it did.
+    failure: Mutex<Option<String>>,
+    writer: OnceLock<Thread>,
 }
 
 impl Shared {
-    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(|poison| poison.into_inner())
+    pub(crate) fn new(name: String, patience: Patience, live: bool) -> Self {
+        Self {
+            name,
+            patience,
+            live,
+            base: now(),
+            made: Counts::default(),
+            sent: Counts::default(),
+            messages: AtomicU64::new(0),
+            message_octets: AtomicU64::new(0),
+            lost: Default::default(),
+            queued: AtomicU64::new(0),
+            round: AtomicU32::new(1),
+            interrupted: AtomicU64::new(0),
+            ending: AtomicU64::new(0),
+            progress: AtomicU64::new(0),
+            renew: AtomicBool::new(false),
+            retry: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            error: Mutex::new(None),
+            failure: Mutex::new(None),
+            writer: OnceLock::new(),
+        }
+    }
+
+    /// A worker handed over a block.
+    pub(crate) fn hand_over(&self, flows: Tally, bytes: usize) {
+        self.made.add(flows);
+        self.queued.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The writer is done with a block of so many bytes.
+    pub(crate) fn taken(&self, bytes: usize) {
+        self.queued.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A worker had to drop records that are in no block.
+    pub(crate) fn drop_made(&self, reason: Reason, flows: Tally) {
+        self.made.add(flows);
+        self.lose(reason, flows);
+    }
+
+    pub(crate) fn lose(&self, reason: Reason, flows: Tally) {
+        if flows.records > 0 {
+            self.lost[reason as usize].add(flows);
+        }
+    }
+
+    pub(crate) fn send(&self, sent: Sent) {
+        self.sent.add(sent.flows);
+        self.messages.fetch_add(sent.messages, Ordering::Relaxed);
+        self.message_octets.fetch_add(sent.message_octets, Ordering::Relaxed);
+    }
+
+    /// What was written to a file that could not be finished is lost after all.
+    pub(crate) fn take_back(&self, flows: Tally) {
+        self.sent.sub(flows);
+        self.lose(Reason::Failed, flows);
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        Sent {
+            flows: self.sent.get(),
+            messages: self.messages.load(Ordering::Relaxed),
+            message_octets: self.message_octets.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn not_sent(&self) -> Tally {
+        let mut all = Tally::default();
+        self.lost.iter().for_each(|counts| all += counts.get());
+        all
+    }
+
+    /// The output took something.
+    pub(crate) fn works(&self) {
+        self.failing.store(false, Ordering::Relaxed);
+        self.progress.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// The output did not take what it was given.
+    pub(crate) fn fails(&self, error: &dyn std::fmt::Display) {
+        *lock(&self.error) = Some(LastError { text: error.to_string(), at: wall_clock() });
+        self.failing.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_collector(&self) -> bool {
+        self.patience == Patience::Collector
+    }
+
+    pub(crate) fn last_error(&self) -> Option<String> {
+        lock(&self.error).as_ref().map(|error| error.text.clone())
+    }
+
+    /// The writer's verdict at its end. A live run that lost records on the way and recovered is a success; a run over
+    /// files that lost some is none.
+    pub(crate) fn judge(&self) {
+        let lost = self.lost[Reason::Failed as usize].get().records > 0;
+        if self.is_failing() || (!self.live && lost) {
+            self.fail_for_good(self.last_error().unwrap_or_default());
+        }
+    }
+
+    pub(crate) fn fail_for_good(&self, why: String) {
+        lock(&self.failure).get_or_insert(why);
+    }
+
+    /// The number of requests to hand over what there is.
+    pub(crate) fn round(&self) -> u32 {
+        self.round.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_round(&self) {
+        self.round.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// HUP: finish files and begin new ones, and try again what failed.
+    pub(crate) fn request_renewal(&self) {
+        self.renew.store(true, Ordering::Relaxed);
+        self.retry.store(true, Ordering::Relaxed);
+        self.wake_writer();
+    }
+
+    pub(crate) fn take_renewal(&self) -> bool {
+        self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
+    }
+
+    /// The user wants the run to end.
+    pub(crate) fn interrupt(&self) {
+        self.begin(&self.interrupted);
+    }
+
+    /// The run did not come to its end: files under way are removed.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.wake_writer();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// No more packets come.
+    pub(crate) fn end(&self) {
+        self.begin(&self.ending);
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed) > 0
+    }
+
+    fn begin(&self, since: &AtomicU64) {
+        // The first call counts.
+        let _ = since.compare_exchange(0, self.now_ms(), Ordering::Relaxed, Ordering::Relaxed);
+        self.wake_writer();
+    }
+
+    /// When waiting for the output ends, in milliseconds since the start; `None`: not in sight.
+    fn deadline_ms(&self) -> Option<u64> {
+        let progress = self.progress.load(Ordering::Relaxed);
+        let (linger, grace) = (LINGER.as_millis() as u64, GRACE.as_millis() as u64);
+        match (self.interrupted.load(Ordering::Relaxed), self.ending.load(Ordering::Relaxed)) {
+            (0, 0) => None,
+            (0, since) => {
+                (self.patience == Patience::Collector).then(|| since.max(progress) + linger)
+            }
+            (since, _) if self.patience == Patience::File => Some(since.max(progress) + linger),
+            (since, _) => Some((since.max(progress) + grace).min(since + linger)),
+        }
+    }
+
+    /// Whether the output is not worth waiting for any more.
+    pub(crate) fn over(&self) -> bool {
+        self.is_cancelled() || self.deadline_ms().is_some_and(|end| self.now_ms() >= end)
+    }
+
+    /// How long a wait may take from now on.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline_ms()
+            .map_or(Duration::MAX, |end| Duration::from_millis(end.saturating_sub(self.now_ms())))
+    }
+
+    /// The pause of the writer before it tries again. It ends early when the run ends or somebody asks for a retry.
+    pub(crate) fn pause(&self, time: Duration) {
+        let begin = now();
+        while !self.over() && !self.retry.swap(false, Ordering::Relaxed) {
+            let left = time.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::park_timeout(left.min(STEP));
+        }
+    }
+
+    /// Sets the thread that [`wake_writer`](Self::wake_writer) wakes.
+    pub(crate) fn set_writer(&self, thread: Thread) {
+        let _ = self.writer.set(thread);
+    }
+
+    pub(crate) fn wake_writer(&self) {
+        if let Some(thread) = self.writer.get() {
+            thread.unpark();
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        // From 1 on: 0 is "not yet".
+        self.base.elapsed().as_millis() as u64 + 1
+    }
+
+    /// Why a thread was left behind or died; what it had not finished is lost.
+    pub(crate) fn abandon(&self, why: &str) {
+        let mut rest = self.made.get();
+        rest -= self.sent.get();
+        rest -= self.not_sent();
+        self.lose(Reason::TooLate, rest);
+        self.fail_for_good(why.to_owned());
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let error = lock(&self.error).clone();
+        Status {
+            name: self.name.clone(),
+            made: self.made.get().records,
+            sent: self.sent.get().records,
+            lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
+            queued_bytes: self.queued.load(Ordering::Relaxed),
+            failing: self.is_failing(),
+            last_error: error.map(|error| (error.text, error.at)),
+        }
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let lost = Reason::ALL.into_iter().map(|reason| (reason, &self.lost[reason as usize]));
+        let lost = lost.map(|(reason, counts)| (reason.name(), counts.get()));
+        Summary {
+            collector: self.name.clone(),
+            sent: self.sent(),
+            not_sent: lost.filter(|(_, tally)| tally.records > 0).collect(),
+            failure: lock(&self.failure).clone(),
+        }
     }
 }
 
-impl Books {
-    /// The thread cannot tell any more what it did not send: the rest.
-    pub(crate) fn abandon(&mut self, why: &str) {
-        let mut rest = self.offered;
-        rest -= self.summary.accounted();
-        self.summary.lose(Reason::TooLate, rest);
-        self.summary.failure.get_or_insert_with(|| why.to_owned());
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long an output is waited for is not packet time"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "when an output failed is for people and monitoring")]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }

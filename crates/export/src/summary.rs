@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
+use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -10,12 +11,14 @@ use serde::Serialize;
 pub enum Reason {
     /// The collector's machine said that nobody listens there (UDP).
     Refused,
-    /// The collector was down or slow for so long that the ring was full and patience used up.
+    /// The output was down or slow for so long that its buffer was full.
     NoRoom,
     /// Still waiting when the time at the end was over.
     TooLate,
     /// The system would not take the message, or the file could not be written.
     Failed,
+    /// The reader of standard output has gone.
+    ReaderGone,
     /// NetFlow v5 knows IPv4 only.
     Ipv6,
     /// NetFlow v5 and v9 have 32 bits of milliseconds for a flow's time, 49 days, and the header 32 bits of seconds.
@@ -25,6 +28,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Refused,
+        Self::NoRoom,
+        Self::TooLate,
+        Self::Failed,
+        Self::ReaderGone,
+        Self::Ipv6,
+        Self::TimeSpan,
+        Self::CounterRange,
+    ];
+
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -32,6 +47,7 @@ impl Reason {
             Self::NoRoom => "no_room",
             Self::TooLate => "too_late",
             Self::Failed => "failed",
+            Self::ReaderGone => "reader_gone",
             Self::Ipv6 => "ipv6",
             Self::TimeSpan => "time_span",
             Self::CounterRange => "counter_range",
@@ -87,24 +103,16 @@ impl AddAssign for Sent {
     }
 }
 
-impl SubAssign for Sent {
-    fn sub_assign(&mut self, other: Self) {
-        self.flows -= other.flows;
-        self.messages -= other.messages;
-        self.message_octets -= other.message_octets;
-    }
-}
-
-/// The books of one collector: records offered = sent + Σ not sent.
+/// What became of the records of one output: records made = sent + Σ not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Its URL.
+    /// Its URL, or format and path.
     pub collector: String,
     /// What it was sent. Over UDP nobody knows what arrived; over TCP, what the system took counts.
     pub sent: Sent,
     /// What it was not sent, by [`Reason::name`].
     pub not_sent: BTreeMap<&'static str, Tally>,
-    /// Why nothing at all got through, or why the file is not whole.
+    /// Why the output failed: nothing at all got through, or it was in a failed state at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -114,24 +122,35 @@ impl Summary {
     pub fn lost(&self) -> u64 {
         self.not_sent.values().map(|tally| tally.records).sum()
     }
+}
 
-    pub(crate) fn lose(&mut self, reason: Reason, flows: Tally) {
-        if flows.records > 0 {
-            *self.not_sent.entry(reason.name()).or_default() += flows;
-        }
+/// How one output stands during the run.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its URL, or format and path.
+    pub name: String,
+    /// Records encoded for it or dropped before that.
+    pub made: u64,
+    /// Records that it took.
+    pub sent: u64,
+    /// Records lost, by reason.
+    pub lost: [(Reason, u64); Reason::ALL.len()],
+    /// Encoded bytes that wait to be written.
+    pub queued_bytes: u64,
+    /// Whether the last attempt to write failed.
+    pub failing: bool,
+    /// The last error, and when it came.
+    pub last_error: Option<(String, SystemTime)>,
+}
+
+impl Status {
+    /// Records lost for a reason.
+    pub fn lost(&self, reason: Reason) -> u64 {
+        self.lost[reason as usize].1
     }
 
-    /// All that is accounted for.
-    pub(crate) fn accounted(&self) -> Tally {
-        let mut all = self.sent.flows;
-        self.not_sent.values().for_each(|&tally| all += tally);
-        all
-    }
-
-    /// Of what was not sent, all of it: for the statistics that go to the collector.
-    pub(crate) fn not_sent(&self) -> Tally {
-        let mut all = Tally::default();
-        self.not_sent.values().for_each(|&tally| all += tally);
-        all
+    /// Records lost for any reason.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.iter().map(|(_, records)| records).sum()
     }
 }

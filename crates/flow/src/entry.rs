@@ -38,7 +38,6 @@ const INITIATOR: u32 = 6;
 /// Where the stamp lies in the tail.
 const STAMP: u32 = 48;
 
-/// See the module.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<E: Ends> {

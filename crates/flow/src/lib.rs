@@ -16,6 +16,7 @@ mod index;
 mod key;
 mod record;
 mod shelf;
+mod sink;
 mod table;
 mod timeouts;
 
@@ -24,5 +25,6 @@ pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
+pub use sink::RecordSink;
 pub use table::{FlowTable, Metering, Observer};
 pub use timeouts::Timeouts;

@@ -7,17 +7,16 @@
 //!
 //! Every line has the same number of fields, empty where a flow has none, and none needs quotes. The header is there
 //! even if no record is. The columns are the same for both IP versions, so where two Information Elements differ only
-//! in that, one name without the version stands for both. New columns are put at the end.
-
-use std::io::{self, Write};
+//! in that, one name without the version stands for both. New columns are put at the end. The last one,
+//! `ingressInterface`, is there only if the records come from interfaces.
 
 use ringtap_flow::{FlowRecord, Initiator};
 
 use crate::address::{push_address, push_mac};
-use crate::lines::{Lines, milliseconds, push_number};
+use crate::lines::{milliseconds, push_number};
 use crate::protocol::{TCP, has_ports, is_icmp};
 use crate::way::{macs, outer_version, vlans, way};
-use crate::{CommunityId, RecordWriter};
+use crate::{CommunityId, Interfaces};
 
 const HEADER: &[u8] = b"flowStartMilliseconds,flowEndMilliseconds,\
     sourceIPAddress,destinationIPAddress,sourceTransportPort,destinationTransportPort,\
@@ -30,41 +29,28 @@ const HEADER: &[u8] = b"flowStartMilliseconds,flowEndMilliseconds,\
     dot1qCustomerVlanId,mplsTopLabel,\
     tunnelType,tunnelSourceIPAddress,tunnelDestinationIPAddress,tunnelId";
 
-/// Writes a header line and one line of fields a record.
-pub struct Csv<W: Write + Send> {
-    lines: Lines<W>,
-    headed: bool,
+/// The column of records from interfaces.
+const INGRESS: &[u8] = b",ingressInterface";
+
+/// Appends the header line.
+pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) {
+    line.extend_from_slice(HEADER);
+    if !interfaces.is_empty() {
+        line.extend_from_slice(INGRESS);
+    }
+    line.push(b'\n');
 }
 
-impl<W: Write + Send> Csv<W> {
-    /// A writer to `out`, which needs no buffer of its own.
-    pub fn new(out: W) -> Self {
-        Self { lines: Lines::new(out), headed: false }
-    }
-
-    fn head(&mut self) -> io::Result<()> {
-        if !self.headed {
-            self.lines.write(|line| line.extend_from_slice(HEADER))?;
-            self.headed = true;
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfaces) {
+    fields(line, record);
+    if !interfaces.is_empty() {
+        line.push(b',');
+        if record.path.ingress > 0 {
+            push_number(line, record.path.ingress);
         }
-        Ok(())
     }
-}
-
-impl<W: Write + Send> RecordWriter for Csv<W> {
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        self.head()?;
-        self.lines.write(|line| fields(line, record))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.head()?;
-        self.lines.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.flush()
-    }
+    line.push(b'\n');
 }
 
 fn fields(line: &mut Vec<u8>, record: &FlowRecord) {

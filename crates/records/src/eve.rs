@@ -9,43 +9,18 @@
 //! The schema forbids names it does not have, so what it has no name for is not there. Octets are those of layer 3,
 //! where Suricata counts from the link layer on.
 
-use std::io::{self, Write};
-
 use ringtap_flow::{EndReason, FlowRecord, History, Path};
 
 use crate::address::{push_address, push_mac};
 use crate::date::push_iso;
 use crate::ids::flow_id;
-use crate::lines::{Lines, push_hex, push_number};
+use crate::lines::{push_hex, push_number};
 use crate::protocol::{TCP, has_ports, is_icmp};
 use crate::way::{macs, outer_protocol, outer_version, vlans, way};
-use crate::{CommunityId, RecordWriter};
+use crate::{CommunityId, Interfaces};
 
-/// Writes one flow event a line.
-pub struct Eve<W: Write + Send>(Lines<W>);
-
-impl<W: Write + Send> Eve<W> {
-    /// A writer to `out`, which needs no buffer of its own.
-    pub fn new(out: W) -> Self {
-        Self(Lines::new(out))
-    }
-}
-
-impl<W: Write + Send> RecordWriter for Eve<W> {
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        self.0.write(|line| event(line, record))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-fn event(line: &mut Vec<u8>, record: &FlowRecord) {
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfaces) {
     let key = &record.key;
     let path = way(record);
     let tcp = (key.protocol == TCP).then(|| TcpState::of(record.history));
@@ -53,6 +28,10 @@ fn event(line: &mut Vec<u8>, record: &FlowRecord) {
     line.extend_from_slice(b"{\"timestamp\":\"");
     push_iso(line, record.last_ns);
     number(line, b"\",\"flow_id\":", flow_id(record));
+    if let Some(interface) = interfaces.quoted_name(record.path.ingress) {
+        line.extend_from_slice(b",\"in_iface\":");
+        line.extend_from_slice(interface.as_bytes());
+    }
     line.extend_from_slice(b",\"event_type\":\"flow\"");
     for (at, &vlan) in vlans(&path).iter().enumerate() {
         number(line, if at == 0 { b",\"vlan\":[" } else { b"," }, vlan);
@@ -85,7 +64,7 @@ fn event(line: &mut Vec<u8>, record: &FlowRecord) {
     link(line, &path);
     line.extend_from_slice(b",\"community_id\":\"");
     line.extend_from_slice(CommunityId::of(record).as_bytes());
-    line.extend_from_slice(b"\"}");
+    line.extend_from_slice(b"\"}\n");
 }
 
 fn flow(line: &mut Vec<u8>, record: &FlowRecord, tcp: Option<TcpState>) {

@@ -7,41 +7,16 @@
 //! What a flow does not have is left out. Laid out by hand: every name and value is known to need no escaping. Counts
 //! are whole numbers up to 2⁶⁴ - 1; readers that know only doubles lose digits above 2⁵³.
 
-use std::io::{self, Write};
-
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, Path, Tunnel};
 
 use crate::address::{push_address, push_mac};
-use crate::lines::{Lines, milliseconds, push_number};
+use crate::lines::{milliseconds, push_number};
 use crate::protocol::{ICMP, ICMPV6, TCP, has_ports};
 use crate::way::{macs, outer_version, vlans, way};
-use crate::{CommunityId, RecordWriter};
+use crate::{CommunityId, Interfaces};
 
-/// Writes one JSON object a line.
-pub struct JsonLines<W: Write + Send>(Lines<W>);
-
-impl<W: Write + Send> JsonLines<W> {
-    /// A writer to `out`, which needs no buffer of its own.
-    pub fn new(out: W) -> Self {
-        Self(Lines::new(out))
-    }
-}
-
-impl<W: Write + Send> RecordWriter for JsonLines<W> {
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        self.0.write(|line| object(line, record))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-fn object(line: &mut Vec<u8>, record: &FlowRecord) {
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interfaces) {
     let key = &record.key;
     let (source, destination): (&[u8], &[u8]) = match key.version {
         IpVersion::V4 => (b",\"sourceIPv4Address\":\"", b"\",\"destinationIPv4Address\":\""),
@@ -76,12 +51,15 @@ fn object(line: &mut Vec<u8>, record: &FlowRecord) {
         line.push(b'"');
     }
     path(line, &way(record));
+    if record.path.ingress > 0 {
+        number(line, b",\"ingressInterface\":", record.path.ingress);
+    }
     let seen = record.initiator != Initiator::FirstPacket;
     number(line, b",\"biflowDirection\":", u8::from(seen));
     number(line, b",\"flowEndReason\":", record.end_reason as u8);
     line.extend_from_slice(b",\"communityId\":\"");
     line.extend_from_slice(CommunityId::of(record).as_bytes());
-    line.extend_from_slice(b"\"}");
+    line.extend_from_slice(b"\"}\n");
 }
 
 /// What is known of the IP headers of each direction that had packets.

@@ -1,4 +1,4 @@
-//! Flow records in the formats of others: one [`RecordWriter`] a format, each in a file of its own.
+//! Flow records in the formats of others, each format in a file of its own.
 //!
 //! | [`Format`] | is | for |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //!
 //! What each field means, and what is there when, stands in `docs/RECORDS.md`.
 //!
-//! Invariants: a writer knows records, neither tables nor clocks nor files, so equal records are equal bytes. A line is
-//! written whole or reported as an error, and no line allocates.
+//! Invariants: formats are pure functions of records, without tables, clocks or files, so equal records are equal bytes.
+//! A line allocates nothing once its buffer has grown.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -30,52 +30,84 @@ mod way;
 mod zeek;
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::str::FromStr;
+use std::sync::Arc;
 
 pub use community_id::CommunityId;
-pub use csv::Csv;
-pub use eve::Eve;
-pub use json::JsonLines;
-pub use parquet::Parquet;
+pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
-pub use zeek::Zeek;
 
-/// Writes flow records somewhere.
-pub trait RecordWriter: Send {
-    /// Takes one record. It may be held back for a while.
-    ///
-    /// # Errors
-    /// What the destination says, of this record or of those held back. Of lines, this one is then not written and
-    /// those held back still are, if the destination recovers; a Parquet file is beyond repair.
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()>;
-
-    /// Passes on what is held back, so that readers are up to date. Parquet holds rows back until a group is full.
-    ///
-    /// # Errors
-    /// What the destination says.
-    fn flush(&mut self) -> io::Result<()>;
-
-    /// Passes on all that is held back, and what the format has at its end. Nothing may be written afterwards.
-    ///
-    /// # Errors
-    /// What the destination says.
-    fn finish(&mut self) -> io::Result<()>;
+/// A format of text: a head, one line a record, and a tail. Each function appends to its first argument.
+#[derive(Clone, Copy, Debug)]
+pub struct TextFormat {
+    /// What stands before the lines, if anything; takes the earliest packet time of the first record, nanoseconds.
+    pub head: Option<fn(&mut Vec<u8>, u64, &Interfaces)>,
+    /// The line of a record, with its line feed.
+    pub line: fn(&mut Vec<u8>, &FlowRecord, &Interfaces),
+    /// What stands behind the lines, if anything; takes the latest packet time of all records, nanoseconds.
+    pub tail: Option<fn(&mut Vec<u8>, u64)>,
 }
 
 /// A format of flow records, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// [`JsonLines`].
+    /// JSON lines.
     Json,
-    /// [`Csv`].
+    /// CSV.
     Csv,
-    /// [`Eve`].
+    /// Suricata's EVE.
     Eve,
-    /// [`Zeek`].
+    /// Zeek's `conn.log`.
     Zeek,
-    /// [`Parquet`].
+    /// Apache Parquet.
     Parquet,
+}
+
+/// An interface that packets of flows were received by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's number, as in `record.path.ingress`.
+    pub index: u32,
+    /// Its name when it was opened.
+    pub name: String,
+}
+
+/// The interfaces of a run, whose records name the interface of a flow's first packet; none for a run over files. Zeek's
+/// format has no field for it.
+#[derive(Clone, Debug, Default)]
+pub struct Interfaces(Arc<[(u32, String)]>);
+
+impl Interfaces {
+    /// These interfaces.
+    pub fn new(interfaces: &[Interface]) -> Self {
+        Self(interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect())
+    }
+
+    /// Whether there are none: records come from files.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name of an interface as a JSON string; `None` if it is unknown.
+    pub(crate) fn quoted_name(&self, index: u32) -> Option<&str> {
+        let known = self.0.iter().find(|(own, _)| index > 0 && *own == index);
+        known.map(|(_, name)| name.as_str())
+    }
+}
+
+/// A name as a JSON string.
+fn quoted(name: &str) -> String {
+    let mut text = String::from('"');
+    for letter in name.chars() {
+        match letter {
+            '"' | '\\' => text.extend(['\\', letter]),
+            control if control < ' ' => text += &format!("\\u{:04x}", u32::from(control)),
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
 }
 
 /// No record format has this name.
@@ -98,15 +130,45 @@ impl Format {
         }
     }
 
-    /// A writer of this format. The destination needs no buffer of its own.
-    pub fn writer<'a>(self, out: Box<dyn Write + Send + 'a>) -> Box<dyn RecordWriter + 'a> {
-        match self {
-            Self::Json => Box::new(JsonLines::new(out)),
-            Self::Csv => Box::new(Csv::new(out)),
-            Self::Eve => Box::new(Eve::new(out)),
-            Self::Zeek => Box::new(Zeek::new(out)),
-            Self::Parquet => Box::new(Parquet::new(out)),
+    /// The functions of a text format; `None` for Parquet.
+    pub const fn text(self) -> Option<TextFormat> {
+        Some(match self {
+            Self::Json => TextFormat { head: None, line: json::line, tail: None },
+            Self::Csv => TextFormat { head: Some(csv::head), line: csv::line, tail: None },
+            Self::Eve => TextFormat { head: None, line: eve::line, tail: None },
+            Self::Zeek => {
+                TextFormat { head: Some(zeek::head), line: zeek::line, tail: Some(zeek::tail) }
+            }
+            Self::Parquet => return None,
+        })
+    }
+
+    /// All records as one file: what any writer of this format must produce, up to the order of records and, in
+    /// Parquet, the sizes of the row groups.
+    ///
+    /// # Errors
+    /// What the Parquet library reports.
+    pub fn encode(self, records: &[FlowRecord], interfaces: &Interfaces) -> io::Result<Vec<u8>> {
+        let Some(TextFormat { head, line, tail }) = self.text() else {
+            let ingress = !interfaces.is_empty();
+            let (mut file, mut rows) = (ParquetFile::new(ingress)?, Rows::new(ingress));
+            let mut out = Vec::new();
+            for records in records.chunks(GROUP_ROWS) {
+                records.iter().for_each(|record| rows.push(record));
+                out.extend(file.group(&mut rows)?);
+            }
+            out.extend(file.end()?);
+            return Ok(out);
+        };
+        let mut out = Vec::new();
+        if let Some(head) = head {
+            head(&mut out, records.first().map_or(0, |record| record.first_ns), interfaces);
         }
+        records.iter().for_each(|record| line(&mut out, record, interfaces));
+        if let Some(tail) = tail {
+            tail(&mut out, records.iter().map(|record| record.last_ns).max().unwrap_or(0));
+        }
+        Ok(out)
     }
 }
 

@@ -234,6 +234,11 @@ impl ScanTable {
         }
     }
 
+    /// SYNs and SYN-ACKs that found no room.
+    pub(crate) fn ignored(&self) -> u64 {
+        self.tables.ignored
+    }
+
     /// Describes the vertical scans.
     pub(crate) fn finish(self) -> ScanFindings {
         let pairs = self.tables.pairs.rows();
@@ -322,6 +327,11 @@ impl ScanMerger {
         let capacity = capacity.min(Dense::<SweepRow>::MOST);
         let (vertical, tables) = (Vec::new(), Vec::new());
         Self { key, threshold, capacity, sweeps: Dense::new(), vertical, tables, ignored: 0 }
+    }
+
+    /// Failed attempts that found no room here.
+    pub(crate) fn ignored(&self) -> u64 {
+        self.ignored
     }
 
     fn hash(&self, sweep: &Sweep) -> u32 {

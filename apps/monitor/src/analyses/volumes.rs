@@ -3,17 +3,24 @@
 //! The interval of a packet is a pure function of its own timestamp. The counters of the current
 //! interval are dense arrays; when time moves on they are folded into a sorted map, so late
 //! packets are added to the interval they belong to.
+//!
+//! Memory is bounded: the map keeps the earliest intervals, as many as there is room for. Of the others only the packets
+//! are counted. Which are kept does not depend on how packets are shared out: an interval that finds no room in a part
+//! finds none in the whole.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::RangeBounds;
 
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
 
-/// Intervals kept in a report. The earliest are kept, so which they are does not depend on who
-/// counted them.
-const MOST_INTERVALS: usize = 65_536;
+/// Intervals kept in a report at the most.
+pub const MOST_INTERVALS: usize = 65_536;
+
+/// What the row of an interval takes of the room for intervals; each protocol in it takes 1.
+pub const ROW_UNITS: usize = 8;
 
 /// Counters of one stretch of time.
 #[derive(Clone)]
@@ -62,7 +69,8 @@ impl Dense {
 pub(crate) struct Tally {
     packets: Packets,
     octets: Octets,
-    protocols: BTreeMap<u8, Volume>,
+    /// Sorted by protocol.
+    protocols: Vec<(u8, Volume)>,
     /// TCP, UDP.
     conversations: [u64; 2],
     first_ns: u64,
@@ -87,12 +95,24 @@ impl Tally {
         own.inner += more.inner;
         self.octets.wire += other.octets.wire;
         self.octets.ip += other.octets.ip;
-        for (&protocol, &volume) in &other.protocols {
-            self.protocols.entry(protocol).or_default().add(volume);
+        for &(protocol, volume) in &other.protocols {
+            match self.protocols.binary_search_by_key(&protocol, |&(own, _)| own) {
+                Ok(at) => self.protocols[at].1.add(volume),
+                Err(at) => {
+                    // Rows are many, and most stay as they are: no room in advance.
+                    self.protocols.reserve_exact(1);
+                    self.protocols.insert(at, (protocol, volume));
+                }
+            }
         }
         for (own, more) in self.conversations.iter_mut().zip(other.conversations) {
             *own += more;
         }
+    }
+
+    /// What it takes of the room for intervals.
+    fn units(&self) -> usize {
+        ROW_UNITS + self.protocols.len()
     }
 }
 
@@ -105,11 +125,17 @@ pub(crate) struct Volumes {
     dense: Dense,
     total: Tally,
     intervals: BTreeMap<u64, Tally>,
+    /// What `intervals` may take, and what it takes.
+    room: usize,
+    units: usize,
+    /// The first interval that found no room, nor do all later ones.
+    ceiling: u64,
     further: u64,
 }
 
 impl Volumes {
-    pub(crate) fn new(interval_ns: Option<u64>) -> Self {
+    /// No packets yet; `room` is for the rows of intervals, see [`ROW_UNITS`].
+    pub(crate) fn new(interval_ns: Option<u64>, room: usize) -> Self {
         let bounds = if interval_ns.is_some() { 0..0 } else { 0..u64::MAX };
         Self {
             interval_ns,
@@ -118,6 +144,9 @@ impl Volumes {
             dense: Dense::new(),
             total: Tally::default(),
             intervals: BTreeMap::new(),
+            room,
+            units: 0,
+            ceiling: u64::MAX,
             further: 0,
         }
     }
@@ -149,7 +178,9 @@ impl Volumes {
     /// Counts conversations as seen in an interval.
     pub(crate) fn count_conversations(&mut self, interval: u64, protocol: usize, n: u64) {
         if self.interval_ns.is_some() {
-            self.tally(interval).conversations[protocol] += n;
+            let mut tally = Tally::default();
+            tally.conversations[protocol] = n;
+            self.add(interval, tally);
         }
     }
 
@@ -174,31 +205,55 @@ impl Volumes {
         let mut tally = Tally {
             packets: dense.packets,
             octets: dense.octets,
-            protocols: BTreeMap::new(),
+            protocols: Vec::new(),
             conversations: [0; 2],
             first_ns: dense.first_ns,
             last_ns: dense.last_ns,
         };
         tally.packets.non_ip = dense.packets.handled - dense.packets.ipv4 - dense.packets.ipv6;
-        for (protocol, &volume) in (0..=u8::MAX).zip(dense.protocols.iter()) {
-            if volume.packets > 0 {
-                tally.protocols.insert(protocol, volume);
-                tally.octets.ip += volume.octets;
+        let protocols = || (0..=u8::MAX).zip(dense.protocols.iter().copied());
+        let seen = |(_, volume): &(u8, Volume)| volume.packets > 0;
+        tally.protocols.reserve_exact(protocols().filter(seen).count());
+        tally.protocols.extend(protocols().filter(seen));
+        tally.octets.ip = tally.protocols.iter().map(|(_, volume)| volume.octets).sum();
+        self.total.merge(&tally);
+        self.add(self.current, tally);
+    }
+
+    /// Adds to the row of an interval, or counts the packets if there is no room for it.
+    fn add(&mut self, interval: u64, tally: Tally) {
+        if interval >= self.ceiling {
+            self.further += tally.packets.handled;
+            return;
+        }
+        match self.intervals.entry(interval) {
+            Entry::Vacant(vacant) => self.units += vacant.insert(tally).units(),
+            Entry::Occupied(row) => {
+                let row = row.into_mut();
+                let before = row.units();
+                row.merge(&tally);
+                self.units += row.units() - before;
             }
         }
-        self.total.merge(&tally);
-        self.tally(self.current).merge(&tally);
         self.trim();
     }
 
-    fn tally(&mut self, interval: u64) -> &mut Tally {
-        self.intervals.entry(interval).or_default()
+    /// Drops the latest intervals beyond the room. Their packets stay in the total.
+    fn trim(&mut self) {
+        while self.units > self.room || self.intervals.len() > MOST_INTERVALS {
+            let Some((number, gone)) = self.intervals.pop_last() else { break };
+            self.units -= gone.units();
+            self.further += gone.packets.handled;
+            self.ceiling = number;
+        }
     }
 
-    /// Drops the latest intervals beyond the bound. Their packets stay in the total.
-    fn trim(&mut self) {
-        while self.intervals.len() > MOST_INTERVALS {
-            if let Some((_, gone)) = self.intervals.pop_last() {
+    /// Drops the intervals from this one on.
+    fn lower_ceiling(&mut self, ceiling: u64) {
+        if ceiling < self.ceiling {
+            self.ceiling = ceiling;
+            for (_, gone) in self.intervals.split_off(&ceiling) {
+                self.units -= gone.units();
                 self.further += gone.packets.handled;
             }
         }
@@ -206,7 +261,7 @@ impl Volumes {
 
     /// Hands over the intervals that lie wholly before `time_ns`. What comes for them later is handed over later.
     pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
-        let mut before = Self::new(self.interval_ns);
+        let mut before = Self::new(self.interval_ns, self.room);
         if let Some(interval_ns) = self.interval_ns {
             let number = Self::number(time_ns, interval_ns);
             if self.current < number {
@@ -214,6 +269,8 @@ impl Volumes {
             }
             let later = self.intervals.split_off(&number);
             before.intervals = std::mem::replace(&mut self.intervals, later);
+            before.units = before.intervals.values().map(Tally::units).sum();
+            self.units -= before.units;
         }
         before
     }
@@ -226,10 +283,10 @@ impl Volumes {
     pub(crate) fn merge(&mut self, other: Self) {
         self.total.merge(&other.total);
         self.further += other.further;
-        for (interval, tally) in &other.intervals {
-            self.tally(*interval).merge(tally);
+        self.lower_ceiling(other.ceiling);
+        for (interval, tally) in other.intervals {
+            self.add(interval, tally);
         }
-        self.trim();
     }
 
     pub(crate) fn packets(&self) -> Packets {
@@ -245,7 +302,7 @@ impl Volumes {
     }
 
     pub(crate) fn protocols(&self) -> BTreeMap<u8, Volume> {
-        self.total.protocols.clone()
+        self.total.protocols.iter().copied().collect()
     }
 
     /// The rows of the report. `all` are the conversations of the whole run.
@@ -262,7 +319,7 @@ impl Volumes {
             ),
             packets: tally.packets,
             octets: tally.octets,
-            protocols: tally.protocols.clone(),
+            protocols: tally.protocols.iter().copied().collect(),
             conversations: match self.interval_ns {
                 None => all,
                 Some(_) => Conversations {

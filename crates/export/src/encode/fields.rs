@@ -50,6 +50,7 @@ pub(crate) enum Field {
     Segment,
     GreKey,
     GtpTeid,
+    Ingress,
 }
 
 use Field::*;
@@ -71,6 +72,8 @@ impl Field {
             TcpFlags => (6, 1),
             SourcePort => (7, 2),
             SourceV4 | OuterSourceV4 => (8, 4),
+            // INPUT_SNMP of NetFlow v9.
+            Ingress => (10, 4),
             DestinationPort => (11, 2),
             DestinationV4 | OuterDestinationV4 => (12, 4),
             LastSwitched => (21, 4),
@@ -155,6 +158,7 @@ impl Field {
             Segment => out.put(segment(&outer(record)).to_be_bytes()),
             GreKey => out.put(id_of(record, TunnelKind::Gre)),
             GtpTeid => out.put(id_of(record, TunnelKind::GtpU)),
+            Ingress => out.put(ingress(record, way).to_be_bytes()),
         }
     }
 }
@@ -191,6 +195,13 @@ pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
         IpVersion::V6 => ICMPV6,
     };
     record.key.protocol == own
+}
+
+/// The interface that received this direction, as far as it is known: the flow's first packet tells that of its own
+/// direction, which is the answering one if the key was turned round. 0 if it is not known.
+pub(crate) fn ingress(record: &FlowRecord, way: usize) -> u32 {
+    let first = usize::from(record.initiator == Initiator::SynAck);
+    if way == first { record.path.ingress } else { 0 }
 }
 
 fn first_four(address: &[u8; 16]) -> [u8; 4] {

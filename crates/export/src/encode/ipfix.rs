@@ -15,6 +15,9 @@
 //!         a tunnel over IPv4; 6 and 7: over IPv6
 //! ```
 //!
+//! Of flows from interfaces every template has ingressInterface at its end, and if they are answered the reverse of it.
+//! One of both is known, that of the first packet; the other is 0.
+//!
 //! An answered flow is one record with reverse elements, of which RFC 5103, section 6.1, makes the enterprise number
 //! 29305; one that was never answered has none of them. `options.rs` has what the exporter says of itself.
 
@@ -24,8 +27,8 @@ use super::fields::{self, REVERSE, View};
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
-use super::{Encoder, Progress, Refusal, Sealed, as_biflow, milliseconds};
-use crate::Sampling;
+use super::{Encoder, Progress, Refusal, Sealed, as_biflow, milliseconds, put_word, word};
+use crate::{Sampling, Tally};
 
 const HEADER: usize = 16;
 const TEMPLATE_SET: u16 = 2;
@@ -40,18 +43,21 @@ const AROUND_SHIFT: usize = 3;
 
 const COUNT: usize = 64;
 
-static TEMPLATES: [Template; COUNT] = {
+/// Of flows from files, and of those from interfaces.
+static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
+
+const fn templates(ingress: bool) -> [Template; COUNT] {
     let mut all = [Template::EMPTY; COUNT];
     let mut bits = 0;
     while bits < COUNT {
-        all[bits] = template(bits);
+        all[bits] = template(bits, ingress);
         bits += 1;
     }
     all
-};
+}
 
 /// The template of these bits.
-const fn template(bits: usize) -> Template {
+const fn template(bits: usize, ingress: bool) -> Template {
     let around = bits >> AROUND_SHIFT;
     let (is_v6, is_icmp) = (bits & IPV6 != 0, bits & ICMP != 0);
     let mut all = Template::EMPTY;
@@ -85,6 +91,12 @@ const fn template(bits: usize) -> Template {
     if around > 1 && around % 2 == 1 {
         all = all.with(Group::Label);
     }
+    if ingress {
+        all = all.with(Group::Ingress);
+        if bits & ANSWERED != 0 {
+            all = all.with_reverse(Group::Ingress);
+        }
+    }
     all
 }
 
@@ -105,12 +117,13 @@ fn bits(record: &FlowRecord) -> usize {
     around << AROUND_SHIFT | version | icmp | answered
 }
 
-/// See the module.
+/// Encodes flow records as IPFIX messages.
 pub struct Ipfix {
     domain: u32,
     process: u32,
     sampling: Option<Sampling>,
     vlans_are_key: bool,
+    templates: &'static [Template; COUNT],
     sequence: u32,
     latest_ms: u64,
     /// Losses of the export and of the metering.
@@ -137,6 +150,7 @@ impl Ipfix {
             process,
             sampling: None,
             vlans_are_key: false,
+            templates: &TEMPLATES[0],
             sequence: 0,
             latest_ms: 0,
             lost: Noticed::default(),
@@ -156,6 +170,13 @@ impl Ipfix {
     #[must_use]
     pub fn keyed_by_vlans(mut self, yes: bool) -> Self {
         self.vlans_are_key = yes;
+        self
+    }
+
+    /// For flows from interfaces, if `yes`: every record names the interface of the first packet.
+    #[must_use]
+    pub fn with_ingress(mut self, yes: bool) -> Self {
+        self.templates = &TEMPLATES[usize::from(yes)];
         self
     }
 
@@ -194,7 +215,7 @@ impl Encoder for Ipfix {
     #[inline]
     fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
         let bits = bits(record);
-        let (set, template) = (FIRST_TEMPLATE + bits as u16, &TEMPLATES[bits]);
+        let (set, template) = (FIRST_TEMPLATE + bits as u16, &self.templates[bits]);
         if !self.message.fits(set, template.len) {
             return Err(Refusal::Full);
         }
@@ -219,7 +240,8 @@ impl Encoder for Ipfix {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let numbered = || (FIRST_TEMPLATE..).zip(&TEMPLATES);
+        let all = self.templates;
+        let numbered = || (FIRST_TEMPLATE..).zip(all);
         let templates = numbered().map(|(id, one)| (TEMPLATE_SET, template_record(id, one)));
         let options = Options::ALL.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
         let mut messages = self.pack(templates.chain(options), false);
@@ -256,6 +278,25 @@ impl Encoder for Ipfix {
         // "Each SCTP Stream counts sequence numbers separately, while all messages in a TCP connection or UDP session
         // are considered to be part of the same stream." (section 3.1)
         self.sequence = 0;
+    }
+
+    fn octets(&self) -> usize {
+        self.message.len()
+    }
+
+    fn learn(&mut self, message: &[u8]) {
+        self.latest_ms = self.latest_ms.max(u64::from(word(message, 4)) * 1000);
+    }
+
+    fn stamp(&self, message: &mut [u8]) {
+        let Header { time, sequence, .. } = self.header();
+        put_word(message, 4, time);
+        put_word(message, 8, sequence);
+    }
+
+    fn advance(&mut self, flows: Tally) {
+        // Modulo 2³².
+        self.sequence = self.sequence.wrapping_add(flows.records as u32);
     }
 }
 

@@ -12,7 +12,6 @@ use crate::Tally;
 /// Octets of a set's own header.
 const SET_HEADER: usize = 4;
 
-/// See the module.
 pub(crate) struct Message {
     bytes: Vec<u8>,
     header: usize,
@@ -51,6 +50,11 @@ impl Message {
     /// Another message of the same kind.
     pub(crate) fn another(&self) -> Self {
         Self::new(self.header, self.limit, self.align)
+    }
+
+    /// Octets so far, the header's room included.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

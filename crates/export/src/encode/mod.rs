@@ -37,9 +37,6 @@ pub const UDP_LIMIT: usize = 1_400;
 /// limits the length of an IPFIX Message to 65535 octets, including the header."
 pub const STREAM_LIMIT: usize = 16 << 10;
 
-/// Octets of a message in a file that is written without a thread: as many as can be, for each message is one write.
-pub const FILE_LIMIT: usize = u16::MAX as usize;
-
 /// The smallest limit that is obeyed: each template and each record fits in it.
 pub const LEAST_LIMIT: usize = 512;
 
@@ -70,6 +67,30 @@ pub trait Encoder: Send {
 
     /// A new connection or file: sequence numbers begin anew.
     fn restart(&mut self);
+
+    /// Octets of the message under way.
+    fn octets(&self) -> usize;
+
+    /// Takes over the times of a message that another encoder of the same protocol made, as if its records were here.
+    fn learn(&mut self, message: &[u8]);
+
+    /// Makes such a message one of this encoder's: its header gets the sequence number that is next, and no earlier
+    /// time than the messages before it. Stamping twice is as good as once.
+    fn stamp(&self, message: &mut [u8]);
+
+    /// The stamped message, which stands for these flows, is sent or given up.
+    fn advance(&mut self, flows: Tally);
+}
+
+/// A big-endian number of 32 bits in a header.
+fn word(message: &[u8], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&message[at..at + 4]);
+    u32::from_be_bytes(bytes)
+}
+
+fn put_word(message: &mut [u8], at: usize, word: u32) {
+    message[at..at + 4].copy_from_slice(&word.to_be_bytes());
 }
 
 /// A message ready to go.

@@ -16,14 +16,14 @@ use ringtap_flow::{FlowRecord, IpVersion};
 
 use super::fields;
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, milliseconds, tally, ways};
+use super::{Encoder, Progress, Refusal, Sealed, milliseconds, put_word, tally, ways};
 use crate::{Reason, Sampling, Tally};
 
 const HEADER: usize = 24;
 const RECORD: usize = 48;
 const RECORDS_MAX: usize = 30;
 
-/// See the module.
+/// Encodes flow records as NetFlow v5 packets.
 pub struct NetFlow5 {
     engine: u16,
     sampling: u16,
@@ -43,6 +43,13 @@ impl NetFlow5 {
         bytes.resize(HEADER, 0);
         let (uptime, flows) = (Uptime::default(), Tally::default());
         Self { engine, sampling: 0, sequence: 0, uptime, bytes, records_max, flows }
+    }
+
+    /// With the clock of this one, so that messages of both count time from the same start.
+    #[must_use]
+    pub fn with_clock_of(mut self, other: &Self) -> Self {
+        self.uptime = other.uptime.share();
+        self
     }
 
     /// With the announcement that packets are sampled; one in 16,383 is the most that can be told.
@@ -124,6 +131,21 @@ impl Encoder for NetFlow5 {
     fn restart(&mut self) {
         self.sequence = 0;
     }
+
+    fn octets(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn learn(&mut self, _message: &[u8]) {}
+
+    fn stamp(&self, message: &mut [u8]) {
+        put_word(message, 16, self.sequence);
+    }
+
+    fn advance(&mut self, flows: Tally) {
+        // Modulo 2³².
+        self.sequence = self.sequence.wrapping_add(flows.records as u32);
+    }
 }
 
 /// Records that a direction takes.
@@ -156,9 +178,12 @@ fn put(
         // At most 2³² - 1: that is how `parts` was found.
         (all / parts + one_more) as u32
     };
+    // The input interface has 16 bits; 0 says that it is not known.
+    let input = u16::try_from(fields::ingress(record, way)).unwrap_or(0);
     let mut bytes = [0; RECORD];
     bytes[0..4].copy_from_slice(&key.src[..4]);
     bytes[4..8].copy_from_slice(&key.dst[..4]);
+    bytes[12..14].copy_from_slice(&input.to_be_bytes());
     bytes[16..20].copy_from_slice(&share(record.packets[way]).to_be_bytes());
     bytes[20..24].copy_from_slice(&share(record.octets[way]).to_be_bytes());
     bytes[24..28].copy_from_slice(&first.to_be_bytes());

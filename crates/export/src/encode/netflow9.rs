@@ -11,7 +11,8 @@
 //! says IPv6, bit 1 ICMP; bits 2 and 3: 0 nothing of the link, 1 a VLAN tag, 2 and link addresses, 3 and an MPLS label.
 //! The type and code of ICMP, the link addresses and the label are those of the flow's first packet, so the answers are
 //! told without them, by another template. Options templates tell of the exporter's totals (320) and of sampling (321).
-//! There are no field types for tunnels.
+//! There are no field types for tunnels. Of flows from interfaces every template has INPUT_SNMP at its end; the interface
+//! is known in the direction of the first packet, and 0 in the other one.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
@@ -19,8 +20,8 @@ use super::fields::{self, View};
 use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, milliseconds, ways};
-use crate::{Sampling, Sent};
+use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, milliseconds, put_word, ways, word};
+use crate::{Sampling, Sent, Tally};
 
 const HEADER: usize = 20;
 
@@ -39,18 +40,21 @@ const LINK_SHIFT: usize = 2;
 
 const COUNT: usize = 16;
 
-static TEMPLATES: [Template; COUNT] = {
+/// Of flows from files, and of those from interfaces.
+static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
+
+const fn templates(ingress: bool) -> [Template; COUNT] {
     let mut all = [Template::EMPTY; COUNT];
     let mut bits = 0;
     while bits < COUNT {
-        all[bits] = template(bits);
+        all[bits] = template(bits, ingress);
         bits += 1;
     }
     all
-};
+}
 
 /// The template of these bits.
-const fn template(bits: usize) -> Template {
+const fn template(bits: usize, ingress: bool) -> Template {
     let (is_icmp, link) = (bits & ICMP != 0, bits >> LINK_SHIFT);
     let v6 = bits & IPV6 != 0;
     let addresses = if v6 { Group::AddressesV6 } else { Group::AddressesV4 };
@@ -69,6 +73,9 @@ const fn template(bits: usize) -> Template {
     }
     if link > 2 {
         all = all.with(Group::Label);
+    }
+    if ingress {
+        all = all.with(Group::Ingress);
     }
     all
 }
@@ -100,10 +107,11 @@ const TOTALS_TEMPLATE: [u16; 11] = [TOTALS, 4, 12, 1, 4, 40, 8, 41, 8, 42, 8];
 const SAMPLER: u16 = 321;
 const SAMPLER_TEMPLATE: [u16; 15] = [SAMPLER, 4, 20, 1, 4, 34, 4, 35, 1, 48, 1, 49, 1, 50, 4];
 
-/// See the module.
+/// Encodes flow records as NetFlow v9 packets.
 pub struct NetFlow9 {
     source: u32,
     sampling: Option<Sampling>,
+    templates: &'static [Template; COUNT],
     sequence: u32,
     uptime: Uptime,
     message: Message,
@@ -113,7 +121,22 @@ impl NetFlow9 {
     /// An encoder for the source `source`, whose messages have at most `limit` octets.
     pub fn new(source: u32, limit: usize) -> Self {
         let message = Message::new(HEADER, limit, ALIGN);
-        Self { source, sampling: None, sequence: 0, uptime: Uptime::default(), message }
+        let (templates, uptime) = (&TEMPLATES[0], Uptime::default());
+        Self { source, sampling: None, templates, sequence: 0, uptime, message }
+    }
+
+    /// For flows from interfaces, if `yes`: every record has INPUT_SNMP.
+    #[must_use]
+    pub fn with_ingress(mut self, yes: bool) -> Self {
+        self.templates = &TEMPLATES[usize::from(yes)];
+        self
+    }
+
+    /// With the clock of this one, so that messages of both count time from the same start.
+    #[must_use]
+    pub fn with_clock_of(mut self, other: &Self) -> Self {
+        self.uptime = other.uptime.share();
+        self
     }
 
     /// With the announcement that packets are sampled.
@@ -151,8 +174,8 @@ impl NetFlow9 {
 impl Encoder for NetFlow9 {
     #[inline]
     fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
-        let templates = [0, 1].map(|way| bits(record, way));
-        let len = |way: usize| TEMPLATES[templates[way]].len;
+        let (all, templates) = (self.templates, [0, 1].map(|way| bits(record, way)));
+        let len = |way: usize| all[templates[way]].len;
         let set = |way: usize| FIRST_TEMPLATE + templates[way] as u16;
         // Both directions in one message; two sets, the second of which may be another one.
         if !self.message.fits(set(0), len(0) + len(1) + 8) {
@@ -162,7 +185,7 @@ impl Encoder for NetFlow9 {
         let (first, last) = self.uptime.place(start, end, self.message.is_empty())?;
         for way in ways(record) {
             let place = self.message.record(set(way), len(way));
-            TEMPLATES[templates[way]].put(&View { record, way, first, last }, place);
+            all[templates[way]].put(&View { record, way, first, last }, place);
         }
         self.message.flows += as_uniflows(record);
         Ok(())
@@ -184,7 +207,7 @@ impl Encoder for NetFlow9 {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let templates = (FIRST_TEMPLATE..).zip(&TEMPLATES).map(|(id, template)| {
+        let templates = (FIRST_TEMPLATE..).zip(self.templates).map(|(id, template)| {
             let head = [id, template.fields().count() as u16];
             let fields = template.fields().map(|(field, _)| field.element());
             let words = head.into_iter().chain(fields.flat_map(|one| [one.id, one.len]));
@@ -221,6 +244,22 @@ impl Encoder for NetFlow9 {
 
     fn restart(&mut self) {
         self.sequence = 0;
+    }
+
+    fn octets(&self) -> usize {
+        self.message.len()
+    }
+
+    fn learn(&mut self, message: &[u8]) {
+        self.uptime.learn(word(message, 4), word(message, 8));
+    }
+
+    fn stamp(&self, message: &mut [u8]) {
+        put_word(message, 12, self.sequence);
+    }
+
+    fn advance(&mut self, _flows: Tally) {
+        self.sequence = self.sequence.wrapping_add(1);
     }
 }
 

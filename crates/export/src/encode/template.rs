@@ -55,10 +55,12 @@ groups! {
     /// The outermost tag by its old and its new element, and the next one.
     Vlans = [Vlan, Dot1qVlan, CustomerVlan];
     Label = [TopLabel];
+    /// By which interface the first packet came, of flows from interfaces.
+    Ingress = [Ingress];
 }
 
 /// Groups of a template at the most.
-const MOST: usize = 13;
+const MOST: usize = 15;
 
 /// The fields of records, in order.
 #[derive(Clone, Copy)]

@@ -12,20 +12,34 @@
 //! rounded up, so that no flow ends after it (collectors take that for an overflow), and collectors get the exact
 //! millisecond back: header's seconds × 1000 - sysUptime + first.
 
-use crate::Reason;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Refusal;
+use crate::Reason;
 
 const HALF: u64 = 1 << 31;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Uptime {
     start_ms: Option<u64>,
     latest_ms: u64,
+    /// The start that the encoders of all workers take, plus one; 0: nobody has chosen.
+    common: Arc<AtomicU64>,
 }
 
 impl Uptime {
+    /// Another clock with the same start.
+    pub(crate) fn share(&self) -> Self {
+        Self { common: Arc::clone(&self.common), ..Self::default() }
+    }
+
+    /// Takes over the clock of a message, from its header.
+    pub(crate) fn learn(&mut self, uptime: u32, seconds: u32) {
+        self.latest_ms = u64::from(seconds) * 1000;
+        self.start_ms = self.latest_ms.checked_sub(uptime.into());
+    }
+
     /// First and last packet since the start. `fresh`: the message is empty, so the start may be chosen anew.
     pub(crate) fn place(
         &mut self,
@@ -33,9 +47,12 @@ impl Uptime {
         last_ms: u64,
         fresh: bool,
     ) -> Result<(u32, u32), Refusal> {
-        if let Some(start) = self.start_ms
+        // Relaxed: the start is all there is to see.
+        let common = || self.common.load(Ordering::Relaxed).checked_sub(1);
+        if let Some(start) = self.start_ms.or_else(common)
             && let Some(times) = within(start, first_ms, last_ms)
         {
+            self.start_ms = Some(start);
             self.latest_ms = self.latest_ms.max(last_ms);
             return Ok(times);
         }
@@ -46,6 +63,7 @@ impl Uptime {
         }
         self.start_ms = Some(start);
         self.latest_ms = last_ms;
+        self.common.store(start + 1, Ordering::Relaxed);
         Ok(times)
     }
 

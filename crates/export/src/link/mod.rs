@@ -7,17 +7,16 @@ mod tcp;
 mod tls;
 mod udp;
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::LINGER;
 use crate::Reason;
 use crate::shared::Shared;
+pub(crate) use crate::shared::now;
 
 pub(crate) use file::FileLink;
-pub use file::Store;
 pub(crate) use tcp::TcpLink;
 pub use tls::Tls;
 pub(crate) use tls::TlsClient;
@@ -26,16 +25,23 @@ pub(crate) use udp::UdpLink;
 /// One way to a collector.
 pub(crate) trait Link: Send {
     /// Makes sure that messages can be sent.
-    fn open(&mut self, until: &mut Until) -> Opened;
+    fn open(&mut self, until: &Until) -> Opened;
 
     /// Sends a message.
-    fn send(&mut self, message: &[u8], until: &mut Until) -> Result<Delivery, Trouble>;
+    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble>;
 
-    /// Everything was sent.
-    fn close(&mut self, until: &mut Until) -> Delivery;
+    /// Everything was sent, for good or to this file.
+    fn close(&mut self, until: &Until) -> Delivery;
 
-    /// A file begins anew under the same name; others do nothing.
-    fn renew(&mut self) {}
+    /// Whether an earlier message was refused. May wait a little for the answer to the last one.
+    fn settle(&mut self, _until: &Until) -> Delivery {
+        Delivery::Taken
+    }
+
+    /// Whether it is a regular file, which can be finished and begun anew.
+    fn is_file(&self) -> bool {
+        false
+    }
 
     /// Whether collectors may miss or forget templates, so that they are repeated.
     fn forgets(&self) -> bool {
@@ -46,9 +52,6 @@ pub(crate) trait Link: Send {
     fn is_connection(&self) -> bool {
         false
     }
-
-    /// What went wrong last, and whether that is a failure even if something got through.
-    fn trouble(&self) -> Option<(String, bool)>;
 }
 
 /// What [`Link::open`] found.
@@ -80,46 +83,37 @@ pub(crate) enum Trouble {
     Lost(Reason),
 }
 
-/// Until when waiting makes sense: without end during the run, [`LINGER`] from its end.
-pub(crate) struct Until {
-    shared: Arc<Shared>,
-    end: Option<Instant>,
-}
+/// Until when waiting makes sense, and where errors are told while they happen.
+pub(crate) struct Until(Arc<Shared>);
 
 impl Until {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, end: None }
+        Self(shared)
     }
 
     /// Whether the time is over.
-    pub(crate) fn over(&mut self) -> bool {
-        self.left().is_zero()
+    pub(crate) fn over(&self) -> bool {
+        self.0.over()
     }
 
     /// The time there is.
-    pub(crate) fn left(&mut self) -> Duration {
-        // Relaxed: it says when, it hands over nothing.
-        if self.end.is_none() && self.shared.ending.load(Ordering::Relaxed) {
-            self.end = Some(now() + LINGER);
-        }
-        self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(now()))
+    pub(crate) fn left(&self) -> Duration {
+        self.0.left()
     }
 
-    /// Sleeps for `time`, but not beyond the end.
-    pub(crate) fn sleep(&mut self, time: Duration) {
-        let until = now() + time;
-        while !self.over() && now() < until {
-            std::thread::sleep(Duration::from_millis(20).min(time));
-        }
+    /// Sleeps for `time`, but not beyond the end, and not if a retry is asked for.
+    pub(crate) fn sleep(&self, time: Duration) {
+        self.0.pause(time);
     }
-}
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a collector is waited for is no packet time"
-)]
-pub(crate) fn now() -> Instant {
-    Instant::now()
+    /// Tells of an error.
+    pub(crate) fn fails(&self, error: &dyn fmt::Display) {
+        self.0.fails(error);
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
 }
 
 /// Addresses of a host, or why there are none.

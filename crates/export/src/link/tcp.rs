@@ -39,22 +39,20 @@ pub(crate) struct TcpLink {
     /// Before the next attempt, and since when there is a connection.
     pause: Duration,
     since: Option<Instant>,
-    trouble: Option<io::Error>,
 }
 
 impl TcpLink {
     pub(crate) const fn new(addresses: Vec<SocketAddr>, tls: Option<TlsClient>) -> Self {
-        let (pause, since, trouble) = (Duration::ZERO, None, None);
-        Self { addresses, tls, channel: None, pause, since, trouble }
+        Self { addresses, tls, channel: None, pause: Duration::ZERO, since: None }
     }
 
-    fn connect(&mut self, until: &mut Until) -> Option<Box<dyn Channel>> {
+    fn connect(&mut self, until: &Until) -> Option<Box<dyn Channel>> {
         for &address in &self.addresses {
             match connect(address, self.tls.as_ref(), until) {
                 Ok(channel) => return Some(channel),
                 // An attempt that the end cut short says less than those before it.
-                Err(_) if self.trouble.is_some() && until.over() => {}
-                Err(error) => self.trouble = Some(error),
+                Err(_) if until.shared().last_error().is_some() && until.over() => {}
+                Err(error) => until.fails(&error),
             }
         }
         None
@@ -64,7 +62,7 @@ impl TcpLink {
 fn connect(
     address: SocketAddr,
     tls: Option<&TlsClient>,
-    until: &mut Until,
+    until: &Until,
 ) -> io::Result<Box<dyn Channel>> {
     let timeout = CONNECT.min(until.left()).max(Duration::from_millis(1));
     let stream = TcpStream::connect_timeout(&address, timeout)?;
@@ -94,7 +92,7 @@ pub(super) fn is_slice_over(error: &io::Error) -> bool {
 }
 
 impl Link for TcpLink {
-    fn open(&mut self, until: &mut Until) -> Opened {
+    fn open(&mut self, until: &Until) -> Opened {
         if self.channel.is_some() {
             return Opened::Still;
         }
@@ -114,11 +112,11 @@ impl Link for TcpLink {
         Opened::Never(Reason::TooLate)
     }
 
-    fn send(&mut self, message: &[u8], until: &mut Until) -> Result<Delivery, Trouble> {
+    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble> {
         // Whatever ends this early, the stream then ends in the middle of a message: it is not used again.
         let Some(mut channel) = self.channel.take() else { return Err(Trouble::Broken) };
-        let mut fail = |error: io::Error| {
-            self.trouble = Some(error);
+        let fail = |error: io::Error| {
+            until.fails(&error);
             Err(Trouble::Broken)
         };
         match is_closed(&mut *channel) {
@@ -145,7 +143,7 @@ impl Link for TcpLink {
         Ok(Delivery::Taken)
     }
 
-    fn close(&mut self, until: &mut Until) -> Delivery {
+    fn close(&mut self, until: &Until) -> Delivery {
         if let Some(mut channel) = self.channel.take()
             && channel.end().is_ok()
         {
@@ -164,9 +162,5 @@ impl Link for TcpLink {
 
     fn is_connection(&self) -> bool {
         true
-    }
-
-    fn trouble(&self) -> Option<(String, bool)> {
-        self.trouble.as_ref().map(|error| (error.to_string(), false))
     }
 }

@@ -94,11 +94,7 @@ impl TlsClient {
     }
 
     /// A channel through `stream`, whose reads and writes wait for a slice of time.
-    pub(super) fn shake_hands(
-        &self,
-        stream: TcpStream,
-        until: &mut Until,
-    ) -> io::Result<TlsChannel> {
+    pub(super) fn shake_hands(&self, stream: TcpStream, until: &Until) -> io::Result<TlsChannel> {
         self.identity.asked.store(false, Ordering::Relaxed);
         let session = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let mut channel = TlsChannel { session: session.map_err(io::Error::other)?, stream };
@@ -158,7 +154,7 @@ pub(super) struct TlsChannel {
 
 impl TlsChannel {
     /// Whatever the collector says first, if it says anything soon.
-    fn hear_verdict(&mut self, until: &mut Until) -> io::Result<()> {
+    fn hear_verdict(&mut self, until: &Until) -> io::Result<()> {
         let end = now() + VERDICT;
         loop {
             // Before the look: a verdict that came while we were kept from looking is one.

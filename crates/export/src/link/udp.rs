@@ -24,13 +24,12 @@ pub(crate) struct UdpLink {
     at: usize,
     fresh: bool,
     since_pause: u32,
-    trouble: Option<io::Error>,
 }
 
 impl UdpLink {
     pub(crate) fn new(addresses: Vec<SocketAddr>) -> io::Result<Self> {
         let socket = socket(addresses[0])?;
-        Ok(Self { socket, addresses, at: 0, fresh: true, since_pause: 0, trouble: None })
+        Ok(Self { socket, addresses, at: 0, fresh: true, since_pause: 0 })
     }
 
     /// Turns to the next address of the host, if it has several: it may listen on one of them only.
@@ -55,14 +54,14 @@ fn socket(to: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl Link for UdpLink {
-    fn open(&mut self, until: &mut Until) -> Opened {
+    fn open(&mut self, until: &Until) -> Opened {
         if until.over() {
             return Opened::Never(Reason::TooLate);
         }
         if std::mem::take(&mut self.fresh) { Opened::Anew } else { Opened::Still }
     }
 
-    fn send(&mut self, message: &[u8], _until: &mut Until) -> Result<Delivery, Trouble> {
+    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble> {
         self.since_pause += 1;
         if self.since_pause == BURST {
             self.since_pause = 0;
@@ -75,11 +74,11 @@ impl Link for UdpLink {
                 // About an earlier message; this one was not yet sent.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     delivery = Delivery::EarlierRefused;
-                    self.trouble = Some(error);
+                    until.fails(&error);
                     self.turn();
                 }
                 Err(error) => {
-                    self.trouble = Some(error);
+                    until.fails(&error);
                     return Err(Trouble::Lost(Reason::Failed));
                 }
             }
@@ -87,22 +86,22 @@ impl Link for UdpLink {
         Err(Trouble::Lost(Reason::Refused))
     }
 
-    fn close(&mut self, until: &mut Until) -> Delivery {
+    fn settle(&mut self, until: &Until) -> Delivery {
         std::thread::sleep(SETTLE.min(until.left()));
         match self.socket.take_error() {
             Ok(Some(error)) => {
-                self.trouble = Some(error);
+                until.fails(&error);
                 Delivery::EarlierRefused
             }
             _ => Delivery::Taken,
         }
     }
 
-    fn forgets(&self) -> bool {
-        true
+    fn close(&mut self, until: &Until) -> Delivery {
+        self.settle(until)
     }
 
-    fn trouble(&self) -> Option<(String, bool)> {
-        self.trouble.as_ref().map(|error| (error.to_string(), false))
+    fn forgets(&self) -> bool {
+        true
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ringtap_export::{Collector, Meter, Metered, Sampling, Settings, Store, Summary, start};
+use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Store, Summary};
 use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
 
 use crate::common::{answered, echo_v6, tunnelled};
@@ -61,12 +61,8 @@ impl Store for Plain {
         Ok(())
     }
 
-    fn renew(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn may_wait(&self) -> bool {
-        false
+    fn is_regular(&self) -> bool {
+        true
     }
 
     fn may_be_left(&self) -> bool {
@@ -77,11 +73,12 @@ impl Store for Plain {
 fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     let meter = Some(Meter::new(|| Metered { packets: 10, ..Metered::default() }));
     let settings = Settings { sampling, meter, ..Settings::default() };
-    let collector: Collector = url.parse().unwrap();
+    let output = Output::Collector(url.parse().unwrap());
     let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
-    let (mut feed, exports) = start(&[collector], &settings, open).unwrap();
-    records().iter().for_each(|record| feed.take(record));
-    drop(feed);
+    let prepared = Prepared::new(&[output], settings).unwrap();
+    let (mut sinks, exports) = prepared.start(1, open).unwrap();
+    records().iter().for_each(|record| sinks[0].take(record));
+    sinks[0].finish();
     let summary = exports.finish().remove(0);
     assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
     summary

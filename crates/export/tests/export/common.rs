@@ -87,8 +87,9 @@ fn any_path() -> impl Strategy<Value = Path> {
     let label = prop_oneof![Just(None), (0u32..1 << 20).prop_map(Some)];
     let tunnel = prop_oneof![Just(None), tunnel.prop_map(Some)];
     let macs = prop_oneof![Just([[0; 6]; 2]), any::<[[u8; 6]; 2]>()];
-    (macs, 0u8..3, any::<[u16; 2]>(), label, tunnel).prop_map(
-        |(macs, vlan_tags, vlans, mpls_label, tunnel)| Path {
+    let ingress = prop_oneof![Just(0), any::<u32>(), (1u32..100)];
+    (macs, 0u8..3, any::<[u16; 2]>(), label, tunnel, ingress).prop_map(
+        |(macs, vlan_tags, vlans, mpls_label, tunnel, ingress)| Path {
             macs,
             vlan_tags,
             vlans: std::array::from_fn(|at| {
@@ -96,6 +97,7 @@ fn any_path() -> impl Strategy<Value = Path> {
             }),
             mpls_label,
             tunnel,
+            ingress,
         },
     )
 }

@@ -138,7 +138,7 @@ fn put_counts(
 }
 
 /// What an IPFIX collector shall see of a record.
-fn as_ipfix(record: &FlowRecord) -> Decoded {
+fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
     let (key, path) = (&record.key, &record.path);
     let mut fields = Decoded::default();
     let iana = |name: &str| format!("IANA({name})");
@@ -222,7 +222,19 @@ fn as_ipfix(record: &FlowRecord) -> Decoded {
             fields.put(&reverse("TcpControlBits"), [record.tcp_flags[1]]);
         }
     }
+    if ingress {
+        fields.put("IANA(IngressInterface)", input(record, 0).to_be_bytes());
+        if answered {
+            fields.put(&reverse("IngressInterface"), input(record, 1).to_be_bytes());
+        }
+    }
     fields
+}
+
+/// The interface of a direction, which is known of the one that the first packet went.
+fn input(record: &FlowRecord, way: usize) -> u32 {
+    let first = if record.initiator == Initiator::SynAck { 1 } else { 0 };
+    if way == first { record.path.ingress } else { 0 }
 }
 
 fn reverse(name: &str) -> String {
@@ -230,7 +242,7 @@ fn reverse(name: &str) -> String {
 }
 
 /// What a NetFlow v9 collector shall see of one direction of a record.
-fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
+fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
     let key = if way == 0 { record.key } else { record.key.reversed() };
     let path = &record.path;
     let mut fields = Decoded::default();
@@ -242,6 +254,9 @@ fn as_v9(record: &FlowRecord, way: usize) -> Decoded {
     };
     put(names[0], address(record, &key.src));
     put(names[1], address(record, &key.dst));
+    if ingress {
+        put("InputSnmp", input(record, way).to_be_bytes().into());
+    }
     put("Protocol", vec![key.protocol]);
     put("FirstSwitched", (record.first_ns / 1_000_000).to_be_bytes().into());
     put("LastSwitched", (record.last_ns / 1_000_000).to_be_bytes().into());
@@ -288,9 +303,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn ipfix_says_every_record(records in vec(any_record(), 0..200), limit in LEAST_LIMIT..20_000) {
-        let encoded = encode(&mut Ipfix::new(77, 1, limit), &records);
-        let expected: Vec<_> = records.iter().map(as_ipfix).collect();
+    fn ipfix_says_every_record(
+        records in vec(any_record(), 0..200),
+        limit in LEAST_LIMIT..20_000,
+        ingress: bool,
+    ) {
+        let encoded = encode(&mut Ipfix::new(77, 1, limit).with_ingress(ingress), &records);
+        let expected: Vec<_> = records.iter().map(|record| as_ipfix(record, ingress)).collect();
         prop_assert_eq!(read_ipfix(&encoded, limit), expected);
         prop_assert_eq!(encoded.flows, sum(&records, |_| 1));
         prop_assert!(encoded.refused.is_empty());
@@ -300,11 +319,12 @@ proptest! {
     fn netflow9_says_every_direction(
         records in vec(any_record(), 0..200),
         limit in LEAST_LIMIT..20_000,
+        ingress: bool,
     ) {
-        let encoded = encode(&mut NetFlow9::new(77, limit), &records);
+        let encoded = encode(&mut NetFlow9::new(77, limit).with_ingress(ingress), &records);
         let expected: Vec<_> = records
             .iter()
-            .flat_map(|record| ways(record).into_iter().map(|way| as_v9(record, way)))
+            .flat_map(|record| ways(record).into_iter().map(|way| as_v9(record, way, ingress)))
             .collect();
         prop_assert_eq!(read_v9(&encoded, limit), expected);
         prop_assert_eq!(encoded.flows, sum(&records, |record| ways(record).len() as u64));
@@ -334,7 +354,7 @@ proptest! {
             let boot = u64::from(header.unix_secs) * 1000 - u64::from(header.sys_up_time);
             for flow in &packet.flowsets {
                 let key = (flow.src_addr, flow.dst_addr, flow.src_port, flow.dst_port);
-                let rest = (flow.protocol_number, flow.tcp_flags, flow.tos);
+                let rest = (flow.protocol_number, flow.tcp_flags, flow.tos, flow.input);
                 let times = (boot + u64::from(flow.first), boot + u64::from(flow.last));
                 read.push(((key, rest, times), u64::from(flow.d_pkts), u64::from(flow.d_octets)));
             }
@@ -351,7 +371,12 @@ proptest! {
                 };
                 let same = (
                     (src, dst, key.src_port, to),
-                    (key.protocol, record.tcp_flags[way], record.tos[way]),
+                    (
+                        key.protocol,
+                        record.tcp_flags[way],
+                        record.tos[way],
+                        u16::try_from(input(record, way)).unwrap_or(0),
+                    ),
                     (record.first_ns / 1_000_000, record.last_ns / 1_000_000),
                 );
                 let (mut packets, mut octets) = (0, 0);

@@ -2,6 +2,7 @@
 
 use ringtap_export::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, Progress, UDP_LIMIT};
 use ringtap_export::{Metered, Sampling, Tally};
+use ringtap_flow::{FlowRecord, Initiator, Path};
 
 use crate::common::{answered, echo_v6, tunnelled};
 
@@ -104,6 +105,11 @@ fn ipfix_templates() {
     // Of template 276 the VLAN tags, too, if they are in the key.
     let keyed = Ipfix::new(0, 1, UDP_LIMIT).keyed_by_vlans(true).announcement();
     assert!(has(&keyed, "0114 000000003000001f") && !has(&messages, "0114 000000003000001f"));
+    // Of flows from interfaces each template has ingressInterface at its end, both ways if they are answered.
+    let live = Ipfix::new(0, 1, UDP_LIMIT).with_ingress(true).announcement();
+    let last = "00ef 0001  0038 0006  0050 0006  003a 0002  00f3 0002  00f5 0002";
+    assert!(has(&live, &format!("{last}  000a 0004  800a 0004 00007279")));
+    assert!(has(&live, "0114 0020") && !has(&messages, "000a 0004"));
     let farewell = Ipfix::new(0, 1, UDP_LIMIT).farewell().concat();
     assert_eq!(farewell.len(), 16 + 4 + 64 * 4);
     assert!(farewell[16..].starts_with(&hex("0002 0104  0100 0000  0101 0000")), "withdrawals");
@@ -177,4 +183,18 @@ fn netflow5() {
             01bb 1234 00 12 06 28 0000 0000 00 00 0000");
     assert_eq!(got, expected);
     assert_eq!(message(&mut encoder)[16..20], hex("00000002"), "flows, not messages");
+}
+
+#[test]
+fn netflow5_has_the_input_interface_of_the_first_packet_s_direction() {
+    let with = |initiator, ingress| {
+        let path = Path { ingress, ..answered().path };
+        let mut encoder = NetFlow5::new(0, UDP_LIMIT);
+        encoder.add(&FlowRecord { path, initiator, ..answered() }).unwrap();
+        let bytes = encoder.seal().unwrap().bytes.to_vec();
+        [24, 72].map(|at| u16::from_be_bytes([bytes[at + 12], bytes[at + 13]]))
+    };
+    assert_eq!(with(Initiator::Syn, 7), [7, 0]);
+    assert_eq!(with(Initiator::SynAck, 7), [0, 7], "the answer came first");
+    assert_eq!(with(Initiator::FirstPacket, 65_536), [0, 0], "more than the field holds");
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use netflow_parser::variable_versions::ipfix::FlowSetBody;
 use netflow_parser::{NetflowPacket, NetflowParser};
-use ringtap_export::{Collector, Sampling, Settings, Store, Summary, start};
-use ringtap_flow::FlowRecord;
+use ringtap_export::{Handle, Output, Prepared, Reason, Sampling, Settings, Store, Summary};
+use ringtap_flow::{FlowRecord, RecordSink};
 
 use crate::common::answered;
 
@@ -28,6 +28,19 @@ fn no_file(_: &std::path::Path) -> io::Result<Box<dyn Store>> {
     unreachable!("no collector here is a file")
 }
 
+/// Has the sink hand over what it holds, which it does when the writer asks for it.
+fn hand_over(handle: &Handle, sink: &mut dyn RecordSink) {
+    let packets = |handle: &Handle| handle.status()[0].made;
+    let before = packets(handle);
+    for _ in 0..500 {
+        sink.mark();
+        if packets(handle) > before {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Exports to one collector; `half_time` comes between the first and the second half of the records.
 fn export(url: &str, count: u64, half_time: impl FnOnce()) -> Summary {
     export_with(&Settings::default(), url, count, half_time)
@@ -40,13 +53,17 @@ pub(crate) fn export_with(
     count: u64,
     half_time: impl FnOnce(),
 ) -> Summary {
-    let collector: Collector = url.parse().unwrap();
-    let (mut feed, exports) = start(&[collector], settings, no_file).unwrap();
+    let output = Output::Collector(url.parse().unwrap());
+    let prepared = Prepared::new(&[output], settings.clone()).unwrap();
+    let (mut sinks, exports) = prepared.start(1, no_file).unwrap();
+    let (handle, sink) = (exports.handle(), &mut sinks[0]);
     let mut all = records(count);
-    all.by_ref().take(count as usize / 2).for_each(|record| feed.take(&record));
+    all.by_ref().take(count as usize / 2).for_each(|record| sink.take(&record));
+    hand_over(&handle, &mut **sink);
     half_time();
-    all.for_each(|record| feed.take(&record));
-    drop(feed);
+    all.for_each(|record| sink.take(&record));
+    sink.ending();
+    sink.finish();
     let mut summaries = exports.finish();
     let summary = summaries.remove(0);
     assert_eq!(summary.collector, url);
@@ -107,12 +124,12 @@ fn udp_gets_everything() {
 }
 
 #[test]
-fn udp_where_nobody_listens_is_a_failure_and_every_record_is_counted() {
+fn udp_where_nobody_listens_counts_every_record_and_is_no_failure() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let summary = export(&format!("netflow9://{free}"), 500, || {});
     assert_eq!(summary.sent.flows.records, 0, "{summary:?}");
     assert_eq!(summary.not_sent["refused"].records, 1000, "two directions a flow");
-    assert!(summary.failure.unwrap().contains("refused"));
+    assert_eq!(summary.failure, None);
 }
 
 #[test]
@@ -193,32 +210,60 @@ fn a_tcp_collector_that_never_comes_costs_a_bounded_time() {
     assert!(summary.failure.unwrap().contains("refused"));
 }
 
-/// A file that takes some octets and then no more.
+/// A file that takes some octets and then no more, until it has room again.
+#[derive(Clone)]
 struct Small {
-    room: usize,
+    room: Arc<AtomicUsize>,
     kind: io::ErrorKind,
-    waits: bool,
-    finished: Arc<Mutex<Vec<&'static str>>>,
+    regular: bool,
+    written: Arc<Mutex<Vec<u8>>>,
+    finished: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Small {
+    fn new(room: usize, kind: io::ErrorKind, regular: bool) -> Self {
+        let room = Arc::new(AtomicUsize::new(room));
+        Self { room, kind, regular, written: Arc::default(), finished: Arc::default() }
+    }
+
+    /// Starts the output on this file, for some workers.
+    fn start(
+        &self,
+        output: &str,
+        workers: usize,
+        settings: Settings,
+    ) -> (Vec<Box<dyn RecordSink>>, ringtap_export::Exports) {
+        let output = match output.parse() {
+            Ok(collector) => Output::Collector(collector),
+            Err(_) => Output::File(output.parse().unwrap()),
+        };
+        let prepared = Prepared::new(&[output], settings).unwrap();
+        prepared.start(workers, |_| Ok(Box::new(self.clone()))).unwrap()
+    }
+
+    /// All files, the last one whether it was finished or not.
+    fn files(&self) -> Vec<Vec<u8>> {
+        self.finished.lock().unwrap().clone()
+    }
 }
 
 impl Store for Small {
     fn write(&mut self, octets: &[u8]) -> io::Result<()> {
-        self.room = self.room.checked_sub(octets.len()).ok_or(self.kind)?;
+        let room = self.room.load(Ordering::SeqCst);
+        let left = room.checked_sub(octets.len()).ok_or(self.kind)?;
+        self.room.store(left, Ordering::SeqCst);
+        self.written.lock().unwrap().extend_from_slice(octets);
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.finished.lock().unwrap().push("finished");
+        let written = std::mem::take(&mut *self.written.lock().unwrap());
+        self.finished.lock().unwrap().push(written);
         Ok(())
     }
 
-    fn renew(&mut self) -> io::Result<()> {
-        self.finished.lock().unwrap().push("renewed");
-        Ok(())
-    }
-
-    fn may_wait(&self) -> bool {
-        self.waits
+    fn is_regular(&self) -> bool {
+        self.regular
     }
 
     fn may_be_left(&self) -> bool {
@@ -226,69 +271,240 @@ impl Store for Small {
     }
 }
 
+const FILES: [&str; 6] = ["ipfix-file:f", "json:f", "csv:f", "eve:f", "zeek:f", "parquet:f"];
+
+fn lines(bytes: &[u8]) -> Vec<&str> {
+    let mut lines: Vec<_> = std::str::from_utf8(bytes).unwrap().lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// However many workers there are, a file has the lines of the sequential encoder.
 #[test]
-fn a_full_disk_is_a_failure_and_a_reader_that_leaves_is_none() {
-    for (kind, failure) in [
-        (io::ErrorKind::StorageFull, Some("no storage space".to_owned())),
-        (io::ErrorKind::BrokenPipe, None),
-    ] {
-        for waits in [true, false] {
-            let finished = Arc::default();
-            let file: Collector = "ipfix-file:f".parse().unwrap();
-            let (mut feed, exports) = start(&[file], &Settings::default(), |_| {
-                let finished = Arc::clone(&finished);
-                Ok(Box::new(Small { room: 100_000, kind, waits, finished }))
-            })
-            .unwrap();
-            records(5000).for_each(|record| feed.take(&record));
-            drop(feed);
+fn workers_write_together_what_one_would() {
+    let all: Vec<_> = records(5000).collect();
+    for name in &FILES[1..5] {
+        let format = name.split(':').next().unwrap().parse::<ringtap_records::Format>().unwrap();
+        let expected = format.encode(&all, &Default::default()).unwrap();
+        for workers in [1, 2, 3] {
+            let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
+            let (mut sinks, exports) = file.start(name, workers, Settings::default());
+            std::thread::scope(|scope| {
+                for (number, sink) in sinks.iter_mut().enumerate() {
+                    let own = all.iter().skip(number).step_by(workers);
+                    scope.spawn(move || {
+                        own.for_each(|record| sink.take(record));
+                        sink.finish();
+                    });
+                }
+            });
             let summary = exports.finish().remove(0);
-            assert_eq!(summary.failure, failure);
-            assert!(summary.sent.flows.records > 300 && summary.sent.message_octets <= 100_000);
-            assert_eq!(summary.sent.flows.records + summary.not_sent["failed"].records, 5000);
-            assert!(finished.lock().unwrap().is_empty(), "half a file is not whole");
+            assert_eq!((summary.sent.flows.records, summary.lost()), (5000, 0));
+            let files = file.files();
+            assert_eq!(files.len(), 1);
+            let written = if workers == 1 {
+                assert_eq!(files[0], expected);
+                &files[0]
+            } else {
+                &files[0]
+            };
+            // The head of Zeek's file has the time of the record that came first.
+            let without_head = |bytes| lines(bytes).into_iter().filter(|l| !l.starts_with("#open"));
+            assert!(without_head(written).eq(without_head(&expected)), "{name}, {workers} workers");
         }
     }
 }
 
+/// A run over files does not wait for a full disk: what fits is there, whole, and the rest is counted.
 #[test]
-fn a_file_begun_anew_has_templates_of_its_own() {
-    for waits in [true, false] {
-        let finished = Arc::default();
-        let file: Collector = "ipfix-file:f".parse().unwrap();
-        let (mut feed, exports) = start(&[file], &Settings::default(), |_| {
-            let (kind, finished) = (io::ErrorKind::StorageFull, Arc::clone(&finished));
-            Ok(Box::new(Small { room: 1 << 20, kind, waits, finished }))
-        })
-        .unwrap();
-        records(10).for_each(|record| feed.take(&record));
-        exports.renew();
-        while finished.lock().unwrap().is_empty() {
-            assert!(waits, "where there is no thread, it is done at once");
+fn a_full_disk_is_a_failure_and_what_fits_is_whole() {
+    for name in FILES {
+        let file = Small::new(400_000, io::ErrorKind::StorageFull, true);
+        let (mut sinks, exports) = file.start(name, 1, Settings::default());
+        let all: Vec<_> = records(200_000).collect();
+        all.iter().for_each(|record| sinks[0].take(record));
+        sinks[0].ending();
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!(summary.failure.as_deref(), Some("no storage space"), "{name}");
+        assert_eq!(summary.sent.flows.records + summary.lost(), 200_000, "{name}: {summary:?}");
+        if name == "parquet:f" {
+            // A row group is larger than the disk: nothing is there.
+            assert_eq!(summary.sent.flows.records, 0);
+            continue;
+        }
+        assert!(summary.sent.flows.records > 300, "{name}: {summary:?}");
+        let written = file.files().concat();
+        if name == "json:f" {
+            assert_eq!(lines(&written).len() as u64, summary.sent.flows.records);
+            assert!(written.ends_with(b"\n"));
+        } else if name == "ipfix-file:f" {
+            // Whole messages, one behind the other. Their sequence numbers tell what is missing.
+            let mut rest = &written[..];
+            while !rest.is_empty() {
+                assert_eq!(rest[..2], [0, 10]);
+                rest = &rest[usize::from(u16::from_be_bytes([rest[2], rest[3]]))..];
+            }
+        }
+    }
+}
+
+/// In a live run a disk that is full for a while costs no record that the buffer has room for.
+#[test]
+fn a_live_run_goes_on_when_there_is_room_again() {
+    for name in FILES {
+        let file = Small::new(0, io::ErrorKind::StorageFull, true);
+        let settings = Settings { live: true, ..Settings::default() };
+        let (mut sinks, exports) = file.start(name, 1, settings);
+        let handle = exports.handle();
+        let all: Vec<_> = records(10_000).collect();
+        all.iter().for_each(|record| sinks[0].take(record));
+        hand_over(&handle, &mut *sinks[0]);
+        if name != "parquet:f" {
+            while !handle.status()[0].failing {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let error = handle.status()[0].last_error.clone().unwrap().0;
+            assert_eq!(error, "no storage space", "{name}");
+        }
+        file.room.store(usize::MAX, Ordering::SeqCst);
+        handle.renew();
+        sinks[0].ending();
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!((summary.lost(), summary.failure), (0, None), "{name}");
+    }
+}
+
+/// The disk is full, and finished files are what can be moved away: a hangup begins another file all the same.
+#[test]
+fn a_full_disk_does_not_keep_a_file_from_being_finished() {
+    for name in ["ipfix-file:f", "json:f", "csv:f", "eve:f", "zeek:f"] {
+        let file = Small::new(200_000, io::ErrorKind::StorageFull, true);
+        let settings = Settings { live: true, ..Settings::default() };
+        let (mut sinks, exports) = file.start(name, 1, settings);
+        let handle = exports.handle();
+        records(10_000).for_each(|record| sinks[0].take(&record));
+        while !handle.status()[0].failing {
             std::thread::sleep(Duration::from_millis(2));
         }
-        records(10).for_each(|record| feed.take(&record));
-        drop(feed);
-        if !waits {
-            assert_eq!(
-                *finished.lock().unwrap(),
-                ["renewed", "finished"],
-                "without waiting for it"
-            );
+        handle.renew();
+        while file.files().is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
         }
+        // It was moved away.
+        file.room.store(usize::MAX, Ordering::SeqCst);
+        sinks[0].ending();
+        sinks[0].finish();
         let summary = exports.finish().remove(0);
-        assert_eq!(*finished.lock().unwrap(), ["renewed", "finished"]);
-        // Twice templates, flow keys, and statistics at begin and end; the records in one message or two.
-        assert_eq!((summary.sent.flows.records, summary.lost()), (20, 0));
-        assert!((9..=10).contains(&summary.sent.messages), "{summary:?}");
+        assert_eq!((summary.lost(), summary.failure), (0, None), "{name}");
+        let files = file.files();
+        assert!(files.len() >= 2, "{name}");
+        if name == "json:f" {
+            let all: usize = files.iter().map(|file| lines(file).len()).sum();
+            assert_eq!(all, 10_000);
+        }
     }
 }
 
 #[test]
-fn netflow5_refuses_sampling_it_cannot_tell_of() {
-    let collector: Collector = "netflow5://127.0.0.1:9".parse().unwrap();
+fn a_reader_of_stdout_that_leaves_is_no_failure() {
+    for name in FILES {
+        let file = Small::new(100_000, io::ErrorKind::BrokenPipe, false);
+        let (mut sinks, exports) = file.start(name, 1, Settings::default());
+        records(5000).for_each(|record| sinks[0].take(&record));
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!(summary.failure, None, "{name}");
+        assert_eq!(summary.sent.flows.records + summary.not_sent["reader_gone"].records, 5000);
+    }
+}
+
+#[test]
+fn a_file_begun_anew_is_complete_in_itself() {
+    for name in FILES {
+        let file = Small::new(1 << 20, io::ErrorKind::StorageFull, true);
+        let (mut sinks, exports) = file.start(name, 1, Settings::default());
+        let handle = exports.handle();
+        records(10).for_each(|record| sinks[0].take(&record));
+        hand_over(&handle, &mut *sinks[0]);
+        while handle.status()[0].queued_bytes > 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        handle.renew();
+        while file.files().is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        records(10).for_each(|record| sinks[0].take(&record));
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!((summary.sent.flows.records, summary.lost()), (20, 0), "{name}");
+        let files = file.files();
+        assert_eq!(files.len(), 2, "{name}");
+        match name {
+            "ipfix-file:f" => files.iter().for_each(|file| assert_eq!(flows(file), 10)),
+            "parquet:f" => {
+                files
+                    .iter()
+                    .for_each(|file| assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1")));
+            }
+            _ => assert_eq!(files[0], files[1], "{name}"),
+        }
+    }
+}
+
+/// An output that takes nothing: the run is over soon after an interrupt, and what is missing is counted.
+#[test]
+fn an_interrupt_ends_the_run_whatever_the_output_does() {
+    /// Never returns from a write while the test runs.
+    struct Stuck;
+    impl Store for Stuck {
+        fn write(&mut self, _: &[u8]) -> io::Result<()> {
+            std::thread::sleep(Duration::from_secs(600));
+            Ok(())
+        }
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn is_regular(&self) -> bool {
+            false
+        }
+        fn may_be_left(&self) -> bool {
+            false
+        }
+    }
+    for live in [false, true] {
+        let settings = Settings { live, buffer_bytes: 1 << 20, ..Settings::default() };
+        let output = Output::File("json:f".parse().unwrap());
+        let prepared = Prepared::new(&[output], settings).unwrap();
+        let (mut sinks, exports) = prepared.start(1, |_| Ok(Box::new(Stuck))).unwrap();
+        let handle = exports.handle();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A run over files waits; nothing but the interrupt ends that.
+                records(20_000).for_each(|record| sinks[0].take(&record));
+                sinks[0].ending();
+                sinks[0].finish();
+            });
+            while handle.status()[0].queued_bytes == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            handle.renew();
+            handle.interrupt();
+        });
+        let summary = exports.finish().remove(0);
+        assert_eq!(summary.sent.flows.records, 0);
+        assert_eq!(summary.lost(), 20_000, "{summary:?}");
+        assert!(summary.failure.is_some());
+        assert_eq!(summary.not_sent.contains_key(Reason::NoRoom.name()), live, "{summary:?}");
+    }
+}
+
+#[test]
+fn netflow5_refuses_sampling_it_cannot_express() {
+    let output = Output::Collector("netflow5://127.0.0.1:9".parse().unwrap());
     let sampling = Some(Sampling::Random(16_384));
     let settings = Settings { sampling, ..Settings::default() };
-    let error = start(&[collector], &settings, no_file).err().unwrap();
+    let error = Prepared::new(&[output], settings).err().unwrap();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("1:16383"));
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use ringtap_export::{Settings, Summary, Tls};
+use ringtap_export::{Output, Prepared, Settings, Summary, Tls};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -228,11 +228,11 @@ fn a_tls_collector_that_restarts_is_found_again() {
 #[test]
 fn certificates_that_cannot_be_read_are_told_before_the_run() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
-    let collector = ["ipfix+tls://127.0.0.1:9".parse().unwrap()];
+    let output = [Output::Collector("ipfix+tls://127.0.0.1:9".parse().unwrap())];
     let mut all = settings(&folder, &authority, Some(&authority.certify("exporter.example", 2999)));
     let start = |all: &Settings| {
-        let started = ringtap_export::start(&collector, all, |_| unreachable!("no file here"));
-        started.err().map(|error| std::error::Error::source(&error).unwrap().to_string())
+        let prepared = Prepared::new(&output, all.clone());
+        prepared.err().map(|error| std::error::Error::source(&error).unwrap().to_string())
     };
     std::fs::write(folder.path().join("own.key"), "nothing").unwrap();
     assert!(start(&all).unwrap().contains("own.key"));

@@ -40,8 +40,8 @@ use Kind::{Number, Text, Time};
 const REQUIRED: Repetition = Repetition::REQUIRED;
 const OPTIONAL: Repetition = Repetition::OPTIONAL;
 
-/// In the order in which [`Columns::push`] fills them.
-const COLUMNS: [(&str, Kind, Repetition); 38] = [
+/// In the order in which [`Rows::push`] fills them.
+const COLUMNS: [(&str, Kind, Repetition); 39] = [
     (TIMES[0], Time, REQUIRED),
     (TIMES[1], Time, REQUIRED),
     ("ipVersion", Number(8), REQUIRED),
@@ -80,9 +80,15 @@ const COLUMNS: [(&str, Kind, Repetition); 38] = [
     ("tunnelSourceIPAddress", Text, OPTIONAL),
     ("tunnelDestinationIPAddress", Text, OPTIONAL),
     ("tunnelId", Number(32), OPTIONAL),
+    // Only if the records come from interfaces.
+    ("ingressInterface", Number(32), OPTIONAL),
 ];
 
-pub(super) struct Columns {
+/// Those of records from files.
+const OF_FILES: usize = COLUMNS.len() - 1;
+
+/// Rows in memory, column by column.
+pub struct Rows {
     columns: Vec<Column>,
     rows: usize,
 }
@@ -105,8 +111,9 @@ enum Values {
     },
 }
 
-impl Columns {
-    pub(super) fn new() -> Self {
+impl Rows {
+    /// No rows, with a column for the interface if records come from interfaces.
+    pub fn new(ingress: bool) -> Self {
         let column = |(_, kind, _)| Column {
             values: match kind {
                 Time | Number(64) => Values::Long(Vec::new()),
@@ -115,19 +122,43 @@ impl Columns {
             },
             levels: Vec::new(),
         };
-        Self { columns: COLUMNS.into_iter().map(column).collect(), rows: 0 }
+        let count = if ingress { COLUMNS.len() } else { OF_FILES };
+        Self { columns: COLUMNS.into_iter().take(count).map(column).collect(), rows: 0 }
     }
 
-    pub(super) fn schema() -> Result<TypePtr, ParquetError> {
-        let fields: Result<Vec<_>, _> = COLUMNS.iter().map(field).collect();
+    pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
+        let fields: Result<Vec<_>, _> =
+            COLUMNS.iter().take(self.columns.len()).map(field).collect();
         Ok(Arc::new(Type::group_type_builder("flows").with_fields(fields?).build()?))
     }
 
-    pub(super) fn rows(&self) -> usize {
+    /// How many rows there are.
+    pub const fn len(&self) -> usize {
         self.rows
     }
 
-    pub(super) fn push(&mut self, record: &FlowRecord) {
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Removes all rows and keeps their memory.
+    pub fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        self.rows = 0;
+    }
+
+    /// Appends copies of all rows of `other`, which has the same columns.
+    pub fn append(&mut self, other: &Self) {
+        for (own, other) in self.columns.iter_mut().zip(&other.columns) {
+            own.append(other);
+        }
+        self.rows += other.rows;
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, record: &FlowRecord) {
+        let ingress = self.columns.len() > OF_FILES;
         let mut row = Row(self.columns.iter_mut());
         let key = &record.key;
         let ports = has_ports(key.protocol);
@@ -185,6 +216,9 @@ impl Columns {
             push_address(text, outer_version(tunnel), &tunnel.dst);
         });
         row.perhaps_int(tunnel.map(|tunnel| tunnel.id).filter(|&id| id > 0));
+        if ingress {
+            row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
+        }
         debug_assert!(row.0.next().is_none(), "a column was not filled");
         self.rows += 1;
     }
@@ -289,6 +323,32 @@ impl Row<'_> {
 }
 
 impl Column {
+    fn clear(&mut self) {
+        self.levels.clear();
+        match &mut self.values {
+            Values::Long(values) => values.clear(),
+            Values::Int(values) => values.clear(),
+            Values::Text { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    fn append(&mut self, other: &Self) {
+        self.levels.extend_from_slice(&other.levels);
+        match (&mut self.values, &other.values) {
+            (Values::Long(own), Values::Long(other)) => own.extend_from_slice(other),
+            (Values::Int(own), Values::Int(other)) => own.extend_from_slice(other),
+            (Values::Text { bytes, ends }, Values::Text { bytes: more, ends: other }) => {
+                let before = bytes.len();
+                bytes.extend_from_slice(more);
+                ends.extend(other.iter().map(|end| before + end));
+            }
+            _ => unreachable!("all rows have the same columns"),
+        }
+    }
+
     fn int(&mut self, value: u32) {
         match &mut self.values {
             Values::Int(values) => values.push(value.cast_signed()),

@@ -1,8 +1,8 @@
 //! What is written, read back by independent readers.
 
 mod community_ids;
-mod destinations;
 mod eve;
+mod ingress;
 mod named;
 mod zeek;
 
@@ -14,7 +14,7 @@ use ringtap_flow::{
 };
 use serde_json::Value;
 
-use crate::Format;
+use crate::{Format, Interfaces};
 
 fn address(text: &str) -> (IpVersion, [u8; 16]) {
     let mut bytes = [0; 16];
@@ -80,15 +80,7 @@ fn tunnelled() -> FlowRecord {
 
 /// What the given format makes of the records.
 fn written(format: Format, records: &[FlowRecord]) -> Vec<u8> {
-    let mut out = Vec::new();
-    {
-        let mut writer = format.writer(Box::new(&mut out));
-        for record in records {
-            writer.write(record).unwrap();
-        }
-        writer.finish().unwrap();
-    }
-    out
+    format.encode(records, &Interfaces::default()).unwrap()
 }
 
 fn text(format: Format, records: &[FlowRecord]) -> String {
@@ -119,7 +111,7 @@ prop_compose! {
     ) -> Path {
         let tunnel = kind.map(|kind| Tunnel { kind, ipv6, src: ends[0], dst: ends[1], id });
         let macs = if linked { macs } else { [[0; 6]; 2] };
-        Path { macs, vlan_tags, vlans, mpls_label, tunnel }
+        Path { macs, vlan_tags, vlans, mpls_label, tunnel, ingress: 0 }
     }
 }
 

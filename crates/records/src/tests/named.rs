@@ -10,7 +10,7 @@ use ringtap_flow::{FlowRecord, IpVersion};
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
-use crate::{CommunityId, Csv, Format, RecordWriter};
+use crate::{CommunityId, Format, ParquetFile, Rows};
 
 fn object(record: FlowRecord) -> Value {
     super::object(Format::Json, record)
@@ -27,7 +27,7 @@ fn columns(record: FlowRecord) -> Vec<(String, String)> {
 }
 
 /// The rows of a Parquet file, of each the columns that are not null.
-fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
+pub(super) fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
     let reader = SerializedFileReader::new(Bytes::from(file)).unwrap();
     let value = |field: &Field| match field {
         Field::UByte(n) => n.to_string(),
@@ -209,16 +209,7 @@ fn csv_has_one_header_whatever_follows() {
     assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
     assert_eq!(nothing.lines().count(), 1);
     assert_eq!(nothing.split(',').count(), 37);
-
-    let mut out = Vec::new();
-    let mut csv = Csv::new(&mut out);
-    csv.flush().unwrap();
-    csv.write(&tcp()).unwrap();
-    csv.flush().unwrap();
-    csv.write(&echo()).unwrap();
-    csv.finish().unwrap();
-    drop(csv);
-    assert_eq!(out, written(Format::Csv, &[tcp(), echo()]));
+    assert_eq!(text(Format::Csv, &[tcp(), echo()]).lines().count(), 3);
 }
 
 #[test]
@@ -249,6 +240,24 @@ fn parquet_goes_on_in_a_second_row_group() {
         assert_eq!(get("communityId"), Some(CommunityId::of(record).to_string().as_str()));
         assert_eq!(get("tunnelType"), (number % 3 == 0).then_some("vxlan"));
     }
+}
+
+#[test]
+fn rows_of_several_workers_append_to_one_group() {
+    let mut parts = [Rows::new(false), Rows::new(false)];
+    parts[0].push(&tcp());
+    parts[0].push(&tunnelled());
+    parts[1].push(&echo());
+    let mut rows = Rows::new(false);
+    parts.iter().for_each(|part| rows.append(part));
+    assert_eq!((rows.len(), rows.is_empty()), (3, false));
+    let mut file = ParquetFile::new(false).unwrap();
+    let mut out = file.group(&mut rows).unwrap();
+    assert!(rows.is_empty());
+    out.extend(file.end().unwrap());
+    assert_eq!(out, written(Format::Parquet, &[tcp(), tunnelled(), echo()]));
+    parts[0].clear();
+    assert!(parts[0].is_empty());
 }
 
 #[test]

@@ -19,17 +19,15 @@
 
 mod state;
 
-use std::io::{self, Write};
-
 use ringtap_flow::{FlowRecord, History, Initiator};
 
 use crate::address::{push_address, push_mac};
 use crate::date::{push_dashed, push_seconds};
 use crate::ids::{tunnel_uid, uid};
-use crate::lines::{Lines, push_number};
+use crate::lines::push_number;
 use crate::protocol::{TCP, UDP, has_ports, is_icmp};
 use crate::way::{macs, vlans, way};
-use crate::{CommunityId, RecordWriter};
+use crate::{CommunityId, Interfaces};
 
 const COLUMNS: [(&str, &str); 27] = [
     ("ts", "time"),
@@ -61,53 +59,8 @@ const COLUMNS: [(&str, &str); 27] = [
     ("resp_l2_addr", "string"),
 ];
 
-/// Writes a header, one line a record, and `#close`.
-pub struct Zeek<W: Write + Send> {
-    lines: Lines<W>,
-    headed: bool,
-    /// Of all records so far, nanoseconds since 1970.
-    latest_ns: u64,
-}
-
-impl<W: Write + Send> Zeek<W> {
-    /// A writer to `out`, which needs no buffer of its own.
-    pub fn new(out: W) -> Self {
-        Self { lines: Lines::new(out), headed: false, latest_ns: 0 }
-    }
-
-    fn head(&mut self, open_ns: u64) -> io::Result<()> {
-        if !self.headed {
-            self.lines.write(|line| header(line, open_ns))?;
-            self.headed = true;
-        }
-        Ok(())
-    }
-}
-
-impl<W: Write + Send> RecordWriter for Zeek<W> {
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        self.head(record.first_ns)?;
-        self.lines.write(|line| connection(line, record))?;
-        self.latest_ns = self.latest_ns.max(record.last_ns);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.lines.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.head(0)?;
-        let latest_ns = self.latest_ns;
-        self.lines.write(|line| {
-            line.extend_from_slice(b"#close\t");
-            push_dashed(line, latest_ns);
-        })?;
-        self.lines.flush()
-    }
-}
-
-fn header(line: &mut Vec<u8>, open_ns: u64) {
+/// Appends the header. `open_ns` is the earliest packet of the first record.
+pub(crate) fn head(line: &mut Vec<u8>, open_ns: u64, _interfaces: &Interfaces) {
     line.extend_from_slice(
         b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n\
         #path\tconn\n#open\t",
@@ -123,9 +76,18 @@ fn header(line: &mut Vec<u8>, open_ns: u64) {
         line.push(b'\t');
         line.extend_from_slice(kind.as_bytes());
     }
+    line.push(b'\n');
 }
 
-fn connection(line: &mut Vec<u8>, record: &FlowRecord) {
+/// Appends the last line. `close_ns` is the latest packet of all records.
+pub(crate) fn tail(line: &mut Vec<u8>, close_ns: u64) {
+    line.extend_from_slice(b"#close\t");
+    push_dashed(line, close_ns);
+    line.push(b'\n');
+}
+
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interfaces) {
     const UNSET: &[u8] = b"-\t";
     let key = &record.key;
     let path = way(record);
@@ -184,6 +146,7 @@ fn connection(line: &mut Vec<u8>, record: &FlowRecord) {
         }
         None => line.extend_from_slice(b"-\t-"),
     }
+    line.push(b'\n');
 }
 
 /// Ports; of ICMP type and code, as Zeek does it.

@@ -13,14 +13,13 @@ use crate::Alert;
 use crate::report::Time;
 use crate::report::activity::{Activity, Busy, Change, Distinct, Target};
 
-/// Rows of each list kept of all intervals together; the latest go without.
-const ROWS_MOST: usize = 1 << 20;
-
 /// Intervals that some workers have handed over, and those that all have.
 pub(crate) struct ActivityMerger {
     interval_ns: Option<u64>,
     limits: Limits,
     top: usize,
+    /// Intervals that the report has room for.
+    room: usize,
     open: BTreeMap<u64, Box<Sketches>>,
     /// The senders of the interval before.
     before: Option<(u64, MisraGries<Host>)>,
@@ -30,9 +29,9 @@ pub(crate) struct ActivityMerger {
 }
 
 impl ActivityMerger {
-    pub(crate) fn new(interval_ns: Option<u64>, limits: Limits, top: usize) -> Self {
+    pub(crate) fn new(interval_ns: Option<u64>, limits: Limits, top: usize, room: usize) -> Self {
         let (open, done) = (BTreeMap::new(), Vec::new());
-        Self { interval_ns, limits, top, open, before: None, done, further: 0 }
+        Self { interval_ns, limits, top, room, open, before: None, done, further: 0 }
     }
 
     pub(crate) fn merge(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
@@ -72,7 +71,7 @@ impl ActivityMerger {
             let alerts = self.limits.judge(&activity);
             activity.cut(self.top);
             self.before = Some((number, sketches.senders));
-            if self.done.len() < ROWS_MOST / self.top.max(1) {
+            if self.done.len() < self.room {
                 self.done.push(activity.clone());
             } else {
                 self.further += 1;

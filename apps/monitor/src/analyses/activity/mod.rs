@@ -30,6 +30,7 @@ use ringtap_wire::{Flags, HashKey, PacketRecord};
 pub use limits::{Limits, UnknownLimit};
 pub(crate) use merger::ActivityMerger;
 pub(crate) use networks::Host;
+pub use sketches::COUNTERS;
 pub(crate) use sketches::{Sketches, Target};
 
 /// Intervals under way at the most: clocks of several sources differ a little.

@@ -8,13 +8,13 @@ use super::networks::{self, Host};
 /// An address and an IP protocol.
 pub(crate) type Target = [u8; 17];
 
-/// Of each kind, so that no number is wrong by more than 1/768 of the total.
-const COUNTERS: usize = 1_536;
+/// Hosts of each kind that an interval knows, so that no number is wrong by more than 1/768 of the total.
+pub const COUNTERS: usize = 1_536;
 
 /// Registers of each HyperLogLog: 2^12.
 const LG_REGISTERS: u8 = 12;
 
-/// See the module; a MiB and a half at the most.
+/// The sketches of one interval; 1.5 MiB at most.
 pub(crate) struct Sketches {
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,

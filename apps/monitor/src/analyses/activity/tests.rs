@@ -39,7 +39,7 @@ fn observe(
 ) -> (Vec<Activity>, Vec<Alert>) {
     let key = HashKey::from_seed(7);
     let mut tables: Vec<_> = (0..shards).map(|_| ActivityTable::new(interval_ns, &key)).collect();
-    let mut merger = ActivityMerger::new(interval_ns, limits, 10_000);
+    let mut merger = ActivityMerger::new(interval_ns, limits, 10_000, usize::MAX);
     let mut alerts = Vec::new();
     let mut high_ns = 0;
     for burst in packets.chunks(tick) {

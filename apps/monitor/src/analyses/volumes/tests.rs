@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use super::*;
 
+/// More than any test takes.
+const ROOM: usize = usize::MAX;
+
 fn packet(ts_ns: u64) -> PacketRecord {
     let mut packet = PacketRecord::EMPTY;
     packet.ts_ns = ts_ns;
@@ -14,7 +17,7 @@ fn packet(ts_ns: u64) -> PacketRecord {
 }
 
 fn volumes(interval_ns: Option<u64>, bursts: &[&[u64]]) -> Volumes {
-    let mut volumes = Volumes::new(interval_ns);
+    let mut volumes = Volumes::new(interval_ns, ROOM);
     for burst in bursts {
         let packets: Vec<_> = burst.iter().map(|&ts_ns| packet(ts_ns)).collect();
         volumes.on_burst(&packets);
@@ -44,8 +47,8 @@ fn intervals_handed_over_early_and_late_are_the_same_together() {
     let times: Vec<u64> = vec![10, 20, 110, 130, 250, 15, 340, 120, 360];
     let whole = volumes(Some(100), &[&times]);
     for cut in 0..times.len() {
-        let mut own = Volumes::new(Some(100));
-        let mut merged = Volumes::new(Some(100));
+        let mut own = Volumes::new(Some(100), ROOM);
+        let mut merged = Volumes::new(Some(100), ROOM);
         for (number, &time) in times.iter().enumerate() {
             own.on_burst(&[packet(time)]);
             if number >= cut {
@@ -92,7 +95,7 @@ fn the_ends_of_time_are_times_like_others() {
 
 #[test]
 fn conversations_count_in_their_interval() {
-    let mut volumes = Volumes::new(Some(100));
+    let mut volumes = Volumes::new(Some(100), ROOM);
     volumes.on_burst(&[packet(10), packet(110)]);
     volumes.count_conversations(volumes.interval_of(10), 0, 1);
     volumes.count_conversations(volumes.interval_of(110), 1, 1);
@@ -105,7 +108,7 @@ fn conversations_count_in_their_interval() {
         found,
         [Conversations { tcp: 1, udp: 0, exact }, Conversations { tcp: 0, udp: 2, exact }]
     );
-    let mut volumes = Volumes::new(None);
+    let mut volumes = Volumes::new(None, ROOM);
     volumes.on_burst(&[packet(10)]);
     volumes.count_conversations(0, 0, 1);
     volumes.end();
@@ -118,7 +121,7 @@ fn the_earliest_intervals_are_kept_and_the_others_counted() {
     let rising: Vec<u64> = (0..MORE).collect();
     let falling: Vec<u64> = (0..MORE).rev().collect();
     for times in [&rising, &falling] {
-        let mut volumes = Volumes::new(Some(1));
+        let mut volumes = Volumes::new(Some(1), ROOM);
         for chunk in times.chunks(1_000) {
             let packets: Vec<_> = chunk.iter().map(|&ts_ns| packet(ts_ns)).collect();
             volumes.on_burst(&packets);
@@ -149,4 +152,59 @@ fn two_parts_merged_are_the_whole_even_beyond_the_bound() {
     merged.merge(part(&|time| **time % 5 >= 2));
     assert_eq!(rows(&merged), rows(&whole));
     assert_eq!((merged.further(), merged.packets()), (whole.further(), whole.packets()));
+}
+
+/// Times and protocols of packets.
+fn of_protocols(room: usize, packets: impl Iterator<Item = (u64, u8)>) -> Volumes {
+    let mut volumes = Volumes::new(Some(1), room);
+    let packets: Vec<_> =
+        packets.map(|(ts_ns, protocol)| PacketRecord { protocol, ..packet(ts_ns) }).collect();
+    for burst in packets.chunks(100) {
+        volumes.on_burst(burst);
+        for packet in burst {
+            volumes.count_conversations(volumes.interval_of(packet.ts_ns), 0, 1);
+        }
+    }
+    volumes.end();
+    volumes
+}
+
+#[test]
+fn protocols_take_room_too() {
+    // Three rows of 100 protocols fit, or 34 of one.
+    let room = 3 * (ROW_UNITS + 100) - 10;
+    let many = of_protocols(room, (0..1_000).map(|n| (n / 100, (n % 100) as u8)));
+    let one = of_protocols(room, (0..1_000).map(|n| (n, 6)));
+    assert_eq!((rows(&many).len(), many.further()), (2, 800));
+    assert_eq!((rows(&one).len(), one.further()), (34, 966));
+    assert!(many.units <= room && one.units <= room);
+    // Not even a row: all packets are counted, none is listed.
+    let none = of_protocols(ROW_UNITS, (0..10).map(|n| (n, 6)));
+    assert_eq!((rows(&none), none.further(), none.packets().handled), (vec![], 10, 10));
+}
+
+/// Whatever the order, the parts and the marks: an interval without room gets none of it back.
+#[test]
+fn parts_with_little_room_agree_with_the_whole() {
+    let mix = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let all: Vec<(u64, u8)> = (0..20_000)
+        .map(|n| (n / 40 + mix(n) % 30, (mix(n + 99) % (1 + mix(n / 2_000) % 90)) as u8))
+        .collect();
+    for room in [200, 1_000, 3_000] {
+        let whole = of_protocols(room, all.iter().copied());
+        assert!(whole.further() > 0 && whole.units <= room && !rows(&whole).is_empty());
+        let backwards = of_protocols(room, all.iter().rev().copied());
+        assert_eq!((rows(&backwards), backwards.further()), (rows(&whole), whole.further()));
+        for parts in [2, 3, 7] {
+            let mut merged = Volumes::new(Some(1), room);
+            for part in 0..parts {
+                let own = (0..).zip(&all).filter(|&(n, _)| mix(n) % parts == part);
+                merged.merge(of_protocols(room, own.map(|(_, &packet)| packet)));
+                assert!(merged.units <= room);
+            }
+            let all = Conversations::default();
+            assert_eq!(merged.intervals(all), whole.intervals(all), "{parts} parts, {room}");
+            assert_eq!((merged.further(), merged.packets()), (whole.further(), whole.packets()));
+        }
+    }
 }

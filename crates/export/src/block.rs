@@ -1,0 +1,432 @@
+//! Encoded records on their way from a worker to the writer of an output.
+//!
+//! ```text
+//! worker 0: record ─▶ encoder ─▶ block ─ ring ─▶ ┐
+//!             ▲                   (64 KiB)       ├─▶ writer ─▶ file, collector
+//! worker 1: record ─▶ encoder ─▶ block ─ ring ─▶ ┘
+//!             └───────── empty blocks ◀─ ring ────┘
+//! ```
+//!
+//! Blocks are made when they are first needed and circulate from then on, so an output that keeps up takes a few, and one
+//! that does not is bounded. A worker that finds no block drops records and counts them (live), or waits (files).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_flow::{FlowRecord, RecordSink};
+use ringtap_ring::{Consumer, InvalidCapacity, Producer, Vernier};
+
+use crate::shared::{Shared, now};
+use crate::{Reason, Tally};
+
+/// Bytes after which a block is handed over, unless memory is short.
+pub(crate) const BLOCK: usize = 64 << 10;
+
+/// The fewest bytes of a block: a message of any protocol fits.
+pub(crate) const LEAST_BLOCK: usize = 16 << 10;
+
+/// The fewest blocks of a worker: one at work, one on its way, one being written, one to spare.
+const LEAST_BLOCKS: usize = 4;
+
+/// How long all waits of a worker for a collector may take together.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a record taken gives back of it.
+const REGAIN: Duration = Duration::from_millis(1);
+
+/// A step of a wait for an empty block.
+const STEP: Duration = Duration::from_millis(5);
+
+/// What a block holds: encoded records of one output.
+pub(crate) trait Payload: Send + 'static {
+    /// Bytes it takes, about.
+    fn len(&self) -> usize;
+
+    /// Makes it empty, and keeps its memory.
+    fn clear(&mut self);
+}
+
+/// Encodes the records of one worker.
+pub(crate) trait Encode: Send + 'static {
+    /// What records are encoded into.
+    type Payload: Payload;
+
+    /// An empty payload.
+    fn payload(&self) -> Self::Payload;
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// Why the output cannot express it.
+    fn add(&mut self, record: &FlowRecord, payload: &mut Self::Payload) -> Result<(), Reason>;
+
+    /// Completes the payload: nothing follows in it.
+    fn seal(&mut self, _payload: &mut Self::Payload) {}
+
+    /// What a record counts for in this output.
+    fn tally(&self, record: &FlowRecord) -> Tally;
+}
+
+/// Encoded records, and what they stand for.
+pub(crate) struct Block<P> {
+    pub(crate) payload: P,
+    pub(crate) flows: Tally,
+    /// Bytes when it was handed over.
+    bytes: usize,
+}
+
+/// How blocks are sized, and what happens when there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Bytes of a block.
+    pub(crate) block: usize,
+    /// Blocks of each worker.
+    pub(crate) blocks: usize,
+    /// Whether a worker waits for an empty block.
+    pub(crate) waits: bool,
+    /// Whether it hands over what it has at every mark, unless the writer is behind.
+    pub(crate) prompt: bool,
+}
+
+impl Room {
+    /// Shares `bytes` of memory out among `workers`.
+    pub(crate) fn new(bytes: usize, workers: usize, waits: bool, prompt: bool) -> Self {
+        let each = bytes / workers.max(1);
+        let block = (each / LEAST_BLOCKS).clamp(LEAST_BLOCK, BLOCK);
+        Self { block, blocks: (each / block).max(LEAST_BLOCKS), waits, prompt }
+    }
+}
+
+type BoxedBlock<E> = Box<Block<<E as Encode>::Payload>>;
+
+/// The worker's end.
+pub(crate) struct Sender<E: Encode> {
+    encoder: E,
+    block: Option<BoxedBlock<E>>,
+    full: Producer<BoxedBlock<E>, Vernier>,
+    empty: Consumer<BoxedBlock<E>, Vernier>,
+    /// Blocks that may still be made.
+    unmade: usize,
+    room: Room,
+    patience: Duration,
+    round: u32,
+    shared: Arc<Shared>,
+}
+
+/// The writer's end of one worker.
+pub(crate) struct Inbox<P: Send> {
+    full: Consumer<Box<Block<P>>, Vernier>,
+    empty: Producer<Box<Block<P>>, Vernier>,
+}
+
+/// The two ends between a worker and the writer.
+pub(crate) fn lane<E: Encode>(
+    encoder: E,
+    room: Room,
+    shared: Arc<Shared>,
+) -> Result<(Sender<E>, Inbox<E::Payload>), InvalidCapacity> {
+    let (full_in, full_out) = ringtap_ring::spsc(room.blocks)?;
+    let (empty_in, empty_out) = ringtap_ring::spsc(room.blocks)?;
+    let sender = Sender {
+        encoder,
+        block: None,
+        full: full_in,
+        empty: empty_out,
+        unmade: room.blocks,
+        room,
+        patience: PATIENCE,
+        round: 0,
+        shared,
+    };
+    Ok((sender, Inbox { full: full_out, empty: empty_in }))
+}
+
+impl<E: Encode> Sender<E> {
+    /// Gets an empty block. The error is why there is none.
+    fn begin(&mut self) -> Result<(), Reason> {
+        self.block = self.empty.pop();
+        if self.block.is_none() && self.unmade > 0 {
+            self.unmade -= 1;
+            let payload = self.encoder.payload();
+            self.block = Some(Box::new(Block { payload, flows: Tally::default(), bytes: 0 }));
+        }
+        if self.block.is_some() { Ok(()) } else { self.wait() }
+    }
+
+    /// Waits for an empty block, as long as that makes sense.
+    #[cold]
+    fn wait(&mut self) -> Result<(), Reason> {
+        if !self.room.waits {
+            return Err(Reason::NoRoom);
+        }
+        self.shared.wake_writer();
+        loop {
+            if self.shared.over() {
+                return Err(Reason::TooLate);
+            }
+            // A collector may come back soon; a full disk is not waited for.
+            let collector = self.shared.is_collector();
+            if self.full.is_abandoned() || (!collector && self.shared.is_failing()) {
+                return Err(Reason::Failed);
+            }
+            if collector && self.patience.is_zero() {
+                return Err(Reason::NoRoom);
+            }
+            let before = now();
+            self.empty.park(STEP);
+            self.patience = self.patience.saturating_sub(before.elapsed());
+            self.block = self.empty.pop();
+            if self.block.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let Some(mut block) = self.block.take() else { return };
+        if block.flows.records == 0 {
+            self.block = Some(block);
+            return;
+        }
+        self.encoder.seal(&mut block.payload);
+        let regained =
+            REGAIN.saturating_mul(u32::try_from(block.flows.records).unwrap_or(u32::MAX));
+        self.patience = self.patience.saturating_add(regained).min(PATIENCE);
+        block.bytes = block.payload.len();
+        self.shared.hand_over(block.flows, block.bytes);
+        // The ring has room for all blocks there are, so it is never full; it is closed if the writer died.
+        if let Err(block) = self.full.push(block) {
+            self.shared.taken(block.bytes);
+            self.shared.lose(Reason::Failed, block.flows);
+        }
+        self.full.flush();
+    }
+}
+
+impl<E: Encode> RecordSink for Sender<E> {
+    fn take(&mut self, record: &FlowRecord) {
+        if self.block.is_none()
+            && let Err(reason) = self.begin()
+        {
+            return self.shared.drop_made(reason, self.encoder.tally(record));
+        }
+        let Some(block) = &mut self.block else { return };
+        match self.encoder.add(record, &mut block.payload) {
+            Ok(()) => {
+                block.flows += self.encoder.tally(record);
+                if block.payload.len() >= self.room.block {
+                    self.hand_over();
+                }
+            }
+            Err(reason) => self.shared.drop_made(reason, self.encoder.tally(record)),
+        }
+    }
+
+    fn mark(&mut self) {
+        let round = self.shared.round();
+        // While the writer is behind, blocks are better full: their number is bounded.
+        let prompt = self.room.prompt && self.full.free() * 2 >= self.full.capacity();
+        if prompt || round != self.round {
+            self.round = round;
+            self.hand_over();
+        }
+    }
+
+    fn ending(&mut self) {
+        // No packets come any more, so a wait loses none.
+        self.room.waits = true;
+        self.shared.end();
+    }
+
+    fn finish(&mut self) {
+        self.hand_over();
+        self.full.close();
+        self.shared.wake_writer();
+    }
+}
+
+impl<P: Payload> Inbox<P> {
+    /// A full block, if one came.
+    pub(crate) fn take(&mut self) -> Option<Box<Block<P>>> {
+        let block = self.full.pop();
+        self.full.flush();
+        block
+    }
+
+    /// How many blocks may wait at most.
+    pub(crate) fn capacity(&self) -> usize {
+        self.empty.capacity()
+    }
+
+    /// Whether the worker is done. Blocks may still wait: check before [`take`](Self::take).
+    pub(crate) fn is_closed(&self) -> bool {
+        self.full.is_closed()
+    }
+
+    /// Gives a block back to its worker.
+    pub(crate) fn give_back(&mut self, mut block: Box<Block<P>>, shared: &Shared) {
+        shared.taken(block.bytes);
+        block.payload.clear();
+        block.flows = Tally::default();
+        // A worker that is gone needs none.
+        let _ = self.empty.push(block);
+        self.empty.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Patience;
+    use ringtap_flow::{FlowKey, IpVersion};
+
+    #[derive(Default)]
+    struct Ports(Vec<u16>);
+
+    impl Payload for Ports {
+        fn len(&self) -> usize {
+            2 * self.0.len()
+        }
+
+        fn clear(&mut self) {
+            self.0.clear();
+        }
+    }
+
+    struct PortEncoder;
+
+    impl Encode for PortEncoder {
+        type Payload = Ports;
+
+        fn payload(&self) -> Ports {
+            Ports::default()
+        }
+
+        fn add(&mut self, record: &FlowRecord, payload: &mut Ports) -> Result<(), Reason> {
+            payload.0.push(record.key.src_port);
+            Ok(())
+        }
+
+        fn tally(&self, _record: &FlowRecord) -> Tally {
+            Tally { records: 1, packets: 1, octets: 1 }
+        }
+    }
+
+    fn record(number: u16) -> FlowRecord {
+        FlowRecord::new(FlowKey {
+            version: IpVersion::V4,
+            src: [0; 16],
+            dst: [0; 16],
+            src_port: number,
+            dst_port: 0,
+            protocol: 17,
+        })
+    }
+
+    fn shared() -> Arc<Shared> {
+        Arc::new(Shared::new("test".into(), Patience::Pipe, false))
+    }
+
+    fn room(waits: bool) -> Room {
+        Room { block: 8, blocks: 3, waits, prompt: false }
+    }
+
+    #[test]
+    fn memory_is_shared_out_and_never_too_little() {
+        let room = Room::new(32 << 20, 2, false, false);
+        assert_eq!((room.block, room.blocks), (BLOCK, 256));
+        let room = Room::new(1 << 20, 16, false, false);
+        assert_eq!((room.block, room.blocks), (LEAST_BLOCK, 4));
+        let room = Room::new(0, 512, false, false);
+        assert_eq!((room.block, room.blocks), (LEAST_BLOCK, 4));
+    }
+
+    #[test]
+    fn a_live_run_drops_what_has_no_room_and_counts_it() {
+        let shared = shared();
+        let (mut sender, mut inbox) = lane(PortEncoder, room(false), Arc::clone(&shared)).unwrap();
+        (0..20).for_each(|number| sender.take(&record(number)));
+        let status = shared.status();
+        assert_eq!((status.made, status.lost(Reason::NoRoom)), (20, 8), "three blocks of four");
+        assert_eq!(status.queued_bytes, 24);
+        let block = inbox.take().unwrap();
+        assert_eq!(block.payload.0, [0, 1, 2, 3]);
+        inbox.give_back(block, &shared);
+        (20..24).for_each(|number| sender.take(&record(number)));
+        assert_eq!(shared.status().lost(Reason::NoRoom), 8);
+        let mut rest = Vec::new();
+        sender.finish();
+        while let Some(block) = inbox.take() {
+            rest.extend_from_slice(&block.payload.0);
+            inbox.give_back(block, &shared);
+        }
+        assert_eq!(rest, [4, 5, 6, 7, 8, 9, 10, 11, 20, 21, 22, 23]);
+        assert!(inbox.is_closed());
+        assert_eq!(shared.status().queued_bytes, 0);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test of what two threads do")]
+    fn a_run_over_files_waits_and_loses_nothing() {
+        let shared = shared();
+        let (mut sender, mut inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
+        let worker = std::thread::spawn(move || {
+            (0..1000).for_each(|number| sender.take(&record(number)));
+            sender.finish();
+        });
+        let mut all = Vec::new();
+        loop {
+            let closed = inbox.is_closed();
+            match inbox.take() {
+                Some(block) => {
+                    all.extend_from_slice(&block.payload.0);
+                    inbox.give_back(block, &shared);
+                }
+                None if closed => break,
+                None => std::thread::yield_now(),
+            }
+        }
+        worker.join().unwrap();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_wait() {
+        let shared = shared();
+        let (mut sender, _inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
+        shared.interrupt();
+        (0..20).for_each(|number| sender.take(&record(number)));
+        assert_eq!(shared.status().lost(Reason::TooLate), 8);
+    }
+
+    #[test]
+    fn a_failing_file_is_not_waited_for_and_a_dead_writer_neither() {
+        let shared = shared();
+        let (mut sender, inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
+        shared.fails(&"disk full");
+        (0..20).for_each(|number| sender.take(&record(number)));
+        assert_eq!(shared.status().lost(Reason::Failed), 8);
+        shared.works();
+        drop(inbox);
+        (0..20).for_each(|number| sender.take(&record(number)));
+        assert!(shared.status().lost(Reason::Failed) >= 20);
+    }
+
+    #[test]
+    fn a_mark_hands_over_only_when_the_writer_asks() {
+        let shared = shared();
+        let (mut sender, mut inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
+        sender.take(&record(1));
+        sender.mark();
+        assert_eq!(inbox.take().unwrap().payload.0, [1], "the first mark");
+        sender.take(&record(2));
+        sender.mark();
+        assert!(inbox.take().is_none());
+        shared.next_round();
+        sender.mark();
+        assert_eq!(inbox.take().unwrap().payload.0, [2]);
+        shared.next_round();
+        sender.mark();
+        assert!(inbox.take().is_none(), "an empty block stays");
+    }
+}

@@ -1,0 +1,85 @@
+//! Messages of IPFIX and NetFlow, as workers encode them: everything but sequence numbers.
+
+use ringtap_flow::FlowRecord;
+
+use crate::block::{Encode, Payload};
+use crate::encode::{Encoder, Refusal};
+use crate::{Protocol, Reason, Tally};
+
+/// A message within [`Messages`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Where it ends.
+    pub(crate) end: usize,
+    /// The flows in it.
+    pub(crate) flows: Tally,
+}
+
+/// Whole messages, one after another.
+#[derive(Default)]
+pub(crate) struct Messages {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) parts: Vec<Part>,
+    /// Bytes of the message that the encoder has not ended yet.
+    open: usize,
+}
+
+impl Payload for Messages {
+    fn len(&self) -> usize {
+        self.bytes.len() + self.open
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.parts.clear();
+        self.open = 0;
+    }
+}
+
+pub(crate) struct MessageEncoder {
+    pub(crate) encoder: Box<dyn Encoder>,
+    pub(crate) protocol: Protocol,
+}
+
+impl MessageEncoder {
+    /// Ends the message under way.
+    fn end(&mut self, messages: &mut Messages) {
+        if let Some(sealed) = self.encoder.seal() {
+            messages.bytes.extend_from_slice(sealed.bytes);
+            messages.parts.push(Part { end: messages.bytes.len(), flows: sealed.flows });
+            self.encoder.done();
+        }
+        messages.open = 0;
+    }
+}
+
+impl Encode for MessageEncoder {
+    type Payload = Messages;
+
+    fn payload(&self) -> Messages {
+        Messages::default()
+    }
+
+    #[inline]
+    fn add(&mut self, record: &FlowRecord, messages: &mut Messages) -> Result<(), Reason> {
+        let mut added = self.encoder.add(record);
+        if added == Err(Refusal::Full) {
+            self.end(messages);
+            added = self.encoder.add(record);
+        }
+        messages.open = self.encoder.octets();
+        added.map_err(|refusal| match refusal {
+            Refusal::Unfit(reason) => reason,
+            // An empty message has room for any record; if not, it is said and not lost.
+            Refusal::Full => Reason::Failed,
+        })
+    }
+
+    fn seal(&mut self, messages: &mut Messages) {
+        self.end(messages);
+    }
+
+    fn tally(&self, record: &FlowRecord) -> Tally {
+        self.protocol.tally(record)
+    }
+}

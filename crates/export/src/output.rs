@@ -1,0 +1,108 @@
+//! Where records go, as users name it: a collector's URL, or the format and path of a file.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use ringtap_records::{Format, UnknownFormat};
+
+use crate::rows::FILE_BYTES;
+use crate::{Collector, Transport};
+
+/// One output of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A collector, or an IPFIX file.
+    Collector(Collector),
+    /// A file of records.
+    File(FileOutput),
+}
+
+/// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
+///
+/// ```
+/// use ringtap_export::FileOutput;
+///
+/// let file: FileOutput = "json:flows.json".parse()?;
+/// assert_eq!((file.to_string().as_str(), file.is_stdout()), ("json:flows.json", false));
+/// # Ok::<(), ringtap_export::InvalidFile>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOutput {
+    /// How records are written.
+    pub format: Format,
+    /// Where.
+    pub path: PathBuf,
+}
+
+/// Text that is no `FORMAT:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidFile {
+    /// There is no format or no path.
+    #[error("write FORMAT:PATH, as in json:flows.json or csv:-")]
+    Incomplete,
+    /// There is no such format.
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
+}
+
+impl Output {
+    /// The file, if it is one; `-` is standard output.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Collector(collector) => match collector.transport() {
+                Transport::File(path) => Some(path),
+                _ => None,
+            },
+            Self::File(file) => Some(&file.path),
+        }
+    }
+
+    /// Whether it is standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.path().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Bytes of memory it takes beside the blocks on their way to it.
+    pub fn fixed_bytes(&self) -> u64 {
+        match self {
+            Self::File(FileOutput { format: Format::Parquet, .. }) => FILE_BYTES as u64,
+            _ => 0,
+        }
+    }
+}
+
+impl FileOutput {
+    /// Whether it is standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+}
+
+impl FromStr for FileOutput {
+    type Err = InvalidFile;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFile> {
+        match text.split_once(':') {
+            Some((format, path)) if !path.is_empty() => {
+                Ok(Self { format: format.parse()?, path: path.into() })
+            }
+            _ => Err(InvalidFile::Incomplete),
+        }
+    }
+}
+
+impl fmt::Display for FileOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.format, self.path.display())
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Collector(collector) => collector.fmt(f),
+            Self::File(file) => file.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Parquet: workers collect rows, the writer makes row groups of them.
+
+use std::io;
+
+use ringtap_flow::FlowRecord;
+use ringtap_records::{GROUP_ROWS, ParquetFile, Rows};
+
+use crate::block::{Block, Encode, Payload};
+use crate::encode::as_biflow;
+use crate::shared::Shared;
+use crate::store::{Retry, Store, Unwritten, persist};
+use crate::writer::Sink;
+use crate::{Reason, Sent, Tally};
+
+/// Bytes that a row takes in memory, about: 21 numbers, 8 texts and their levels.
+const ROW_BYTES: usize = 256;
+
+/// What the writer of a Parquet file takes beside the blocks: a row group, and the same encoded.
+pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2;
+
+impl Payload for Rows {
+    fn len(&self) -> usize {
+        Self::len(self) * ROW_BYTES
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+}
+
+/// Its argument: whether there is a column for the interface.
+pub(crate) struct RowEncoder(pub(crate) bool);
+
+impl Encode for RowEncoder {
+    type Payload = Rows;
+
+    fn payload(&self) -> Rows {
+        Rows::new(self.0)
+    }
+
+    #[inline]
+    fn add(&mut self, record: &FlowRecord, rows: &mut Rows) -> Result<(), Reason> {
+        rows.push(record);
+        Ok(())
+    }
+
+    fn tally(&self, record: &FlowRecord) -> Tally {
+        as_biflow(record)
+    }
+}
+
+/// Writes a Parquet file. A row group counts as sent when it is written, and is lost again if the file never gets its
+/// footer, without which nothing can be read.
+pub(crate) struct RowSink {
+    /// Whether there is a column for the interface.
+    ingress: bool,
+    store: Box<dyn Store>,
+    /// The file under way; `None` before its first row group.
+    file: Option<ParquetFile>,
+    rows: Rows,
+    /// Of `rows`.
+    flows: Tally,
+    /// Of the row groups in the file under way.
+    in_file: Tally,
+    /// All of the file is written, but it could not get its name.
+    unnamed: bool,
+    /// Nothing is written any more.
+    over: bool,
+}
+
+impl RowSink {
+    pub(crate) fn new(ingress: bool, store: Box<dyn Store>) -> Self {
+        let (rows, flows, in_file) = (Rows::new(ingress), Tally::default(), Tally::default());
+        Self { ingress, store, file: None, rows, flows, in_file, unnamed: false, over: false }
+    }
+
+    /// Writes the rows as a row group.
+    fn group(&mut self, shared: &Shared) -> Result<(), Reason> {
+        self.name(shared)?;
+        let failed = |error: io::Error| failed(&error, shared);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(ParquetFile::new(self.ingress).map_err(failed)?),
+        };
+        let bytes = file.group(&mut self.rows).map_err(failed)?;
+        self.persist(&bytes, shared)?;
+        let flows = std::mem::take(&mut self.flows);
+        self.in_file += flows;
+        shared.send(Sent { flows, messages: 1, message_octets: bytes.len() as u64 });
+        Ok(())
+    }
+
+    /// Writes what is left and the footer, and finishes the file.
+    fn end(&mut self, shared: &Shared) -> Result<(), Reason> {
+        self.group(shared)?;
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let bytes = file.end().map_err(|error| failed(&error, shared))?;
+        self.persist(&bytes, shared)?;
+        shared.send(Sent { message_octets: bytes.len() as u64, ..Sent::default() });
+        self.unnamed = true;
+        // If that fails it is tried again before anything else is written.
+        let _ = self.name(shared);
+        Ok(())
+    }
+
+    /// A file that lacks its footer is no file: another one is not begun before this one can be written again.
+    fn persist(&mut self, bytes: &[u8], shared: &Shared) -> Result<(), Reason> {
+        persist(&mut *self.store, bytes, shared, Retry::UntilEnd).map_err(|unwritten| {
+            match unwritten {
+                Unwritten::Lost(reason) => reason,
+                Unwritten::Renewal => Reason::Failed,
+            }
+        })
+    }
+
+    /// Has a complete file get its name.
+    fn name(&mut self, shared: &Shared) -> Result<(), Reason> {
+        if self.unnamed {
+            self.store.finish().map_err(|error| failed(&error, shared))?;
+            (self.unnamed, self.in_file) = (false, Tally::default());
+        }
+        Ok(())
+    }
+
+    /// The file under way cannot be completed: all in it is lost.
+    fn give_up(&mut self, reason: Reason, shared: &Shared) {
+        self.over = true;
+        shared.take_back(std::mem::take(&mut self.in_file));
+        shared.lose(reason, std::mem::take(&mut self.flows));
+        if reason != Reason::ReaderGone {
+            shared.fail_for_good(shared.last_error().unwrap_or_default());
+        }
+    }
+}
+
+impl Sink for RowSink {
+    type Payload = Rows;
+
+    fn write(&mut self, block: &mut Block<Rows>, shared: &Shared) {
+        if self.over {
+            return shared.lose(Reason::Failed, block.flows);
+        }
+        if self.rows.len() >= GROUP_ROWS && self.name(shared).is_err() {
+            // There is no file to write to yet, and no more room in memory.
+            return shared.lose(Reason::Failed, block.flows);
+        }
+        self.rows.append(&block.payload);
+        self.flows += block.flows;
+        if self.rows.len() >= GROUP_ROWS
+            && self.name(shared).is_ok()
+            && let Err(reason) = self.group(shared)
+        {
+            self.give_up(reason, shared);
+        }
+    }
+
+    fn renew(&mut self, shared: &Shared) {
+        if self.store.is_regular()
+            && !self.over
+            && self.name(shared).is_ok()
+            && let Err(reason) = self.end(shared)
+        {
+            self.give_up(reason, shared);
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        if self.over {
+            return;
+        }
+        let ended = self.end(shared);
+        if let Err(reason) = ended.and_then(|()| self.name(shared)) {
+            self.give_up(reason, shared);
+        } else {
+            shared.judge();
+        }
+    }
+}
+
+fn failed(error: &io::Error, shared: &Shared) -> Reason {
+    shared.fails(error);
+    Reason::Failed
+}

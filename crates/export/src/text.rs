@@ -1,0 +1,163 @@
+//! Formats of lines: JSON, CSV, EVE, Zeek.
+
+use ringtap_flow::FlowRecord;
+use ringtap_records::{Interfaces, TextFormat};
+
+use crate::block::{Block, Encode, Payload};
+use crate::encode::as_biflow;
+use crate::shared::Shared;
+use crate::store::{Retry, Store, Unwritten, persist, write_once};
+use crate::writer::Sink;
+use crate::{Reason, Sent, Tally};
+
+/// Lines, and the packet times that heads and tails need.
+#[derive(Default)]
+pub(crate) struct Lines {
+    bytes: Vec<u8>,
+    /// Earliest packet of the first record.
+    first_ns: u64,
+    /// Latest packet of all records.
+    latest_ns: u64,
+}
+
+impl Payload for Lines {
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.latest_ns = 0;
+    }
+}
+
+pub(crate) struct LineEncoder(pub(crate) TextFormat, pub(crate) Interfaces);
+
+impl Encode for LineEncoder {
+    type Payload = Lines;
+
+    fn payload(&self) -> Lines {
+        Lines::default()
+    }
+
+    #[inline]
+    fn add(&mut self, record: &FlowRecord, lines: &mut Lines) -> Result<(), Reason> {
+        if lines.bytes.is_empty() {
+            lines.first_ns = record.first_ns;
+        }
+        (self.0.line)(&mut lines.bytes, record, &self.1);
+        lines.latest_ns = lines.latest_ns.max(record.last_ns);
+        Ok(())
+    }
+
+    fn tally(&self, record: &FlowRecord) -> Tally {
+        as_biflow(record)
+    }
+}
+
+/// Writes blocks of lines, with the format's head and tail around those of each file.
+pub(crate) struct LineSink {
+    format: TextFormat,
+    interfaces: Interfaces,
+    store: Box<dyn Store>,
+    headed: bool,
+    latest_ns: u64,
+    /// The reader of stdout has gone.
+    left: bool,
+}
+
+impl LineSink {
+    pub(crate) fn new(format: TextFormat, interfaces: Interfaces, store: Box<dyn Store>) -> Self {
+        Self { format, interfaces, store, headed: false, latest_ns: 0, left: false }
+    }
+
+    /// The format's head, if it is due.
+    fn head(&self, first_ns: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let (Some(head), false) = (self.format.head, self.headed) {
+            head(&mut bytes, first_ns, &self.interfaces);
+        }
+        bytes
+    }
+
+    /// Writes a block of lines.
+    fn lines(&mut self, lines: &Lines, shared: &Shared) -> Result<(), Reason> {
+        loop {
+            let head = self.head(lines.first_ns);
+            let store = &mut *self.store;
+            let mut written = Ok(());
+            if !head.is_empty() {
+                written = persist(store, &head, shared, Retry::UntilRenewal);
+                self.headed |= written.is_ok();
+            }
+            if written.is_ok() {
+                written = persist(store, &lines.bytes, shared, Retry::UntilRenewal);
+            }
+            match written {
+                Err(Unwritten::Renewal) => {
+                    // A file that cannot be finished goes on; the failure was reported.
+                    let _ = self.end(shared);
+                }
+                Err(Unwritten::Lost(reason)) => return Err(reason),
+                Ok(()) => {
+                    self.headed = true;
+                    self.latest_ns = self.latest_ns.max(lines.latest_ns);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Writes what the format has at the end of a file, and finishes it.
+    fn end(&mut self, shared: &Shared) -> Result<(), Reason> {
+        let mut rest = self.head(0);
+        if let Some(tail) = self.format.tail {
+            tail(&mut rest, self.latest_ns);
+        }
+        let complete =
+            if rest.is_empty() { Ok(()) } else { write_once(&mut *self.store, &rest, shared) };
+        // What is written is worth having even without its tail.
+        self.store.finish().map_err(|error| {
+            shared.fails(&error);
+            Reason::Failed
+        })?;
+        (self.headed, self.latest_ns) = (false, 0);
+        complete
+    }
+}
+
+impl Sink for LineSink {
+    type Payload = Lines;
+
+    fn write(&mut self, block: &mut Block<Lines>, shared: &Shared) {
+        let lines = &block.payload;
+        let written = if self.left { Err(Reason::ReaderGone) } else { self.lines(lines, shared) };
+        match written {
+            Ok(()) => {
+                let message_octets = lines.bytes.len() as u64;
+                shared.send(Sent { flows: block.flows, messages: 1, message_octets });
+            }
+            Err(reason) => {
+                self.left |= reason == Reason::ReaderGone;
+                shared.lose(reason, block.flows);
+            }
+        }
+    }
+
+    fn renew(&mut self, shared: &Shared) {
+        if self.store.is_regular() {
+            // A file that cannot be finished goes on; the failure was reported.
+            let _ = self.end(shared);
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        if self.left {
+            return;
+        }
+        let ended = self.end(shared);
+        if ended != Err(Reason::ReaderGone) {
+            shared.judge();
+        }
+    }
+}
