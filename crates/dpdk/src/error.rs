@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::queues::Queues;
 
-/// See the module.
+/// Why a device could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// This names nothing.

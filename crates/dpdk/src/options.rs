@@ -1,6 +1,6 @@
 //! How a device is opened.
 
-/// See the module.
+/// How a device is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How many receive queues; `None`: what the device has, or 1 where it would share out over any number.

@@ -13,6 +13,7 @@ pub(crate) struct R(pub(crate) u8);
 pub(crate) enum Size {
     Word = 0x00,
     Half = 0x08,
+    Byte = 0x10,
     Double = 0x18,
 }
 
@@ -84,6 +85,11 @@ pub(crate) const fn store(size: Size, to: R, offset: i16, from: R) -> u64 {
     instruction(0x63 | size as u8, to.0, from.0, offset, 0)
 }
 
+/// What stands at (to + offset) = value (of 64 bits: sign-extended).
+pub(crate) const fn store_value(size: Size, to: R, offset: i16, value: i32) -> u64 {
+    instruction(0x62 | size as u8, to.0, 0, offset, value)
+}
+
 /// Skips `over` instructions if one > other.
 pub(crate) const fn skip_if_greater(one: R, other: R, over: i16) -> u64 {
     instruction(0x2d, one.0, other.0, over, 0)
@@ -125,6 +131,9 @@ mod tests {
         assert_eq!(bytes(set(R(0), 2)), [0xb7, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(bytes(load(Size::Word, R(2), R(1), 16)), [0x61, 0x12, 16, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(store(Size::Half, R(6), 34, R(3))), [0x6b, 0x36, 34, 0, 0, 0, 0, 0]);
+        let value = store_value(Size::Double, R(6), 8, 0x0102_0304);
+        assert_eq!(bytes(value), [0x7a, 6, 8, 0, 4, 3, 2, 1]);
+        assert_eq!(bytes(store_value(Size::Byte, R(6), 8, 9)), [0x72, 6, 8, 0, 9, 0, 0, 0]);
         assert_eq!(bytes(skip_if_greater(R(4), R(3), 5)), [0x2d, 0x34, 5, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(call(51)), [0x85, 0, 0, 0, 51, 0, 0, 0]);
         assert_eq!(bytes(to_network(R(1), 16)), [0xdc, 1, 0, 0, 16, 0, 0, 0]);

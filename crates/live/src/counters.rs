@@ -14,6 +14,20 @@ pub struct Counters {
     pub freezes: u64,
 }
 
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.freezes += other.freezes;
+        let (own, other) = (&mut self.dropped, other.dropped);
+        own.ring_full += other.ring_full;
+        own.no_buffer += other.no_buffer;
+        own.rx_ring_full += other.rx_ring_full;
+        own.too_long += other.too_long;
+        own.invalid += other.invalid;
+        own.errors += other.errors;
+    }
+}
+
 /// Frames that the kernel or the device dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {

@@ -11,10 +11,10 @@ use crate::description::Path;
 use crate::error::OpenError;
 use crate::frame::Frame;
 use crate::interface::State;
+use crate::offload::Offload;
 use crate::options::Options;
 use crate::sys;
 
-/// See the module.
 pub(crate) struct DpdkReceiver {
     queue: ringtap_dpdk::Receiver,
     first: bool,
@@ -56,6 +56,7 @@ impl DpdkReceiver {
                 link: LinkType::ETHERNET,
                 original_len: frame.original_len,
                 data: frame.data.get(..snap).unwrap_or(frame.data),
+                offload: Offload::Done,
             });
         })
     }

@@ -25,8 +25,12 @@ impl Drain {
     /// Shuts the receiver.
     pub fn begin(receiver: &mut Receiver) -> Self {
         receiver.shut();
-        let looks = Looks::new(receiver.describe().memory / FRAME_LEAST);
-        Self { looks, look_ns: steady_ns() }
+        Self::of(receiver.describe().memory)
+    }
+
+    /// The drain of what was shut and has room for so many bytes.
+    pub(crate) fn of(memory: usize) -> Self {
+        Self { looks: Looks::new(memory / FRAME_LEAST), look_ns: steady_ns() }
     }
 
     /// The receiver is about to be asked for frames.
@@ -36,7 +40,12 @@ impl Drain {
 
     /// It has given so many. Whether those were the last.
     pub fn is_over(&mut self, found: usize, receiver: &mut Receiver) -> bool {
-        self.looks.was_last(self.look_ns, found, || receiver.owes())
+        self.is_over_when(found, || receiver.owes())
+    }
+
+    /// The same, of whatever may owe frames.
+    pub(crate) fn is_over_when(&mut self, found: usize, owes: impl FnOnce() -> bool) -> bool {
+        self.looks.was_last(self.look_ns, found, owes)
     }
 }
 

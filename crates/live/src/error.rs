@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::capability::Capability;
 use crate::send::TemplateError;
 
-/// See the module.
+/// Why an interface could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such interface.

@@ -2,6 +2,8 @@
 
 use ringtap_wire::LinkType;
 
+use crate::offload::Offload;
+
 /// One received frame, where the kernel or the driver put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -14,4 +16,7 @@ pub struct Frame<'a> {
     pub original_len: u32,
     /// Captured bytes.
     pub data: &'a [u8],
+    /// What is missing before the frame may be sent. [`Offload::Done`] unless
+    /// [`Options::offload`](crate::Options::offload) asks for it.
+    pub offload: Offload,
 }

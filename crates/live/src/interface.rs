@@ -21,7 +21,7 @@ pub enum State {
     Gone,
 }
 
-/// See the module. It stays tied to the network namespace in which it was opened.
+/// It stays tied to the network namespace in which it was opened.
 pub(crate) struct Interface {
     netlink: OwnedFd,
     pub(crate) link: Link,
@@ -82,6 +82,12 @@ impl Interface {
         let receiving = |name: &std::ffi::OsString| name.as_encoded_bytes().starts_with(b"rx-");
         let count = names.flatten().map(|entry| entry.file_name()).filter(receiving).count();
         u32::try_from(count).ok()
+    }
+
+    /// Whether it takes VLAN tags out of received frames, as far as its driver says.
+    pub(crate) fn takes_tags(&self) -> bool {
+        let name = sys::interface::name(&self.netlink, self.link.index);
+        name.and_then(|name| sys::interface::takes_tags(&self.netlink, &name)).unwrap_or(false)
     }
 
     /// Has the network card stamp received frames.

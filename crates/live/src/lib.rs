@@ -9,7 +9,7 @@
 //!
 //! [`open`] gives a [`Receiver`] for each queue. All frames between two addresses come by the same
 //! one, both directions and all fragments of a datagram (AF_XDP: if the network card is set to share
-//! out that way). What was lost is in its [`Counters`]. What there is to say besides is a [`Notice`].
+//! out that way). A [`MergedReceiver`] reads several interfaces as one. What was lost is in its [`Counters`]. What there is to say besides is a [`Notice`].
 //! [`Sender`] and [`LiveSender`] send.
 //!
 //! ```no_run
@@ -46,7 +46,9 @@ mod error;
 mod frame;
 mod interface;
 mod link;
+mod merged;
 mod notice;
+mod offload;
 mod options;
 mod packet;
 mod queue;
@@ -63,8 +65,10 @@ pub use drain::Drain;
 pub use error::OpenError;
 pub use frame::Frame;
 pub use interface::State;
+pub use merged::MergedReceiver;
 pub use notice::Notice;
+pub use offload::{Offload, OffloadError, Segments, complete};
 pub use options::{Attach, Method, Options};
-pub use receiver::{Receiver, Wake, open, required_queues};
+pub use receiver::{Lost, Receiver, Wake, interface_index, open, required_queues};
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};
-pub use sys::now_ns;
+pub use sys::{now_ns, steady_ns};

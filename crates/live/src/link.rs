@@ -18,6 +18,9 @@ const ANSWER: usize = 64 << 10;
 const HEADER: usize = 16;
 const INFO: usize = 16;
 
+/// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, and the same of IPv4.
+const JOINED: [u16; 4] = [41, 58, 63, 64];
+
 /// `IFLA_XDP` and what stands in it.
 const XDP: u16 = 43;
 const XDP_ATTACHED: u16 = 2;
@@ -31,12 +34,17 @@ pub(crate) struct Link {
     /// `ARPHRD_…`.
     pub(crate) hardware: u16,
     pub(crate) mtu: u32,
+    /// The longest packet that the kernel joins of several segments, received or sent.
+    pub(crate) joined: u32,
     /// How many receive queues it may have at the most.
     pub(crate) rx_queues: u32,
     /// Frames that it has sent.
     pub(crate) tx_packets: u64,
     /// Frames that it lost for want of room, before the kernel saw them.
     pub(crate) rx_missed: u64,
+    /// Frames that its driver had no room for, or that the kernel dropped between the driver and the first
+    /// receiver; and some that receivers saw, but no protocol of the host took.
+    pub(crate) rx_dropped: u64,
     /// The number of the XDP program that hangs in it.
     pub(crate) xdp_program: Option<u32>,
 }
@@ -140,9 +148,11 @@ fn parse(body: &[u8]) -> Option<Link> {
                 link.name = String::from_utf8_lossy(name).into_owned();
             }
             libc::IFLA_MTU => link.mtu = word(value, 0)?,
+            kind if JOINED.contains(&kind) => link.joined = link.joined.max(word(value, 0)?),
             libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,
             libc::IFLA_STATS64 => {
-                let [rx_fifo_errors, rx_missed_errors] = [14, 15];
+                let [rx_dropped, rx_fifo_errors, rx_missed_errors] = [6, 14, 15];
+                link.rx_dropped = statistic(value, rx_dropped)?;
                 link.tx_packets = statistic(value, 1)?;
                 link.rx_missed = statistic(value, rx_fifo_errors)?
                     .saturating_add(statistic(value, rx_missed_errors)?);
@@ -202,6 +212,8 @@ mod tests {
         body[4..8].copy_from_slice(&7_u32.to_ne_bytes());
         body.extend(attribute(libc::IFLA_IFNAME, b"probe0\0"));
         body.extend(attribute(libc::IFLA_MTU, &1500_u32.to_ne_bytes()));
+        body.extend(attribute(58, &185_000_u32.to_ne_bytes()));
+        body.extend(attribute(41, &65_536_u32.to_ne_bytes()));
         let statistics: Vec<u8> = (100..124_u64).flat_map(u64::to_ne_bytes).collect();
         body.extend(attribute(libc::IFLA_STATS64, &statistics));
         let xdp = [attribute(XDP_ATTACHED, &[2]), attribute(4, &41_u32.to_ne_bytes())].concat();
@@ -214,7 +226,9 @@ mod tests {
         let link = parse(&body()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.hardware), (7, "probe0", 772));
         assert_eq!((link.mtu, link.xdp_program), (1500, Some(41)));
+        assert_eq!(link.joined, 185_000);
         assert_eq!((link.tx_packets, link.rx_missed), (101, 114 + 115));
+        assert_eq!(link.rx_dropped, 106);
     }
 
     #[test]

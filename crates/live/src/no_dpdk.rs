@@ -9,7 +9,6 @@ use crate::frame::Frame;
 use crate::interface::State;
 use crate::options::Options;
 
-/// See the module.
 pub(crate) enum DpdkReceiver {}
 
 pub(crate) fn open(_: &str, _: &Options) -> Result<Vec<DpdkReceiver>, OpenError> {

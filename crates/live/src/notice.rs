@@ -33,6 +33,11 @@ pub enum Notice {
         /// The longest that is taken.
         taken: u32,
     },
+    /// Frames are forwarded, and AF_XDP loses the VLAN tags that the interface takes out of them.
+    TagsLost {
+        /// Its name.
+        interface: String,
+    },
     /// The kernel does not let us poll the driver.
     NoBusyPoll {
         /// What it said.
@@ -61,6 +66,11 @@ impl fmt::Display for Notice {
                 f,
                 "frames of {interface} may have up to {longest} bytes; those longer than {taken} do not fit \
                  AF_XDP's buffers, they are dropped and counted"
+            ),
+            Self::TagsLost { interface } => write!(
+                f,
+                "{interface} takes VLAN tags out of frames, and AF_XDP does not show them: tagged frames leave without \
+                 their tags unless 'ethtool -K {interface} rxvlan off' keeps them (of a veth, '-K PEER txvlan off' as well)"
             ),
             Self::NoBusyPoll { reason } => {
                 write!(f, "the kernel refuses busy polling ({reason}); it is left out")

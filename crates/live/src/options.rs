@@ -54,6 +54,9 @@ pub struct Options {
     /// AF_PACKET: whether frames that the host sends are seen as well; true by default. On the
     /// loopback interface frames are never seen twice, whatever this says.
     pub outgoing: bool,
+    /// Whether frames tell what their sender left to the network card ([`Frame::offload`](crate::Frame::offload)); false
+    /// by default. Only those who forward frames need it.
+    pub offload: bool,
     /// AF_PACKET: whether the network card shall stamp frames. Where it does not, the kernel's
     /// stamps are used, and a notice says so.
     pub hardware_time: bool,
@@ -82,6 +85,7 @@ impl Default for Options {
             snap: None,
             promiscuous: true,
             outgoing: true,
+            offload: false,
             hardware_time: false,
             block_timeout: Duration::from_millis(10),
             seed: 0,

@@ -11,6 +11,7 @@ use crate::dpdk::{self, DpdkReceiver};
 use crate::error::OpenError;
 use crate::frame::Frame;
 use crate::interface::{Interface, State};
+use crate::link::Link;
 use crate::notice::Notice;
 use crate::options::{Method, Options};
 use crate::packet::{self, PacketReceiver};
@@ -33,6 +34,25 @@ pub struct Receiver {
     queue: u16,
     queues: u16,
     notices: Vec<Notice>,
+    /// What the interface had lost when it was opened.
+    before: Lost,
+}
+
+/// Frames that an interface lost before any receiver could see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// For want of room in the network card or its driver, as the driver says (`rx_missed_errors`,
+    /// `rx_fifo_errors`).
+    pub missed: u64,
+    /// As the driver or the kernel says in a counter for several things (`rx_dropped`): no room in the
+    /// driver (a veth's ring), or in the kernel's backlog of a processor.
+    pub rx_dropped: u64,
+}
+
+impl Lost {
+    fn of(link: &Link) -> Self {
+        Self { missed: link.rx_missed, rx_dropped: link.rx_dropped }
+    }
 }
 
 enum Kind {
@@ -65,6 +85,8 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
         }
     };
     let queues = kinds.len() as u16;
+    // As late as can be: what came before is none of ours.
+    let before = kinds.first().and_then(Kind::lost).unwrap_or_default();
     let name = Arc::from(name);
     let receiver = |(kind, queue)| Receiver {
         kind,
@@ -72,6 +94,7 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
         queue,
         queues,
         notices: std::mem::take(&mut notices),
+        before,
     };
     let mut receivers: Vec<Receiver> = kinds.into_iter().zip(0..).map(receiver).collect();
     if let Some(first) = receivers.first_mut()
@@ -95,6 +118,29 @@ pub fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, Ope
     }
 }
 
+/// The kernel's number of the interface called `name`; 0 of a device by DPDK.
+///
+/// # Errors
+/// If there is no such interface, or the kernel does not say.
+pub fn interface_index(name: &str, options: &Options) -> Result<u32, OpenError> {
+    match options.method {
+        Method::Packet | Method::Xdp => Ok(Interface::open(name)?.link.index),
+        Method::Dpdk => Ok(0),
+    }
+}
+
+impl Kind {
+    /// What the interface has lost so far.
+    fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::Packet(_, interface) | Self::Xdp(_, interface) => {
+                interface.look_again().ok()?.as_ref().map(Lost::of)
+            }
+            Self::Dpdk(one) => Some(Lost { missed: one.missed(), rx_dropped: 0 }),
+        }
+    }
+}
+
 impl Receiver {
     /// Lends up to `most` frames that wait, in place and in the order in which they came; returns how
     /// many, 0 at once if none waits. Fewer than `most` is no sign that no more wait.
@@ -105,6 +151,37 @@ impl Receiver {
             Kind::Xdp(one, _) => one.burst(most, each),
             Kind::Dpdk(one) => one.burst(most, each),
         }
+    }
+
+    /// The same, of frames up to a time alone, where [`Receiver::next_ns`] tells times.
+    #[inline]
+    pub(crate) fn burst_until(
+        &mut self,
+        until_ns: u64,
+        most: usize,
+        each: impl FnMut(Frame<'_>),
+    ) -> usize {
+        match &mut self.kind {
+            Kind::Packet(one, _) => one.burst_until(until_ns, most, each),
+            Kind::Xdp(one, _) => one.burst(most, each),
+            Kind::Dpdk(one) => one.burst(most, each),
+        }
+    }
+
+    /// The time of the next frame, if one waits that can be seen; 0 where a frame gets its time when it is lent. By DPDK
+    /// no frame can be seen before.
+    #[inline]
+    pub(crate) fn next_ns(&mut self) -> Option<u64> {
+        match &mut self.kind {
+            Kind::Packet(one, _) => one.next_ns(),
+            Kind::Xdp(one, _) => one.waits().then_some(0),
+            Kind::Dpdk(_) => None,
+        }
+    }
+
+    /// Whether frames have a time before they are lent.
+    pub(crate) fn stamps_frames(&self) -> bool {
+        matches!(self.kind, Kind::Packet(..))
     }
 
     /// Sleeps until frames wait, `timeout` is over or the thread gets a signal.
@@ -169,12 +246,28 @@ impl Receiver {
     /// network card or the driver: before any receiver could see them, and in no other counter.
     /// `None` if it is gone.
     pub fn missed(&self) -> Option<u64> {
-        match &self.kind {
-            Kind::Packet(_, interface) | Kind::Xdp(_, interface) => {
-                let now = interface.look_again().ok()??;
-                Some(now.rx_missed.saturating_sub(interface.link.rx_missed))
-            }
-            Kind::Dpdk(one) => Some(one.missed()),
+        self.lost().map(|lost| lost.missed)
+    }
+
+    /// The frames that the whole interface has lost since it was opened, before any receiver could see
+    /// them. Of `rx_dropped` what all its receivers have [counted as well](Receiver::counted_twice) must be
+    /// subtracted. `None` if it is gone.
+    pub fn lost(&self) -> Option<Lost> {
+        let now = self.kind.lost()?;
+        Some(Lost {
+            missed: now.missed.saturating_sub(self.before.missed),
+            rx_dropped: now.rx_dropped.saturating_sub(self.before.rx_dropped),
+        })
+    }
+
+    /// The most frames of [`Lost::rx_dropped`] that are in this receiver's own counters, too. AF_PACKET:
+    /// frames with a VLAN tag that no protocol of the host took after they were seen here. AF_XDP: those
+    /// that found no room.
+    pub fn counted_twice(&mut self) -> u64 {
+        match &mut self.kind {
+            Kind::Packet(one, _) => one.counted_twice(),
+            Kind::Xdp(one, _) => one.counters().dropped.total(),
+            Kind::Dpdk(_) => 0,
         }
     }
 
@@ -183,6 +276,14 @@ impl Receiver {
         match &self.kind {
             Kind::Packet(one, _) => one.link(),
             Kind::Xdp(..) | Kind::Dpdk(_) => LinkType::ETHERNET,
+        }
+    }
+
+    /// The kernel's number of the interface; 0 of a device by DPDK.
+    pub fn index(&self) -> u32 {
+        match &self.kind {
+            Kind::Packet(_, interface) | Kind::Xdp(_, interface) => interface.link.index,
+            Kind::Dpdk(_) => 0,
         }
     }
 

@@ -14,7 +14,7 @@ fn main() {
     let queues = words.next().map(|queues| queues.parse().expect("a number of queues"));
     let skeleton = Some(Skeleton::MultiQueue);
     let request = Request { skeleton, queues: queues.or(Some(1)), ..Request::default() };
-    let machine = Machine { cores: 1, memory_bytes: 1 << 30 };
+    let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
     let plan = Plan::new(request, &machine).expect("a plan");
     let watch = Watch::new();
     let mut feeds = PacketFeed::all(&plan, &Arc::default(), Files::new(vec![file]), &watch);

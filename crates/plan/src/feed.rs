@@ -12,17 +12,19 @@ use ringtap_skeleton::ShardMap;
 use ringtap_stage::{Fed, Feed};
 use ringtap_wire::{Decoded, Decoder, PacketRecord, Paths};
 
-use crate::packet_source::{Closed, FeedCounts, PacketSource, selected};
+use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
 use crate::source::{Asked, Inbox, List, Load, SHARED, Source};
+use crate::timeline::Timeline;
 use crate::{Plan, Watch};
 
-/// See the module.
+/// The packets of one queue of a capture, decoded, with marks.
 pub struct PacketFeed<'a> {
     source: Source<'a>,
     inbox: Inbox,
     queue: usize,
     shards: ShardMap,
     decoder: Decoder,
+    watch: &'a Watch,
     filter: Option<Arc<Expression>>,
     sample: u32,
     /// What is being handed out, and how many of its places and marks have been.
@@ -40,12 +42,19 @@ impl<'a> PacketFeed<'a> {
         let shards = plan.options().shards;
         let tick_ns = plan.metering.timeouts.tick_ns();
         let (source, inboxes) = Source::new(files, plan.hash_key(), shards.clone(), tick_ns, watch);
+        let decoder = |queue| {
+            let (datagrams, regions) = plan.fragments(queue, false);
+            Decoder::new(plan.hash_key(), Arc::clone(paths))
+                .with_tunnels(plan.tunnels)
+                .with_fragments(datagrams, regions)
+        };
         let feed = |(queue, inbox)| Self {
             source: source.clone(),
             inbox,
             queue,
             shards: shards.clone(),
-            decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
+            decoder: decoder(queue),
+            watch,
             filter: plan.filter.clone(),
             sample: plan.sample,
             load: None,
@@ -171,6 +180,7 @@ impl Feed for PacketFeed<'_> {
                 }
                 return fed;
             }
+            self.watch.fragments_forgotten.set(self.queue, self.decoder.fragments_forgotten());
             match self.source.ask(&mut self.inbox) {
                 Asked::Given(load) => self.load = Some(load),
                 Asked::Moved => return Fed::Moved,
@@ -184,11 +194,21 @@ impl Feed for PacketFeed<'_> {
 impl PacketSource for PacketFeed<'_> {
     fn close(feeds: Vec<Self>) -> Closed {
         let mut counts = FeedCounts::default();
-        feeds.iter().for_each(|feed| counts.add(&feed.counts));
-        let look = |files: &mut Files| (files.packets(), files.damaged(), files.take_notices());
+        for feed in &feeds {
+            counts.add(&feed.counts);
+            counts.fragments_forgotten += feed.decoder.fragments_forgotten();
+        }
+        let look = |files: &mut Files, timeline: &Timeline| {
+            let clock = ClockChanges {
+                set: timeline.steps_back(),
+                last_ns: 0_i64.saturating_sub_unsigned(timeline.last_step_ns()),
+                strays: timeline.strays(),
+            };
+            (files.packets(), files.damaged(), files.take_notices(), clock)
+        };
         let seen = feeds.first().map(|feed| feed.source.with_files(look));
-        let (packets, damaged, notices) = seen.unwrap_or_default();
-        Closed { counts, packets, damaged, notices, ..Closed::default() }
+        let (packets, damaged, notices, clock) = seen.unwrap_or_default();
+        Closed { counts, packets, damaged, notices, clock, ..Closed::default() }
     }
 }
 

@@ -8,9 +8,13 @@
 //! its outputs and the [`Watch`] that others may look at, and gives back values.
 #![forbid(unsafe_code)]
 
+mod arrange;
+mod budget;
 mod feed;
 pub mod filter;
+mod interfaces;
 mod live;
+mod live_clock;
 mod machine;
 pub mod measure;
 mod outcome;
@@ -19,23 +23,25 @@ mod request;
 mod run;
 mod sharding;
 mod source;
+mod timeline;
 mod watch;
 
 pub use feed::PacketFeed;
+pub use interfaces::InterfaceCounts;
 pub use machine::Machine;
 pub use outcome::{Outcome, Performance};
-pub use packet_source::FeedCounts;
+pub use packet_source::{ClockChanges, FeedCounts};
 pub use request::{Plan, PlanError, Request};
 pub use run::{app, run, run_app, run_live};
-pub use watch::{Gauge, Watch};
+pub use watch::{Gauge, InterfaceGauges, MOST_INTERFACES, Watch};
 
 pub use ringtap_bpf::{Expression, ExpressionError};
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;
 pub use ringtap_flow::Paths;
-pub use ringtap_flow::{FlowRecord, Metering, Timeouts};
+pub use ringtap_flow::{FlowRecord, Metering, RecordSink, Timeouts};
 pub use ringtap_monitor::{
-    Alert, Analyses, Ended, Limits, OnInterval, OnRecord, Outputs, Report, report,
+    Alert, Analyses, Ended, Limits, OnInterval, OnShortage, Outputs, Report, Shortage, report,
 };
 pub use ringtap_ring::Kind as Ring;
 pub use ringtap_skeleton::{Role, RunError, Skeleton};

@@ -5,9 +5,10 @@
 //!     └─ nothing ─▶ clock ─▶ mark              or when the queue has been quiet for so long
 //! ```
 //!
-//! Queues have no source in common, so each makes its marks of its own time. A mark's number is its time in ticks, which
-//! says of the marks of all queues which belong together. While nothing comes, time goes on by the clock, counted from
-//! the last packet: so it does not matter whose clock stamped that.
+//! Queues have no source in common, so each makes its marks of its own time ([`LiveClock`]). A mark's number is its time
+//! in ticks, which says of the marks of all queues which belong together. A queue of several interfaces has one time, that
+//! of its latest packet. While nothing comes, time goes on by the clock, counted from the last packet: so it does not
+//! matter whose clock stamped that. If that clock is set, all queues follow.
 //!
 //! At the end the interface is shut first, and then read empty, so every frame that came is accounted for. A queue that
 //! is empty waits for the others, for the time of the end is the latest of all.
@@ -22,16 +23,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use ringtap_bpf::Expression;
-use ringtap_live::{Counters, Drain, Receiver, State, now_ns};
+use ringtap_live::{Counters, Drain, Lost, MergedReceiver};
 use ringtap_stage::{Fed, Feed, Mark};
 use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
-use crate::packet_source::{Closed, FeedCounts, PacketSource, selected};
+use crate::interfaces::{InterfaceCounts, Tallies};
+use crate::live_clock::{Clock, LiveClock, Now, Sets};
+use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
 use crate::sharding::Sharding;
 use crate::{Plan, Watch};
-
-/// How far time by the clock stays behind, so that no packet still under way is too old for it.
-const BEHIND_NS: u64 = 1_000_000_000;
 
 /// How often a quiet queue looks at its counters, and whether its interface is still there.
 const LOOK_NS: u64 = 100_000_000;
@@ -47,9 +47,10 @@ const SHED_BURSTS: u32 = 64;
 const FULL: u32 = 8;
 const EASY: u32 = 2;
 
-/// See the module.
 pub(crate) struct LiveFeed<'a> {
-    receiver: Receiver,
+    receiver: MergedReceiver,
+    /// What came by each interface.
+    tallies: Tallies,
     queue: usize,
     watch: &'a Watch,
     decoder: Decoder,
@@ -58,17 +59,15 @@ pub(crate) struct LiveFeed<'a> {
     key: HashKey,
     /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
     shed: Option<u32>,
-    tick_ns: u64,
-    /// The tick that was told last, or that the first packet fell in; `None` before there is any.
-    tick: Option<u64>,
-    /// Latest packet.
-    high_ns: u64,
-    /// Since when, by the clock, nothing has come.
-    quiet_since_ns: Option<u64>,
+    clock: LiveClock,
+    sets: Arc<Sets>,
+    /// By the steady clock.
     looked_ns: u64,
     bursts: u32,
     /// Once it was shut.
     drain: Option<Drain>,
+    /// What the interface had lost by then.
+    lost: Vec<Lost>,
     /// Nothing is left.
     drained: bool,
     ended: bool,
@@ -93,28 +92,38 @@ impl<'a> LiveFeed<'a> {
     pub(crate) fn all(
         plan: &Plan,
         paths: &Arc<Paths>,
-        receivers: Vec<Receiver>,
+        receivers: Vec<impl Into<MergedReceiver>>,
         watch: &'a Watch,
     ) -> Vec<Self> {
         let open = AtomicUsize::new(receivers.len());
         let ending = Arc::new(Ending { open, high_ns: AtomicU64::new(0) });
+        let clock: Clock = Arc::new(Now::read);
+        let sets = Arc::new(Sets::default());
         let sharding = (receivers.len() > 1).then(|| Arc::new(Sharding::new()));
-        let feed = |(queue, receiver)| Self {
+        let decoder = |queue, receiver: &MergedReceiver| {
+            let (datagrams, regions) = plan.fragments(queue, true);
+            let interfaces: Vec<_> = receiver.interfaces().iter().map(|one| one.1).collect();
+            Decoder::new(plan.hash_key(), Arc::clone(paths))
+                .with_tunnels(plan.tunnels)
+                .with_interfaces(&interfaces)
+                .with_fragments(datagrams, regions)
+        };
+        let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
+            tallies: Tallies::new(receiver.interfaces().len()),
+            decoder: decoder(queue, &receiver),
             receiver,
             queue,
             watch,
-            decoder: Decoder::new(plan.hash_key(), Arc::clone(paths)).with_tunnels(plan.tunnels),
             filter: plan.filter.clone(),
             sample: plan.sample,
             key: plan.hash_key(),
             shed: plan.shed.then_some(0),
-            tick_ns: tick_ns(plan),
-            tick: None,
-            high_ns: 0,
-            quiet_since_ns: None,
+            clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), tick_ns(plan)),
+            sets: Arc::clone(&sets),
             looked_ns: 0,
             bursts: 0,
             drain: None,
+            lost: Vec::new(),
             drained: false,
             ended: false,
             ending: Arc::clone(&ending),
@@ -123,17 +132,19 @@ impl<'a> LiveFeed<'a> {
             gone: false,
             counts: FeedCounts::default(),
         };
-        receivers.into_iter().enumerate().map(feed).collect()
+        receivers.into_iter().map(Into::into).enumerate().map(feed).collect()
     }
 
     /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
     fn take(&mut self, burst: &mut Vec<PacketRecord>) -> usize {
-        let Self { receiver, decoder, counts, high_ns, filter, sample, key, .. } = self;
+        let Self { receiver, tallies, decoder, counts, clock, filter, sample, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
         let room = (burst.capacity() - burst.len()) / 2;
         let (taken, octets_before) = (burst.len(), counts.captured_octets);
-        let frames = receiver.burst(room.max(1), |frame| {
-            *high_ns = (*high_ns).max(frame.ts_ns);
+        let frames = receiver.burst(room.max(1), |interface, frame| {
+            let tally = tallies.of(interface);
+            tally.packets += 1;
+            clock.see(frame.ts_ns);
             // Before anything else: what is not selected is as though it were not there.
             if let Some(filter) = filter
                 && counts.leaves_out(filter, frame.link, frame.data, frame.original_len, true)
@@ -148,6 +159,7 @@ impl<'a> LiveFeed<'a> {
                 return;
             }
             // Decoded where it stays.
+            decoder.from_interface(interface);
             let at = burst.len();
             burst.push(PacketRecord::EMPTY);
             let (link, len) = (frame.link, frame.original_len);
@@ -163,6 +175,7 @@ impl<'a> LiveFeed<'a> {
                 *counts.non_ip.entry(reason).or_default() += 1;
             }
             counts.captured_octets += frame.data.len() as u64;
+            tally.octets += frame.data.len() as u64;
             counts.packets += 1;
             if let Some(inner) = inner {
                 counts.inner += 1;
@@ -178,37 +191,22 @@ impl<'a> LiveFeed<'a> {
         self.frames += frames as u64;
         self.watch.packets.add(self.queue, frames as u64);
         self.watch.bytes.add(self.queue, self.counts.captured_octets - octets_before);
+        self.tallies.publish(self.watch, self.queue);
         frames
-    }
-
-    /// The mark that is due at this time, if one is.
-    fn mark(&mut self, time_ns: u64) -> Option<Mark> {
-        let tick = time_ns / self.tick_ns;
-        let last = *self.tick.get_or_insert(tick);
-        if tick <= last {
-            return None;
-        }
-        self.tick = Some(tick);
-        Some(Mark::Tick { number: tick, time_ns: tick * self.tick_ns })
     }
 
     /// Nothing came: time goes on by the clock.
     fn quiet(&mut self) -> Fed {
-        let now_ns = now_ns();
-        let since_ns = *self.quiet_since_ns.get_or_insert(now_ns);
-        let quiet_ns = now_ns.saturating_sub(since_ns);
-        if now_ns.abs_diff(self.looked_ns) >= LOOK_NS {
-            self.looked_ns = now_ns;
+        let (Now { steady_ns, .. }, mark) = self.clock.quiet();
+        if steady_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
+            self.looked_ns = steady_ns;
             self.look();
             self.adapt();
-            self.gone |= self.receiver.state() == State::Gone;
         }
         if self.gone || self.drained {
             return self.end();
         }
-        let from_ns = if self.high_ns > 0 { self.high_ns } else { since_ns };
-        let time_ns = from_ns.saturating_add(quiet_ns).saturating_sub(BEHIND_NS);
-        self.mark(time_ns).map_or(Fed::Idle, Fed::Mark)
+        mark.map_or(Fed::Idle, Fed::Mark)
     }
 
     /// Sheds more if much waits, and less if little does.
@@ -223,18 +221,21 @@ impl<'a> LiveFeed<'a> {
         }
     }
 
-    /// Tells the watch what the kernel counts, and what is shed.
+    /// Tells the watch what the kernel counts, what is shed and forgotten, and which interfaces are gone.
     fn look(&mut self) {
+        self.watch.fragments_forgotten.set(self.queue, self.decoder.fragments_forgotten());
         self.watch.shed.set(self.queue, self.counts.shed);
-        let dropped = self.receiver.counters().dropped.total();
+        self.receiver.look_for_gone();
+        self.gone = self.receiver.all_gone();
+        let dropped = self.tallies.look(&mut self.receiver, self.watch, self.queue);
         self.watch.dropped.set(self.queue, dropped);
+        self.watch.clock_set(self.sets.get().count, self.sets.get().last_ns);
     }
 
     fn end(&mut self) -> Fed {
         let Ending { open, high_ns } = &*self.ending;
         if !std::mem::replace(&mut self.ended, true) {
-            let told_ns = self.tick.unwrap_or(0) * self.tick_ns;
-            high_ns.fetch_max(self.high_ns.max(told_ns), Ordering::Relaxed);
+            high_ns.fetch_max(self.clock.end_ns(), Ordering::Relaxed);
             // Release: whoever sees all queues at their end (Acquire below) sees their times.
             open.fetch_sub(1, Ordering::Release);
         }
@@ -249,33 +250,34 @@ impl Feed for LiveFeed<'_> {
     type Item = PacketRecord;
 
     fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+        self.watch.beats.add(self.queue, 1);
         if self.ended {
             return self.end();
         }
         // A mark stands behind the burst that reached it.
-        if self.high_ns > 0
-            && let Some(mark) = self.mark(self.high_ns)
-        {
+        if let Some(mark) = self.clock.mark() {
             return Fed::Mark(mark);
         }
         if self.drained {
             return self.end();
         }
         if self.drain.is_none() && self.watch.stopped() {
-            self.drain = Some(Drain::begin(&mut self.receiver));
-            self.quiet_since_ns = None;
+            // Before it is shut: what is lost behind that is none of ours.
+            self.lost = self.receiver.lost();
+            self.drain = Some(self.receiver.drain());
+            self.clock.pause();
         }
         if let Some(drain) = &mut self.drain {
             drain.look();
         }
         let taken = self.take(burst);
         if let Some(drain) = &mut self.drain {
-            self.drained = drain.is_over(taken, &mut self.receiver);
+            self.drained = self.receiver.is_drained(drain, taken);
         }
         if taken == 0 {
             return self.quiet();
         }
-        self.quiet_since_ns = None;
+        self.clock.busy();
         self.bursts = self.bursts.wrapping_add(1);
         if self.shed.is_some() && self.bursts.is_multiple_of(SHED_BURSTS) {
             self.adapt();
@@ -290,25 +292,31 @@ impl Feed for LiveFeed<'_> {
 impl PacketSource for LiveFeed<'_> {
     fn close(feeds: Vec<Self>) -> Closed {
         let mut closed = Closed::default();
-        let mut lost = BTreeMap::new();
-        // Of the whole interface, so any queue may tell.
-        let missed = feeds.first().and_then(|feed| feed.receiver.missed()).unwrap_or(0);
-        lost.insert("missed", missed);
-        closed.split = feeds.first().map_or(0, |feed| feed.watch.split.get());
+        if let Some(first) = feeds.first() {
+            closed.split = first.watch.split.get();
+            let lost = if first.lost.is_empty() { &first.receiver.lost() } else { &first.lost };
+            closed.interfaces = InterfaceCounts::all(&first.receiver, lost);
+            let sets = first.sets.get();
+            first.watch.clock_set(sets.count, sets.last_ns);
+            closed.clock = ClockChanges { set: sets.count, last_ns: sets.last_ns, strays: 0 };
+        }
         for mut feed in feeds {
-            let Counters { dropped, .. } = feed.receiver.counters();
-            for (reason, frames) in dropped.by_reason() {
-                *lost.entry(reason).or_default() += frames;
+            for (place, interface) in closed.interfaces.iter_mut().enumerate() {
+                let Counters { dropped, .. } = feed.receiver.counters(place);
+                interface.add(feed.tallies.total(place), &dropped, feed.receiver.is_gone(place));
+                interface.counted_twice(feed.receiver.counted_twice(place));
             }
             closed.counts.add(&feed.counts);
+            closed.counts.fragments_forgotten += feed.decoder.fragments_forgotten();
+            closed.clock.strays += feed.clock.strays();
             closed.packets += feed.frames;
-            if feed.gone {
-                let interface = feed.receiver.describe().interface;
-                closed.failure = Some(format!("the interface {interface} is gone"));
-            }
         }
-        lost.retain(|_, frames| *frames > 0);
+        let mut lost = BTreeMap::new();
+        for (reason, frames) in closed.interfaces.iter().flat_map(|one| &one.dropped) {
+            *lost.entry(*reason).or_default() += frames;
+        }
         closed.lost = Some(lost);
+        closed.failure = InterfaceCounts::failure(&closed.interfaces);
         closed
     }
 }

@@ -6,11 +6,13 @@ use ringtap_capture::Notice;
 use ringtap_export::Summary;
 use ringtap_metrics::{Ledger, Stage};
 use ringtap_monitor::{Report, report};
+use ringtap_wire::{LinkType, NonIp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::Plan;
-use crate::packet_source::FeedCounts;
+use crate::interfaces::InterfaceCounts;
+use crate::packet_source::{ClockChanges, FeedCounts};
 use crate::run::{FILTERED, NOT_SAMPLED};
 
 /// How fast it went; outside the digest.
@@ -45,14 +47,25 @@ pub struct Outcome {
     pub performance: Performance,
     /// What became of the records that were exported, by collector; outside the digest.
     pub export: Vec<Summary>,
+    /// The same of files of records.
+    pub write: Vec<Summary>,
     /// Packets, inner ones too, that came by more ways than are told apart; outside the digest.
     pub packets_without_path: u64,
     /// Packets that came by another queue than what passed between the same addresses before, so that their flow is in
     /// two records; of one pair of addresses in 64, which are watched. Outside the digest.
     pub packets_split: u64,
+    /// What came by each interface, in the order given; of files none. Outside the digest.
+    pub interfaces: Vec<InterfaceCounts>,
+    /// First fragments dropped within their 30 s for lack of room, so that later ones may lack their ports. How many
+    /// depends on the number of queues; outside the digest.
+    pub fragments_forgotten: u64,
+    /// Packets whose link type is not decoded, by its number.
+    pub undecoded_links: BTreeMap<LinkType, u64>,
+    /// How the time of packets went on other than clocks do; outside the digest.
+    pub clock: ClockChanges,
     /// What the source had to say.
     pub notices: Vec<Notice>,
-    /// Why the source ended though nobody asked it to.
+    /// Why the source ended though nobody asked it to, or which interfaces were gone before the end.
     pub failure: Option<String>,
     /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
     pub digest: Option<String>,
@@ -113,17 +126,51 @@ struct Document<'a> {
     activity: Option<&'a [report::activity::Activity]>,
     #[serde(skip_serializing_if = "is_zero")]
     activity_in_further_intervals: u64,
+    #[serde(skip_serializing_if = "<[InterfaceCounts]>::is_empty")]
+    interfaces: &'a [InterfaceCounts],
     ledger: Books<'a>,
     performance: Performance,
     #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
     export: &'a [Summary],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    write: Vec<Written<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     packets_without_path: u64,
     #[serde(skip_serializing_if = "is_zero")]
     packets_split: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    fragments_forgotten: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_ahead_of_time: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    clock_steps: u64,
     notices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a String>,
+}
+
+/// What became of the records of one file.
+#[derive(Serialize)]
+struct Written<'a> {
+    output: &'a str,
+    records: u64,
+    octets: u64,
+    /// Records, by reason.
+    not_written: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a String>,
+}
+
+impl<'a> Written<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        Self {
+            output: &summary.collector,
+            records: summary.sent.flows.records,
+            octets: summary.sent.message_octets,
+            not_written: summary.not_sent.iter().map(|(why, lost)| (*why, lost.records)).collect(),
+            failure: summary.failure.as_ref(),
+        }
+    }
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -169,7 +216,11 @@ impl Outcome {
         notices: Vec<Notice>,
     ) -> Self {
         let mut non_ip = BTreeMap::new();
+        let mut undecoded_links = BTreeMap::new();
         for (reason, packets) in counts.non_ip {
+            if let NonIp::UnsupportedLink(number) = reason {
+                undecoded_links.insert(LinkType(number), packets);
+            }
             *non_ip.entry(reason.to_string()).or_default() += packets;
         }
         let digest = plan.digest;
@@ -182,10 +233,15 @@ impl Outcome {
             ledger,
             performance,
             export: Vec::new(),
+            write: Vec::new(),
             packets_without_path: 0,
+            interfaces: Vec::new(),
             notices,
             failure: None,
             packets_split: 0,
+            fragments_forgotten: counts.fragments_forgotten,
+            undecoded_links,
+            clock: ClockChanges::default(),
             digest: None,
         };
         if digest {
@@ -242,14 +298,78 @@ impl Outcome {
             ),
             ("conversation counts estimated", u64::from(estimated)),
             ("packets beyond the intervals listed", report.packets_in_further_intervals),
+            ("intervals whose activity is not listed", report.activity_in_further_intervals),
+            ("fragments forgotten for lack of memory", self.fragments_forgotten),
             (
                 "packets whose link addresses, tags and tunnel are not known",
                 self.packets_without_path,
             ),
             ("packets that came by another queue than the rest of their flow", self.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
+            ("flow records not written", self.write.iter().map(Summary::lost).sum()),
         ];
         all.into_iter().filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// Warnings of what the answer lacks, with the remedy; they are among the notices of the JSON report. What was
+    /// dropped is in the ledger, what was not exported in the summaries of the export.
+    pub fn warnings(&self) -> Vec<String> {
+        let Report { flows, scans, talkers, conversations, .. } = &self.report;
+        let mut warnings = Vec::new();
+        let mut warn = |count: u64, text: &dyn Fn(u64) -> String| {
+            if count > 0 {
+                warnings.push(text(count));
+            }
+        };
+        let flows = flows.as_ref().and_then(|flows| flows.end_reasons.get("lack_of_resources"));
+        warn(flows.copied().unwrap_or(0), &|count| {
+            format!(
+                "{count} flows were ended early, because the flow table has room for {}: raise --memory or --max-flows, or \
+                 shorten --idle-timeout",
+                self.plan.max_flows
+            )
+        });
+        warn(scans.as_ref().map_or(0, |scans| scans.attempts_ignored), &|count| {
+            format!(
+                "{count} connection attempts were ignored by the scan analysis for lack of memory: raise --memory or \
+                 --max-flows"
+            )
+        });
+        warn(talkers.as_ref().map_or(0, |talkers| talkers.error_bound), &|count| {
+            format!(
+                "the talkers' octets may be short by up to {count} for lack of memory: raise --memory or --max-flows"
+            )
+        });
+        warn(u64::from(conversations.is_some_and(|all| !all.exact)), &|_| {
+            "the numbers of conversations are estimates for lack of memory: raise --memory or --max-flows".into()
+        });
+        warn(self.report.packets_in_further_intervals, &|count| {
+            format!(
+                "{count} packets are in later intervals than those that the report has room for: raise --memory or lengthen \
+                 --interval"
+            )
+        });
+        warn(self.report.activity_in_further_intervals, &|count| {
+            format!(
+                "the activity of {count} intervals is not in the report for lack of room: raise --memory, lengthen \
+                 --interval or lower --top"
+            )
+        });
+        warn(self.fragments_forgotten, &|count| {
+            format!(
+                "{count} first fragments were forgotten, because the table for {} fragmented datagrams was full; later fragments may \
+                 lack their ports: raise --memory",
+                self.plan.max_datagrams
+            )
+        });
+        for (link, &packets) in &self.undecoded_links {
+            warn(packets, &|count| {
+                format!(
+                    "{count} packets have the link type {link}, which is not decoded: they count as other than IP"
+                )
+            });
+        }
+        warnings
     }
 
     /// The whole as one JSON document. `version` is the program's.
@@ -260,16 +380,23 @@ impl Outcome {
             canonical: self.canonical(),
             activity: self.report.activity.as_deref(),
             activity_in_further_intervals: self.report.activity_in_further_intervals,
+            interfaces: &self.interfaces,
             ledger: Books::of(&self.ledger),
             performance: self.performance,
             export: &self.export,
+            write: self.write.iter().map(Written::of).collect(),
             packets_without_path: self.packets_without_path,
             packets_split: self.packets_split,
+            fragments_forgotten: self.fragments_forgotten,
+            packets_ahead_of_time: self.clock.strays,
+            clock_steps: self.clock.set,
             notices: self
                 .notices
                 .iter()
                 .map(ToString::to_string)
+                .chain(self.clock.notices())
                 .chain(self.failure.clone())
+                .chain(self.warnings())
                 .collect(),
             digest: self.digest.as_ref(),
         })

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use ringtap_bpf::Expression;
 use ringtap_stage::Feed;
 use ringtap_wire::{LinkType, NonIp, PacketRecord, selection_hash};
+use serde::Serialize;
+
+use crate::interfaces::InterfaceCounts;
 
 /// A queue of a source of packets, whose books can be closed.
 pub(crate) trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
@@ -31,6 +34,8 @@ pub struct FeedCounts {
     pub not_sampled: u64,
     /// Packets left out because more came than can be worked off.
     pub shed: u64,
+    /// First fragments dropped within their 30 s for lack of room, so that later ones may lack their ports.
+    pub fragments_forgotten: u64,
 }
 
 impl FeedCounts {
@@ -42,6 +47,7 @@ impl FeedCounts {
         self.unfilterable += other.unfilterable;
         self.not_sampled += other.not_sampled;
         self.shed += other.shed;
+        self.fragments_forgotten += other.fragments_forgotten;
         for (&reason, &packets) in &other.non_ip {
             *self.non_ip.entry(reason).or_default() += packets;
         }
@@ -66,6 +72,46 @@ impl FeedCounts {
     }
 }
 
+/// How the time of packets went on other than clocks do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClockChanges {
+    /// How often time was set: back, and on an interface ahead as well.
+    pub set: u64,
+    /// By how much the last time, nanoseconds.
+    pub last_ns: i64,
+    /// Packets far ahead of those around them, which moved no time.
+    pub strays: u64,
+}
+
+impl ClockChanges {
+    /// By how much a clock was set, in words.
+    pub fn set_by(by_ns: i64) -> String {
+        let seconds = by_ns.unsigned_abs() / 1_000_000_000;
+        format!("{} by {seconds} s", if by_ns < 0 { "back" } else { "ahead" })
+    }
+
+    /// What there is to report, in words.
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.set > 0 {
+            let times = if self.set == 1 { "once" } else { "several times, last" };
+            notices.push(format!(
+                "the time of packets was set {times} {}; flows that were live then were ended, and intervals go on \
+                 from the new time",
+                Self::set_by(self.last_ns)
+            ));
+        }
+        if self.strays > 0 {
+            notices.push(format!(
+                "packets stamped more than a minute ahead of those around them: {}; they are counted, but no flow or \
+                 interval ends by their time",
+                self.strays
+            ));
+        }
+        notices
+    }
+}
+
 /// What is left when the feeds of a run are closed.
 #[derive(Default)]
 pub(crate) struct Closed {
@@ -80,7 +126,10 @@ pub(crate) struct Closed {
     /// Of an interface: packets that came by another queue than what passed between the same addresses before, among
     /// those looked at.
     pub(crate) split: u64,
-    /// Why the source ended though nobody asked it to.
+    /// What came by each interface; of files none.
+    pub(crate) interfaces: Vec<InterfaceCounts>,
+    pub(crate) clock: ClockChanges,
+    /// Why the source ended though nobody asked it to, or which interfaces were gone before the end.
     pub(crate) failure: Option<String>,
 }
 

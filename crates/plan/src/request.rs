@@ -1,19 +1,21 @@
-//! From what was asked and what there is to a plan.
+//! What was asked for ([`Request`]) and what runs ([`Plan`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use ringtap_bpf::Expression;
-use ringtap_flow::{FlowTable, Metering};
-use ringtap_monitor::{Analyses, Limits};
+use ringtap_flow::Metering;
+use ringtap_monitor::{Analyses, Limits, MOST_INTERVALS, ROW_UNITS};
 use ringtap_ring::Kind;
-use ringtap_skeleton::{HIGHEST_CORE, MOST_QUEUES, Role, RunOptions, Seating, ShardMap, Skeleton};
-use ringtap_wire::{HashKey, Tunnels};
+use ringtap_skeleton::{MOST_QUEUES, RunOptions, Seating, ShardMap, Skeleton};
+use ringtap_wire::{HashKey, REGIONS, Tunnels};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use crate::Machine;
+use crate::arrange::{Arrangement, MOST_WORKERS, arrange};
+use crate::budget::{Budget, Needs};
+use crate::{MOST_INTERFACES, Machine};
 
 /// Slots of a lane: 256 KiB of packets, a good part of a core's second-level cache.
 const RING_CAPACITY: usize = 4_096;
@@ -21,58 +23,18 @@ const RING_CAPACITY: usize = 4_096;
 const RING_BATCH: usize = 50;
 /// State reports on their way from one worker.
 const REPORT_CAPACITY: usize = 4_096;
-/// For frames of an interface that wait: 64 ms of 60-byte frames at 10 million a second.
-const BUFFER_BYTES: u64 = 64 << 20;
-/// A block or two for each of many queues.
-const LEAST_BUFFER_BYTES: u64 = 4 << 20;
 /// The reporting interval of an interface.
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
 /// The paper's threshold for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
 const TOP: usize = 10;
-/// What a run takes before it keeps any flow: the program, its buffers for reading and writing, the fragments.
-/// Measured: 6 MB, 9 MB with records to a file, 15 MB with two collectors.
-const BASE_BYTES: u64 = 20 << 20;
-/// What each worker takes beside its lane. Measured with all analyses: 1.3 MB, the ports of the talkers above all.
-const WORKER_BYTES: u64 = 2 << 20;
-/// Of a slot of a lane: a packet.
-const SLOT_BYTES: u64 = 64;
-/// More workers than any machine has cores for; each still has a share of the key space.
-const MOST_WORKERS: u64 = 512;
-/// More live flows than this only when asked for.
-const MOST_FLOWS_UNASKED: u64 = 16 << 20;
-
-/// Sketches of the intervals that a worker has under way, and as many on their way to the merger.
-const ACTIVITY_BYTES: u64 = 8 << 20;
-
-/// Bytes a live flow takes at the most, by what is on: entries, their share of an index as large as it can get, and
-/// what the analysis keeps for a flow that no other resembles.
-///
-/// Measured as the slope of the peak resident memory of whole runs over --max-flows, from 1 to 2^20 + 1 (an index is
-/// largest one row beyond a power of two), over SYNs of 2 M forged sources: with the flow table alone, then with each
-/// analysis. All at once took 537 (IPv4) and 560 bytes (IPv6), for not everything is largest at the same time.
-///
-/// | | IPv4 | IPv6 | planned |
-/// |---|---|---|---|
-/// | flow table | 92 | 116 | 120 |
-/// | scans | 192 | 192 | 200 |
-/// | talkers | 219 | 219 | 224 |
-/// | volumes | 95 | 95 | 100 |
-///
-/// Not in it: the room of expired flows of one IP version, which flows of the other cannot use.
-fn bytes_per_flow(on: Analyses) -> u64 {
-    let rows = [(on.need_flows(), 120), (on.scans, 200), (on.talkers, 224), (on.volumes, 100)];
-    let needed: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
-    needed.max(1)
-}
-
 /// What the user asked for; `None` leaves the choice to the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// What to call the source in the plan: file names, or an interface.
+    /// What to call the source in the plan: file names, or interfaces.
     pub source: Vec<String>,
-    /// Whether the source is an interface.
+    /// Whether the source is interfaces.
     pub live: bool,
     /// Which analyses.
     pub analyses: Option<Analyses>,
@@ -96,6 +58,10 @@ pub struct Request {
     pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time.
     pub interval_ns: Option<u64>,
+    /// How many outputs flow records go to.
+    pub outputs: usize,
+    /// Memory that these take beside the buffers of records that wait to be written, bytes.
+    pub output_fixed_bytes: u64,
     /// Live flows at the most.
     pub max_flows: Option<u64>,
     /// Memory for the whole run, bytes.
@@ -142,6 +108,14 @@ pub enum PlanError {
         given: u64,
         /// Smallest allowed.
         least: u64,
+    },
+    /// A core was named that threads of this process cannot be pinned to.
+    #[error("core {core} is not available to this process; --cores takes some of {allowed}")]
+    NoCore {
+        /// As given.
+        core: usize,
+        /// All that are available, as a list for `--cores`.
+        allowed: String,
     },
     /// Workers were asked of a skeleton that has none to choose.
     #[error(
@@ -192,11 +166,21 @@ pub struct Plan {
     pub metering: Metering,
     /// Reporting interval, nanoseconds of packet time; absent: the whole run.
     pub interval_ns: Option<u64>,
-    /// Bytes for frames that wait to be read from an interface.
+    /// Bytes for frames that wait to be read from interfaces, all together.
     #[serde(skip_serializing_if = "is_zero")]
     pub buffer_bytes: u64,
+    /// Bytes for encoded flow records that wait to be written, of each output.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output_bytes: u64,
     /// Live flows at the most.
     pub max_flows: u64,
+    /// Datagrams in fragments, at the most, whose later fragments get the ports of the first one.
+    pub max_datagrams: u64,
+    /// Room for the rows of intervals: [`ROW_UNITS`] each, and 1 for each protocol in one.
+    pub interval_units: u64,
+    /// Intervals whose activity is in the report, at the most.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_activities: u64,
     /// More failed attempts than this are a scan.
     pub scan_threshold: u32,
     /// What is too much for one host in an interval.
@@ -265,7 +249,12 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
+pub(crate) fn within(
+    what: &'static str,
+    given: u64,
+    least: u64,
+    most: u64,
+) -> Result<u64, PlanError> {
     if (least..=most).contains(&given) {
         Ok(given)
     } else {
@@ -282,6 +271,10 @@ impl Plan {
             (_, None) => Skeleton::MultiQueue,
             (_, Some(_)) => Skeleton::Farm,
         });
+        let interfaces = if request.live { request.source.len().max(1) } else { 0 };
+        if request.live {
+            within("the number of interfaces", interfaces as u64, 1, MOST_INTERFACES as u64)?;
+        }
         if let Some(queues) = request.queues {
             within("the number of queues", queues as u64, 1, MOST_QUEUES as u64)?;
         }
@@ -292,38 +285,30 @@ impl Plan {
         let mut analyses = request.analyses.unwrap_or(Analyses::ALL);
         analyses.activity |= request.limits.any();
         let Arrangement { queues, weights, mut seating } =
-            arrange(skeleton, request.queues, request.workers, cores, dispatch_share(analyses))?;
+            arrange(skeleton, request.queues, request.workers, cores, analyses)?;
         seating.pin = request.cores.clone().unwrap_or_default();
-        for &core in request.cores.iter().flatten() {
-            within("a core's number", core as u64, 0, HIGHEST_CORE as u64)?;
-        }
+        machine.check_cores(&seating.pin)?;
         let total: u32 = weights.iter().sum();
-        let capacity = request.ring_capacity.unwrap_or(RING_CAPACITY);
-        within("the ring capacity", capacity as u64, 1, 1 << 24)?;
-        let sketches = if analyses.activity { ACTIVITY_BYTES } else { 0 };
-        let per_worker = WORKER_BYTES + capacity as u64 * SLOT_BYTES + sketches;
-        let per_flow = bytes_per_flow(analyses);
-        let buffer_bytes = if request.live { buffer_bytes(request.memory_bytes) } else { 0 };
-        let fixed = BASE_BYTES + buffer_bytes + per_worker * weights.len() as u64;
-        let least = fixed + per_flow;
-        if let Some(given) = request.memory_bytes.filter(|&given| given < least) {
-            return Err(PlanError::TooLittleMemory { given, least });
-        }
-        let memory = request.memory_bytes.unwrap_or(machine.memory_bytes / 4);
-        let affordable = (memory.saturating_sub(fixed) / per_flow).max(1);
-        let most_flows = FlowTable::MOST as u64 * weights.len() as u64;
-        let max_flows = match (request.max_flows, request.memory_bytes) {
-            (Some(flows), None) => within("the number of flows", flows, 1, most_flows)?,
-            (Some(flows), Some(_)) => {
-                within("the number of flows", flows, 1, most_flows)?.min(affordable)
-            }
-            (None, Some(_)) => affordable.min(most_flows),
-            (None, None) => affordable.min(MOST_FLOWS_UNASKED).min(most_flows),
-        };
-        let batch = request.ring_batch.unwrap_or(RING_BATCH);
-        within("the ring batch", batch as u64, 1, 1 << 24)?;
         let top = request.top.unwrap_or(TOP);
         within("the number of rows", top as u64, 0, 100_000)?;
+        let capacity = request.ring_capacity.unwrap_or(RING_CAPACITY);
+        within("the ring capacity", capacity as u64, 1, 1 << 24)?;
+        let many_intervals = request.interval_ns.is_some() || request.live;
+        let budget = Budget::new(&Needs {
+            memory_bytes: request.memory_bytes,
+            machine_bytes: machine.memory_bytes,
+            analyses,
+            workers: weights.len() as u64,
+            ring_capacity: capacity as u64,
+            interfaces: interfaces as u64,
+            outputs: request.outputs as u64,
+            output_fixed_bytes: request.output_fixed_bytes,
+            many_intervals,
+            top,
+            max_flows: request.max_flows,
+        })?;
+        let batch = request.ring_batch.unwrap_or(RING_BATCH);
+        within("the ring batch", batch as u64, 1, 1 << 24)?;
         let sample = request.sample.unwrap_or(1);
         within("the sampling", sample.into(), 1, u32::MAX.into())?;
         if let Some(interval_ns) = request.interval_ns {
@@ -345,8 +330,12 @@ impl Plan {
             report_capacity: REPORT_CAPACITY.min(capacity.max(16)),
             metering: request.metering,
             interval_ns: request.interval_ns.or(request.live.then_some(LIVE_INTERVAL_NS)),
-            buffer_bytes,
-            max_flows,
+            buffer_bytes: budget.buffer_bytes,
+            output_bytes: budget.output_bytes,
+            max_flows: budget.max_flows,
+            max_datagrams: budget.max_datagrams,
+            interval_units: budget.interval_units,
+            max_activities: budget.max_activities,
             scan_threshold: request.scan_threshold.unwrap_or(SCAN_THRESHOLD),
             limits: request.limits,
             top,
@@ -358,9 +347,32 @@ impl Plan {
         })
     }
 
+    /// Whether packets go from one thread to another by rings.
+    pub fn packets_cross_rings(&self) -> bool {
+        !matches!(self.skeleton, Skeleton::Reference | Skeleton::MultiQueue)
+    }
+
     /// The key of all hash functions.
     pub fn hash_key(&self) -> HashKey {
         HashKey::from_seed(self.seed)
+    }
+
+    /// How many intervals the report has room for, if there are so many protocols in each.
+    pub fn interval_rows(&self, protocols: u64) -> u64 {
+        (self.interval_units / (ROW_UNITS as u64 + protocols)).min(MOST_INTERVALS as u64)
+    }
+
+    /// Datagrams of which the decoder of a queue remembers the first fragment, and the regions of the pair hash that these
+    /// are of. Who shares out the frames of an interface need not know the hash, so each queue is for all regions there.
+    pub(crate) fn fragments(&self, queue: usize, live: bool) -> (usize, u64) {
+        let datagrams = |part: u64, of: u64| (self.max_datagrams * part).div_ceil(of) as usize;
+        if live {
+            return (datagrams(1, self.queues as u64), !0);
+        }
+        let shards = self.options().shards;
+        let is_own = |region: &usize| shards.queue((region * (1 << 32) / REGIONS) as u32) == queue;
+        let regions = (0..REGIONS).filter(is_own).fold(0, |own, region| own | 1 << region);
+        (datagrams(u64::from(u64::count_ones(regions)), REGIONS as u64), regions)
     }
 
     /// How the run of this plan is built.
@@ -376,87 +388,14 @@ impl Plan {
     }
 }
 
-/// What of the whole run's memory, if that is bounded, frames may wait in.
-fn buffer_bytes(memory_bytes: Option<u64>) -> u64 {
-    memory_bytes.map_or(BUFFER_BYTES, |memory| (memory / 4).clamp(LEAST_BUFFER_BYTES, BUFFER_BYTES))
-}
-
-/// Queues, workers behind them and their threads.
-struct Arrangement {
-    queues: usize,
-    /// Of all workers.
-    weights: Vec<u32>,
-    seating: Seating,
-}
-
-fn arrange(
-    skeleton: Skeleton,
-    queues: Option<usize>,
-    workers: Option<usize>,
-    cores: usize,
-    dispatch: u32,
-) -> Result<Arrangement, PlanError> {
-    let even = |queues: usize, each: usize, seating| {
-        Ok(Arrangement { queues, weights: vec![1000; queues * each], seating })
-    };
-    match (skeleton, queues.unwrap_or(1), workers) {
-        (Skeleton::Reference, 1, None) => {
-            let seats = vec![vec![Role::Dispatcher(0), Role::Worker(0), Role::Merger]];
-            even(1, 1, Seating { seats, pin: Vec::new() })
-        }
-        (Skeleton::Reference, ..) => Err(PlanError::WorkersOfReference),
-        (Skeleton::MultiQueue, _, Some(_)) => Err(PlanError::WorkersOfQueues),
-        (Skeleton::MultiQueue, _, None) => {
-            let queues = queues.unwrap_or(cores.min(MOST_QUEUES));
-            even(queues, 1, Seating::queues(queues, cores))
-        }
-        (Skeleton::SharedPipeline, _, _) => {
-            let queues = queues.unwrap_or(2);
-            let each = workers.unwrap_or(cores.saturating_sub(queues).max(1));
-            even(queues, each, Seating::shared(queues, each, cores))
-        }
-        (_, 1, Some(workers)) => even(1, workers, Seating::apart(workers, cores)),
-        (_, 1, None) => {
-            let (weights, seating) = balanced(cores, dispatch);
-            Ok(Arrangement { queues: 1, weights, seating })
-        }
-        (_, queues, _) => {
-            let each = workers.unwrap_or((cores / queues).saturating_sub(1).max(1));
-            even(queues, each, Seating::side_by_side(queues, each, cores))
-        }
-    }
-}
-
-/// Thousandths of the whole work that reading, decoding and handing over make up (measured, see
-/// docs/PERFORMANCE.md): what the dispatcher's core is busy with before it can help. With one or
-/// two analyses that is nearly half of everything.
-fn dispatch_share(analyses: Analyses) -> u32 {
-    if analyses.names().len() > 2 { 250 } else { 420 }
-}
-
-/// As many workers as pay on `cores`, and what each should get. The dispatcher's core takes a
-/// share of the analysis, too, as long as reading leaves it time.
-fn balanced(cores: usize, dispatch: u32) -> (Vec<u32>, Seating) {
-    let cores = cores.min(MOST_WORKERS as usize);
-    let each = 1000 / cores as u32;
-    if cores == 1 {
-        (vec![1000], Seating::apart(1, 1))
-    } else if each > dispatch + 20 {
-        let mut weights = vec![each; cores];
-        weights[0] = each - dispatch;
-        (weights, Seating::beside(cores, cores))
-    } else {
-        let workers = cores - 1;
-        (vec![1000; workers], Seating::apart(workers, cores))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{BASE_BYTES, BUFFER_BYTES};
+    use ringtap_skeleton::Role;
 
     fn machine(cores: usize) -> Machine {
-        Machine { cores, memory_bytes: 8 << 30 }
+        Machine { cores, allowed_cores: (0..cores).collect(), memory_bytes: 8 << 30 }
     }
 
     #[test]
@@ -517,6 +456,7 @@ mod tests {
         assert!(with(|r| r.workers = Some(0)).contains("from 1 to 512, not 0"));
         assert!(with(|r| r.queues = Some(65)).contains("queues must be from 1 to 64, not 65"));
         assert!(with(|r| (r.queues, r.workers) = (Some(4), Some(129))).contains("from 1 to 128"));
+        assert!(with(|r| r.cores = Some(vec![0, 2])).contains("core 2 is not available"));
         assert!(with(|r| r.sample = Some(0)).contains("sampling"));
         assert!(with(|r| r.ring_capacity = Some(0)).contains("ring capacity"));
         assert!(with(|r| r.max_flows = Some(0)).contains("flows"));
@@ -541,6 +481,23 @@ mod tests {
             })
             .contains("one worker a queue")
         );
+    }
+
+    #[test]
+    fn each_interface_has_room_for_frames_within_the_memory() {
+        let plan = |interfaces: usize, memory_bytes| {
+            let source = (0..interfaces).map(|number| format!("eth{number}")).collect();
+            let request = Request { source, live: true, memory_bytes, ..Request::default() };
+            Plan::new(request, &machine(1))
+        };
+        let bytes = |interfaces, memory| plan(interfaces, memory).unwrap().buffer_bytes;
+        assert_eq!(bytes(1, None), BUFFER_BYTES);
+        assert_eq!(bytes(3, None), 3 * BUFFER_BYTES);
+        assert_eq!(bytes(3, Some(400 << 20)), 100 << 20);
+        assert_eq!(bytes(1, Some(400 << 20)), BUFFER_BYTES);
+        assert_eq!(Plan::new(Request::default(), &machine(1)).unwrap().buffer_bytes, 0);
+        let refused = plan(MOST_INTERFACES + 1, None).unwrap_err().to_string();
+        assert!(refused.contains("interfaces must be from 1 to 16, not 17"), "{refused}");
     }
 
     #[test]

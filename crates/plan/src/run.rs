@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_capture::Files;
-use ringtap_live::Receiver;
+use ringtap_live::MergedReceiver;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_monitor::{Config, Monitor, Outputs, Report};
 use ringtap_skeleton::{Run, RunError};
@@ -28,6 +28,8 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
         metering: plan.metering,
         interval_ns: plan.interval_ns,
         max_flows: plan.max_flows as usize,
+        interval_room: plan.interval_units as usize,
+        activity_room: plan.max_activities as usize,
         scan_threshold: plan.scan_threshold,
         limits: plan.limits,
         top: plan.top,
@@ -39,10 +41,11 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
     Monitor::new(config, outputs)
 }
 
-/// Runs `plan` over an open interface, until `watch` is asked to stop. There is a receiver for each of the plan's queues.
+/// Runs `plan` over open interfaces, until `watch` is asked to stop. There is a receiver for each of the plan's queues, of
+/// one interface or, merged, of several.
 pub fn run_live(
     plan: &Plan,
-    receivers: Vec<Receiver>,
+    receivers: Vec<impl Into<MergedReceiver>>,
     outputs: Outputs,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
@@ -90,13 +93,15 @@ where
     let handled = &driven.run.report.packets;
     let (ledger, received) = (driven.ledger(handled.handled + handled.inner), driven.received());
     let Driven { run, closed, performance } = driven;
-    let Closed { counts, notices, failure, split, .. } = closed;
+    let Closed { counts, notices, interfaces, failure, split, clock, .. } = closed;
     let plan = plan.clone();
     let mut outcome =
         Outcome::new(plan, received, counts, run.report, ledger, performance, notices);
     outcome.packets_without_path = paths.lost();
+    outcome.interfaces = interfaces;
     outcome.failure = failure;
     outcome.packets_split = split;
+    outcome.clock = clock;
     Ok(outcome)
 }
 

@@ -15,7 +15,6 @@ const PLACES: usize = 1 << 12;
 /// One pair in so many is watched.
 const ONE_IN: u32 = 64;
 
-/// See the module.
 pub(crate) struct Sharding {
     /// Part of the hash, and the queue; 0 is free.
     seen: Box<[AtomicU64]>,

@@ -15,8 +15,10 @@
 //! by its owner. But a frame whose owner cannot be told without decoding it ([`pair_hash`]: tunnels,
 //! broken headers) stands in all lists, tagged, and each queue keeps what is its own.
 //!
-//! A mark stands before the first packet whose time reaches the next multiple of the tick, in every
-//! list, so its place depends on the packets alone.
+//! A mark stands before the first packet that brings time to the next multiple of the tick, in every
+//! list, so its place depends on the packets alone. What time it is, the [`Timeline`] says. Where it
+//! is set back, there are two marks: the first has the time before, the second the time after, and
+//! marks go on from there.
 //!
 //! Loads are made once and circulate: one can be filled again when no queue holds it. So memory is
 //! bounded, and who reads cannot run ahead of a queue that is behind: it finds no load free. Nobody
@@ -34,6 +36,7 @@ use ringtap_stage::Mark;
 use ringtap_wire::{HashKey, REGIONS, pair_hash};
 
 use crate::Watch;
+use crate::timeline::{Moved, Timeline};
 
 // Queues take whole regions, so their decoders remember together what a single one would.
 const _: () = assert!(REGIONS == ringtap_skeleton::MOST_QUEUES);
@@ -45,7 +48,6 @@ const USUAL_MARKS: usize = 16;
 /// Tag of a place that stands in all lists.
 pub(crate) const SHARED: u16 = 1;
 
-/// See the module.
 pub(crate) struct Load {
     pub(crate) chunk: Chunk,
     /// One for each queue.
@@ -107,10 +109,9 @@ struct Reader<'a> {
 /// Where marks stand.
 struct Ticks {
     tick_ns: u64,
-    /// Packet time at which the next mark is due; `None` before the first packet.
+    timeline: Timeline,
+    /// Time at which the next mark is due; `None` before the first packet.
     due_ns: Option<u64>,
-    /// Highest packet time so far.
-    high_ns: u64,
     number: u64,
 }
 
@@ -138,7 +139,7 @@ impl<'a> Source<'a> {
             watch,
             key,
             shards,
-            ticks: Ticks { tick_ns: tick_ns.max(1), due_ns: None, high_ns: 0, number: 0 },
+            ticks: Ticks::new(tick_ns.max(1)),
             loads: (0..count).map(|_| Arc::new(load())).collect(),
             outlets,
             ended: false,
@@ -168,9 +169,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Lets somebody look at the files.
-    pub(crate) fn with_files<T>(&self, look: impl FnOnce(&mut Files) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(|poison| poison.into_inner()).files)
+    /// Lets somebody look at the files, and at the time by their packets.
+    pub(crate) fn with_files<T>(&self, look: impl FnOnce(&mut Files, &Timeline) -> T) -> T {
+        let mut reader = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let Reader { files, ticks, .. } = &mut *reader;
+        look(files, &ticks.timeline)
     }
 }
 
@@ -194,11 +197,11 @@ impl Reader<'_> {
         self.watch.bytes.set(0, bytes);
         if frames == 0 {
             self.ended = true;
-            let mark = Mark::End { time_ns: self.ticks.high_ns };
+            let mark = Mark::End { time_ns: self.ticks.timeline.end_ns() };
             load.lists.iter_mut().for_each(|list| list.marks.push((0, mark)));
         } else if let [only] = load.lists.as_mut_slice() {
             std::mem::swap(&mut only.places, &mut load.chunk.places);
-            self.ticks.mark(&only.places, load.chunk.high_ns(), &mut only.marks);
+            self.ticks.mark(&only.places, &load.chunk, &mut only.marks);
         } else {
             self.ticks.sort(load, &self.key, &self.shards);
         }
@@ -215,53 +218,70 @@ impl Reader<'_> {
 }
 
 impl Ticks {
-    /// The time due, at a packet of this time.
-    fn due_ns(&mut self, ts_ns: u64) -> u64 {
-        let tick_ns = self.tick_ns;
-        *self.due_ns.get_or_insert_with(|| (ts_ns / tick_ns * tick_ns).saturating_add(tick_ns))
+    fn new(tick_ns: u64) -> Self {
+        Self { tick_ns, timeline: Timeline::new(tick_ns), due_ns: None, number: 0 }
     }
 
-    /// Whether a mark stands before a packet of this time. The end of all time is never due: no mark
-    /// would get past a packet that stands there.
-    fn reached(ts_ns: u64, due_ns: u64) -> bool {
-        ts_ns >= due_ns && due_ns < u64::MAX
+    /// Takes a packet; the marks before it.
+    fn before(&mut self, ts_ns: u64) -> impl Iterator<Item = Mark> + use<> {
+        let moved = self.timeline.see(ts_ns);
+        let mut marks = [None; 2];
+        if let Some(now_ns) = self.timeline.now_ns() {
+            let tick_ns = self.tick_ns;
+            let due_ns = *self.due_ns.get_or_insert_with(|| Self::due_after(now_ns, tick_ns));
+            if let Moved::Back { from_ns } = moved {
+                marks =
+                    [Some(self.mark_at(from_ns)), Some(self.mark_at(now_ns / tick_ns * tick_ns))];
+                self.due_ns = Some(Self::due_after(now_ns, tick_ns));
+            } else if Self::reached(now_ns, due_ns) {
+                marks[0] = Some(self.mark_at(now_ns / tick_ns * tick_ns));
+                self.due_ns = Some(Self::due_after(now_ns, tick_ns));
+            }
+        }
+        marks.into_iter().flatten()
     }
 
-    fn next(&mut self, ts_ns: u64) -> Mark {
-        let time_ns = ts_ns / self.tick_ns * self.tick_ns;
-        self.due_ns = Some(time_ns.saturating_add(self.tick_ns));
+    fn due_after(now_ns: u64, tick_ns: u64) -> u64 {
+        (now_ns / tick_ns * tick_ns).saturating_add(tick_ns)
+    }
+
+    /// Whether a mark is due. The end of all time never is: no mark would get past a packet that stands there.
+    fn reached(now_ns: u64, due_ns: u64) -> bool {
+        now_ns >= due_ns && due_ns < u64::MAX
+    }
+
+    fn mark_at(&mut self, time_ns: u64) -> Mark {
         let number = self.number;
         self.number += 1;
         Mark::Tick { number, time_ns }
     }
 
-    /// The marks of a single queue.
-    fn mark(&mut self, places: &[Place], high_ns: u64, marks: &mut Vec<(usize, Mark)>) {
-        self.high_ns = self.high_ns.max(high_ns);
-        let Some(first) = places.first() else { return };
-        let mut due_ns = self.due_ns(first.ts_ns);
-        let mut at = 0;
-        // A chunk without a mark, as nearly all are, is not looked through.
-        while Self::reached(high_ns, due_ns) {
-            let reached = |place: &Place| place.ts_ns >= due_ns;
-            let Some(further) = places[at..].iter().position(reached) else { return };
-            at += further;
-            marks.push((at, self.next(places[at].ts_ns)));
-            due_ns = self.due_ns(0);
+    /// Takes all packets of a chunk at once, as nearly all chunks can be: none has a mark before it.
+    fn pass(&mut self, chunk: &Chunk) -> bool {
+        let Some(due_ns) = self.due_ns else { return false };
+        !Self::reached(chunk.high_ns(), due_ns)
+            && self.timeline.see_all(chunk.low_ns(), chunk.high_ns())
+    }
+
+    /// The marks of a single queue, whose places these are.
+    fn mark(&mut self, places: &[Place], chunk: &Chunk, marks: &mut Vec<(usize, Mark)>) {
+        if self.pass(chunk) {
+            return;
+        }
+        for (at, place) in places.iter().enumerate() {
+            marks.extend(self.before(place.ts_ns).map(|mark| (at, mark)));
         }
     }
 
     /// Sorts the places of a load into its lists, with marks.
     fn sort(&mut self, load: &mut Load, key: &HashKey, shards: &ShardMap) {
         let Load { chunk, lists } = load;
-        self.high_ns = self.high_ns.max(chunk.high_ns());
-        let Some(first) = chunk.places.first() else { return };
-        // A chunk without a mark, as nearly all are, is not watched.
-        let watch = Self::reached(chunk.high_ns(), self.due_ns(first.ts_ns));
+        let watch = !self.pass(chunk);
         for place in &chunk.places {
-            if watch && Self::reached(place.ts_ns, self.due_ns(place.ts_ns)) {
-                let mark = self.next(place.ts_ns);
-                lists.iter_mut().for_each(|list| list.marks.push((list.places.len(), mark)));
+            if watch {
+                for mark in self.before(place.ts_ns) {
+                    lists.iter_mut().for_each(|list| list.marks.push((list.places.len(), mark)));
+                }
             }
             match pair_hash(key, place.link, chunk.data(place)) {
                 Some(hash) => lists[shards.queue(hash)].places.push(*place),

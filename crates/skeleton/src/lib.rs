@@ -69,7 +69,7 @@ pub use error::RunError;
 pub use idle::Wait;
 pub use node::{Node, Step};
 pub use options::RunOptions;
-pub use seats::{HIGHEST_CORE, Role, Seating, free_cores, on_core};
+pub use seats::{HIGHEST_CORE, Role, Seating, allowed_cores, free_cores, on_core};
 pub use shards::{MOST_QUEUES, ShardMap};
 pub use skeleton::{Skeleton, UnknownSkeleton, run};
 

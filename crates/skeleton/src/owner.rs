@@ -21,7 +21,6 @@ use crate::node::Step;
 use crate::reports::{Report, RingOutbox};
 use crate::{RunError, RunOptions};
 
-/// See the module.
 pub(crate) struct Owner<'a, A: Application> {
     worker: A::Worker,
     shard: Shard,

@@ -131,6 +131,13 @@ pub fn free_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Numbers of the cores that threads of this process may be pinned to, ascending; empty if the kernel does not say. There
+/// may be more of them than [`free_cores`]: that heeds a limit of CPU time (cgroups) as well.
+pub fn allowed_cores() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..=HIGHEST_CORE).filter(|&core| set.is_set(core)).collect()
+}
+
 /// The highest core number that a thread can be pinned to.
 pub const HIGHEST_CORE: usize = CpuSet::MAX_CPU - 1;
 

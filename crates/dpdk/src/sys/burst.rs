@@ -18,7 +18,6 @@ const BURST: usize = 64;
 /// The longest frame that is put together out of pieces.
 const LONGEST: usize = 64 << 10;
 
-/// See the module.
 pub(crate) struct Burst {
     port: Arc<Port>,
     queue: u16,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::port::Port;
 use super::{check, raw, thread};
 
-/// See the module.
 pub(crate) struct Outlet(Arc<Port>);
 
 impl Outlet {

@@ -59,7 +59,7 @@ pub(crate) struct Shape {
     pub(crate) sends: bool,
 }
 
-/// See the module. Dropping it gives the device back, in its turn.
+/// Dropping it gives the device back, in its turn.
 pub(crate) struct Port {
     device: Option<Configured>,
     number: u16,

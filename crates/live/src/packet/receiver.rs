@@ -11,10 +11,10 @@ use super::{Promiscuous, vlan};
 use crate::counters::{Counters, Dropped};
 use crate::description::Path;
 use crate::frame::Frame;
+use crate::offload::Offload;
 use crate::sys::block_ring::{BlockRing, HEADROOM};
 use crate::sys::socket;
 
-/// See the module.
 pub(crate) struct PacketReceiver {
     pub(super) ring: BlockRing,
     pub(super) socket: OwnedFd,
@@ -26,14 +26,54 @@ pub(crate) struct PacketReceiver {
     pub(super) counters: Counters,
     /// Frames that the kernel has counted, those that were dropped among them.
     pub(super) counted: u64,
+    /// Frames lent that the kernel may have dropped since.
+    pub(super) unhandled: u64,
+    /// Whether the host takes IPv6.
+    pub(super) ipv6: bool,
     pub(super) _promiscuous: Option<Arc<Promiscuous>>,
 }
 
 impl PacketReceiver {
     #[inline]
-    pub(crate) fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
+    pub(crate) fn burst(&mut self, most: usize, each: impl FnMut(Frame<'_>)) -> usize {
+        self.lend_while(most, |_| true, each)
+    }
+
+    /// The same, of frames up to a time alone.
+    #[inline]
+    pub(crate) fn burst_until(
+        &mut self,
+        until_ns: u64,
+        most: usize,
+        each: impl FnMut(Frame<'_>),
+    ) -> usize {
+        self.lend_while(most, |ring| ring.next_ns().is_none_or(|next| next <= until_ns), each)
+    }
+
+    /// The time of the next frame, if one is to be seen.
+    #[inline]
+    pub(crate) fn next_ns(&mut self) -> Option<u64> {
+        loop {
+            let next = self.ring.next_ns();
+            if next.is_some() {
+                return next;
+            }
+            self.ring.give_back();
+            if self.ring.take() == 0 {
+                return None;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn lend_while(
+        &mut self,
+        most: usize,
+        may: impl Fn(&BlockRing) -> bool,
+        mut each: impl FnMut(Frame<'_>),
+    ) -> usize {
         let mut lent = 0;
-        while lent < most {
+        while lent < most && may(&self.ring) {
             let Some(raw) = self.ring.lend() else {
                 self.ring.give_back();
                 if self.ring.take() == 0 {
@@ -42,7 +82,9 @@ impl PacketReceiver {
                 continue;
             };
             let (ts_ns, original_len) = (raw.ts_ns, raw.original_len);
+            let offload = raw.virtio.map_or(Offload::Done, Offload::from_virtio);
             let (data, more) = if self.link == LinkType::ETHERNET {
+                self.unhandled += u64::from(vlan::may_be_dropped(&raw, self.ipv6));
                 vlan::restored(raw)
             } else {
                 (raw.bytes.get(HEADROOM..).unwrap_or_default(), 0)
@@ -52,6 +94,8 @@ impl PacketReceiver {
                 link: self.link,
                 original_len: original_len + more,
                 data: data.get(..self.snap).unwrap_or(data),
+                // The kernel counts from the frame as it is in the ring, without the tag.
+                offload: offload.shifted(more),
             });
             lent += 1;
         }
@@ -101,6 +145,14 @@ impl PacketReceiver {
     pub(crate) fn owes(&mut self) -> bool {
         let Counters { received, dropped, .. } = self.counters();
         self.counted > received + dropped.ring_full
+    }
+
+    /// What frames that did not fit the ring were is not known: as what was lent is.
+    pub(crate) fn counted_twice(&self) -> u64 {
+        match self.unhandled {
+            0 => 0,
+            unhandled => unhandled + self.counters.dropped.ring_full,
+        }
     }
 
     pub(crate) fn backlog(&self) -> (usize, usize) {

@@ -7,6 +7,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use ringtap_wire::LinkType;
@@ -21,10 +22,19 @@ use crate::options::Options;
 use crate::sys::block_ring::{BlockRing, HEADROOM};
 use crate::sys::socket;
 
-/// A block holds the largest frame there is (64 KiB, out of the kernel's own joining of segments)
-/// and then some; larger ones than the most save nothing.
-const BLOCK_LEAST: usize = 128 << 10;
+/// The kernel hands a block over when it is full or when its time is over, so at low rates a ring
+/// holds the number of its blocks times that time, whatever its memory: blocks are small. They are
+/// powers of two, because the kernel rounds each one up to that.
+///
+/// The kernel cuts a frame that is longer than a block. The smallest block holds frames of up to
+/// 65,402 bytes: all that TCP sends, and all but 147 bytes of the longest that the kernel joins
+/// unless told to join more.
+const BLOCK_LEAST: usize = 64 << 10;
 const BLOCK_MOST: usize = 1 << 20;
+/// More than stands in a block before and between its frames, beginning with the block's own head.
+const BLOCK_HEADS: usize = 256;
+/// The longest segment that the kernel joins unless the interface was told otherwise.
+const JOINED_USUALLY: u32 = 1 << 16;
 /// So few blocks that one can be read while another is filled.
 const BLOCKS_LEAST: usize = 2;
 /// The kernel counts the bytes of a ring in 32 bits.
@@ -49,7 +59,7 @@ pub(crate) fn open(
     if !(1..=fanout::QUEUES_MOST).contains(&queues) {
         return Err(OpenError::QueueCount { asked: queues, most: fanout::QUEUES_MOST });
     }
-    let shape = Shape::new(options.memory, queues.into())?;
+    let shape = Shape::new(options.memory, queues.into(), longest(interface, options))?;
     let hardware_time = options.hardware_time && stamped_by_hardware(interface, notices);
     let promiscuous = match options.promiscuous {
         // The loopback interface has no other frames than ours.
@@ -78,6 +88,8 @@ pub(crate) fn open(
             memory: shape.block * shape.blocks,
             counters: Counters::default(),
             counted: 0,
+            unhandled: 0,
+            ipv6: Path::new("/proc/sys/net/ipv6").exists(),
             _promiscuous: promiscuous.clone(),
         });
     }
@@ -118,6 +130,15 @@ fn link_type(interface: &Interface) -> Result<LinkType, OpenError> {
     }
 }
 
+/// The longest frame that a block shall hold whole.
+fn longest(interface: &Interface, options: &Options) -> usize {
+    const ETHERNET: usize = 14;
+    let joined = Some(interface.link.joined).filter(|&joined| joined > JOINED_USUALLY);
+    let packet = interface.link.mtu.max(joined.unwrap_or(0)) as usize;
+    let whole = packet.saturating_add(ETHERNET + HEADROOM);
+    options.snap.map_or(whole, |snap| whole.min(snap as usize))
+}
+
 fn stamped_by_hardware(interface: &Interface, notices: &mut Vec<Notice>) -> bool {
     let Err(error) = interface.stamp_all() else { return true };
     notices.push(Notice::SoftwareTime {
@@ -135,14 +156,20 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(memory: usize, queues: usize) -> Result<Self, OpenError> {
+    /// `longest`: the frame that a block holds, if two such blocks fit the memory.
+    fn new(memory: usize, queues: usize, longest: usize) -> Result<Self, OpenError> {
         let each = (memory / queues).min(RING_MOST);
         if each < BLOCKS_LEAST * BLOCK_LEAST {
             let needed = BLOCKS_LEAST * BLOCK_LEAST * queues;
             return Err(OpenError::TooLittleMemory { asked: memory, needed });
         }
-        // Many small blocks rather than few large ones: a block that is read is none to fill.
-        let block = (each / 64).next_power_of_two().clamp(BLOCK_LEAST, BLOCK_MOST);
+        let mut block = BLOCK_LEAST;
+        while block < longest.saturating_add(BLOCK_HEADS)
+            && block < BLOCK_MOST
+            && 2 * block * BLOCKS_LEAST <= each
+        {
+            block *= 2;
+        }
         Ok(Self { block, blocks: each / block })
     }
 }
@@ -165,6 +192,11 @@ impl Setup<'_> {
         let set = |name, value: c_int| socket::set(&socket, libc::SOL_PACKET, name, &value);
         set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V3 as c_int)?;
         set(libc::PACKET_RESERVE, HEADROOM as c_int)?;
+        // Datagrams have no such header.
+        let virtio = self.options.offload && kind == libc::SOCK_RAW;
+        if virtio {
+            set(libc::PACKET_VNET_HDR, 1)?;
+        }
         set(libc::PACKET_IGNORE_OUTGOING, self.ignore_outgoing.into())?;
         if self.hardware_time {
             set(libc::PACKET_TIMESTAMP, libc::SOF_TIMESTAMPING_RAW_HARDWARE as c_int)?;
@@ -181,7 +213,7 @@ impl Setup<'_> {
             tp_feature_req_word: 0,
         };
         socket::set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
-        let ring = BlockRing::new(&socket, block, blocks)?;
+        let ring = BlockRing::new(&socket, block, blocks, virtio)?;
         socket::attach_filter(&socket, &[accept(0)])?;
         match socket::bind_packet(&socket, self.interface.link.index, libc::ETH_P_ALL as u16) {
             // The interface is down: it is bound all the same, and receives once it is up.
@@ -231,26 +263,49 @@ pub(super) fn accept(most: u32) -> libc::sock_filter {
 mod tests {
     use super::*;
 
+    /// A frame of Ethernet with the usual MTU.
+    const USUAL: usize = 1_518;
+
     #[test]
     fn a_ring_fits_its_memory() {
-        for memory in [256 << 10, 1 << 20, 3_000_000, 64 << 20, 1 << 30] {
-            let shape = Shape::new(memory, 1).unwrap();
-            assert!(shape.block * shape.blocks <= memory, "{memory}: {shape:?}");
-            assert!(shape.block * shape.blocks >= memory / 2, "{memory}: {shape:?}");
-            assert!(shape.blocks >= BLOCKS_LEAST, "{memory}: {shape:?}");
+        for memory in [128 << 10, 1 << 20, 3_000_000, 64 << 20, 1 << 30] {
+            for longest in [USUAL, 9_018, 65_554, 200_000, 600_000, usize::MAX] {
+                let shape = Shape::new(memory, 1, longest).unwrap();
+                let what = format!("{memory}, {longest}: {shape:?}");
+                assert!(shape.block * shape.blocks <= memory, "{what}");
+                assert!(shape.block * shape.blocks >= memory / 2, "{what}");
+                assert!(shape.blocks >= BLOCKS_LEAST, "{what}");
+                assert!(shape.block.is_power_of_two() && shape.block >= BLOCK_LEAST, "{what}");
+            }
         }
-        assert_eq!(Shape::new(64 << 20, 2).unwrap(), Shape { block: 512 << 10, blocks: 64 });
+    }
+
+    #[test]
+    fn many_small_blocks_hold_seconds() {
+        let shape = Shape::new(64 << 20, 2, USUAL).unwrap();
+        assert_eq!(shape, Shape { block: 64 << 10, blocks: 512 });
+        // 10 ms each.
+        assert!(shape.blocks * 10 > 5_000);
+    }
+
+    #[test]
+    fn long_frames_fit_a_block_where_there_is_memory() {
+        for (longest, block) in [(9_018, 64 << 10), (65_554, 128 << 10), (200_000, 256 << 10)] {
+            assert_eq!(Shape::new(64 << 20, 1, longest).unwrap().block, block, "{longest}");
+        }
+        let shape = Shape::new(256 << 10, 1, 600_000).unwrap();
+        assert_eq!(shape, Shape { block: 128 << 10, blocks: 2 });
     }
 
     #[test]
     fn more_than_the_kernel_can_count_is_cut_down() {
-        let shape = Shape::new(usize::MAX, 1).unwrap();
+        let shape = Shape::new(usize::MAX, 1, USUAL).unwrap();
         assert!(u32::try_from(shape.block * shape.blocks).is_ok(), "{shape:?}");
     }
 
     #[test]
     fn too_little_is_an_error_that_says_how_much_is_needed() {
-        let error = Shape::new(1000, 2).unwrap_err();
-        assert!(error.to_string().contains("524288"), "{error}");
+        let error = Shape::new(1000, 2, USUAL).unwrap_err();
+        assert!(error.to_string().contains("262144"), "{error}");
     }
 }

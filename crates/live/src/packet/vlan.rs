@@ -9,8 +9,23 @@ use crate::sys::block_ring::{HEADROOM, RawFrame};
 
 const ADDRESSES: usize = 12;
 
+/// IPv4 and ARP, which every kernel takes, and IPv6.
+const TAKEN: [[u8; 2]; 2] = [[0x08, 0x00], [0x08, 0x06]];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+
 /// 802.1Q, where the kernel does not name the type.
 const TYPE_802_1Q: u16 = 0x8100;
+
+/// Whether the kernel may count the frame as dropped (`rx_dropped`) though it was seen here: it looks for a protocol
+/// once more when it has taken a tag out, and may find none.
+#[inline]
+pub(super) fn may_be_dropped(raw: &RawFrame<'_>, ipv6: bool) -> bool {
+    if raw.status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return false;
+    }
+    let kind = raw.bytes.get(HEADROOM + ADDRESSES..).and_then(<[u8]>::first_chunk);
+    !kind.is_some_and(|kind| TAKEN.contains(kind) || ipv6 && *kind == IPV6)
+}
 
 /// The frame with its tag, if one was taken out, and how many bytes it is longer by that.
 #[inline]
@@ -35,7 +50,15 @@ mod tests {
     use super::*;
 
     fn raw(bytes: &mut [u8], status: u32) -> RawFrame<'_> {
-        RawFrame { bytes, original_len: 0, ts_ns: 0, status, tag: 0x2064, tag_type: 0x88a8 }
+        RawFrame {
+            bytes,
+            original_len: 0,
+            ts_ns: 0,
+            status,
+            tag: 0x2064,
+            tag_type: 0x88a8,
+            virtio: None,
+        }
     }
 
     #[test]
@@ -47,6 +70,26 @@ mod tests {
         let rest: Vec<u8> = (16..24).collect();
         assert_eq!(more, 4);
         assert_eq!(frame, [&addresses[..], &[0x88, 0xa8, 0x20, 0x64], &rest].concat());
+    }
+
+    #[test]
+    fn tagged_frames_of_protocols_that_the_host_lacks_may_be_dropped_behind_us() {
+        let tagged = libc::TP_STATUS_VLAN_VALID;
+        let cases = [
+            (tagged, [0x08, 0x00], false),
+            (tagged, [0x08, 0x06], false),
+            (tagged, [0x86, 0xdd], false),
+            (tagged, [0x81, 0x00], true),
+            (tagged, [0x88, 0x47], true),
+            (0, [0x88, 0x47], false),
+        ];
+        for (status, kind, dropped) in cases {
+            let mut bytes = [&[0; HEADROOM + ADDRESSES][..], &kind, &[0; 9]].concat();
+            assert_eq!(may_be_dropped(&raw(&mut bytes, status), true), dropped, "{kind:?}");
+        }
+        let mut bytes = [&[0; HEADROOM + ADDRESSES][..], &IPV6].concat();
+        assert!(may_be_dropped(&raw(&mut bytes, tagged), false));
+        assert!(may_be_dropped(&raw(&mut [0; 9], tagged), true));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::interface::State;
 
-/// See the module. Refusals that pass are no errors: sending goes on at the next call.
+/// Refusals that pass are no errors: sending goes on at the next call.
 #[derive(Debug, Error)]
 pub enum SendError {
     /// The interface takes no such frame.

@@ -1,10 +1,15 @@
 //! Frames made in the kernel: a trial run of an XDP program whose frames are really sent.
 //!
 //! ```text
-//!  template ─▶ kernel: copy n ─▶ program: i = (n · odd) mod flows; address, port, checksums ─▶ interface
+//!  template ─▶ kernel: page n ─▶ program: the template, i = (n · odd) mod flows; address, port, checksums ─▶ interface
 //! ```
 //!
-//! The fastest way there is to load a receiver on the same machine: no socket, no copy per frame.
+//! The fastest way there is to load a receiver on the same machine: no socket, no system call per frame.
+//!
+//! The kernel copies the template into a page once, and uses the page again when the receiver has freed it, with
+//! whatever the receiver wrote there: a router changes MAC addresses, TTL and checksum in place. So the program holds the
+//! template as constants and writes all of it for each frame.
+//!
 //! The interface must be able to send frames of XDP. A veth passes them on only if its peer has an
 //! XDP program or `gro on`; else the kernel throws them away and reports nothing. So
 //! [`LiveSender::left`] asks the interface, and who must know asks the receiving end.
@@ -15,7 +20,7 @@ use super::template::{Template, Transport};
 use crate::capability::Capability;
 use crate::code::{
     R, Size, add, add_32, add_register, and_32, call, copy, exit, load, map_value, multiply_32,
-    set, shift_right, skip, skip_if_greater, store, to_network, xor_32,
+    set, shift_right, skip, skip_if_greater, store, store_value, to_network, xor_32,
 };
 use crate::error::OpenError;
 use crate::interface::{Interface, State};
@@ -39,7 +44,7 @@ const BATCH: u32 = 64;
 /// Frames of one system call, so that a signal is heard soon.
 const CALL_MOST: u64 = 1 << 20;
 
-/// See the module.
+/// Sends copies of a template by XDP live frames.
 pub struct LiveSender {
     interface: Interface,
     template: Template,
@@ -124,13 +129,14 @@ fn instructions(template: &Template, interface: i32, count: i32) -> Vec<u64> {
         load(Size::Word, FRAME, R(1), DATA),
         load(Size::Word, A, R(1), DATA_END),
         copy(B, FRAME),
-        add(B, template.touched()),
+        add(B, template.frame.len() as i32),
         // Copies are as long as the template, but the verifier does not know that.
         skip_if_greater(B, A, 1),
         skip(2),
         set(R(0), ABORTED),
         exit(),
     ];
+    write(&mut code, &template.frame);
     code.extend(map_value(B, count));
     code.extend([
         load(Size::Double, FLOW, B, 0),
@@ -166,6 +172,34 @@ fn instructions(template: &Template, interface: i32, count: i32) -> Vec<u64> {
     }
     code.extend([set(R(1), interface), set(R(2), 0), call(REDIRECT), exit()]);
     code
+}
+
+/// Writes the whole frame: eight bytes an instruction where they are a number of 32 bits with its sign, else four.
+fn write(code: &mut Vec<u64>, frame: &[u8]) {
+    let mut at = 0;
+    let mut store = |size, value| {
+        code.push(store_value(size, FRAME, at as i16, value));
+        at += match size {
+            Size::Byte => 1,
+            Size::Half => 2,
+            Size::Word => 4,
+            Size::Double => 8,
+        };
+    };
+    let (eights, rest) = frame.as_chunks();
+    for eight in eights {
+        let value = i64::from_ne_bytes(*eight);
+        if let Ok(value) = i32::try_from(value) {
+            store(Size::Double, value);
+        } else {
+            let [a, b, c, d, e, f, g, h] = *eight;
+            store(Size::Word, i32::from_ne_bytes([a, b, c, d]));
+            store(Size::Word, i32::from_ne_bytes([e, f, g, h]));
+        }
+    }
+    let (twos, rest) = rest.as_chunks();
+    twos.iter().for_each(|&two| store(Size::Half, u16::from_ne_bytes(two).into()));
+    rest.iter().for_each(|&one| store(Size::Byte, one.into()));
 }
 
 /// A += both halves of the address.

@@ -16,7 +16,6 @@ const PATIENCE: u32 = 64;
 /// One sleep for room in the socket.
 const ROOM: Duration = Duration::from_millis(1);
 
-/// See the module.
 pub(super) struct PacketSender {
     socket: OwnedFd,
     sent: Sent,

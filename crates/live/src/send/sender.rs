@@ -46,6 +46,8 @@ pub struct Sent {
     pub pending: u64,
     /// AF_XDP: dropped by the interface; these are gone.
     pub dropped: u64,
+    /// AF_XDP: thrown away by [`Sender::discard`] or [`Sender::close`] before the interface took them.
+    pub discarded: u64,
     /// How often the kernel had no room. The frame was tried again or not said to be sent.
     pub refused: u64,
 }
@@ -132,6 +134,26 @@ impl Sender {
             Kind::Xdp(one) => one.flush(timeout),
         };
         done.map_err(|error| self.explained(error))
+    }
+
+    /// Throws away what is pending: none of it leaves any more. The sender can send afterwards. AF_PACKET has nothing
+    /// pending. A network card that reads our memory itself may have begun with some of these frames.
+    ///
+    /// # Errors
+    /// As [`Sender::open`]. Nothing is pending then, and nothing more can be sent.
+    pub fn discard(&mut self) -> Result<(), OpenError> {
+        match &mut self.kind {
+            Kind::Packet(_) => Ok(()),
+            Kind::Xdp(one) => one.discard(&self.interface),
+        }
+    }
+
+    /// Throws away what is pending, and sends nothing more.
+    pub fn close(&mut self) {
+        match &mut self.kind {
+            Kind::Packet(_) => {}
+            Kind::Xdp(one) => one.close(),
+        }
     }
 
     /// What became of the frames so far.

@@ -12,9 +12,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::mapping::Mapping;
+use crate::offload::VIRTIO;
 
 /// Bytes before each frame that belong to it: room for a VLAN tag.
 pub(crate) const HEADROOM: usize = 4;
@@ -38,13 +40,21 @@ pub(crate) struct RawFrame<'a> {
     pub(crate) tag: u16,
     /// Its type, if the status says so.
     pub(crate) tag_type: u16,
+    /// The virtio header before the frame, in a ring that has one.
+    pub(crate) virtio: Option<[u8; VIRTIO]>,
 }
 
-/// See the module.
+#[inline]
+fn time_ns(header: &libc::tpacket3_hdr) -> u64 {
+    u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)
+}
+
 pub(crate) struct BlockRing {
     map: Mapping,
     block_size: usize,
     blocks: usize,
+    /// Bytes that are ours before each frame: those of the tag, or of the virtio header, which end at the frame.
+    room: usize,
     /// The block that is held, or will be next.
     current: usize,
     /// Frames of the held block that were not lent yet; `None` while none is held.
@@ -54,10 +64,16 @@ pub(crate) struct BlockRing {
 }
 
 impl BlockRing {
-    /// Maps the ring that `socket` was given.
-    pub(crate) fn new(socket: &OwnedFd, block_size: usize, blocks: usize) -> io::Result<Self> {
+    /// Maps the ring that `socket` was given; `virtio` says whether frames have virtio headers.
+    pub(crate) fn new(
+        socket: &OwnedFd,
+        block_size: usize,
+        blocks: usize,
+        virtio: bool,
+    ) -> io::Result<Self> {
+        let room = if virtio { VIRTIO.max(HEADROOM) } else { HEADROOM };
         let map = Mapping::shared(socket, block_size * blocks, 0)?;
-        Ok(Self { map, block_size, blocks, current: 0, left: None, at: 0 })
+        Ok(Self { map, block_size, blocks, room, current: 0, left: None, at: 0 })
     }
 
     /// Whether there are frames to lend.
@@ -88,11 +104,18 @@ impl BlockRing {
 
     /// How many blocks of how many wait for us, the held one among them.
     pub(crate) fn backlog(&self) -> (usize, usize) {
-        let ours = |&place: &usize| {
-            let block = (self.current + place) % self.blocks;
-            self.status_of(block).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
-        };
-        ((0..self.blocks).take_while(ours).count(), self.blocks)
+        // Blocks are filled in order and given back in order, so those that wait are in a row.
+        let (mut waiting, mut end) = (0, self.blocks);
+        while waiting < end {
+            let middle = waiting + (end - waiting) / 2;
+            let block = (self.current + middle) % self.blocks;
+            if self.status_of(block).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0 {
+                waiting = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        (waiting, self.blocks)
     }
 
     /// Takes the next block if it is ours and none is held; returns how many frames are left in
@@ -110,22 +133,21 @@ impl BlockRing {
     /// cannot be what the kernel wrote, and [`BlockRing::give_back`] is due.
     #[inline]
     pub(crate) fn lend(&mut self) -> Option<RawFrame<'_>> {
-        let left = self.left.filter(|&left| left > 0)?;
+        let (start, left) = self.next()?;
         let at = self.at;
-        if at.checked_add(size_of::<libc::tpacket3_hdr>())? > self.block_size
-            || !at.is_multiple_of(8)
-        {
-            return None;
-        }
-        let start = self.map.at(self.current * self.block_size + at, 0);
-        // SAFETY: the header lies within the held block (checked), is aligned (checked; blocks are
-        // made of pages), is made of integers, and the kernel does not write to a held block.
+        // SAFETY: the header is aligned and within the held block (`next` checks it), is made of integers, and the
+        // kernel does not write to a held block.
         let header = unsafe { start.cast::<libc::tpacket3_hdr>().as_ref() };
         let begin = usize::from(header.tp_mac);
         let end = begin + header.tp_snaplen as usize;
-        if begin < size_of::<libc::tpacket3_hdr>() + HEADROOM || end > self.block_size - at {
+        if begin < size_of::<libc::tpacket3_hdr>() + self.room || end > self.block_size - at {
             return None;
         }
+        let virtio = (self.room >= VIRTIO).then(|| {
+            // SAFETY: the bytes lie between the header and the frame (checked), the kernel has written them (a header
+            // stands right before the frame), and any bytes are a value. Nobody of ours has a reference to them yet.
+            unsafe { start.add(begin - VIRTIO).cast::<[u8; VIRTIO]>().read() }
+        });
         // The last one has no next.
         self.at = at + header.tp_next_offset as usize;
         self.left = Some(left - 1);
@@ -138,12 +160,35 @@ impl BlockRing {
                 std::slice::from_raw_parts_mut(start.as_ptr().add(begin - HEADROOM), len)
             },
             original_len: header.tp_len,
-            ts_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            ts_ns: time_ns(header),
             status: header.tp_status,
             tag: header.hv1.tp_vlan_tci as u16,
             tag_type: header.hv1.tp_vlan_tpid,
+            virtio,
         };
         Some(frame)
+    }
+
+    /// The time of the next frame of the held block. `None`: there are no more, or it cannot be what the kernel wrote.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let (start, _) = self.next()?;
+        // SAFETY: as in `lend`.
+        let header = unsafe { start.cast::<libc::tpacket3_hdr>().as_ref() };
+        Some(time_ns(header))
+    }
+
+    /// Where the next frame of the held block begins, with room for its header and aligned as that must be, and how many
+    /// frames are left with it.
+    #[inline]
+    fn next(&self) -> Option<(NonNull<u8>, u32)> {
+        let left = self.left.filter(|&left| left > 0)?;
+        let end = self.at.checked_add(size_of::<libc::tpacket3_hdr>())?;
+        if end > self.block_size || !self.at.is_multiple_of(8) {
+            return None;
+        }
+        // Blocks are made of pages, so what is aligned in a block is aligned.
+        Some((self.map.at(self.current * self.block_size + self.at, 0), left))
     }
 
     /// Whether a block is held of which all frames were lent.

@@ -9,6 +9,17 @@ use super::check;
 /// `ETHTOOL_GCHANNELS`: how many queues of which kind there are.
 const GET_CHANNELS: u32 = 0x3c;
 
+/// `ETHTOOL_GFLAGS`, and of its flags that received frames have their VLAN tags taken out.
+const GET_FLAGS: u32 = 0x25;
+const RECEIVE_VLAN: u32 = 1 << 8;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
 /// `struct ethtool_channels`.
 #[repr(C)]
 #[derive(Default)]
@@ -44,6 +55,15 @@ pub(crate) fn receive_queues(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> i
     request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
     ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
     Ok(channels.receiving + channels.combined)
+}
+
+/// Whether the interface takes VLAN tags out of received frames; an error if its driver does not say.
+pub(crate) fn takes_tags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<bool> {
+    let mut flags = Value { command: GET_FLAGS, data: 0 };
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut flags).cast();
+    ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
+    Ok(flags.data & RECEIVE_VLAN != 0)
 }
 
 /// Has the hardware stamp every received frame.

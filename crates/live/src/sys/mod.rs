@@ -36,8 +36,9 @@ pub fn now_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A time that nobody sets.
-pub(crate) fn steady_ns() -> u64 {
+/// Nanoseconds by a clock that is never set, and stands still while the machine sleeps.
+#[inline]
+pub fn steady_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as above.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };

@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use super::socket;
 use super::xsk::{Ring, Umem, Which};
 
-/// See the module.
 pub(crate) struct XskReceive {
     rx: Ring<libc::xdp_desc>,
     fill: Ring<u64>,

@@ -8,7 +8,6 @@ use std::os::fd::OwnedFd;
 
 use super::xsk::{Ring, Umem, Which};
 
-/// See the module.
 pub(crate) struct XskSend {
     tx: Ring<libc::xdp_desc>,
     completion: Ring<u64>,
@@ -32,7 +31,7 @@ impl XskSend {
     }
 
     /// The longest frame that fits a buffer.
-    pub(crate) fn frame_most(&self) -> usize {
+    fn frame_most(&self) -> usize {
         1 << self.umem.shift
     }
 

@@ -10,17 +10,19 @@ use super::program::Attachment;
 use crate::counters::{Counters, Dropped};
 use crate::description::Path;
 use crate::frame::Frame;
+use crate::offload::Offload;
 use crate::packet::Promiscuous;
 use crate::sys::xsk_receive::XskReceive;
 use crate::sys::{self, socket};
 
-/// See the module.
 pub(crate) struct XdpReceiver {
     pub(super) rings: XskReceive,
     pub(super) socket: OwnedFd,
     pub(super) snap: usize,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
+    /// Of each frame: not known, or not asked for.
+    pub(super) offload: Offload,
     pub(super) received: u64,
     pub(super) attachment: Arc<Attachment>,
     pub(super) _promiscuous: Option<Arc<Promiscuous>>,
@@ -47,11 +49,17 @@ impl XdpReceiver {
                 link: LinkType::ETHERNET,
                 original_len: data.len() as u32,
                 data: data.get(..self.snap).unwrap_or(data),
+                offload: self.offload,
             });
         });
         self.rings.wake(&self.socket);
         self.received += u64::from(lent);
         lent as usize
+    }
+
+    /// Whether a frame waits.
+    pub(crate) fn waits(&mut self) -> bool {
+        self.rings.waiting() > 0
     }
 
     pub(crate) fn shut(&mut self, queue: u32) {

@@ -15,6 +15,7 @@ use crate::capability::Capability;
 use crate::error::OpenError;
 use crate::interface::Interface;
 use crate::notice::Notice;
+use crate::offload::Offload;
 use crate::options::Options;
 use crate::packet::Promiscuous;
 use crate::queue;
@@ -52,6 +53,9 @@ pub(crate) fn open(
         let name = interface.name().to_owned();
         return Err(OpenError::Queues { name, asked, there: queues });
     }
+    if options.offload && interface.takes_tags() {
+        notices.push(Notice::TagsLost { interface: interface.name().to_owned() });
+    }
     let shift = shift(interface, notices);
     let buffers = buffers(options.memory, queues as usize, shift)?;
     // First, for it needs the least: without that capability nothing else is worth trying.
@@ -85,6 +89,7 @@ pub(crate) fn open(
             snap: options.snap.map_or(usize::MAX, |snap| snap as usize),
             zero_copy,
             busy_poll,
+            offload: if options.offload { Offload::Unknown } else { Offload::Done },
             received: 0,
             attachment: Arc::clone(&attachment),
             _promiscuous: promiscuous.clone(),

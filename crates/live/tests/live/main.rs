@@ -9,6 +9,7 @@
 mod errors;
 mod frames;
 mod net;
+mod offload;
 mod packet;
 mod send;
 mod states;

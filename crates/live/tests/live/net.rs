@@ -25,7 +25,7 @@ pub(crate) use End::{Left, Right};
 /// So often nothing may come, 10 ms each, before a test stops waiting.
 const PATIENCE: u32 = 300;
 
-/// See the module. Dropping it deletes everything.
+/// Dropping it deletes everything.
 pub(crate) struct Net {
     names: [String; 2],
 }

@@ -8,7 +8,7 @@ use ringtap_live::{
 };
 
 use crate::frames::{Pair, assorted, udp, v4};
-use crate::net::{Left, Net, account, send_all, take};
+use crate::net::{Left, Net, Right, account, send_all, take};
 
 fn by(method: Method) -> SendOptions {
     SendOptions { method, ..SendOptions::default() }
@@ -105,6 +105,32 @@ fn by_an_interface_that_is_down_nothing_is_sent() {
 }
 
 #[test]
+fn what_is_discarded_never_leaves_and_the_sender_goes_on() {
+    for method in [Method::Packet, Method::Xdp] {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&Options::default());
+        let mut sender = net.sender(&by(method));
+        net.ip(Left, "link set left down");
+        let before = assorted(10);
+        let before: Vec<&[u8]> = before.iter().map(Vec::as_slice).collect();
+        let handed_over = sender.send(&before).unwrap_or(0) as u64;
+        assert_eq!(sender.counters().pending, handed_over);
+        net.inside(Left, || sender.discard().unwrap());
+        let counters = sender.counters();
+        assert_eq!((counters.pending, counters.discarded), (0, handed_over), "{method:?}");
+        net.ip(Left, "link set left up");
+        let after = vec![udp(&[], v4([10, 0, 0, 9], [10, 0, 0, 2]), 5, 6, vec![1; 30]); 3];
+        send_all(&mut sender, &after);
+        let came = take(&mut receivers, usize::MAX);
+        assert!(came.iter().map(|(_, frame, _)| frame).eq(&after), "{method:?}: {}", came.len());
+        assert_eq!(sender.counters().accepted, 3, "{method:?}");
+        // A closed one sends nothing more.
+        sender.close();
+        assert_eq!(sender.send(&[&after[0][..]]).is_err(), method == Method::Xdp);
+    }
+}
+
+#[test]
 fn a_queue_that_is_not_there_or_taken_is_an_error() {
     let Some(net) = Net::new(1) else { return };
     let options = SendOptions { queue: 9, ..by(Method::Xdp) };
@@ -116,7 +142,7 @@ fn a_queue_that_is_not_there_or_taken_is_an_error() {
 }
 
 /// The one's complement sum of 16-bit words.
-fn sum(bytes: &[u8]) -> u32 {
+pub(crate) fn sum(bytes: &[u8]) -> u32 {
     let words =
         bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();
@@ -180,6 +206,86 @@ fn copies_of_datagrams_do_without_a_checksum() {
     assert_eq!(sum(&frame[14..34]), 0xffff);
     assert_eq!(frame[34..38], template[34..38]);
     assert_eq!(frame[40..42], [0, 0]);
+}
+
+#[test]
+fn the_longest_template_is_written_whole() {
+    let Some(net) = Net::new(1) else { return };
+    net.ip(Left, "link set left mtu 3500");
+    net.ip(Right, "link set right mtu 3500");
+    let mut receivers = net.receivers(&Options { method: Method::Xdp, ..Options::default() });
+    let bytes = (0..3_326_u32).map(|n| ((n * n) >> 4) as u8).collect();
+    let template = udp(&[], v4([10, 0, 0, 1], [10, 0, 0, 2]), 5, 6, bytes);
+    assert_eq!(template.len(), 3_368);
+    let (made, error) = net.inside(Left, || {
+        let longer = [&template[..], &[0]].concat();
+        let error = LiveSender::open("left", &longer, 1).err();
+        (LiveSender::open("left", &template, 1).unwrap().send(200).unwrap(), error)
+    });
+    let most = TemplateError::TooLong { len: 3_369, most: 3_368 };
+    assert!(matches!(error, Some(OpenError::Template(why)) if why == most));
+    let came = take(&mut receivers, 200);
+    assert_eq!((made, came.len()), (200, 200));
+    assert!(came.iter().all(|(_, frame, _)| frame[42..] == template[42..]));
+}
+
+/// Switches GRO of `right` on, so that its NAPI runs and it takes frames of XDP.
+const GRO_ON: &str = "
+import array, fcntl, socket, struct
+value = array.array('I', [0x2c, 1])
+request = struct.pack('16sP16x', b'right', value.buffer_info()[0])
+fcntl.ioctl(socket.socket(), 0x8946, request)
+";
+
+/// A router writes addresses, TTL and checksum into the pages that the kernel makes later copies in.
+#[test]
+fn behind_a_router_all_copies_arrive() {
+    let Some(net) = Net::new(1) else { return };
+    let far = format!("link add far type veth peer name out netns {}", net.name(Right));
+    for (end, words) in [
+        (Left, far.as_str()),
+        (Left, "link set far up"),
+        (Right, "link set right address 02:00:00:00:00:02"),
+        (Right, "link set out address 02:00:00:00:00:03"),
+        (Right, "link set out up"),
+        (Right, "addr add 10.0.255.254/16 dev right"),
+        (Right, "route add 10.9.0.0/16 dev out"),
+        (Right, "neigh add 10.9.0.1 lladdr 02:00:00:00:00:04 dev out"),
+    ] {
+        net.ip(end, words);
+    }
+    let napi = net.inside(Right, || {
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        std::process::Command::new("python3").args(["-c", GRO_ON]).status()
+    });
+    if napi.is_err() {
+        eprintln!("SKIPPED: no python3 here");
+        return;
+    }
+    assert!(napi.unwrap().success());
+    let options = Options { outgoing: false, memory: 16 << 20, ..Options::default() };
+    let mut receivers = net.inside(Left, || ringtap_live::open("far", &options).unwrap());
+    // Payloads of all lengths modulo the eight bytes of a store.
+    for payload in 18..26 {
+        let bytes = (0..payload).map(|n| n ^ 0x5a).collect();
+        let pair = v4([10, 0, 0, 1], [10, 9, 0, 1]);
+        let mut template = udp(&[], pair, 1_000, 9, bytes);
+        template[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+        template[22] = 64;
+        let made = net.inside(Left, || {
+            let mut sender = LiveSender::open("left", &template, 16).unwrap();
+            sender.send(2_000).unwrap()
+        });
+        assert_eq!(made, 2_000);
+        let came = take(&mut receivers, 2_000);
+        assert_eq!(came.len(), 2_000);
+        for (_, frame, _) in &came {
+            assert_eq!(frame[..12], [2, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 3]);
+            assert_eq!((frame[22], sum(&frame[14..34])), (63, 0xffff));
+            assert_eq!((&frame[30..34], &frame[36..40]), (&template[30..34], &template[36..40]));
+            assert_eq!(frame[42..], template[42..]);
+        }
+    }
 }
 
 /// A peer without NAPI: the kernel throws all frames away, and the interface knows.

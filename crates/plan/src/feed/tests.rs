@@ -19,7 +19,8 @@ fn plan(queues: usize) -> Plan {
     let skeleton = Some(if queues == 1 { Skeleton::Farm } else { Skeleton::MultiQueue });
     let request =
         Request { skeleton, queues: Some(queues), seed: 7, metering, ..Request::default() };
-    Plan::new(request, &Machine { cores: 1, memory_bytes: 1 << 30 }).unwrap()
+    Plan::new(request, &Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 })
+        .unwrap()
 }
 
 fn feeds<'a>(queues: usize, files: Files, watch: &'a Watch) -> Vec<PacketFeed<'a>> {
@@ -87,7 +88,7 @@ fn the_latest_time_there_can_be_is_reached_and_passed() {
     let mut bytes = block(0x0a0d_0d0a, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]);
     // Ethernet; option 9: whole seconds.
     bytes.extend(block(1, &[1, 0, 9 | 1 << 16, 0, 0]));
-    for high in [0, u32::MAX, u32::MAX, 1] {
+    for high in [0, u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1] {
         bytes.extend(block(6, &[0, high, 7, 4, 4, 0]));
     }
     for queues in [1, 2] {
@@ -103,9 +104,51 @@ fn the_latest_time_there_can_be_is_reached_and_passed() {
                 _ => times.extend(items.iter().map(|packet| packet.ts_ns)),
             }
         }
-        let late = 4_294_967_303_000_000_000;
-        assert_eq!((times, marks), (vec![7_000_000_000, u64::MAX, u64::MAX, late], 1));
+        let (most, late) = (u64::MAX, 4_294_967_303_000_000_000);
+        assert_eq!((times, marks), (vec![7_000_000_000, most, most, most, most, late], 1));
     }
+}
+
+#[test]
+fn one_packet_far_ahead_stops_no_marks() {
+    let year = 365 * 86_400 * 100;
+    let times = [510, 560, 570 + year, 580, 610, 710];
+    let expected = [510, 560, 570 + year as i64, 580, -600, 610, -700, 710, -1_000_710];
+    for burst in 1..8 {
+        assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
+    }
+    // Some in a row, as behind a gap, are believed; at the end, fewer are as well.
+    let times = [510, 90_010, 90_020, 90_130, 90_140, 90_250, 190_000];
+    let expected =
+        [510, 90_010, 90_020, 90_130, -90_000, 90_140, -90_200, 90_250, 190_000, -1_190_000];
+    assert_eq!(sequence(&times, 8), expected);
+}
+
+#[test]
+fn where_time_is_set_back_marks_go_on_from_there() {
+    let hour = 3_600 * 100;
+    let times: Vec<u64> =
+        (0..40).map(|n| hour + 10_050 + n * 10).chain((0..60).map(|n| 10_050 + n * 10)).collect();
+    let out = sequence(&times, 7);
+    let marks: Vec<i64> = out.iter().copied().filter(|&out| out < 0).collect();
+    let hour = hour as i64;
+    let expected = [
+        -(hour + 10_100),
+        -(hour + 10_200),
+        -(hour + 10_300),
+        -(hour + 10_400),
+        // The time before, and the time after.
+        -(hour + 10_440),
+        -10_300,
+        -10_400,
+        -10_500,
+        -10_600,
+        -1_010_640,
+    ];
+    assert_eq!(marks, expected);
+    // All packets up to the 32nd of the new time stand before that.
+    let at = out.iter().position(|&out| out == -10_300).unwrap();
+    assert_eq!(out[..at].iter().filter(|&&out| out > 0).count(), 40 + 31);
 }
 
 #[test]

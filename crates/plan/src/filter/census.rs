@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use super::report::Standing;
 use super::tally::{Changes, Tally};
 
-/// See the module.
+/// Counters of a running filter, collected from its workers.
 #[derive(Debug)]
 pub struct Census {
     asked: AtomicU64,

@@ -34,7 +34,7 @@ pub(super) struct Dropped {
 impl Dropped {
     /// A copy.
     pub(super) fn of(frame: &Frame<'_>) -> Self {
-        let &Frame { link, ts_ns, original_len, data } = frame;
+        let &Frame { link, ts_ns, original_len, data, .. } = frame;
         Self { link, ts_ns, original_len, data: data.into() }
     }
 }

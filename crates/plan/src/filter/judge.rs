@@ -71,7 +71,7 @@ impl Judged {
     }
 }
 
-/// See the module. Each thread has its own.
+/// Each thread has its own.
 pub(crate) struct Judge {
     decoder: Decoder,
     not_ip: NotIp,

@@ -22,7 +22,6 @@ use crate::Watch;
 /// The note at a control packet's place.
 const CONTROL: u16 = 1;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Load {
     pub(super) chunk: Chunk,

@@ -29,7 +29,7 @@ pub use control::{ControlKey, ControlKeyError, Knock};
 pub use files::{FilterFiles, Outputs, filter_files};
 pub use judge::NotIp;
 pub use live::{FilterLive, filter_live};
-pub use orders::{Done, OrderError, Orders};
+pub use orders::{Done, OrderError, Orders, bans_line};
 pub use report::{Control, FilterPlan, FilterReport, Packets, Row, Rules, Standing};
 pub use sink::FilterError;
 pub use worker::Way;

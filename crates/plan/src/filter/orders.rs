@@ -2,8 +2,8 @@
 //!
 //! | word | text | what happens | answer |
 //! |---|---|---|---|
-//! | `apply` | statements | the next revision, or nothing | its number |
-//! | `replace` | statements | the same, in place of all rules and bans | its number |
+//! | `apply` | statements | the next revision, or nothing | its number, and what became of bans |
+//! | `replace` | statements | the same, in place of all rules and bans | the same |
 //! | `check` | statements | nothing | whether `apply` would do, and what there would be |
 //! | `check-replace` | statements | nothing | the same of `replace` |
 //! | `explain` | source and destination | nothing | the verdict, and why |
@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use ringtap_filter::rules::{Board, RuleSet, Statement, TransactionError, parse};
+use ringtap_filter::rules::{BanCounts, Board, RuleSet, Statement, TransactionError, parse};
 
 use super::census::Census;
 use super::report::Standing;
 
-/// See the module.
+/// Carries out what is asked at the control socket.
 #[derive(Clone, Copy)]
 pub struct Orders<'a> {
     /// The rules.
@@ -35,7 +35,12 @@ pub struct Orders<'a> {
 #[derive(Debug)]
 pub enum Done {
     /// A revision was made. It holds once [`Board::passed`] says so.
-    Made(u64),
+    Made {
+        /// Its number.
+        revision: u64,
+        /// What its statements did to bans.
+        bans: BanCounts,
+    },
     /// An answer.
     Said(String),
     /// It is about counters, which the workers tell: [`Census::answer`] has them soon, and [`Orders::say`] puts them
@@ -69,8 +74,8 @@ impl Orders<'_> {
     pub fn carry_out(&self, word: &str, text: &str) -> Result<Done, OrderError> {
         let change = |replace| move |set: &RuleSet| transact(set, text, replace);
         match word {
-            "apply" => Ok(Done::Made(self.board.transact(change(false))?)),
-            "replace" => Ok(Done::Made(self.board.transact(change(true))?)),
+            "apply" => self.make(change(false)),
+            "replace" => self.make(change(true)),
             "check" => Ok(Done::Said(would_be(&change(false)(&self.board.newest())?))),
             "check-replace" => Ok(Done::Said(would_be(&change(true)(&self.board.newest())?))),
             "dump" => Ok(Done::Said(self.board.newest().to_string())),
@@ -83,6 +88,19 @@ impl Orders<'_> {
             }
             _ => Err(OrderError::Unknown(word.to_owned())),
         }
+    }
+
+    fn make(
+        &self,
+        change: impl FnOnce(&RuleSet) -> Result<RuleSet, TransactionError>,
+    ) -> Result<Done, OrderError> {
+        let mut bans = BanCounts::default();
+        let revision = self.board.transact(|set| {
+            let next = change(set)?;
+            bans = next.ban_counts();
+            Ok::<_, TransactionError>(next)
+        })?;
+        Ok(Done::Made { revision, bans })
     }
 
     /// Counters in words: a list of all rules and bans, or JSON.
@@ -120,13 +138,19 @@ fn transact(set: &RuleSet, text: &str, replace: bool) -> Result<RuleSet, Transac
     set.apply(&statements)
 }
 
+/// A line about what became of bans, if a statement was about them.
+pub fn bans_line(bans: &BanCounts) -> String {
+    if *bans == BanCounts::default() { String::new() } else { format!("{bans}\n") }
+}
+
 fn would_be(set: &RuleSet) -> String {
     format!(
-        "revision {} would have {} rules, {} bans, {} bytes for look-ups\n",
+        "revision {} would have {} rules, {} bans, {} bytes for look-ups\n{}",
         set.revision(),
         set.rules().len(),
-        set.bans().len(),
-        set.memory_bytes()
+        set.ban_count(),
+        set.memory_bytes(),
+        bans_line(&set.ban_counts()),
     )
 }
 
@@ -150,11 +174,16 @@ mod tests {
         let orders = Orders { board: &board, census: &census };
         let said = |word, text| match orders.carry_out(word, text) {
             Ok(Done::Said(text)) => text,
-            Ok(Done::Made(revision)) => format!("made {revision}"),
+            Ok(Done::Made { revision, bans }) => {
+                format!("made {revision} {bans}").trim_end().to_owned()
+            }
             Ok(Done::Counters { .. }) => "counters".into(),
             Err(error) => error.to_string(),
         };
-        assert_eq!(said("apply", "allow from 10.0.0.0/8\nban 10.0.0.7"), "made 1");
+        assert_eq!(
+            said("apply", "allow from 10.0.0.0/8\nban 10.0.0.7"),
+            "made 1 1 banned, 0 already banned"
+        );
         assert_eq!(
             said("apply", "allow\nbann 10.0.0.8").split(';').next(),
             Some("line 2: \"bann\" is no statement")
@@ -167,13 +196,19 @@ mod tests {
             said("check-replace", "allow to ::1").split(',').next(),
             Some("revision 2 would have 1 rules")
         );
-        assert_eq!(said("check", "ban 10.0.0.7"), "line 1: 10.0.0.7 is banned since revision 1");
+        let again = said("check", "ban 10.0.0.7\nban 10.0.0.8\nban 10.0.0.8");
+        assert!(again.starts_with("revision 2 would have 1 rules, 2 bans, "), "{again}");
+        assert!(again.ends_with("\n1 banned, 2 already banned\n"), "{again}");
         let dump = said("dump", "");
         assert_eq!(said("replace", "default allow"), "made 2");
-        assert_eq!(board.newest().rules().len() + board.newest().bans().len(), 0);
+        assert_eq!(board.newest().rules().len() + board.newest().ban_count(), 0);
         // A line of its own for what was put in front would shift those of errors.
-        assert_eq!(said("replace", "\nunban ::1"), "line 2: there is no \"ban ::1\"");
-        assert_eq!(said("apply", &dump), "made 3");
+        assert_eq!(
+            said("replace", "\nremove allow"),
+            "line 2: there is no \"allow from any to any\""
+        );
+        assert_eq!(said("apply", &dump), "made 3 1 banned, 0 already banned");
+        assert_eq!(said("apply", "unban ::1"), "made 4 0 unbanned, 1 not banned");
         assert_eq!(
             said("explain", "10.0.0.8 10.1.1.1"),
             "accepted: rule 2 of revision 3: allow from 10.0.0.0/8 to any\n"

@@ -249,7 +249,7 @@ fn rules(tally: &Tally) -> Rules {
     Rules {
         revision: set.revision(),
         rules: set.rules().len(),
-        bans: set.bans().len(),
+        bans: set.ban_count(),
         default: policy(set),
         memory_bytes: set.memory_bytes(),
         counters: rows(tally),

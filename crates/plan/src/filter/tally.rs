@@ -6,7 +6,6 @@ use ringtap_filter::rules::{Counters, RuleSet, TransactionError};
 
 use super::judge::Judged;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     /// Those that were in use last.

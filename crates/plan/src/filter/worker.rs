@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringtap_filter::rules::{Board, Reader};
-use ringtap_live::{Drain, Frame, Receiver, SendError, Sender, State, now_ns};
+use ringtap_live::{Drain, Receiver, SendError, Sender, State, now_ns};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};
 
-use super::batch::{BURST, Batch};
+use super::batch::{BURST, Batch, Progress};
 use super::census::Census;
 use super::control::{Heard, Knock};
 use super::drops::Dropped;
@@ -69,7 +69,6 @@ pub(super) struct Books {
     pub(super) failure: Option<String>,
 }
 
-/// See the module.
 pub(super) struct Worker<'a> {
     index: usize,
     shared: &'a Shared<'a>,
@@ -148,9 +147,8 @@ impl<'a> Worker<'a> {
             };
             tally.count(&judged, frame.original_len);
             if judged.passed() {
-                match unfit(sender, &frame) {
-                    None => batch.push(frame.data),
-                    Some(reason) => *books.not_sent.entry(reason).or_default() += 1,
+                if let Err(reason) = batch.push(&frame, sender) {
+                    *books.not_sent.entry(reason).or_default() += 1;
                 }
             } else if judged != Judged::Control
                 && let Some(to_drops) = to_drops
@@ -171,14 +169,14 @@ impl<'a> Worker<'a> {
     fn send(&mut self) -> Step {
         let left = self.batch.left() as u64;
         let lost = match self.batch.send(&mut self.sender) {
-            Ok(0) if self.refused == PATIENCE => "output_full",
-            Ok(0) => {
+            Ok(Progress { taken: 0, .. }) if self.refused == PATIENCE => "output_full",
+            Ok(Progress { taken: 0, .. }) => {
                 self.refused += 1;
                 return Step::Idle;
             }
-            Ok(sent) => {
+            Ok(Progress { frames, .. }) => {
                 self.refused = 0;
-                self.books.sent += sent as u64;
+                self.books.sent += frames as u64;
                 if self.batch.left() == 0 {
                     self.batch.clear();
                 }
@@ -190,7 +188,7 @@ impl<'a> Worker<'a> {
             }
             Err(SendError::Interface(_)) => "output_down",
             Err(error) => {
-                self.books.failure = Some(error.to_string());
+                self.books.failure.get_or_insert_with(|| error.to_string());
                 "output_error"
             }
         };
@@ -200,17 +198,36 @@ impl<'a> Worker<'a> {
         Step::Worked
     }
 
-    /// Between two bursts, when nothing is left to be sent.
-    fn look_around(&mut self) {
+    /// Between two bursts, when nothing is left to be sent. Whether the next burst may be judged.
+    fn look_around(&mut self) -> bool {
         let Shared { board, census, .. } = *self.shared;
-        if self.reader.is_behind(board) && self.sender.flush(FLUSH).unwrap_or(true) {
-            self.reader.renew(board);
+        let settled = !self.reader.is_behind(board) || self.settle();
+        if settled && self.reader.renew(board).is_some() {
             self.tally.change(self.reader.shared());
         }
         if let Some(question) = census.open(self.answered) {
             self.answered = question;
             census.tell(self.index, question, &self.tally, &self.changes);
         }
+        settled
+    }
+
+    /// Waits for frames that were judged by the rules in use to leave, and discards those that do not: these rules are not
+    /// the newest. Returns whether nothing is on its way.
+    fn settle(&mut self) -> bool {
+        let before = self.sender.counters().pending;
+        match self.sender.flush(FLUSH) {
+            Ok(true) => return true,
+            // Some have left. No further burst is judged until all have.
+            Ok(false) if self.sender.counters().pending < before => return false,
+            // None leaves: the link is down, or takes none.
+            Ok(false) | Err(_) => {}
+        }
+        if let Err(error) = self.sender.discard() {
+            self.books.failure = Some(format!("opening the output again: {error}"));
+            self.shared.watch.stop();
+        }
+        true
     }
 
     /// Nothing came. Whether it is over.
@@ -230,10 +247,18 @@ impl<'a> Worker<'a> {
     fn end(&mut self) -> Step {
         let Shared { board, census, watch, ends, .. } = *self.shared;
         let _ = self.sender.flush(FLUSH);
+        let superseded = self.sender.counters().discarded;
+        // A worker that has ended has passed all revisions, so nothing may leave afterwards.
+        self.sender.close();
         let sent = self.sender.counters();
-        let not_taken = sent.dropped + sent.pending;
-        self.books.sent = self.books.sent.saturating_sub(not_taken);
+        let not_taken = sent.dropped + (sent.discarded - superseded);
+        // The sender counts segments: several may be of one frame.
+        let not_taken = not_taken.min(self.books.sent);
+        self.books.sent -= not_taken;
+        let superseded = superseded.min(self.books.sent);
+        self.books.sent -= superseded;
         self.books.not_sent.insert("not_taken", not_taken);
+        self.books.not_sent.insert("superseded", superseded);
         self.books.lost = self.receiver.counters().dropped.by_reason().into();
         self.books.missed = self.receiver.missed().unwrap_or(0);
         // If one has failed, all end.
@@ -250,12 +275,16 @@ impl<'a> Worker<'a> {
 
 impl Node for Worker<'_> {
     fn step(&mut self) -> Step {
+        self.shared.watch.beats.add(self.index, 1);
         if self.batch.left() > 0 {
             return self.send();
         }
-        self.look_around();
+        let settled = self.look_around();
         if self.drained {
             return self.end();
+        }
+        if !settled && !self.shared.watch.stopped() {
+            return Step::Worked;
         }
         if self.drain.is_none() && self.shared.watch.stopped() {
             self.drain = Some(Drain::begin(&mut self.receiver));
@@ -276,18 +305,5 @@ impl Node for Worker<'_> {
 
     fn name(&self) -> String {
         format!("queue {}", self.index)
-    }
-}
-
-/// Why a frame cannot be sent as it is.
-fn unfit(sender: &Sender, frame: &Frame<'_>) -> Option<&'static str> {
-    if frame.data.len() < frame.original_len as usize {
-        return Some("cut");
-    }
-    let lengths = sender.lengths(frame.data);
-    match frame.data.len() {
-        len if len > *lengths.end() => Some("too_long"),
-        len if len < *lengths.start() => Some("too_short"),
-        _ => None,
     }
 }

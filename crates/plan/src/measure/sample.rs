@@ -31,7 +31,7 @@ const SLOTS: u64 = 4096;
 /// A second.
 const SECOND_NS: f64 = 1e9;
 
-/// See the module.
+/// A sample of a capture, from which a design is advised.
 #[derive(Debug)]
 pub struct Sample {
     packets: Arc<[PacketRecord]>,

@@ -1,0 +1,130 @@
+//! What the sender of a frame left to the network card, and doing it in its place.
+//!
+//! On a veth or in a virtual machine a frame may be received before its checksum is computed, and TCP or UDP packets may
+//! be received as one super-frame of up to 64 KiB. The kernel describes both in a virtio header before the frame.
+//!
+//! ```text
+//!  virtio header  | flags 1 | kind 1 | header 2 | size 2 | checksum start 2 | checksum offset 2 |
+//!
+//!  super-frame    | headers |  payload of several packets             |
+//!  segments       | headers | size |  | headers | size |  | headers | rest |
+//! ```
+//!
+//! Whoever forwards such a frame computes the checksum ([`complete`]) or cuts the segments ([`Segments`]). Source of
+//! the header: Virtual I/O Device (VIRTIO) 1.2, section 5.1.6.
+//!
+//! Invariant: no bytes cause a panic. A frame that cannot be completed is an error and is not changed.
+
+mod checksum;
+mod headers;
+mod segments;
+
+pub use checksum::complete;
+pub use segments::Segments;
+
+/// Bytes of the virtio header.
+pub(crate) const VIRTIO: usize = 10;
+
+const NEEDS_CHECKSUM: u8 = 1;
+
+/// Kinds of super-frames. The highest bit says that the first segment alone carries the CWR flag, which holds for all
+/// that are cut here.
+const NONE: u8 = 0;
+const TCP_V4: u8 = 1;
+const TCP_V6: u8 = 4;
+const UDP: u8 = 5;
+const ECN: u8 = 0x80;
+
+/// What is missing before a frame may be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offload {
+    /// Nothing.
+    #[default]
+    Done,
+    /// Perhaps the checksum of TCP, UDP or SCTP: AF_XDP does not say.
+    Unknown,
+    /// A checksum.
+    Checksum {
+        /// Where the bytes that it covers begin. They end with the frame.
+        start: u32,
+        /// Where it belongs, from `start` on. Before completion the sum of the pseudo header is there.
+        offset: u32,
+    },
+    /// The frame is a super-frame of TCP or UDP.
+    Segments {
+        /// Payload of each segment but the last.
+        size: u16,
+        /// TCP, not UDP.
+        tcp: bool,
+    },
+    /// The frame is a super-frame of a kind that is not supported.
+    Unsupported,
+}
+
+/// Why a frame cannot be completed or cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the frame's offload is not supported, or its headers contradict it")]
+pub struct OffloadError;
+
+impl Offload {
+    /// What a virtio header says, in the byte order of the machine.
+    pub(crate) fn from_virtio(header: [u8; VIRTIO]) -> Self {
+        let [flags, kind, _, _, s0, s1, c0, c1, o0, o1] = header;
+        match kind & !ECN {
+            NONE if flags & NEEDS_CHECKSUM == 0 => Self::Done,
+            NONE => Self::Checksum {
+                start: u16::from_ne_bytes([c0, c1]).into(),
+                offset: u16::from_ne_bytes([o0, o1]).into(),
+            },
+            kind @ (TCP_V4 | TCP_V6 | UDP) => {
+                Self::Segments { size: u16::from_ne_bytes([s0, s1]), tcp: kind != UDP }
+            }
+            _ => Self::Unsupported,
+        }
+    }
+
+    /// The same for a frame that has `more` bytes before the network header, a VLAN tag that was put back.
+    pub(crate) fn shifted(self, more: u32) -> Self {
+        match self {
+            Self::Checksum { start, offset } => Self::Checksum { start: start + more, offset },
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A header as the kernel writes it.
+    fn virtio(flags: u8, kind: u8, size: u16, start: u16, offset: u16) -> [u8; VIRTIO] {
+        let mut header = [0; VIRTIO];
+        header[0] = flags;
+        header[1] = kind;
+        header[4..6].copy_from_slice(&size.to_ne_bytes());
+        header[6..8].copy_from_slice(&start.to_ne_bytes());
+        header[8..10].copy_from_slice(&offset.to_ne_bytes());
+        header
+    }
+
+    #[test]
+    fn virtio_headers_are_understood() {
+        let checksum = Offload::Checksum { start: 34, offset: 16 };
+        for (header, offload) in [
+            (virtio(0, 0, 0, 0, 0), Offload::Done),
+            // Checked by the hardware: nothing is missing.
+            (virtio(2, 0, 0, 0, 0), Offload::Done),
+            (virtio(1, 0, 0, 34, 16), checksum),
+            (virtio(1, 1, 1448, 34, 16), Offload::Segments { size: 1448, tcp: true }),
+            (virtio(1, 0x84, 1428, 54, 16), Offload::Segments { size: 1428, tcp: true }),
+            (virtio(1, 5, 1200, 34, 6), Offload::Segments { size: 1200, tcp: false }),
+            // Fragments of UDP, and tunnels.
+            (virtio(1, 3, 1400, 34, 6), Offload::Unsupported),
+            (virtio(1, 0x21, 1400, 84, 16), Offload::Unsupported),
+        ] {
+            assert_eq!(Offload::from_virtio(header), offload);
+        }
+        assert_eq!(checksum.shifted(4), Offload::Checksum { start: 38, offset: 16 });
+        assert_eq!(Offload::Unknown.shifted(4), Offload::Unknown);
+    }
+}
