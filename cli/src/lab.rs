@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_lab::compare::{self, Change, Compared, Comparison};
-use ringtap_lab::judge::{Judgement, judge, show};
+use ringtap_lab::judge::{Judgement, judge, show, tally};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::{
-    Experiment, LabError, Progress, RunFolder, Runner, UNAVAILABLE, catalogue, report, workloads,
+    ClaimKind, Experiment, LabError, Progress, RunFolder, Runner, UNAVAILABLE, catalogue, report,
+    workloads,
 };
 
 use crate::args::{Form, LabAction, LabArgs, LabCompareArgs, LabReportArgs, LabRunArgs};
@@ -79,15 +80,33 @@ fn chosen(ids: &[String]) -> anyhow::Result<Vec<Experiment>> {
 fn verdicts(judgements: &[Judgement]) -> String {
     let mut text = String::new();
     let mut of = "";
-    for Judgement { experiment, claim, paper, ours, verdict, reason, .. } in judgements {
+    for Judgement { experiment, claim, kind, paper, ours, verdict, reason, .. } in judgements {
         if of != experiment {
             text += &format!("{experiment}\n");
             of = experiment;
         }
-        text += &format!("  {:17}  {claim}\n{:21}paper {paper}; here {ours}\n", verdict.name(), "");
+        let apart = match kind {
+            ClaimKind::Measured => String::new(),
+            kind => format!(" [{}]", kind.name()),
+        };
+        text += &format!(
+            "  {:17}  {claim}{apart}\n{:21}paper {paper}; here {ours}\n",
+            verdict.name(),
+            ""
+        );
         if !reason.is_empty() {
             text += &format!("{:21}{reason}\n", "");
         }
+    }
+    let counts = |kinds: &[ClaimKind]| {
+        let of = tally(judgements, kinds).into_iter().filter(|(_, count)| *count > 0);
+        let of: Vec<_> = of.map(|(verdict, count)| format!("{count} {verdict}")).collect();
+        if of.is_empty() { "none".to_owned() } else { of.join(", ") }
+    };
+    text += &format!("measured claims: {}\n", counts(&[ClaimKind::Measured]));
+    let others = &ClaimKind::ALL[1..];
+    if judgements.iter().any(|judgement| others.contains(&judgement.kind)) {
+        text += &format!("counted apart (by construction, model, absolute): {}\n", counts(others));
     }
     text
 }

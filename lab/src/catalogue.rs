@@ -109,6 +109,41 @@ mod tests {
         assert!(crate::compare::DEFAULT.iter().all(|id| ids.contains(*id)));
     }
 
+    /// Verdicts that a run cannot but give must not swell the count of what was measured.
+    #[test]
+    fn claims_that_are_not_measured_are_said_to_be() {
+        use crate::experiment::ClaimKind;
+        let mut counts = [0; ClaimKind::ALL.len()];
+        for experiment in experiments().unwrap() {
+            for claim in &experiment.claims {
+                counts[claim.kind as usize] += 1;
+                let what = format!("{}: {}", experiment.id, claim.text);
+                let is_modelled = |selector: &Selector| {
+                    let wanted = selector.wanted.get("candidate").map(OneOrMore::values);
+                    let names: Vec<_> =
+                        wanted.into_iter().flatten().map(ToString::to_string).collect();
+                    let of = experiment.candidates.iter().filter(|c| names.contains(&c.name));
+                    of.clone().count() > 0 && of.clone().all(|c| c.modelled)
+                };
+                let expected = match &claim.quantity {
+                    None => ClaimKind::ByConstruction,
+                    Some(_) if is_modelled(&claim.of) => ClaimKind::Model,
+                    // A value with a unit of the machine's, over nothing.
+                    Some(_)
+                        if claim.to.is_none()
+                            && !["×", "of a packet"].contains(&claim.unit.as_str()) =>
+                    {
+                        ClaimKind::Absolute
+                    }
+                    Some(_) => continue,
+                };
+                assert_eq!(claim.kind, expected, "{what}");
+            }
+        }
+        assert_eq!(counts.iter().sum::<usize>(), 109);
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    }
+
     fn means_something(what: &str, selector: &Selector, each: Option<&str>, all: &[Setting]) {
         let fit = |selector: &Selector| -> Vec<&Setting> {
             all.iter().filter(|s| selector.fits(&s.candidate, &s.parameters)).collect()

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// See the module.
+/// Why an experiment could not be run or reported.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     #[error("there is no experiment {id:?}; 'ringtap lab list' shows them all")]

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A paper that experiments are about.
 #[derive(Clone, Debug, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Paper {
     pub machine: String,
 }
 
-/// See the module.
+/// An experiment, as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -219,6 +219,7 @@ pub struct PaperValue {
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     pub text: String,
+    pub kind: ClaimKind,
     /// Section, figure, page.
     pub source: String,
     /// What the paper has, in its own form.
@@ -246,6 +247,52 @@ pub struct Claim {
     /// What to write behind our figure: ×, cycles, …
     #[serde(default = "times")]
     pub unit: String,
+}
+
+/// What a verdict on a claim is worth. Only verdicts on measured claims are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimKind {
+    /// Settings are compared that were measured here, and the comparison could have come out otherwise.
+    Measured,
+    /// It follows from how the program or the experiment is built.
+    ByConstruction,
+    /// It is arithmetic or a simulation.
+    Model,
+    /// It states a speed, time or size of the paper's own machine.
+    Absolute,
+}
+
+impl ClaimKind {
+    pub const ALL: [Self; 4] = [Self::Measured, Self::ByConstruction, Self::Model, Self::Absolute];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::ByConstruction => "by-construction",
+            Self::Model => "model",
+            Self::Absolute => "absolute",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Measured => {
+                "settings measured here are compared, and the comparison could have come out otherwise"
+            }
+            Self::ByConstruction => {
+                "it follows from how the program or the experiment is built: that results are equal, which the \
+                 tests enforce; shared against separate structures with a single worker; sizes of packets \
+                 whose bytes are not moved"
+            }
+            Self::Model => "it is arithmetic or a simulation",
+            Self::Absolute => {
+                "it states a speed, time or size of the paper's machine, which another machine meets or misses \
+                 by its age"
+            }
+        }
+    }
 }
 
 /// Trials by what they have in common. `candidate` is a name here like a parameter's.

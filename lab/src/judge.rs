@@ -3,16 +3,20 @@
 //! A figure of ours is a ratio within a round (or a value), and its interval over the rounds. The claim
 //! says from where to where it counts as reproduced. If the whole interval lies within, it is
 //! reproduced; if all of it lies outside, it is not; if it reaches over a bound, the spread is larger
-//! than what is to be decided, and the claim is not judged: inconclusive.
+//! than what is to be decided, and the claim is not judged: inconclusive. So is a claim of which a
+//! setting failed, hung or gave a wrong result, whatever its other settings gave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Best, Claim, Experiment, Selector};
+use crate::experiment::{Best, Claim, ClaimKind, Experiment, Selector};
 use crate::rows::{Row, State};
 use crate::statistics;
+
+/// What was found of results that are not equal.
+const DIFFERENT: &str = "different";
 
 /// Fewer rounds decide nothing.
 const ROUNDS_LEAST: usize = 3;
@@ -22,6 +26,8 @@ const ROUNDS_LEAST: usize = 3;
 pub struct Judgement {
     pub experiment: String,
     pub claim: String,
+    /// Verdicts on claims that are not measured are counted apart.
+    pub kind: ClaimKind,
     pub source: String,
     pub paper: String,
     pub ours: String,
@@ -77,16 +83,78 @@ impl Finding {
     fn none(verdict: Verdict, reason: impl Into<String>) -> Self {
         Self { ours: "–".into(), verdict, reason: reason.into() }
     }
+
+    /// The finding, given that these trials of the claim gave nothing: then it is inconclusive.
+    fn without(self, failed: &[&Row]) -> Self {
+        let Some(first) = failed.first() else { return self };
+        if self.verdict == Verdict::NotReproduced && self.ours == DIFFERENT {
+            // Two results that differ stay different, whatever a third one is.
+            return self;
+        }
+        let settings: BTreeSet<_> =
+            failed.iter().map(|row| (&row.candidate, &row.parameters)).collect();
+        let what = match settings.len() {
+            1 => "a setting".to_owned(),
+            several => format!("{several} settings"),
+        };
+        let mut reason = format!("{what} gave no result ({}: {})", first.candidate, first.reason);
+        if !self.reason.is_empty() && self.reason != first.reason {
+            reason += &format!("; {}", self.reason);
+        }
+        Self { ours: self.ours, verdict: Verdict::Inconclusive, reason }
+    }
+}
+
+/// Trials that a claim rests on and that failed, hung, or gave another result than the others.
+fn failed<'r>(experiment: &Experiment, claim: &Claim, rows: &'r [Row]) -> Vec<&'r Row> {
+    if claim.quantity.is_none() {
+        // Other results than the others' are what such a claim is about.
+        let compared = |row: &&Row| {
+            let candidate = experiment.candidates.iter().find(|one| one.name == row.candidate);
+            let own = candidate.and_then(|one| one.equal.as_ref());
+            !own.unwrap_or(&experiment.equal).is_empty()
+        };
+        return rows.iter().filter(|row| row.state == State::Failed).filter(compared).collect();
+    }
+    let fits = |selector: &Selector, row: &Row| {
+        [selector, &claim.base(selector)].iter().any(|s| s.fits(&row.candidate, &row.parameters))
+    };
+    let point = |row: &Row| claim.each.as_ref().and_then(|name| row.parameters.get(name).cloned());
+    let above = rows.iter().filter(|row| fits(&claim.of, row));
+    let points: BTreeSet<_> = above.filter_map(point).collect();
+    let concerned = |row: &&Row| {
+        fits(&claim.of, row)
+            || claim.to.as_ref().is_some_and(|to| fits(to, row))
+                && point(row).is_none_or(|at| points.contains(&at))
+    };
+    let is_failed = |row: &&Row| matches!(row.state, State::Failed | State::Wrong);
+    rows.iter().filter(is_failed).filter(concerned).collect()
+}
+
+/// How many claims have each verdict, of those of these kinds.
+pub fn tally<'j>(
+    judgements: impl IntoIterator<Item = &'j Judgement>,
+    kinds: &[ClaimKind],
+) -> [(Verdict, usize); Verdict::ALL.len()] {
+    let mut counts = Verdict::ALL.map(|verdict| (verdict, 0));
+    for judgement in judgements {
+        if kinds.contains(&judgement.kind) {
+            counts[judgement.verdict as usize].1 += 1;
+        }
+    }
+    counts
 }
 
 fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> Judgement {
-    let Finding { ours, verdict, reason } = match &claim.quantity {
+    let finding = match &claim.quantity {
         None => equality(experiment, rows),
         Some(quantity) => figure(claim, quantity, rows),
     };
+    let Finding { ours, verdict, reason } = finding.without(&failed(experiment, claim, rows));
     Judgement {
         experiment: experiment.id.clone(),
         claim: claim.text.clone(),
+        kind: claim.kind,
         source: claim.source.clone(),
         paper: claim.paper.clone(),
         ours,
@@ -127,7 +195,7 @@ fn equality(experiment: &Experiment, rows: &[Row]) -> Finding {
     let differ = results.values().filter(|results| results.len() > 1).count();
     if differ > 0 {
         let reason = format!("{differ} of {} groups have several results", results.len());
-        return Finding { ours: "different".into(), verdict: Verdict::NotReproduced, reason };
+        return Finding { ours: DIFFERENT.into(), verdict: Verdict::NotReproduced, reason };
     }
     let ours = format!("equal in all {} trials", trials.len());
     Finding { ours, verdict: Verdict::Reproduced, reason: String::new() }
@@ -354,7 +422,7 @@ mod tests {
 
     fn claim(text: &str) -> Claim {
         toml::from_str(&format!(
-            "text = 't'\nsource = 's'\npaper = '2'\nbecause = 'b'\nquantity = 'v'\n{text}"
+            "text = 't'\nkind = 'measured'\nsource = 's'\npaper = '2'\nbecause = 'b'\nquantity = 'v'\n{text}"
         ))
         .unwrap()
     }
@@ -407,6 +475,85 @@ mod tests {
         let (found, ours, reason) = verdict(A_TO_B, &all);
         assert_eq!((found, ours.as_str()), (Verdict::NotPossibleHere, "–"));
         assert_eq!(reason, "7 threads on 2 cores");
+    }
+
+    #[test]
+    fn a_setting_that_failed_leaves_its_claims_open() {
+        let experiment = |claims: &str| {
+            let text = "id = 'test/test'\npaper = 'p'\nfigure = 'f'\ntitle = 't'\nabout = 'a'\n\
+                        command = 'c'\nequal = ['/x']\n[values.v]\nat = '/v'\nunit = 'u'\n\
+                        [quick]\nrepeat = 3\n[full]\nrepeat = 3\n[plot]\nkind = 'bars'\ny = 'v'\n\
+                        y_label = 'y'\n[[candidate]]\nname = 'a'\n[[candidate]]\nname = 'b'\n\
+                        [[candidate]]\nname = 'c'\n[[candidate]]\nname = 'alone'\nequal = []\n";
+            let claim = "\n[[claim]]\ntext = 't'\nkind = 'measured'\nsource = 's'\npaper = 'p'\nbecause = 'b'\n";
+            let all: String = claims.split('|').map(|one| claim.to_owned() + one).collect();
+            Experiment::parse("test.toml", &(text.to_owned() + &all)).unwrap()
+        };
+        let experiment = experiment(&format!(
+            "|quantity = 'v'\n{A_TO_B}|quantity = 'v'\nof = {{ candidate = 'c' }}\nat_least = 1.0|\
+             quantity = 'v'\nof = {{ candidate = ['a', 'b', 'c'], best = 'highest' }}\nat_least = 1.0"
+        ));
+        let good = [
+            rows(&[20.0; 4], &[10.0; 4]),
+            rows(&[5.0; 4], &[])
+                .into_iter()
+                .map(|row| Row { candidate: "c".into(), ..row })
+                .collect(),
+        ]
+        .concat();
+        let verdicts = |rows: &[Row]| -> Vec<_> {
+            judge(&experiment, rows).into_iter().map(|j| (j.verdict, j.reason)).collect()
+        };
+        assert!(
+            verdicts(&good).iter().all(|(verdict, _)| *verdict == Verdict::Reproduced),
+            "{:?}",
+            verdicts(&good)
+        );
+        // One round that hung is enough, and only for the claims that rest on that setting.
+        let hung = |candidate: &str, trial: u32| Row {
+            state: State::Failed,
+            value: None,
+            result: String::new(),
+            reason: "not done after 9 s".into(),
+            ..row(candidate, trial, 0.0)
+        };
+        let all = verdicts(&[good.clone(), vec![hung("c", 5)]].concat());
+        let found: Vec<_> = all.iter().map(|(verdict, _)| *verdict).collect();
+        use Verdict::{Inconclusive as Open, Reproduced as Good};
+        assert_eq!(found, [Open, Good, Open, Open]);
+        assert!(all[0].1.contains("a setting gave no result (c: not done after 9 s)"), "{all:?}");
+        // What takes no part in a comparison of results does not matter to it.
+        let alone = verdicts(&[good.clone(), vec![hung("alone", 0)]].concat());
+        assert!(alone.iter().all(|(verdict, _)| *verdict == Good), "{alone:?}");
+        // Results that differ are no less different for a third that is missing.
+        let other = Row { result: "other".into(), ..row("b", 6, 10.0) };
+        let differ = verdicts(&[good, vec![other, hung("c", 5)]].concat());
+        assert_eq!(differ[0].0, Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn verdicts_are_counted_by_kind() {
+        let judgement = |kind, verdict| Judgement {
+            experiment: String::new(),
+            claim: String::new(),
+            kind,
+            source: String::new(),
+            paper: String::new(),
+            ours: String::new(),
+            verdict,
+            reason: String::new(),
+            judged: String::new(),
+        };
+        let all = [
+            judgement(ClaimKind::Measured, Verdict::Inconclusive),
+            judgement(ClaimKind::Model, Verdict::Reproduced),
+            judgement(ClaimKind::Absolute, Verdict::Reproduced),
+            judgement(ClaimKind::Measured, Verdict::Reproduced),
+        ];
+        let counts = |kinds: &[ClaimKind]| tally(&all, kinds).map(|(_, count)| count);
+        assert_eq!(counts(&[ClaimKind::Measured]), [1, 0, 0, 1]);
+        assert_eq!(counts(&ClaimKind::ALL[1..]), [2, 0, 0, 0]);
+        assert_eq!(tally(&all, &[])[3].0, Verdict::Inconclusive);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod clock;
 pub mod compare;
 mod error;
 mod experiment;
+mod files;
 pub mod judge;
 pub mod machine;
 mod model;
@@ -37,7 +38,7 @@ mod trial;
 pub mod workloads;
 
 pub use error::LabError;
-pub use experiment::{Effort, Experiment, Paper, PlotKind};
+pub use experiment::{ClaimKind, Effort, Experiment, Paper, PlotKind};
 pub use rows::{Row, State};
 pub use run_folder::RunFolder;
 pub use runner::{Progress, Runner};

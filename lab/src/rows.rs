@@ -122,7 +122,7 @@ impl RowFile {
             path: self.path.clone(),
             reason: error.to_string(),
         };
-        if !self.path.exists() {
+        if fs::metadata(&self.path).map_or(true, |data| data.len() == 0) {
             let names = self.parameters.iter().map(String::as_str);
             let header = BEFORE.into_iter().chain(names).chain(BEHIND);
             writer.write_record(header).map_err(|error| told(&error))?;
@@ -132,12 +132,15 @@ impl RowFile {
         }
         let lines = writer.into_inner().map_err(|error| told(&error))?;
         let doing = "writing";
-        fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.path)
-            .and_then(|mut file| file.write_all(&lines))
-            .map_err(LabError::io(doing, &self.path))?;
+        let append = || {
+            let mut file = fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
+            let before = file.metadata()?.len();
+            file.write_all(&lines).inspect_err(|_| {
+                // No part of a trial stays. If this fails too, a line without its end is dropped when the file is read.
+                let _ = file.set_len(before);
+            })
+        };
+        append().map_err(LabError::io(doing, &self.path))?;
         self.rows.extend(rows);
         Ok(())
     }
@@ -246,7 +249,12 @@ fn cut_unfinished(path: &Path) -> Result<(), LabError> {
     let text = fs::read(path).map_err(LabError::io("reading", path))?;
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     if whole < text.len() {
-        fs::write(path, &text[..whole]).map_err(LabError::io("mending", path))?;
+        // Nothing is written, so a full disk cannot cost the lines that are whole.
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|file| file.set_len(whole as u64))
+            .map_err(LabError::io("mending", path))?;
     }
     if whole == 0 {
         fs::remove_file(path).map_err(LabError::io("mending", path))?;

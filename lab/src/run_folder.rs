@@ -13,11 +13,11 @@ use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::rows::{self, Row, RowFile};
 use crate::settings::Setting;
-use crate::{COMMIT, LabError, clock};
+use crate::{COMMIT, LabError, clock, files};
 
 const FACTS: &str = "machine.json";
 
-/// See the module.
+/// The folder of one run: its rows, figures and verdicts.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     pub path: PathBuf,
@@ -52,7 +52,7 @@ impl RunFolder {
         let text = serde_json::to_string_pretty(&facts)
             .map_err(|error| LabError::Rows { path: path.clone(), reason: error.to_string() })?;
         let file = path.join(FACTS);
-        fs::write(&file, text + "\n").map_err(LabError::io("writing", file))?;
+        files::write(&file, (text + "\n").as_bytes())?;
         Ok(Self { path, facts })
     }
 

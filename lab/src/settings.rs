@@ -205,6 +205,7 @@ mod tests {
         y = "v"
         y_label = "v"
         [[claim]]
+        kind = "measured"
         text = "c"
         source = "s"
         paper = "p"

@@ -132,6 +132,24 @@ fn what_hangs_is_given_up() {
 }
 
 #[test]
+fn results_are_not_said_to_agree_when_a_setting_failed_or_hung() {
+    for trouble in ["broken", "hung"] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = program(folder.path(), "ringtap", 1);
+        let mut experiment = experiment(&["plain", "fast", trouble], EQUAL);
+        experiment.time_limit = 1;
+        if trouble == "hung" {
+            experiment.candidates[2].command = Some("wait who={who} size={size}".into());
+        }
+        let (_, rows) = run(folder.path(), &program, &experiment);
+        assert!(rows.iter().filter(|row| row.state == State::Ok).count() > 20);
+        let [judgement] = judge(&experiment, &rows).try_into().unwrap();
+        assert_eq!(judgement.verdict, Verdict::Inconclusive, "{judgement:?}");
+        assert!(judgement.reason.contains("3 settings gave no result"), "{judgement:?}");
+    }
+}
+
+#[test]
 fn more_threads_than_cores_are_labelled_run_once_and_not_judged() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);

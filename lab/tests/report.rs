@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{EQUAL, experiment, program, run, twice};
-use ringtap_lab::{Experiment, Paper, report};
+use ringtap_lab::judge::{Judgement, judge, tally};
+use ringtap_lab::{ClaimKind, Experiment, Paper, report};
 
 /// A page with something of everything: lines, what was not possible, bars, and long words.
 fn page(folder: &Path) -> PathBuf {
@@ -45,6 +46,9 @@ fn the_page_says_everything_and_needs_nothing_else() {
         "Figure &lt;1&gt;",
         "fast is twice as fast",
         "half of the gain",
+        "<p>3 measured claims of 1 papers: <span class=\"badge reproduced\">reproduced</span> 1 ",
+        "Counted apart, 2 claims:",
+        "Counted apart (by construction)",
         "badge reproduced",
         "badge not-reproduced",
         "badge not-possible-here",
@@ -69,12 +73,21 @@ fn the_page_says_everything_and_needs_nothing_else() {
     };
     figure("test-tiny.svg");
     let overview = figure("verdicts.svg");
-    for wanted in ["5 claims of 1 papers", "2 reproduced", "1 not reproduced", "test/tiny"] {
+    // Three measured claims: one reproduced, one not possible, one of a program with a wrong result. That all agree
+    // is counted apart, in both experiments.
+    for wanted in [
+        "3 measured claims of 1 papers",
+        "1 reproduced",
+        "0 not reproduced",
+        "1 inconclusive",
+        "not counted: 2 by construction",
+        "test/tiny",
+    ] {
         assert!(overview.contains(wanted), "{wanted:?} is not in {overview}");
     }
     let verdicts = fs::read_to_string(run.join("verdicts.csv")).unwrap();
     let mut lines = verdicts.lines();
-    assert_eq!(lines.next(), Some("experiment,claim,source,paper,ours,verdict,reason,judged"));
+    assert_eq!(lines.next(), Some("experiment,claim,kind,source,paper,ours,verdict,reason,judged"));
     // Four of the lines, one of the bars; what was not measured has none.
     assert_eq!(lines.count(), 5);
 }
@@ -152,6 +165,45 @@ fn it_prints_on_paper() {
     }
     let bytes = fs::read(&pdf).unwrap();
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() > 10_000, "{} bytes", bytes.len());
+}
+
+/// The verdicts of a kept run are those that its rows and the claims of today give, and the README quotes them.
+#[test]
+fn kept_runs_are_judged_by_the_claims_of_today() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let mut quoted = 0;
+    for kept in fs::read_dir(root.join("experiments/runs")).unwrap().flatten() {
+        let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
+        let mut expected = Vec::new();
+        for experiment in ringtap_lab::catalogue::experiments().unwrap() {
+            let rows = run.measured(&experiment).unwrap();
+            if !rows.is_empty() {
+                expected.extend(judge(&experiment, &rows));
+            }
+        }
+        let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
+        let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
+        assert!(verdicts == expected, "'ringtap lab report {}' makes it anew", run.path.display());
+        let name = kept.file_name().into_string().unwrap();
+        if readme.contains(&name) {
+            let [(_, reproduced), (_, not), (_, impossible), (_, open)] =
+                tally(&verdicts, &[ClaimKind::Measured]);
+            let measured = reproduced + not + impossible + open;
+            let apart = verdicts.len() - measured;
+            for sentence in [
+                format!("- {reproduced} of {measured} measured claims are reproduced"),
+                format!("- {not} are not:"),
+                format!("- {impossible} need more cores"),
+                format!("and {open} drown in its noise"),
+                format!("- {apart} claims are counted apart"),
+            ] {
+                assert!(readme.contains(&sentence), "the README should say: {sentence}");
+            }
+            quoted += 1;
+        }
+    }
+    assert_eq!(quoted, 1);
 }
 
 /// The experiments that are committed can be shown, measured or not.

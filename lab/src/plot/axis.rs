@@ -1,6 +1,5 @@
 //! An axis: from numbers to places, and which numbers are written beside it.
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     low: f64,

@@ -2,10 +2,11 @@
 
 use super::{Canvas, WIDTH};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Overview {
     pub(crate) title: String,
+    /// What is said of the claims that are counted apart; nothing if there are none.
+    pub(crate) note: String,
     /// What the signs mean.
     pub(crate) kinds: Vec<(String, Sign)>,
     pub(crate) rows: Vec<Entry>,
@@ -16,7 +17,7 @@ pub(crate) enum Entry {
     /// The title of a paper.
     Heading(String),
     /// An experiment by its name, and a sign for each of its claims.
-    Claims(String, Vec<Sign>),
+    Claims { id: String, measured: Vec<Sign>, apart: Vec<Sign> },
 }
 
 /// How a mark looks.
@@ -43,6 +44,7 @@ impl Overview {
         let height = TOP + self.rows.len() as f64 * ROW + headings as f64 * GAP;
         let mut canvas = Canvas::new(height);
         canvas.text(8.0, 20.0, "bold", &self.title);
+        canvas.text(LEFT + 4.0, 20.0, "soft", &self.note);
         for (number, (words, sign)) in self.kinds.iter().enumerate() {
             let x = 14.0 + number as f64 * (WIDTH - 14.0) / self.kinds.len() as f64;
             sign.draw(&mut canvas, x, 40.0);
@@ -55,10 +57,18 @@ impl Overview {
                     y += GAP;
                     canvas.text(8.0, y + 4.0, "bold", &shortened(title));
                 }
-                Entry::Claims(id, signs) => {
+                Entry::Claims { id, measured, apart } => {
                     canvas.text(20.0, y + 4.0, "soft", id);
-                    for (number, sign) in signs.iter().enumerate() {
-                        sign.draw(&mut canvas, LEFT + number as f64 * STEP, y);
+                    let place = |number: usize| LEFT + number as f64 * STEP;
+                    for (number, sign) in measured.iter().enumerate() {
+                        sign.draw(&mut canvas, place(number), y);
+                    }
+                    if !apart.is_empty() {
+                        let x = place(measured.len());
+                        canvas.line((x, y - 7.0), (x, y + 7.0), "axis");
+                    }
+                    for (number, sign) in apart.iter().enumerate() {
+                        sign.draw(&mut canvas, place(measured.len() + 1 + number), y);
                     }
                 }
             }

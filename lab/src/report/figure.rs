@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::paper::{paper_value, parameters};
 use super::{Chapter, Section};
-use crate::experiment::{Experiment, Plot, PlotKind};
-use crate::judge::{Verdict, by_number};
+use crate::experiment::{ClaimKind, Experiment, Plot, PlotKind};
+use crate::judge::{Verdict, by_number, tally};
 use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};
 use crate::rows::{Row, State};
 use crate::{model, statistics, template};
@@ -21,26 +21,40 @@ pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
     }
 }
 
-/// All claims of a run, a mark each.
+/// All claims of a run, a mark each: measured ones, and behind these the others, which are counted apart.
 pub(super) fn overview(papers: &[Chapter]) -> String {
-    let verdicts = || {
+    let all = || {
         let sections = papers.iter().flat_map(|(_, sections)| sections);
-        sections.flat_map(|section| &section.judgements).map(|judgement| judgement.verdict)
+        sections.flat_map(|section| &section.judgements)
     };
-    let kinds = Verdict::ALL.map(|verdict| {
-        let count = verdicts().filter(|other| *other == verdict).count();
+    let kinds = tally(all(), &[ClaimKind::Measured]).map(|(verdict, count)| {
         (format!("{count} {}", verdict.name().replace('-', " ")), sign(verdict))
     });
     let mut rows = Vec::new();
     for (paper, sections) in papers {
         rows.push(Entry::Heading(paper.title.clone()));
         for Section { experiment, judgements, .. } in sections {
-            let signs = judgements.iter().map(|judgement| sign(judgement.verdict)).collect();
-            rows.push(Entry::Claims(experiment.id.clone(), signs));
+            let signs = |measured: bool| {
+                let of = judgements.iter().filter(|j| (j.kind == ClaimKind::Measured) == measured);
+                of.map(|judgement| sign(judgement.verdict)).collect()
+            };
+            let id = experiment.id.clone();
+            rows.push(Entry::Claims { id, measured: signs(true), apart: signs(false) });
         }
     }
-    let title = format!("{} claims of {} papers, measured again", verdicts().count(), papers.len());
-    Overview { title, kinds: kinds.into(), rows }.svg()
+    let of_kind = |kind| all().filter(move |judgement| judgement.kind == kind).count();
+    let measured = of_kind(ClaimKind::Measured);
+    let title = format!("{measured} measured claims of {} papers", papers.len());
+    let apart: Vec<String> = ClaimKind::ALL[1..]
+        .iter()
+        .filter(|kind| of_kind(**kind) > 0)
+        .map(|kind| format!("{} {}", of_kind(*kind), kind.name().replace('-', " ")))
+        .collect();
+    let note = match apart.is_empty() {
+        true => String::new(),
+        false => format!("behind the bar and not counted: {}", apart.join(", ")),
+    };
+    Overview { title, note, kinds: kinds.into(), rows }.svg()
 }
 
 /// Shape, colour, and whether it is hollow: each tells the verdict alone.

@@ -12,7 +12,7 @@ use crate::experiment::{Experiment, Paper};
 use crate::judge::{self, Judgement};
 use crate::rows::Row;
 use crate::run_folder::RunFolder;
-use crate::{LabError, catalogue, plot};
+use crate::{LabError, catalogue, files, plot};
 
 /// What is known of one experiment in a run.
 struct Section {
@@ -65,15 +65,16 @@ pub fn write_of(
 /// The verdict on each claim, a line each.
 fn verdicts(path: &Path, judgements: &[&Judgement]) -> Result<(), LabError> {
     let told = |error: csv::Error| LabError::Rows { path: path.into(), reason: error.to_string() };
-    let mut writer = csv::Writer::from_path(path).map_err(told)?;
+    let mut writer = csv::Writer::from_writer(Vec::new());
     for judgement in judgements {
         writer.serialize(judgement).map_err(told)?;
     }
-    writer.flush().map_err(LabError::io("writing", path))
+    let lines = writer.into_inner().map_err(|error| told(error.into_error().into()))?;
+    files::write(path, &lines)
 }
 
 fn put(path: &Path, text: &str) -> Result<(), LabError> {
-    fs::write(path, text).map_err(LabError::io("writing", path))
+    files::write(path, text.as_bytes())
 }
 
 /// A paper and its sections.

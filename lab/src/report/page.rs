@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Chapter, Section, table};
-use crate::judge::{Judgement, Verdict};
+use crate::experiment::ClaimKind;
+use crate::judge::{Judgement, Verdict, tally};
 use crate::plot::escaped;
 use crate::rows::State;
 use crate::run_folder::Facts;
@@ -45,14 +46,23 @@ pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
 fn summary(facts: &Facts, papers: &[Chapter]) -> String {
     let sections = || papers.iter().flat_map(|(_, sections)| sections);
     let all = || sections().flat_map(|section| &section.judgements);
-    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
-    for judgement in all() {
-        *counts.entry(judgement.verdict).or_default() += 1;
-    }
-    let mut html = format!("<p>{} claims of {} papers: ", all().count(), papers.len());
-    for verdict in Verdict::ALL {
-        let count = counts.get(&verdict).copied().unwrap_or(0);
+    let of_kind = |kind| all().filter(move |judgement| judgement.kind == kind).count();
+    let measured = of_kind(ClaimKind::Measured);
+    let mut html = format!("<p>{measured} measured claims of {} papers: ", papers.len());
+    for (verdict, count) in tally(all(), &[ClaimKind::Measured]) {
         let _ = write!(html, "{} {count} ", badge(verdict));
+    }
+    if measured < all().count() {
+        let _ =
+            write!(html, "</p>\n<p>Counted apart, {} claims:</p><ul>", all().count() - measured);
+        for kind in ClaimKind::ALL.into_iter().filter(|kind| *kind != ClaimKind::Measured) {
+            let _ = write!(html, "<li>{} {}: ", of_kind(kind), words(kind));
+            for (verdict, count) in tally(all(), &[kind]).into_iter().filter(|(_, n)| *n > 0) {
+                let _ = write!(html, "{} {count} ", badge(verdict));
+            }
+            let _ = write!(html, "<span class=\"soft\">({})</span></li>", escaped(kind.about()));
+        }
+        html += "</ul>\n<p>";
     }
     let effort = if facts.quick {
         "This was a quick run: few rounds and little traffic, so more claims than need be are undecided."
@@ -74,8 +84,14 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
         let id = &section.experiment.id;
         let anchor = section.experiment.file_name();
         let _ = write!(html, "<li><a href=\"#{anchor}\">{}</a>", escaped(id));
-        for judgement in &section.judgements {
+        let is_measured = |judgement: &&Judgement| judgement.kind == ClaimKind::Measured;
+        let (measured, apart): (Vec<_>, Vec<_>) = section.judgements.iter().partition(is_measured);
+        for judgement in &measured {
             let _ = write!(html, " {}", dot(judgement.verdict));
+        }
+        if !apart.is_empty() {
+            let apart: Vec<_> = apart.iter().map(|judgement| dot(judgement.verdict)).collect();
+            let _ = write!(html, " <span class=\"soft\">apart: {}</span>", apart.join(" "));
         }
         html += "</li>";
     }
@@ -120,7 +136,15 @@ fn experiment(section: &Section, quick: bool) -> String {
 }
 
 fn claim(judgement: &Judgement) -> String {
-    let Judgement { claim, source, paper, ours, verdict, reason, judged, .. } = judgement;
+    let Judgement { claim, kind, source, paper, ours, verdict, reason, judged, .. } = judgement;
+    let apart = match kind {
+        ClaimKind::Measured => String::new(),
+        kind => format!(
+            "<p class=\"soft\">Counted apart ({}): {}</p>",
+            words(*kind),
+            escaped(kind.about())
+        ),
+    };
     // What has no figure has a dash already.
     let reason = match (reason.as_str(), ours.as_str()) {
         ("", _) => String::new(),
@@ -129,7 +153,7 @@ fn claim(judgement: &Judgement) -> String {
     };
     format!(
         "<div class=\"claim\"><p>{} {} <span class=\"soft\">({})</span></p>\
-         <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p></div>\n",
+         <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p>{apart}</div>\n",
         badge(*verdict),
         escaped(claim),
         escaped(source),
@@ -159,6 +183,10 @@ fn absent(section: &Section) -> String {
         );
     }
     html
+}
+
+fn words(kind: ClaimKind) -> String {
+    kind.name().replace('-', " ")
 }
 
 fn badge(verdict: Verdict) -> String {

@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{LabError, template};
 
-/// See the module. What nobody asked for is a mistake.
+/// What nobody asked for is a mistake.
 #[derive(Debug)]
 pub struct Arguments(BTreeMap<String, String>);
 

@@ -67,14 +67,14 @@ pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
 /// A claim of the paper's that `of` is twice as fast as plain.
 pub(crate) fn twice(of: &str) -> String {
     format!(
-        "\n[[claim]]\ntext = '{of} is twice as fast'\nsource = 'page 1'\npaper = '2 ×'\n\
+        "\n[[claim]]\ntext = '{of} is twice as fast'\nkind = 'measured'\nsource = 'page 1'\npaper = '2 ×'\n\
          quantity = 'rate'\nof = {{ candidate = '{of}' }}\nto = {{ candidate = 'plain' }}\n\
          each = 'size'\nat_least = 1.5\nbecause = 'half of the gain'\n"
     )
 }
 
 /// A claim that all results are the same.
-pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nsource = 'page 2'\npaper = 'the same'\n\
+pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nkind = 'by-construction'\nsource = 'page 2'\npaper = 'the same'\n\
                          because = 'digests'\n";
 
 /// Runs `experiment` below `folder`: its rows, and how often the program was called.

@@ -27,7 +27,6 @@ enum Line {
     Shared,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Caches {
     lines: HashMap<u64, Line>,
