@@ -9,6 +9,8 @@ need tshark tshark
 need tcpdump tcpdump
 need nmap nmap
 need ip iproute2
+need systemd-analyze systemd
+need setpriv util-linux
 need python3 python3
 need spin spin
 need nfcapd nfdump
@@ -19,6 +21,8 @@ need openssl openssl
 need gcc gcc libc6-dev
 need chromium chromium
 need bro-cut bro-aux
+need curl curl
+need iperf3 iperf3
 python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv
 install_needed || echo "setup-test: going on without: ${missing[*]}" >&2
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use ringtap_export::{Collector, Refresh};
+use ringtap_export::{Collector, FileOutput, Refresh};
 use ringtap_plan::{Analyses, Skeleton, Tunnels};
 
 pub(crate) use capture::Capture;
@@ -33,7 +33,6 @@ pub(crate) use ndn::{
 };
 pub(crate) use threads::Threads;
 
-use crate::outputs::Destination;
 use crate::units::{self, Limit, TimeoutList, Words};
 
 /// Network traffic monitoring on ordinary multi-core machines
@@ -105,9 +104,10 @@ pub(crate) struct MonitorArgs {
     #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
         help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
-    /// Interface to listen to, until an interrupt or for --duration
+    /// Interface to listen to, until an interrupt or for --duration; several (-i a,b or -i a -i b) are read as one
+    /// stream of packets, up to 16
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
-    pub(crate) interface: Option<String>,
+    pub(crate) interface: Vec<String>,
     /// Only packets that this selects, in the words of tcpdump: 'tcp port 80 and not net 10.0.0.0/8' (see
     /// pcap-filter(7); it is read by libpcap)
     #[arg(short, long, value_name = "EXPR", help_heading = "Source")]
@@ -243,7 +243,7 @@ pub(crate) struct MonitorArgs {
     /// Write flow records, as json, csv, eve (Suricata), zeek (conn.log) or parquet; - is stdout, and the report then
     /// goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
-    pub(crate) write: Vec<Destination>,
+    pub(crate) write: Vec<FileOutput>,
     /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT or netflow5://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "Output")]
@@ -283,7 +283,7 @@ pub(crate) struct MonitorArgs {
     /// Neither alerts nor progress on stderr
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Exit with 3 if anything was dropped, or ignored for lack of resources
+    /// Exit with 3 if anything was dropped, or ignored or forgotten for lack of resources
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
 }

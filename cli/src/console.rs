@@ -2,20 +2,22 @@
 //! the lines do not run into the progress bar.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_export::{Handle, Status};
 use ringtap_plan::report::Interval;
-use ringtap_plan::{Alert, Ended, Watch};
+use ringtap_plan::{Alert, ClockChanges, Ended, Shortage, Watch};
 
 use crate::args::Capture;
-use crate::metrics::{Metrics, Standing};
+use crate::metrics::Standing;
 use crate::names;
 use crate::numbers::{bytes, count, rate};
+use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Screen, Wish};
 
 /// Alerts printed as they come; the report has them all.
@@ -87,8 +89,8 @@ pub(crate) fn complain(kind: &str, message: &str) {
 pub(crate) enum Extent {
     /// So many bytes, if that is known.
     Bytes(Option<u64>),
-    /// As much as comes to this interface.
-    Live(String, Capture),
+    /// As much as comes to these interfaces.
+    Live(Vec<String>, Capture),
 }
 
 /// Says on stderr what is worth knowing and no trouble.
@@ -119,12 +121,18 @@ pub(crate) struct Console {
     bar: OnceLock<ProgressBar>,
     /// Instead of lines and bar.
     screen: Mutex<Option<Screen>>,
-    metrics: Mutex<Option<Metrics>>,
+    outputs: Mutex<OutputReporter>,
     alerts: AtomicU64,
     /// Those that lived when an interval ended; none has ended before.
     flows: OnceLock<AtomicU64>,
     split_told: AtomicBool,
     shed_told: AtomicBool,
+    /// A bit for each interface.
+    gone_told: AtomicU32,
+    shortage: Mutex<Shortage>,
+    shortage_told: AtomicBool,
+    fragments_told: AtomicBool,
+    clock_told: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -136,7 +144,7 @@ impl Console {
         every: Option<Duration>,
         quiet: bool,
         screen: Option<Screen>,
-        metrics: Option<Metrics>,
+        outputs: Handle,
     ) -> Self {
         Self {
             begin: now(),
@@ -148,11 +156,16 @@ impl Console {
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
             screen: Mutex::new(screen),
-            metrics: Mutex::new(metrics),
+            outputs: Mutex::new(OutputReporter::new(outputs)),
             alerts: AtomicU64::new(0),
             flows: OnceLock::new(),
             split_told: AtomicBool::new(false),
             shed_told: AtomicBool::new(false),
+            gone_told: AtomicU32::new(0),
+            shortage: Mutex::new(Shortage::default()),
+            shortage_told: AtomicBool::new(false),
+            fragments_told: AtomicBool::new(false),
+            clock_told: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -206,7 +219,7 @@ impl Console {
         let about = if conversations.exact { "" } else { "about " };
         self.say(&format!(
             "{start}, {seconds} s: {} packets ({}/s), {}, {about}{} TCP and {} UDP conversations, {} flows live, \
-             {} dropped so far",
+             {} dropped so far{}",
             count(packets.handled),
             rate(packets.handled as f64 / seconds),
             bytes(octets.wire),
@@ -214,7 +227,39 @@ impl Console {
             count(conversations.udp),
             count(ended.live),
             count(self.watch.dropped.get()),
+            self.shortages(),
         ));
+    }
+
+    fn output_status(&self) -> Vec<Status> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).status()
+    }
+
+    fn records_lost(&self) -> u64 {
+        self.output_status().iter().map(Status::lost_total).sum()
+    }
+
+    /// Notes what there was no room for so far.
+    pub(crate) fn shortage(&self, shortage: &Shortage) {
+        *self.shortage.lock().unwrap_or_else(PoisonError::into_inner) = *shortage;
+    }
+
+    fn short_of(&self) -> Shortage {
+        *self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of an interval's line: what there was no room for so far, if anything.
+    fn shortages(&self) -> String {
+        let short = self.short_of();
+        let parts = [
+            (short.flows_ended_early, "flows ended early"),
+            (short.attempts_ignored, "scan attempts ignored"),
+            (short.packets_in_further_intervals, "packets in further intervals"),
+            (self.watch.fragments_forgotten.get(), "fragments forgotten"),
+            (self.records_lost(), "flow records lost by outputs"),
+        ];
+        let told = parts.iter().filter(|(number, _)| *number > 0);
+        told.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
     }
 
     /// Shows how far the run has come, if it is time to, and hears what the user wishes.
@@ -224,10 +269,13 @@ impl Console {
         }
         self.check_sharding();
         self.check_shedding();
+        self.check_gone();
+        self.check_room();
+        self.check_clock();
         let elapsed = self.begin.elapsed();
-        self.answer(elapsed);
+        self.check_outputs(elapsed);
         let wishes = self.on_screen(|screen| {
-            screen.tick(self.watch, elapsed);
+            screen.tick(self.watch, elapsed, || self.records_lost());
             screen.wishes()
         });
         if let Some(wishes) = wishes {
@@ -248,29 +296,45 @@ impl Console {
         Vec::new()
     }
 
-    /// Whoever asked how the run stands.
-    fn answer(&self, elapsed: Duration) {
-        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(metrics) = metrics.as_mut() {
-            let flows = self.flows.get().map(|flows| flows.load(Ordering::Relaxed));
-            let alerts = self.alerts.load(Ordering::Relaxed);
-            metrics.answer(self.watch, &Standing { elapsed, alerts, flows });
+    /// What the metrics have from here.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            elapsed: self.begin.elapsed(),
+            alerts: self.alerts.load(Ordering::Relaxed),
+            flows: self.flows.get().map(|flows| flows.load(Ordering::Relaxed)),
+            shortage: self.short_of(),
+            outputs: self.output_status(),
         }
     }
 
     /// Tells, once, if an interface does not share frames out as flows need it.
     fn check_sharding(&self) {
-        let Extent::Live(interface, capture) = &self.extent else { return };
+        let Extent::Live(interfaces, capture) = &self.extent else { return };
         let told = || self.split_told.swap(true, Ordering::Relaxed);
         if self.watch.split.get() == 0 || !wanted(Level::Warning) || told() {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         self.say(&format!(
-            "{style}warning:{style:#} {interface}: packets between the same two addresses come by different queues, so \
+            "{style}warning:{style:#} {}: packets between the same two addresses come by different queues, so \
              their flows are metered in parts. {}",
-            remedy(interface, *capture)
+            interfaces.join(", "),
+            remedy(interfaces.first().map_or("IFACE", String::as_str), *capture)
         ));
+    }
+
+    /// Tells, once for each, of interfaces that are gone while others go on. If all are, the run ends and says so.
+    fn check_gone(&self) {
+        let Extent::Live(interfaces, _) = &self.extent else { return };
+        for (place, interface) in interfaces.iter().enumerate() {
+            let told = || self.gone_told.fetch_or(1 << place, Ordering::Relaxed) >> place & 1 == 1;
+            if interfaces.len() > 1 && self.watch.interfaces.is_gone(place) && !told() {
+                let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+                self.say(&format!(
+                    "{style}error:{style:#} the interface {interface} is gone; the others are listened to further"
+                ));
+            }
+        }
     }
 
     /// Tells, once, that flows are being left out.
@@ -286,6 +350,61 @@ impl Console {
         ));
     }
 
+    /// Reports outputs that fail, lose records, or work again.
+    fn check_outputs(&self, elapsed: Duration) {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = outputs.check(elapsed);
+        drop(outputs);
+        for line in lines {
+            match line {
+                Line::Warning(text) if wanted(Level::Warning) => {
+                    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+                    self.say(&format!("{style}warning:{style:#} {text}"));
+                }
+                Line::Note(text) if wanted(Level::Info) => self.say(&text),
+                Line::Warning(_) | Line::Note(_) => {}
+            }
+        }
+    }
+
+    /// Warns, once, that a table of a live run is full.
+    fn check_room(&self) {
+        if !matches!(self.extent, Extent::Live(..)) || !wanted(Level::Warning) {
+            return;
+        }
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        let forgotten = self.watch.fragments_forgotten.get() > 0;
+        if forgotten && !self.fragments_told.swap(true, Ordering::Relaxed) {
+            self.say(&format!(
+                "{style}warning:{style:#} more fragmented datagrams are under way than there is room for: later fragments \
+                 may lack their ports. Raise --memory"
+            ));
+        }
+        if self.short_of() != Shortage::default()
+            && !self.shortage_told.swap(true, Ordering::Relaxed)
+        {
+            self.say(&format!(
+                "{style}warning:{style:#} memory does not suffice{}: flows are cut short, or counts are no longer exact. \
+                 Raise --memory or --max-flows",
+                self.shortages()
+            ));
+        }
+    }
+
+    /// Tells each time that the clock of an interface was set.
+    fn check_clock(&self) {
+        let (count, by_ns) = self.watch.clock();
+        if self.clock_told.swap(count, Ordering::Relaxed) >= count || !wanted(Level::Warning) {
+            return;
+        }
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+        self.say(&format!(
+            "{style}warning:{style:#} the clock that stamps frames was set {}: flows that were live then are ended, and \
+             intervals go on from the new time",
+            ClockChanges::set_by(by_ns)
+        ));
+    }
+
     /// One line of totals and rates.
     pub(crate) fn statistics(&self) {
         let read = bytes(self.watch.bytes.get());
@@ -295,14 +414,26 @@ impl Console {
                 format!("{read} read of {} ({share:.0} %)", bytes(total))
             }
             Extent::Bytes(None) => format!("{read} read"),
-            Extent::Live(..) => {
+            Extent::Live(interfaces, _) => {
                 let (dropped, shed) = (self.watch.dropped.get(), self.watch.shed.get());
                 let shed = if shed > 0 { format!(", {} shed", count(shed)) } else { String::new() };
-                format!("{} dropped{shed}", count(dropped))
+                format!("{} dropped{shed}{}", count(dropped), self.by_interface(interfaces))
             }
         };
         let seconds = self.begin.elapsed().as_secs_f64();
         self.say(&format!("stats: {seconds:.1} s, {}, {rest}", self.rates()));
+    }
+
+    /// Packets of each interface, if there are several.
+    fn by_interface(&self, interfaces: &[String]) -> String {
+        if interfaces.len() < 2 {
+            return String::new();
+        }
+        let one = |(place, name): (usize, &String)| {
+            format!("{name} {}", count(self.watch.interfaces.packets(place)))
+        };
+        let all: Vec<_> = interfaces.iter().enumerate().map(one).collect();
+        format!(" ({})", all.join(", "))
     }
 
     /// Since the run began.
@@ -335,7 +466,8 @@ impl Console {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
     }
 
-    fn say(&self, line: &str) {
+    /// A line on stderr, or on the screen.
+    pub(crate) fn say(&self, line: &str) {
         if self.on_screen(|screen| screen.say(line)).is_some() {
             return;
         }

@@ -1,32 +1,112 @@
-//! The interface of a run, opened as the plan says.
+//! The interfaces of a run, opened as the plan says.
 
-use ringtap_live::{Options, Receiver, required_queues};
-use ringtap_plan::Plan;
+use ringtap_live::{MergedReceiver, Method, Options, Receiver, interface_index, required_queues};
+use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Skeleton};
+use ringtap_records::Interface;
 
 use crate::args::MonitorArgs;
 use crate::console::{complain, note};
+use crate::usage::Usage;
 
-/// How many queues there must be, where the interface decides that.
-pub(crate) fn queues(interface: &str, args: &MonitorArgs) -> anyhow::Result<Option<usize>> {
-    Ok(required_queues(interface, &options(args))?.map(|queues| queues as usize))
+/// The interfaces that the flags name, each once.
+pub(crate) fn interfaces(args: &MonitorArgs) -> anyhow::Result<Vec<String>> {
+    if args.capture.method() == Method::Dpdk {
+        // Arguments of a virtual device have commas.
+        let one = only("-i", &args.interface, "--capture dpdk reads one device")?;
+        return Ok(one.into_iter().map(str::to_owned).collect());
+    }
+    let names = args.interface.iter().flat_map(|given| given.split(','));
+    let mut all: Vec<String> = Vec::new();
+    for name in names.map(str::trim) {
+        if name.is_empty() {
+            let given = args.interface.join(" -i ");
+            return Err(Usage::of(format!("-i {given}: a name is missing; write -i eth0,eth1")));
+        }
+        if all.iter().any(|other| other == name) {
+            return Err(Usage::of(format!("-i names {name} twice; name each interface once")));
+        }
+        all.push(name.to_owned());
+    }
+    if all.len() > MOST_INTERFACES {
+        let count = all.len();
+        return Err(Usage::of(format!(
+            "-i names {count} interfaces; up to {MOST_INTERFACES} are read as one, more by further processes"
+        )));
+    }
+    Ok(all)
 }
 
-/// Opens the interface, a receiver for each queue of the plan.
+/// The one interface that may be `given` by `flag`, for a command that takes one, as `takes` says.
+pub(crate) fn only<'a>(
+    flag: &str,
+    given: &'a [String],
+    takes: &str,
+) -> anyhow::Result<Option<&'a str>> {
+    match given {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        several => Err(Usage::of(format!(
+            "{flag} is given {} times ({}), and {takes}; name one of them",
+            several.len(),
+            several.join(", ")
+        ))),
+    }
+}
+
+/// The interfaces with the kernel's numbers, which flow records name them by.
+pub(crate) fn numbered(names: &[String], args: &MonitorArgs) -> anyhow::Result<Vec<Interface>> {
+    let options = options(args);
+    let one = |name: &String| {
+        Ok(Interface { index: interface_index(name, &options)?, name: name.clone() })
+    };
+    names.iter().map(one).collect()
+}
+
+/// How many queues there must be, where the interfaces decide that.
+pub(crate) fn queues(interfaces: &[String], args: &MonitorArgs) -> anyhow::Result<Option<usize>> {
+    match interfaces {
+        [one] => Ok(required_queues(one, &options(args))?.map(|queues| queues as usize)),
+        _ if !shared_out_by_card(interfaces, args) => Ok(None),
+        _ if args.queues.is_none_or(|queues| queues == 1) => Ok(Some(1)),
+        several => Err(Usage::of(format!(
+            "--queues {}: by --capture af-xdp one reader takes all queues of {}, because their network cards share packets \
+             out differently; leave out --queues, and spread the work with --workers",
+            args.queues.unwrap_or_default(),
+            several.join(" and ")
+        ))),
+    }
+}
+
+/// The arrangement, where the interfaces suggest one and nothing else was asked for: one reader with workers.
+pub(crate) fn skeleton(interfaces: &[String], args: &MonitorArgs) -> Option<Skeleton> {
+    let cores = args.threads.cores().map_or_else(|| Machine::this().cores, |cores| cores.len());
+    let unasked = args.workers.is_none() && cores > 1;
+    (unasked && shared_out_by_card(interfaces, args)).then_some(Skeleton::Farm)
+}
+
+/// Whether packets of two addresses may come by different queues of several interfaces.
+fn shared_out_by_card(interfaces: &[String], args: &MonitorArgs) -> bool {
+    interfaces.len() > 1 && args.capture.method() != Method::Packet
+}
+
+/// Opens the interfaces, a receiver for each queue of the plan.
 pub(crate) fn open(
-    interface: &str,
+    interfaces: &[String],
     args: &MonitorArgs,
     plan: &Plan,
-) -> anyhow::Result<Vec<Receiver>> {
+) -> anyhow::Result<Vec<MergedReceiver>> {
+    let all_queues = shared_out_by_card(interfaces, args);
     let options = Options {
-        queues: Some(plan.queues as u16),
-        memory: plan.buffer_bytes as usize,
+        queues: (!all_queues).then_some(plan.queues as u16),
+        memory: plan.buffer_bytes as usize / interfaces.len().max(1),
         seed: plan.seed,
         ..options(args)
     };
-    open_with(interface, &options)
+    let receivers = interfaces.iter().map(|name| open_with(name, &options));
+    Ok(MergedReceiver::share_out(receivers.collect::<anyhow::Result<_>>()?, plan.queues))
 }
 
-/// What the flags say of the interface.
+/// What the flags say of the interfaces.
 fn options(args: &MonitorArgs) -> Options {
     Options {
         method: args.capture.method(),
@@ -36,7 +116,7 @@ fn options(args: &MonitorArgs) -> Options {
     }
 }
 
-/// Opens the interface, and tells what there is to say of it.
+/// Opens an interface, and tells what there is to say of it.
 pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
     let mut receivers = ringtap_live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
@@ -47,4 +127,14 @@ pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Ve
 /// Says what is listened to.
 pub(crate) fn announce(receivers: &[Receiver]) {
     receivers.iter().for_each(|receiver| note(&format!("listening: {}", receiver.describe())));
+}
+
+/// The same of several interfaces, one after the other.
+pub(crate) fn announce_merged(receivers: &[MergedReceiver]) {
+    let all: Vec<_> = receivers.iter().flat_map(MergedReceiver::describe).collect();
+    let interfaces = receivers.first().map_or_else(Vec::new, MergedReceiver::interfaces);
+    for (name, _) in interfaces {
+        let own = all.iter().filter(|one| one.interface == name);
+        own.for_each(|one| note(&format!("listening: {one}")));
+    }
 }

@@ -10,7 +10,6 @@ mod clock;
 mod config;
 mod console;
 mod doctor;
-mod exports;
 mod filter;
 mod forward;
 mod generate;
@@ -22,12 +21,15 @@ mod metrics;
 mod monitor;
 mod names;
 mod ndn;
+mod notify;
 mod numbers;
+mod output_reporter;
 mod outputs;
 mod pages;
 mod privileges;
 mod sandbox;
 mod screen;
+mod server;
 mod signals;
 mod source;
 mod table;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let command_line = config::command_line()?;
     console::listen_to_environment();
+    notify::connect();
     match command_line.command {
         None => pages::help(),
         Some(Command::Monitor(args)) => monitor::run(&args),

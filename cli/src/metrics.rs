@@ -1,53 +1,53 @@
 //! `--metrics`: how a run stands, for whoever asks by HTTP, in the text format of Prometheus.
 //!
 //! ```text
-//! attendant ── every 50 ms ──▶ has somebody asked? ──▶ Watch ──▶ text
+//! clients ──▶ Server, in a thread of its own ──▶ Http: request → answer ──▶ Watch, Console ──▶ text
 //! ```
 //!
-//! Invariant: it never waits. Who connects and is slow, or says too much, is left behind; the run and the signals are not.
+//! Invariant: neither the run nor the attendant waits for a client, and no client for another (see [`crate::server`]).
 
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_plan::Watch;
+use ringtap_export::Status;
+use ringtap_plan::{Shortage, Watch};
 
-/// Who is connected at a time; others wait in the kernel's queue.
-const GUESTS: usize = 16;
-/// The longest question that is heard.
-const QUESTION: usize = 8 << 10;
-/// The most lines that a question has.
+use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
+
+/// What clients may use. The idle time is longer than the usual minute between two scrapes.
+const LIMITS: Limits = Limits {
+    connections: 256,
+    request: Duration::from_secs(5),
+    response: Duration::from_secs(10),
+    idle: Duration::from_secs(75),
+    bytes_per_second: 1 << 20,
+    held_bytes: 16 << 20,
+};
+
+/// The longest request, in bytes.
+const REQUEST: usize = 8 << 10;
+
+/// The most header fields of a request.
 const HEADERS: usize = 64;
-/// Who has asked nothing by then is hung up on.
-const PATIENCE: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The server wakes up at least so often.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The listening socket of `--metrics`.
 pub(crate) struct Metrics {
     listener: TcpListener,
-    queues: usize,
-    guests: Vec<Guest>,
 }
 
-/// Somebody who is connected.
-struct Guest {
-    stream: TcpStream,
-    /// What was said so far.
-    said: Vec<u8>,
-    since: Duration,
-}
-
-/// What became of a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    NotYet,
-    /// For the metrics.
-    Metrics,
-    /// For something else; the answer's status.
-    Other(&'static str),
-    /// It hung up.
-    Gone,
+/// Answers requests until it is dropped.
+pub(crate) struct Serving {
+    /// Closing it wakes the thread for the last time.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What the console knows besides.
@@ -56,15 +56,18 @@ pub(crate) struct Standing {
     pub(crate) alerts: u64,
     /// None until an interval has ended.
     pub(crate) flows: Option<u64>,
+    pub(crate) outputs: Vec<Status>,
+    /// What there was no room for, at the latest mark.
+    pub(crate) shortage: Shortage,
 }
 
 impl Metrics {
-    /// Listens, for a run with so many queues.
-    pub(crate) fn listen(address: SocketAddr, queues: usize) -> anyhow::Result<Self> {
+    /// Listens at `address`.
+    pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<Self> {
         let given = || format!("--metrics {address}");
         let listener = TcpListener::bind(address).with_context(given)?;
         listener.set_nonblocking(true).with_context(given)?;
-        Ok(Self { listener, queues, guests: Vec::new() })
+        Ok(Self { listener })
     }
 
     /// Where it listens.
@@ -72,85 +75,145 @@ impl Metrics {
         self.listener.local_addr().ok()
     }
 
-    /// Answers whoever has asked since the last call.
-    pub(crate) fn answer(&mut self, watch: &Watch, standing: &Standing) {
-        while self.guests.len() < GUESTS {
-            let Ok((stream, _)) = self.listener.accept() else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                self.guests.push(Guest { stream, said: Vec::new(), since: standing.elapsed });
-            }
-        }
-        let queues = self.queues;
-        self.guests.retain_mut(|guest| match guest.hear() {
-            Asked::NotYet => standing.elapsed.saturating_sub(guest.since) < PATIENCE,
-            Asked::Gone => false,
-            Asked::Metrics => {
-                guest.say("200 OK", &text(watch, queues, standing));
-                false
-            }
-            Asked::Other(status) => {
-                guest.say(status, "the metrics are at /metrics\n");
-                false
-            }
-        });
+    /// Starts a thread that answers with what holds at the moment, of a run with so many queues, of these interfaces if it
+    /// is a live one.
+    pub(crate) fn serve(
+        self,
+        watch: &'static Watch,
+        queues: usize,
+        interfaces: &[String],
+        standing: impl Fn() -> Standing + Send + 'static,
+    ) -> anyhow::Result<Serving> {
+        let (wake, woken) = UnixStream::pair()?;
+        let interfaces: Vec<_> = interfaces.iter().map(|name| label_value(name)).collect();
+        let serve = move || {
+            let mut server = Server::new(self.listener, LIMITS);
+            let mut http = Http(|| text(watch, queues, &interfaces, &standing()));
+            while !server.turn(WAIT, Some(woken.as_fd()), &mut http) {}
+        };
+        let thread = std::thread::Builder::new().name("metrics".into()).spawn(serve)?;
+        Ok(Serving { wake: Some(wake), thread: Some(thread) })
     }
 }
 
-impl Guest {
-    fn hear(&mut self) -> Asked {
-        let mut bytes = [0; 1024];
-        loop {
-            match self.stream.read(&mut bytes) {
-                // It says no more, but may have asked.
-                Ok(0) => {
-                    return match asked(&self.said) {
-                        Asked::NotYet => Asked::Gone,
-                        whole => whole,
-                    };
-                }
-                Ok(read) => self.said.extend_from_slice(&bytes[..read]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return asked(&self.said),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Asked::Gone,
-            }
-            if self.said.len() > QUESTION {
-                return Asked::Other("431 Request Header Fields Too Large");
-            }
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, the panic was printed and the metrics have ended sooner than the run.
+            let _ = thread.join();
         }
-    }
-
-    /// An answer is smaller than any buffer of the kernel; who takes none of it gets none.
-    fn say(&mut self, status: &str, body: &str) {
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        let body = if self.said.starts_with(b"HEAD ") { "" } else { body };
-        let _ = self.stream.write_all((head + body).as_bytes());
     }
 }
 
-/// What a question is for.
-fn asked(said: &[u8]) -> Asked {
+/// HTTP/1.0 and 1.1, as far as reading one page needs it. It makes the page by this function.
+struct Http<F>(F);
+
+impl<F: Fn() -> String> Protocol for Http<F> {
+    fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
+        let Some(request) = request(received) else { return Next::More };
+        let after = if request.keep_open { After::KeepOpen } else { After::Close };
+        let body = match request.about {
+            About::Metrics => self.0(),
+            About::Other("404 Not Found") => "the metrics are at /metrics\n".into(),
+            About::Other(status) => format!("{status}\n"),
+        };
+        let status = match request.about {
+            About::Metrics => "200 OK",
+            About::Other(status) => status,
+        };
+        received.drain(..request.length);
+        Next::Answer(response(status, &body, request.head, after), after)
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
+        let status = match refusal {
+            Refusal::Late => "408 Request Timeout",
+            Refusal::Full => "503 Service Unavailable",
+        };
+        response(status, &format!("{status}\n"), false, After::Close)
+    }
+}
+
+fn response(status: &str, body: &str, head: bool, after: After) -> Vec<u8> {
+    let connection = match after {
+        After::KeepOpen => "keep-alive",
+        After::Close => "close",
+    };
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let mut response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\n{allow}Connection: {connection}\r\n\r\n",
+        body.len()
+    );
+    if !head {
+        response.push_str(body);
+    }
+    response.into_bytes()
+}
+
+/// A request that is complete, or can be none.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    about: About,
+    /// Only the head of the response is wanted.
+    head: bool,
+    /// Another request may follow.
+    keep_open: bool,
+    /// Its bytes.
+    length: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Metrics,
+    /// Something else; the status of the response.
+    Other(&'static str),
+}
+
+/// The first request of these bytes; `None` if it is not complete.
+fn request(received: &[u8]) -> Option<Request> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    match request.parse(said) {
-        Ok(httparse::Status::Partial) => Asked::NotYet,
-        Err(_) => Asked::Other("400 Bad Request"),
-        Ok(httparse::Status::Complete(_)) => {
-            let path = request.path.unwrap_or_default();
-            match (request.method, path.split('?').next()) {
-                (Some("GET" | "HEAD"), Some("/metrics")) => Asked::Metrics,
-                (Some("GET" | "HEAD"), _) => Asked::Other("404 Not Found"),
-                _ => Asked::Other("405 Method Not Allowed"),
-            }
+    let wrong = |status| {
+        let about = About::Other(status);
+        Some(Request { about, head: false, keep_open: false, length: received.len() })
+    };
+    let length = match request.parse(received) {
+        Ok(httparse::Status::Complete(length)) if length <= REQUEST => length,
+        Ok(httparse::Status::Partial) if received.len() <= REQUEST => return None,
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => {
+            return wrong("431 Request Header Fields Too Large");
         }
-    }
+        Err(_) => return wrong("400 Bad Request"),
+    };
+    let path = request.path.unwrap_or_default();
+    let about = match (request.method, path.split('?').next()) {
+        (Some("GET" | "HEAD"), Some("/metrics")) => About::Metrics,
+        (Some("GET" | "HEAD"), _) => About::Other("404 Not Found"),
+        _ => About::Other("405 Method Not Allowed"),
+    };
+    let has = |name: &str, what: &dyn Fn(&str) -> bool| {
+        let named = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        named.map(|field| String::from_utf8_lossy(field.value)).any(|value| what(value.trim()))
+    };
+    // A body is not read, so nothing that follows it could be either.
+    let has_body =
+        has("content-length", &|value| value != "0") || has("transfer-encoding", &|_| true);
+    let is_last = has("connection", &|value| {
+        value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"))
+    });
+    let keep_open = request.version == Some(1) && !has_body && !is_last;
+    Some(Request { about, head: request.method == Some("HEAD"), keep_open, length })
 }
 
-/// All of them, as Prometheus reads it.
-fn text(watch: &Watch, queues: usize, standing: &Standing) -> String {
+/// A label's value: backslash, quote and line end are escaped.
+fn label_value(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All of them, as Prometheus reads it; those of packets and bytes for each interface, if there are any.
+fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing) -> String {
     let mut text = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
         // Writing to a String cannot fail.
@@ -160,29 +223,120 @@ fn text(watch: &Watch, queues: usize, standing: &Standing) -> String {
         }
     };
     let one = |value: u64| [(String::new(), value.to_string())];
-    let by_queue: Vec<_> = (0..)
-        .zip(watch.packets.parts(queues))
-        .map(|(queue, packets): (usize, u64)| {
-            (format!("{{queue=\"{queue}\"}}"), packets.to_string())
-        })
-        .collect();
+    let by_interface = |value: &dyn Fn(usize) -> u64, whole: u64| -> Vec<(String, String)> {
+        if interfaces.is_empty() {
+            return one(whole).to_vec();
+        }
+        let sample =
+            |(place, name)| (format!("{{interface=\"{name}\"}}"), value(place).to_string());
+        interfaces.iter().enumerate().map(sample).collect()
+    };
+    let queued = |label: &str, parts: Vec<u64>| -> Vec<(String, String)> {
+        let sample = |(queue, packets): (usize, u64)| {
+            (format!("{{{label}queue=\"{queue}\"}}"), packets.to_string())
+        };
+        parts.into_iter().enumerate().map(sample).collect()
+    };
+    let mut by_queue = Vec::new();
+    for (place, name) in interfaces.iter().enumerate() {
+        let parts = watch.interfaces.queue_packets(place, queues);
+        by_queue.extend(queued(&format!("interface=\"{name}\","), parts));
+    }
+    if interfaces.is_empty() {
+        by_queue = queued("", watch.packets.parts(queues));
+    }
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     let seconds = format!("{:.3}", standing.elapsed.as_secs_f64());
     metric("build_info", "gauge", "The program.", &[(version, "1".into())]);
     metric("run_seconds", "gauge", "Since the run began.", &[(String::new(), seconds)]);
     metric("packets_total", "counter", "Packets read.", &by_queue);
     let bytes = "Bytes read: of files as they lie on disk, of frames as they were captured.";
-    metric("bytes_total", "counter", bytes, &one(watch.bytes.get()));
+    let of = &watch.interfaces;
+    metric(
+        "bytes_total",
+        "counter",
+        bytes,
+        &by_interface(&|place| of.bytes(place), watch.bytes.get()),
+    );
     let dropped = "Packets lost before they could be read.";
-    metric("dropped_packets_total", "counter", dropped, &one(watch.dropped.get()));
+    let samples = by_interface(&|place| of.dropped(place), watch.dropped.get());
+    metric("dropped_packets_total", "counter", dropped, &samples);
+    if !interfaces.is_empty() {
+        let gone = "1 if the interface was deleted, or moved to another network namespace.";
+        let samples = by_interface(&|place| of.is_gone(place).into(), 0);
+        metric("interface_gone", "gauge", gone, &samples);
+    }
     let shed = "Packets left out because more came than could be metered.";
     metric("shed_packets_total", "counter", shed, &one(watch.shed.get()));
     let split = "Packets that came by another queue than others between the same addresses.";
     metric("split_packets_total", "counter", split, &one(watch.split.get()));
+    let forgotten =
+        "First fragments forgotten for lack of memory, so that later ones may lack their ports.";
+    metric(
+        "forgotten_fragments_total",
+        "counter",
+        forgotten,
+        &one(watch.fragments_forgotten.get()),
+    );
+    let Shortage {
+        flows_ended_early,
+        attempts_ignored,
+        conversations_estimated,
+        packets_in_further_intervals,
+    } = standing.shortage;
+    let early = "Flows that were ended because the flow table was full.";
+    metric("flows_ended_early_total", "counter", early, &one(flows_ended_early));
+    let ignored = "Connection attempts that the scan analysis ignored for lack of memory.";
+    metric("scan_attempts_ignored_total", "counter", ignored, &one(attempts_ignored));
+    let estimated = "Whether the numbers of conversations are estimates for lack of memory.";
+    metric("conversations_estimated", "gauge", estimated, &one(conversations_estimated.into()));
+    let further = "Packets of intervals that the report has no room for.";
+    metric(
+        "further_interval_packets_total",
+        "counter",
+        further,
+        &one(packets_in_further_intervals),
+    );
     metric("alerts_total", "counter", "Scans and limits that were told of.", &one(standing.alerts));
     if let Some(flows) = standing.flows {
         metric("flows", "gauge", "Flows that lived when the last interval ended.", &one(flows));
     }
+    if standing.outputs.is_empty() {
+        return text;
+    }
+    let each = |value: &dyn Fn(&Status) -> String| -> Vec<(String, String)> {
+        let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
+        standing.outputs.iter().map(|one| (labels(one), value(one))).collect()
+    };
+    let made = "Flow records encoded for an output or lost before that.";
+    metric("output_records_made_total", "counter", made, &each(&|one| one.made.to_string()));
+    let sent = "Flow records that an output took.";
+    metric("output_records_written_total", "counter", sent, &each(&|one| one.sent.to_string()));
+    let lost: Vec<_> = standing
+        .outputs
+        .iter()
+        .flat_map(|one| one.lost.iter().map(move |&(reason, lost)| (one, reason, lost)))
+        .map(|(one, reason, lost)| {
+            let (name, reason) = (label_value(&one.name), reason.name());
+            (format!("{{output=\"{name}\",reason=\"{reason}\"}}"), lost.to_string())
+        })
+        .collect();
+    metric("output_records_lost_total", "counter", "Flow records that an output lost.", &lost);
+    let queued = "Encoded bytes that wait to be written.";
+    metric("output_queued_bytes", "gauge", queued, &each(&|one| one.queued_bytes.to_string()));
+    let failing = "1 if the last attempt to write failed.";
+    metric("output_failing", "gauge", failing, &each(&|one| u8::from(one.failing).to_string()));
+    let when = "When an output failed last, seconds since 1970; 0: never.";
+    metric(
+        "output_last_error_timestamp_seconds",
+        "gauge",
+        when,
+        &each(&|one| {
+            let since = |at: &std::time::SystemTime| at.duration_since(std::time::UNIX_EPOCH).ok();
+            let error = one.last_error.as_ref().and_then(|(_, at)| since(at));
+            format!("{:.3}", error.unwrap_or_default().as_secs_f64())
+        }),
+    );
     text
 }
 
@@ -191,17 +345,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_heard_when_it_is_whole() {
-        for (said, meant) in [
-            ("", Asked::NotYet),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n", Asked::NotYet),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Asked::Metrics),
-            ("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", Asked::Metrics),
-            ("GET / HTTP/1.1\r\n\r\n", Asked::Other("404 Not Found")),
-            ("POST /metrics HTTP/1.1\r\n\r\n", Asked::Other("405 Method Not Allowed")),
-            ("\0\x01\x02 nonsense\r\n\r\n", Asked::Other("400 Bad Request")),
+    fn a_request_is_read_when_it_is_complete() {
+        let about = |bytes: &str| request(bytes.as_bytes()).map(|request| request.about);
+        for partial in ["", "GET /metrics HTTP/1.1\r\nHost: a\r\n"] {
+            assert_eq!(about(partial), None, "{partial:?}");
+        }
+        for (bytes, expected) in [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", About::Metrics),
+            ("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", About::Metrics),
+            ("GET / HTTP/1.1\r\n\r\n", About::Other("404 Not Found")),
+            ("POST /metrics HTTP/1.1\r\n\r\n", About::Other("405 Method Not Allowed")),
+            ("\0\x01\x02 nonsense\r\n\r\n", About::Other("400 Bad Request")),
         ] {
-            assert_eq!(asked(said.as_bytes()), meant, "{said:?}");
+            assert_eq!(about(bytes), Some(expected), "{bytes:?}");
+        }
+        let large = About::Other("431 Request Header Fields Too Large");
+        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(REQUEST));
+        assert_eq!(about(&long), Some(large));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1));
+        assert_eq!(about(&many), Some(large));
+    }
+
+    #[test]
+    fn a_connection_stays_open_where_both_sides_know_where_the_next_request_begins() {
+        for (fields, version, expected) in [
+            ("", 1, true),
+            ("", 0, false),
+            ("Connection: close\r\n", 1, false),
+            ("connection: TE, Close\r\n", 1, false),
+            ("Connection: keep-alive\r\n", 1, true),
+            ("Content-Length: 0\r\n", 1, true),
+            ("Content-Length: 7\r\n", 1, false),
+            ("Transfer-Encoding: chunked\r\n", 1, false),
+        ] {
+            let bytes = format!("GET /metrics HTTP/1.{version}\r\n{fields}\r\n");
+            let next = format!("{bytes}GET /");
+            let request = request(next.as_bytes()).unwrap();
+            assert_eq!((request.keep_open, request.length), (expected, bytes.len()), "{bytes:?}");
         }
     }
 
@@ -209,16 +389,52 @@ mod tests {
     fn each_metric_says_what_it_is() {
         let watch = Watch::new();
         watch.packets.add(1, 7);
-        let standing = Standing { elapsed: Duration::from_millis(1500), alerts: 2, flows: None };
-        let text = text(&watch, 2, &standing);
+        watch.fragments_forgotten.set(1, 5);
+        let shortage = Shortage { flows_ended_early: 3, ..Shortage::default() };
+        let standing = Standing {
+            elapsed: Duration::from_millis(1500),
+            alerts: 2,
+            flows: None,
+            shortage,
+            outputs: Vec::new(),
+        };
+        let text = text(&watch, 2, &[], &standing);
         for wanted in [
             "# TYPE ringtap_packets_total counter\nringtap_packets_total{queue=\"0\"} 0\n",
             "ringtap_packets_total{queue=\"1\"} 7\n",
             "ringtap_run_seconds 1.500\n",
             "ringtap_alerts_total 2\n",
+            "ringtap_forgotten_fragments_total 5\n",
+            "ringtap_flows_ended_early_total 3\n",
+            "ringtap_conversations_estimated 0\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }
-        assert!(!text.contains("ringtap_flows"), "nothing is told before it is known");
+        assert!(!text.contains("\nringtap_flows "), "nothing is told before it is known");
+        assert!(!text.contains("interface"), "files have none: {text}");
+    }
+
+    #[test]
+    fn packets_of_interfaces_have_their_name() {
+        let watch = Watch::new();
+        let standing = Standing {
+            elapsed: Duration::ZERO,
+            alerts: 0,
+            flows: None,
+            shortage: Shortage::default(),
+            outputs: Vec::new(),
+        };
+        let names = ["eth0", "a\"b\\"].map(label_value);
+        let text = text(&watch, 2, &names, &standing);
+        for wanted in [
+            "ringtap_packets_total{interface=\"eth0\",queue=\"1\"} 0\n",
+            "ringtap_packets_total{interface=\"a\\\"b\\\\\",queue=\"0\"} 0\n",
+            "ringtap_bytes_total{interface=\"eth0\"} 0\n",
+            "ringtap_dropped_packets_total{interface=\"eth0\"} 0\n",
+            "ringtap_interface_gone{interface=\"eth0\"} 0\n",
+        ] {
+            assert!(text.contains(wanted), "{wanted:?} is not in {text}");
+        }
+        assert!(!text.contains("ringtap_packets_total{queue"), "{text}");
     }
 }

@@ -7,21 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_export::{Collector, Feed, Meter, Metered, Sampling, Settings, Tls};
-use ringtap_live::Receiver;
+use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
+use ringtap_live::MergedReceiver;
 use ringtap_plan::{
-    Analyses, Expression, ExpressionError, Files, Limits, Machine, Metering, OnInterval, OnRecord,
-    Outcome, Outputs, Plan, Request, Severity, Skeleton, Timeouts, Watch,
+    Analyses, ClockChanges, Expression, ExpressionError, Files, Limits, Machine, Metering,
+    OnInterval, Outcome, Plan, RecordSink, Request, Severity, Skeleton, Timeouts, Watch,
 };
+use ringtap_records::Interfaces;
 
 use crate::args::{Capture, Form, MonitorArgs};
 use crate::console::{self, Console, Extent, complain};
-use crate::exports::{self, Exporting};
 use crate::metrics::Metrics;
-use crate::outputs::{Destination, Records};
+use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
 use crate::usage::Usage;
-use crate::{live, privileges, sandbox, signals, source, text};
+use crate::{live, notify, privileges, sandbox, signals, source, text};
 
 const LOST: u8 = 3;
 
@@ -31,12 +31,15 @@ const WATCHED_INTERVAL_NS: u64 = 5_000_000_000;
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
-    if args.read.is_empty() && args.interface.is_none() {
+    let interfaces = live::interfaces(args)?;
+    if args.read.is_empty() && interfaces.is_empty() {
         return Err(Usage::of(
             "nothing to read; name capture files, as in -r trace.pcap, or - for stdin, or an interface, as in -i eth0",
         ));
     }
-    let plan = Plan::new(request(args)?, &Machine::this()).map_err(Usage::of)?;
+    let named = outputs::named(&args.export, &args.write)?;
+    let plan = request(args, &interfaces, &named)?;
+    let plan = Plan::new(plan, &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -45,53 +48,72 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
 
-    let clash = |one: &&_| args.write.iter().any(|to| exports::path(one) == Some(to.path()));
-    if let Some(one) = args.export.iter().find(clash) {
-        return Err(Usage::of(format!("--write and --export {one} go to the same place")));
-    }
-    if args.tui && stdout_is_taken(args) && io::stdout().is_terminal() {
+    let stdout_is_taken = named.iter().any(Output::is_stdout);
+    if args.tui && stdout_is_taken && io::stdout().is_terminal() {
         return Err(Usage::of("--tui and records cannot both go to the terminal"));
     }
     // Drivers of DPDK open devices for writing.
-    if args.interface.is_none() || args.capture != Capture::Dpdk {
-        let exported = args.export.iter().filter_map(exports::path);
-        sandbox::enter(args.write.iter().map(Destination::path).chain(exported))?;
+    if interfaces.is_empty() || args.capture != Capture::Dpdk {
+        sandbox::enter(named.iter().filter_map(Output::path))?;
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
-    let metrics = args.metrics.map(|address| Metrics::listen(address, plan.queues)).transpose()?;
+    let numbered = live::numbered(&interfaces, args)?;
+    let names = interfaces.clone();
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     if let (Some(address), false) = (metrics.as_ref().and_then(Metrics::address), args.quiet) {
         console::note(&format!("metrics: http://{address}/metrics"));
     }
-    let records = Arc::new(Records::open(&args.write)?);
-    let (exporting, feed) = Exporting::start(&args.export, &settings(args))?;
-    let source = match &args.interface {
-        Some(interface) => {
-            let receivers = live::open(interface, args, &plan)?;
-            Source::Live { interface: interface.clone(), capture: args.capture, receivers }
-        }
-        None => Source::Files(Box::new(source::files(&args.read, &WATCH))),
+    let settings = settings(args, &plan, Interfaces::new(&numbered));
+    let prepared = Prepared::new(&named, settings)?;
+    let start = |prepared| Outputs::start(prepared, plan.workers, args.export.len());
+    // With a user to become, files are opened, renamed and begun anew as that user.
+    let (early, late) =
+        if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
+    let early = early.map(start).transpose()?;
+    let source = if interfaces.is_empty() {
+        Source::Files(Box::new(source::files(&args.read, &WATCH)))
+    } else {
+        let receivers = live::open(&interfaces, args, &plan)?;
+        Source::Live { interfaces, capture: args.capture, receivers }
     };
     if let Some(user) = &user {
         privileges::become_user(user)?;
     }
+    let as_user =
+        || user.as_ref().map_or(String::new(), |user| format!("as the user {}", user.name));
+    let late = late.map(start).transpose().with_context(as_user)?;
+    let Some((outputs, sinks)) = early.or(late) else { unreachable!("started before or after") };
+    let control = outputs.control();
     let every = args.stats.map(Duration::from_nanos);
     let title = || format!("{}, {}", plan.source.join(", "), text::seats(&plan));
     let screen = args.tui.then(|| Screen::open(title(), plan.queues)).transpose()?;
-    let console =
-        Arc::new(Console::new(&WATCH, source.extent(), every, args.quiet, screen, metrics));
+    let console = Arc::new(Console::new(
+        &WATCH,
+        source.extent(),
+        every,
+        args.quiet,
+        screen,
+        control.handle().clone(),
+    ));
+    let serve = |metrics: Metrics| {
+        let console = Arc::clone(&console);
+        metrics.serve(&WATCH, plan.queues, &names, move || console.standing())
+    };
+    let _metrics = metrics.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
-    signals::attended(&WATCH, &console, &records, &exporting, duration, || {
+    signals::attended(&WATCH, &console, &control, duration, || {
         if let (Source::Live { receivers, .. }, false) = (&source, args.quiet || args.tui) {
-            live::announce(receivers);
+            live::announce_merged(receivers);
         }
-        let mut outcome = observe(&plan, source, &console, &records, feed)?;
-        let written = records.finish();
-        outcome.export = exporting.finish();
-        for (kind, what) in exports::complaints(&outcome.export) {
-            complain(kind, &what);
+        notify::ready(&format!("monitoring {}", plan.source.join(", ")));
+        let mut outcome = observe(&plan, source, &console, sinks)?;
+        (outcome.export, outcome.write) = outputs.finish();
+        for all in [&outcome.export, &outcome.write] {
+            for (kind, what) in outputs::complaints(all) {
+                complain(kind, &what);
+            }
         }
-        print(args, &outcome)?;
-        written?;
+        print(args, &outcome, stdout_is_taken)?;
         Ok(verdict(args, &outcome))
     })
     .context("attending to signals")?
@@ -100,26 +122,29 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
 /// Where packets come from.
 enum Source {
     Files(Box<Files>),
-    Live { interface: String, capture: Capture, receivers: Vec<Receiver> },
+    Live { interfaces: Vec<String>, capture: Capture, receivers: Vec<MergedReceiver> },
 }
 
 impl Source {
     fn extent(&self) -> Extent {
         match self {
             Self::Files(files) => Extent::Bytes(files.position().bytes_total),
-            Self::Live { interface, capture, .. } => Extent::Live(interface.clone(), *capture),
+            Self::Live { interfaces, capture, .. } => Extent::Live(interfaces.clone(), *capture),
         }
     }
 }
 
-/// What holds for all collectors.
-fn settings(args: &MonitorArgs) -> Settings {
+/// What holds for all outputs.
+fn settings(args: &MonitorArgs, plan: &Plan, interfaces: Interfaces) -> Settings {
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
+        live: !interfaces.is_empty(),
+        prompt: args.read.is_empty() || !args.read.iter().all(|path| path.is_file()),
+        interfaces,
         sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
         meter: Some(Meter::new(|| {
             let (dropped, shed) = (WATCH.dropped.get(), WATCH.shed.get());
@@ -129,6 +154,7 @@ fn settings(args: &MonitorArgs) -> Settings {
                 ..Metered::default()
             }
         })),
+        buffer_bytes: plan.output_bytes as usize,
     }
 }
 
@@ -137,19 +163,23 @@ fn observe(
     plan: &Plan,
     source: Source,
     console: &Arc<Console>,
-    records: &Arc<Records>,
-    feed: Option<Feed>,
+    records: Vec<Box<dyn RecordSink>>,
 ) -> anyhow::Result<Outcome> {
-    let outputs = Outputs {
-        record: listener(records, feed),
+    let live = matches!(source, Source::Live { .. });
+    let outputs = ringtap_plan::Outputs {
+        records,
         alert: Some({
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
         }),
-        interval: matches!(source, Source::Live { .. }).then(|| {
+        interval: live.then(|| {
             let console = Arc::clone(console);
             let hear: OnInterval = Box::new(move |ended| console.interval(ended));
             hear
+        }),
+        shortage: Some({
+            let console = Arc::clone(console);
+            Box::new(move |shortage| console.shortage(shortage))
         }),
     };
     let outcome = match source {
@@ -163,50 +193,41 @@ fn observe(
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
     }
+    // Of an interface, that its clock was set was said at once.
+    let clock = match live {
+        true => ClockChanges { set: 0, ..outcome.clock },
+        false => outcome.clock,
+    };
+    clock.notices().iter().for_each(|notice| complain("warning", notice));
     if let Some(failure) = &outcome.failure {
         complain("error", failure);
+    }
+    for warning in outcome.warnings() {
+        complain("warning", &warning);
     }
     Ok(outcome)
 }
 
-/// Who hears of flow records: files, collectors, both or nobody.
-fn listener(records: &Arc<Records>, feed: Option<Feed>) -> Option<OnRecord> {
-    let records = (!records.is_empty()).then(|| Arc::clone(records));
-    match (records, feed) {
-        (None, None) => None,
-        (None, Some(mut feed)) => Some(Box::new(move |record| feed.take(record))),
-        (Some(records), None) => Some(Box::new(move |record| records.write(record))),
-        (Some(records), Some(mut feed)) => Some(Box::new(move |record| {
-            records.write(record);
-            feed.take(record);
-        })),
-    }
-}
-
 /// The report to stdout, or to stderr where records have taken stdout.
-fn print(args: &MonitorArgs, outcome: &Outcome) -> anyhow::Result<()> {
+fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow::Result<()> {
     let report = match args.report {
         Form::Text => text::report(outcome),
         Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     };
-    if stdout_is_taken(args) {
-        // Nobody is left to hear of a failure.
+    if stdout_is_taken {
+        // If stderr is closed, too, nothing more can be done.
         let _ = anstream::stderr().write_all(report.as_bytes());
         return Ok(());
     }
     console::print(&report)
 }
 
-/// Whether records go to stdout.
-fn stdout_is_taken(args: &MonitorArgs) -> bool {
-    args.write.iter().any(Destination::is_stdout) || args.export.iter().any(Collector::is_stdout)
-}
-
 fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     if outcome.notices.iter().any(|notice| notice.severity == Severity::Error) {
         return ExitCode::FAILURE;
     }
-    if outcome.failure.is_some() || outcome.export.iter().any(|one| one.failure.is_some()) {
+    let mut outputs = outcome.export.iter().chain(&outcome.write);
+    if outcome.failure.is_some() || outputs.any(|one| one.failure.is_some()) {
         return ExitCode::FAILURE;
     }
     let losses = outcome.losses();
@@ -233,21 +254,25 @@ fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
     }
 }
 
-fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
+fn request(
+    args: &MonitorArgs,
+    interfaces: &[String],
+    outputs: &[Output],
+) -> anyhow::Result<Request> {
     let (mut source, mut queues) = (Vec::new(), args.queues);
-    match &args.interface {
-        Some(interface) => {
-            source.push(args.capture.source(interface));
-            queues = queues.or(live::queues(interface, args)?.filter(|_| !args.sequential));
-        }
-        None => source.extend(args.read.iter().map(|path| path.display().to_string())),
+    if interfaces.is_empty() {
+        source.extend(args.read.iter().map(|path| path.display().to_string()));
+    } else {
+        source.extend(interfaces.iter().map(|interface| args.capture.source(interface)));
+        queues = queues.or(live::queues(interfaces, args)?.filter(|_| !args.sequential));
     }
+    let skeleton = args.skeleton.or_else(|| live::skeleton(interfaces, args));
     Ok(Request {
         source,
-        live: args.interface.is_some(),
+        live: !interfaces.is_empty(),
         analyses: analyses(args),
         tunnels: args.tunnels,
-        skeleton: if args.sequential { Some(Skeleton::Reference) } else { args.skeleton },
+        skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
         workers: args.workers,
         ring: args.threads.ring,
@@ -260,6 +285,8 @@ fn request(args: &MonitorArgs) -> anyhow::Result<Request> {
             vlan_in_key: args.vlan_in_key,
         },
         interval_ns: args.interval.or(args.tui.then_some(WATCHED_INTERVAL_NS)),
+        outputs: outputs.len(),
+        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
         max_flows: args.max_flows,
         memory_bytes: args.memory,
         scan_threshold: args.scan_threshold,

@@ -1,13 +1,16 @@
-//! Signals and the passing of time, attended by a thread beside the run; another one passes records on to readers.
+//! Signals and the passing of time, attended by a thread beside the run. No signal waits for an output.
 //!
 //! | signal | what happens |
 //! |---|---|
 //! | INT, TERM | reading stops, flows are flushed, the report is made; the second one exits at once |
 //! | USR1 | a line of statistics on stderr |
-//! | HUP | record files are closed and begun anew (only if there are any) |
+//! | HUP | record files are finished and begun anew, and outputs that failed tried again (only if there are any, or under a service manager) |
+//!
+//! "The second" is counted by signals alone. A run that stops for another reason (`--duration`, `q` in the terminal view)
+//! still finishes its records and its report when the first signal comes.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -16,57 +19,63 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::clock::Clock;
-use crate::console::{Console, complain};
-use crate::exports::Exporting;
-use crate::outputs::Records;
+use crate::console::{Console, complain, note};
+use crate::notify;
+use crate::outputs::Control;
 use crate::screen::Wish;
 
 /// How often it looks; nobody waits longer for the second interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long records may be held back from whoever reads them as they come.
-const SHOW_EVERY: Duration = Duration::from_secs(1);
-
 /// What a shell expects of a program that an interrupt ended.
 const INTERRUPTED: i32 = 130;
+
+/// To a first interrupt after the run was stopped otherwise: what is being finished is not given up for it.
+const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
 
 /// Does `work` while a thread attends to signals and progress. It is asked to stop after `duration`.
 pub(crate) fn attended<T>(
     watch: &Watch,
     console: &Console,
-    records: &Records,
-    exporting: &Exporting,
+    outputs: &Control,
     duration: Option<Duration>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
-    if !records.is_empty() || exporting.has_files() {
+    if !outputs.is_empty() || notify::is_service() {
         signals.add_signal(SIGHUP)?;
     }
-    let stop = || {
-        if watch.stopped() {
+    let interrupts = Interrupts::default();
+    let interrupt = || {
+        if interrupts.is_repeated() {
             console.close();
-            records.abandon();
-            exporting.abandon();
+            outputs.abandon();
             exit_at_once()
         }
+        if watch.stopped() {
+            console.say(STOPPING);
+        }
         watch.stop();
+        outputs.interrupt();
     };
     let heard = |signal| match signal {
         SIGUSR1 => console.statistics(),
-        SIGHUP => {
-            records.reopen();
-            exporting.renew();
-        }
-        _ => stop(),
+        SIGHUP => outputs.renew(),
+        _ => interrupt(),
     };
     let tick = || {
         if duration.is_some_and(|duration| console.elapsed() >= duration) {
             watch.stop();
         }
-        console.tick().into_iter().for_each(|Wish::Stop| stop());
+        notify::attend(watch);
+        for wish in console.tick() {
+            match wish {
+                Wish::Stop => watch.stop(),
+                Wish::Interrupt => interrupt(),
+            }
+        }
     };
-    beside(signals, heard, tick, Some(records).filter(|records| !records.is_empty()), work)
+    beside(signals, heard, tick, work)
 }
 
 /// Does `work`, which ends when `watch` says so, while a thread attends to INT and TERM.
@@ -81,22 +90,30 @@ pub(crate) fn stoppable_for<T>(
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let clock = Clock::start();
-    let heard = |_| if watch.stopped() { exit_at_once() } else { watch.stop() };
+    let interrupts = Interrupts::default();
+    let heard = |_| {
+        if interrupts.is_repeated() {
+            exit_at_once()
+        }
+        if watch.stopped() {
+            note(STOPPING);
+        }
+        watch.stop();
+    };
     let tick = || {
         if duration.is_some_and(|duration| u128::from(clock.now_ns()) >= duration.as_nanos()) {
             watch.stop();
         }
+        notify::attend(watch);
     };
-    beside(Signals::new([SIGINT, SIGTERM])?, heard, tick, None, work)
+    beside(Signals::new([SIGINT, SIGTERM])?, heard, tick, work)
 }
 
-/// Does `work` while a thread says which signals are heard, and that time passes; another one shows `records` to whoever
-/// reads along.
+/// Does `work` while a thread calls `heard` for each signal, and `tick` every now and then.
 fn beside<T>(
     mut signals: Signals,
     heard: impl Fn(i32) + Sync,
     tick: impl Fn() + Sync,
-    records: Option<&Records>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let done = AtomicBool::new(false);
@@ -111,32 +128,33 @@ fn beside<T>(
     std::thread::scope(|scope| {
         let named = |name: &str| std::thread::Builder::new().name(name.into());
         let attendant = named("attendant").spawn_scoped(scope, attend)?.thread().clone();
-        // However the work ends, by a panic too, they go home.
-        let mut dismiss = Dismiss { done: &done, threads: vec![attendant] };
-        if let Some(records) = records {
-            // A thread of its own, for a reader may keep it waiting.
-            let shower = named("shower").spawn_scoped(scope, || {
-                while !done.load(Ordering::Relaxed) {
-                    std::thread::park_timeout(SHOW_EVERY);
-                    records.show();
-                }
-            });
-            dismiss.threads.push(shower?.thread().clone());
-        }
+        // However the work ends, by a panic too, the thread ends.
+        let _dismiss = Dismiss { done: &done, thread: attendant };
         Ok(work())
     })
 }
 
-/// Ends the watch of these threads when dropped.
+/// Ends the thread when dropped.
 struct Dismiss<'a> {
     done: &'a AtomicBool,
-    threads: Vec<Thread>,
+    thread: Thread,
 }
 
 impl Drop for Dismiss<'_> {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
-        self.threads.iter().for_each(Thread::unpark);
+        self.thread.unpark();
+    }
+}
+
+/// How many interrupts (INT, TERM, Ctrl-C in the terminal view) a run has had. The attendant alone counts.
+#[derive(Default)]
+struct Interrupts(AtomicU32);
+
+impl Interrupts {
+    /// Counts one. True from the second on.
+    fn is_repeated(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) > 0
     }
 }
 

@@ -9,7 +9,7 @@ use ringtap_plan::report::{
     Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Talkers, Time,
     VerticalScan, Volume,
 };
-use ringtap_plan::{Exported, Outcome, Plan, Role, Tunnels};
+use ringtap_plan::{Exported, InterfaceCounts, Outcome, Plan, Role, Tunnels};
 
 use crate::names;
 use crate::numbers::{bytes, count, rate};
@@ -23,6 +23,8 @@ const HEADING: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(An
 const WIDTH: usize = 100;
 /// Scans of either kind on a page; programs get all.
 const SCANS: usize = 50;
+/// Protocols in an interval, to say about how many intervals there is room for.
+const PROTOCOLS: u64 = 4;
 /// Columns for why packets are not IP.
 const REASONS: usize = 64;
 
@@ -112,6 +114,9 @@ impl Page {
         if packets.fragments > 0 {
             row("fragments", packets.fragments, "");
         }
+        if outcome.fragments_forgotten > 0 {
+            row("forgotten", outcome.fragments_forgotten, "first fragments, for lack of memory");
+        }
         if packets.truncated > 0 {
             row("truncated", packets.truncated, "captured shorter than on the wire");
         }
@@ -120,6 +125,27 @@ impl Page {
         }
         for (reason, dropped) in outcome.ledger.dropped() {
             row("dropped", dropped, reason);
+        }
+        self.table(&table);
+        self.interfaces(&outcome.interfaces, outcome.received);
+    }
+
+    /// What came by each, if there are several.
+    fn interfaces(&mut self, interfaces: &[InterfaceCounts], received: u64) {
+        if interfaces.len() < 2 {
+            return;
+        }
+        self.heading("Interfaces");
+        let mut table = Table::new(&[Left, Right, Right, Right, Left]);
+        for one in interfaces {
+            let dropped: u64 = one.dropped.values().sum();
+            table.row([
+                one.name.clone(),
+                format!("{} packets", count(one.packets)),
+                share(one.packets, received),
+                format!("{} dropped", count(dropped)),
+                if one.gone { "gone before the end".into() } else { String::new() },
+            ]);
         }
         self.table(&table);
     }
@@ -325,15 +351,13 @@ impl Page {
     }
 
     fn arrangement(&mut self, plan: &Plan) {
-        self.line(&format!(
-            "{}: {}; ring {} {}/{}; seed {}",
-            plan.skeleton,
-            seats(plan),
-            plan.ring,
-            plan.ring_capacity,
-            plan.ring_batch,
-            plan.seed
-        ));
+        let ring = if plan.packets_cross_rings() {
+            format!("; ring {} {}/{}", plan.ring, plan.ring_capacity, plan.ring_batch)
+        } else {
+            String::new()
+        };
+        let (skeleton, seats, seed) = (plan.skeleton, seats(plan), plan.seed);
+        self.line(&format!("{skeleton}: {seats}{ring}; seed {seed}"));
     }
 
     fn plan(&mut self, plan: &Plan) {
@@ -341,7 +365,9 @@ impl Page {
         let shares: Vec<_> =
             plan.shares.iter().map(|share| format!("{} %", f64::from(*share) / 10.0)).collect();
         let mut table = Table::new(&[Left, Left]);
-        table.row(["source", &plan.source.join(" ")]);
+        // Those of interfaces are phrases.
+        let between = if plan.buffer_bytes > 0 { ", " } else { " " };
+        table.row(["source", &plan.source.join(between)]);
         table.row(["analyses", &plan.analyses.names().join(", ")]);
         table.row(["tunnels", plan.tunnels.name()]);
         table.row(["skeleton", &plan.skeleton.to_string()]);
@@ -351,9 +377,10 @@ impl Page {
             table.row(["queues", &format!("{}, workers of each: {each}", plan.queues)]);
         }
         table.row(["shares", &shares.join(", ")]);
-        let ring =
-            format!("{}, {} slots, batches of {}", plan.ring, plan.ring_capacity, plan.ring_batch);
-        table.row(["ring", &ring]);
+        if plan.packets_cross_rings() {
+            let (ring, slots, batch) = (plan.ring, plan.ring_capacity, plan.ring_batch);
+            table.row(["ring", &format!("{ring}, {slots} slots, batches of {batch}")]);
+        }
         let kind = if plan.metering.uniflow { "one direction" } else { "both directions" };
         let vlans = if plan.metering.vlan_in_key { ", each VLAN by itself" } else { "" };
         table.row(["a flow is", &format!("{kind}{vlans}")]);
@@ -366,8 +393,14 @@ impl Page {
             timeouts.to_string()
         };
         table.row(["timeouts", &limits]);
-        table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), seconds)]);
+        let interval = |ns| {
+            let rows = plan.interval_rows(PROTOCOLS);
+            format!("{}, room for about {} of them in the report", seconds(ns), count(rows))
+        };
+        table.row(["interval", &plan.interval_ns.map_or("the whole run".into(), interval)]);
         table.row(["flows", &format!("{} alive at the most", count(plan.max_flows))]);
+        let datagrams = format!("of {} datagrams under way at the most", count(plan.max_datagrams));
+        table.row(["fragments", &datagrams]);
         table.row(["scans", &format!("more than {} failed attempts", plan.scan_threshold)]);
         if let Some(filter) = &plan.filter {
             table.row(["filter", filter.text()]);

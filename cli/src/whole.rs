@@ -1,20 +1,28 @@
 //! A file that gets its name when it is whole, so that nobody reads half of one. Pipes and devices are written as they
 //! are, and `-` is stdout.
 //!
+//! Invariant: a file of which a write failed is never given its name.
+//!
 //! ```text
 //! .flows.json.PID.part ── whole ─▶ flows.json ── begun anew: .flows.json.PID.part ─▶ flows.json.1
 //! ```
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) struct Whole {
     path: PathBuf,
     part: Part,
+    /// Set when a write to the file that was begun last fails.
+    failed: Arc<AtomicBool>,
     /// Files finished under this name.
     finished: usize,
+    /// The part is complete and stays if it cannot get its name.
+    keep: bool,
 }
 
 /// Where a regular file lies until it is whole.
@@ -23,7 +31,7 @@ pub(crate) struct Part(Arc<Mutex<Option<PathBuf>>>);
 
 impl Whole {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, part: Part::default(), finished: 0 }
+        Self { path, part: Part::default(), failed: Arc::default(), finished: 0, keep: false }
     }
 
     pub(crate) fn is_stdout(&self) -> bool {
@@ -40,13 +48,26 @@ impl Whole {
         if self.is_stdout() {
             return Ok(Box::new(io::stdout()));
         }
+        let file = self.begin_file()?;
+        if !self.is_regular() {
+            return Ok(Box::new(file));
+        }
+        self.failed = Arc::default();
+        Ok(Box::new(Checked { file, failed: Arc::clone(&self.failed) }))
+    }
+
+    /// The same without the buffer of standard output.
+    pub(crate) fn begin_file(&mut self) -> io::Result<File> {
+        if self.is_stdout() {
+            return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
+        }
         if std::fs::metadata(&self.path).is_ok_and(|data| !data.is_file()) {
-            return Ok(Box::new(File::options().write(true).open(&self.path)?));
+            return File::options().write(true).open(&self.path);
         }
         let part = part(&self.path);
         let file = File::create(&part)?;
         *self.part.lock() = Some(part);
-        Ok(Box::new(file))
+        Ok(file)
     }
 
     /// Whether what was begun is a regular file, which gets its name when it is whole.
@@ -54,11 +75,25 @@ impl Whole {
         self.part.lock().is_some()
     }
 
-    /// Gives the file its name. Whether it is a regular one, after which another may begin.
+    /// Gives the file its name. Whether it is a regular one, after which another may begin. A file of which a write
+    /// failed is removed instead, and that is an error.
     pub(crate) fn finish(&mut self) -> io::Result<bool> {
+        // Relaxed: the writer has been dropped or flushed by this thread, or its thread was joined.
+        if self.failed.load(Ordering::Relaxed) {
+            self.part.remove();
+            return Err(io::Error::other(
+                "a write failed, so the file is incomplete and was removed",
+            ));
+        }
         let mut part = self.part.lock();
         let Some(path) = &*part else { return Ok(false) };
-        std::fs::rename(path, self.name())?;
+        if let Err(error) = std::fs::rename(path, self.name()) {
+            // It may work later; until then nothing of it is thrown away.
+            self.keep = true;
+            let text = format!("{error}; what was written is in {}", path.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
+        self.keep = false;
         *part = None;
         drop(part);
         self.finished += 1;
@@ -78,9 +113,38 @@ impl Whole {
     }
 }
 
+/// A file that notes when a write fails.
+struct Checked {
+    file: File,
+    failed: Arc<AtomicBool>,
+}
+
+impl Checked {
+    fn check<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Write for Checked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        self.check(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        self.check(flushed)
+    }
+}
+
 impl Drop for Whole {
     fn drop(&mut self) {
-        self.part.remove();
+        if !self.keep {
+            self.part.remove();
+        }
     }
 }
 

@@ -3,9 +3,12 @@
 
 use std::io::Cursor;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use ringtap_capture::{Files, Input, PcapWriter};
-use ringtap_plan::{Machine, Outcome, Outputs, Plan, Request, Ring, Skeleton, Watch};
+use ringtap_plan::{
+    FlowRecord, Machine, Outcome, Outputs, Plan, RecordSink, Request, Ring, Skeleton, Watch,
+};
 use ringtap_traffic::{FlowRules, Generator, Profile, RecordTruth, Truth};
 use ringtap_wire::LinkType;
 
@@ -147,6 +150,23 @@ pub fn run_with(plan: &Plan, capture: &Capture, outputs: Outputs) -> Outcome {
         ringtap_plan::run(plan, capture.open(), outputs, &Watch::new()).expect("the run ends well");
     assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
     outcome
+}
+
+/// Outputs that make something of each flow record, whichever of the `workers` it comes from, and where that gathers.
+pub fn gather<T: Send + 'static>(
+    workers: usize,
+    make: impl Fn(&FlowRecord) -> T + Clone + Send + 'static,
+) -> (Outputs, Arc<Mutex<Vec<T>>>) {
+    struct Gather<T, F>(Arc<Mutex<Vec<T>>>, F);
+    impl<T: Send, F: Fn(&FlowRecord) -> T + Send> RecordSink for Gather<T, F> {
+        fn take(&mut self, record: &FlowRecord) {
+            self.0.lock().expect("no test panicked").push((self.1)(record));
+        }
+    }
+    let gathered = Arc::new(Mutex::new(Vec::new()));
+    let sink = || Box::new(Gather(Arc::clone(&gathered), make.clone())) as Box<dyn RecordSink>;
+    let records = (0..workers).map(|_| sink()).collect();
+    (Outputs { records, ..Outputs::default() }, gathered)
 }
 
 /// The digest of a run.

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use ringtap_capture::{Chunk, PcapWriter};
 use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
 use ringtap_plan::{Expression, ExpressionError, Outputs, Plan, Request, Ring, Tunnels, Watch};
 use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
 use ringtap_tests::*;
-use ringtap_wire::PacketRecord;
+use ringtap_wire::{LinkType, PacketRecord};
 
 /// Queues, and workers behind each.
 const SHAPES: [(usize, usize); 8] =
@@ -125,6 +126,74 @@ fn another_seed_changes_nothing_but_the_tables() {
     }
 }
 
+/// The capture with other times: `stamp` says them, by the number of the packet and its time.
+fn restamped(bytes: &[u8], stamp: impl Fn(usize, u64) -> u64) -> Capture {
+    let (mut files, mut chunk) = (Capture::Bytes(bytes.to_vec()).open(), Chunk::new());
+    let (mut out, mut number) = (Vec::new(), 0);
+    let mut writer = PcapWriter::new(&mut out, LinkType::ETHERNET, u32::MAX);
+    while files.read(&mut chunk) > 0 {
+        for place in &chunk.places {
+            let ts_ns = stamp(number, place.ts_ns);
+            writer.write(ts_ns, place.original_len, chunk.data(place)).unwrap();
+            number += 1;
+        }
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    Capture::Bytes(out)
+}
+
+const HOUR: u64 = 3_600_000_000_000;
+
+/// 300 seconds of traffic, and a request with many marks and intervals for them.
+fn minutes() -> (Vec<u8>, Request) {
+    let mut profile = profile("w2", 30_000, 8_000);
+    profile.duration_ns = 300_000_000_000;
+    let mut request = Request { interval_ns: Some(1_000_000_000), ..request() };
+    request.metering.timeouts = request.metering.timeouts.idle(3_000_000_000);
+    (generate(&profile, 5).0, request)
+}
+
+#[test]
+fn one_packet_a_year_ahead_moves_no_other() {
+    let (bytes, request) = minutes();
+    let plan = reference(request.clone());
+    let before = run(&plan, &restamped(&bytes, |_, ts_ns| ts_ns));
+    let capture = restamped(
+        &bytes,
+        |number, ts_ns| {
+            if number == 15_000 { ts_ns + 8_760 * HOUR } else { ts_ns }
+        },
+    );
+    agrees_everywhere("a year ahead", &capture, &request, &SIZES[2..], 0);
+    let after = run(&plan, &capture);
+    assert_eq!((after.clock.strays, after.clock.set), (1, 0));
+    // Only the packet's own flow has another end: it lives on, and takes what would have been its next ones.
+    let flows = [&before, &after].map(|outcome| outcome.report.flows.clone().unwrap());
+    let [before, after] = flows.map(|flows| (flows.records, flows.active_peak));
+    assert!(after.0.abs_diff(before.0) <= 20, "{after:?}, {before:?}");
+    assert!(after.1.abs_diff(before.1) <= 2, "{after:?}, {before:?}");
+}
+
+#[test]
+fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
+    let (bytes, request) = minutes();
+    let capture =
+        restamped(&bytes, |number, ts_ns| if number < 15_000 { ts_ns + HOUR } else { ts_ns });
+    agrees_everywhere("an hour back", &capture, &request, &SIZES[2..], 0);
+    let plan = reference(request);
+    let outcome = run(&plan, &capture);
+    assert_eq!((outcome.clock.set, outcome.clock.strays), (1, 0));
+    assert!(outcome.clock.last_ns.abs_diff(-(HOUR as i64)) < HOUR / 60, "{:?}", outcome.clock);
+    // As many records as the two parts have, but for those of the packets that told the step.
+    let [whole, once] = [outcome, run(&plan, &restamped(&bytes, |_, ts_ns| ts_ns))]
+        .map(|outcome| outcome.report.flows.unwrap());
+    let cut = whole.end_reasons["forced"];
+    assert!(whole.records.abs_diff(once.records) <= cut + 64, "{whole:?}, {once:?}");
+    assert!(whole.active_peak.abs_diff(once.active_peak) <= 64, "{whole:?}, {once:?}");
+    assert!(cut > 10, "{whole:?}");
+}
+
 /// The sample is the same whatever the arrangement and the seed, and what is left out is counted.
 #[test]
 fn a_sample_is_the_same_everywhere() {
@@ -157,6 +226,97 @@ fn what_is_selected_is_the_same_everywhere() {
     assert!((1_000..truth.packets - 1_000).contains(&left_out), "{left_out}");
     assert_eq!(outcome.received, truth.packets);
     assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
+}
+
+/// Datagrams in two fragments between a few hosts: all first fragments before any later one. Every third is of IPv6.
+fn fragments(datagrams: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), u32::MAX);
+    for (later, number) in
+        [false, true].into_iter().flat_map(|l| (0..datagrams).map(move |n| (l, n)))
+    {
+        let [.., high, low] = number.to_be_bytes();
+        let [port_high, port_low] = (10_000 + number as u16).to_be_bytes();
+        // UDP, or what follows its header.
+        let payload = if later {
+            [7; 16]
+        } else {
+            [port_high, port_low, 0, 53, 0, 32, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+        };
+        let host = (number / 8 % 3) as u8;
+        let mut frame = vec![2; 12];
+        if number % 3 == 2 {
+            let place = if later { [0, 16] } else { [0, 1] };
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 44, 64]);
+            frame.extend([[0xfd; 15].as_slice(), &[host], &[0xfe; 16]].concat());
+            frame.extend([17, 0, place[0], place[1], 0, 0, high, low]);
+        } else {
+            let place = if later { [0, 2] } else { [0x20, 0] };
+            frame.extend([8, 0, 0x45, 0, 0, 36, high, low, place[0], place[1], 64, 17, 0, 0]);
+            frame.extend([10, 0, 0, host, 10, 1, 0, 0]);
+        }
+        frame.extend(payload);
+        writer.write(u64::from(number) * 1_000, frame.len() as u32, &frame).unwrap();
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    bytes
+}
+
+#[test]
+fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
+    const DATAGRAMS: u32 = 3_000;
+    let capture = Capture::Bytes(fragments(DATAGRAMS));
+    let mut expected = None;
+    for seed in 0..16 {
+        let request = Request { seed: seed as u64, ..request() };
+        let outcome = run(&reference(request.clone()), &capture);
+        let flows = outcome.report.flows.as_ref().unwrap();
+        assert_eq!((flows.records, outcome.fragments_forgotten), (DATAGRAMS.into(), 0), "{seed}");
+        assert!(outcome.losses().is_empty() && outcome.warnings().is_empty());
+        let expected = expected.get_or_insert_with(|| digest(&outcome).to_owned());
+        assert_eq!(digest(&outcome), expected, "seed {seed}");
+        for (turn, skeleton) in skeletons().enumerate() {
+            let shape = SHAPES[(turn + seed) % SHAPES.len()];
+            let ring = Ring::ALL[(turn + seed / 2) % Ring::ALL.len()];
+            let plan = parallel(request.clone(), skeleton, shape, ring, SIZES[2 + seed % 2]);
+            let outcome = run(&plan, &capture);
+            assert_eq!(digest(&outcome), expected, "seed {seed}: {skeleton}, {shape:?}");
+            assert_eq!(outcome.fragments_forgotten, 0);
+        }
+    }
+}
+
+/// More datagrams under way than there is room for: which are forgotten depends on the number of queues, but each is
+/// counted.
+#[test]
+fn fragments_that_are_forgotten_are_counted() {
+    const DATAGRAMS: u32 = 30_000;
+    let capture = Capture::Bytes(fragments(DATAGRAMS));
+    let request = Request { memory_bytes: Some(64 << 20), ..request() };
+    let mut plans = vec![reference(request.clone())];
+    for skeleton in skeletons() {
+        plans.push(parallel(request.clone(), skeleton, (2, 1), Ring::default(), (4096, 50)));
+    }
+    for plan in plans {
+        let room = plan.max_datagrams;
+        assert!((10_000..20_000).contains(&room), "{room}");
+        let outcome = run(&plan, &capture);
+        let forgotten = outcome.fragments_forgotten;
+        let records = outcome.report.flows.as_ref().unwrap().records;
+        // Queues have a part of the room each, rounded up, and these few pairs of addresses may not fill all of it.
+        let least = u64::from(DATAGRAMS) - room;
+        let several = forgotten + plan.queues as u64 >= least;
+        assert!(if plan.queues == 1 { forgotten == least } else { several }, "{plan:?}");
+        // Fragments without ports are of six more flows, one between each two hosts.
+        assert!((1..=6).contains(&(records - u64::from(DATAGRAMS))), "{records}");
+        assert!(outcome.losses().contains(&("fragments forgotten for lack of memory", forgotten)));
+        let json: String = outcome.to_json("").unwrap();
+        assert!(json.contains(&format!("\"fragments_forgotten\": {forgotten}")));
+        assert!(
+            outcome.warnings().iter().any(|warning| warning.starts_with(&forgotten.to_string()))
+        );
+    }
 }
 
 /// A monitor whose worker 0 never sees one of its packets.

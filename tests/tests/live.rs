@@ -13,13 +13,16 @@ use std::time::Duration;
 
 use net::{Left, Net, send_all};
 use ringtap_capture::{Chunk, PcapWriter};
-use ringtap_live::{LiveSender, Method, Options, SendOptions, Sender};
-use ringtap_plan::{
-    FlowRecord, Machine, Metering, OnRecord, Outcome, Outputs, Plan, Request, Skeleton, Timeouts,
-    Watch, run_live,
+use ringtap_flow::Initiator;
+use ringtap_live::{
+    LiveSender, MergedReceiver, Method, Options, Receiver, SendOptions, Sender, open,
 };
-use ringtap_tests::{Capture, generate, office, profile, request, run_with};
-use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord};
+use ringtap_plan::{
+    FlowRecord, Machine, Metering, Outcome, Outputs, Plan, Request, Skeleton, Timeouts, Watch,
+    run_live,
+};
+use ringtap_tests::{Capture, gather, generate, office, profile, request, run_with};
+use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Path};
 use serde_json::Value;
 
 /// How frames come, by how many queues, and who works on them.
@@ -73,24 +76,22 @@ fn recorded(frames: &[Vec<u8>]) -> Capture {
     Capture::Bytes(bytes)
 }
 
-/// Records without their times, in an order of their own.
-#[derive(Clone, Default)]
-struct Timeless(Arc<Mutex<Vec<FlowRecord>>>);
+/// Takes records without their times, of this plan's workers.
+fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
+    gather(plan.workers, timeless_record)
+}
 
-impl Timeless {
-    fn outputs(&self) -> Outputs {
-        let own = Self(Arc::clone(&self.0));
-        let hear: OnRecord = Box::new(move |record| {
-            own.0.lock().unwrap().push(FlowRecord { first_ns: 0, last_ns: 0, ..*record });
-        });
-        Outputs { record: Some(hear), ..Outputs::default() }
-    }
+/// The record without its times, and without its interface, which a file does not have.
+fn timeless_record(record: &FlowRecord) -> FlowRecord {
+    let path = Path { ingress: 0, ..record.path };
+    FlowRecord { first_ns: 0, last_ns: 0, path, ..*record }
+}
 
-    fn sorted(&self) -> Vec<FlowRecord> {
-        let mut records = std::mem::take(&mut *self.0.lock().unwrap());
-        records.sort_unstable();
-        records
-    }
+/// Records in an order of their own.
+fn sorted(records: &Mutex<Vec<FlowRecord>>) -> Vec<FlowRecord> {
+    let mut records = std::mem::take(&mut *records.lock().unwrap());
+    records.sort_unstable();
+    records
 }
 
 /// The report without times, and without what depends on them.
@@ -107,7 +108,7 @@ fn timeless(outcome: &Outcome) -> Value {
     }
     let mut report: Value = serde_json::from_str(&outcome.to_json("").unwrap()).unwrap();
     let report = report.as_object_mut().unwrap();
-    for own in ["plan", "performance", "digest", "intervals", "ledger", "notices"] {
+    for own in ["plan", "performance", "digest", "intervals", "interfaces", "ledger", "notices"] {
         report.remove(own);
     }
     let mut report = Value::Object(std::mem::take(report));
@@ -123,18 +124,27 @@ fn live(
     send: impl FnOnce() + Send,
     count: impl Fn() -> u64,
 ) -> Outcome {
-    let (method, _, queues, _) = case;
     let plan = plan(case);
-    let options = Options {
-        method,
-        queues: Some(queues as u16),
-        memory: plan.buffer_bytes as usize,
-        ..Options::default()
-    };
-    let receivers = net.receivers(&options);
+    let receivers = net.receivers(&options(&plan, case));
+    observe(&plan, receivers, outputs, send, count)
+}
+
+fn options(plan: &Plan, (method, _, queues, _): Case) -> Options {
+    let memory = plan.buffer_bytes as usize;
+    Options { method, queues: Some(queues as u16), memory, ..Options::default() }
+}
+
+/// Receives by these what `send` sends, until `count()` frames are accounted for.
+fn observe(
+    plan: &Plan,
+    receivers: Vec<impl Into<MergedReceiver> + Send>,
+    outputs: Outputs,
+    send: impl FnOnce() + Send,
+    count: impl Fn() -> u64,
+) -> Outcome {
     let watch = Watch::new();
     let outcome = thread::scope(|scope| {
-        let run = scope.spawn(|| run_live(&plan, receivers, outputs, &watch));
+        let run = scope.spawn(|| run_live(plan, receivers, outputs, &watch));
         send();
         for _ in 0..1_000 {
             if watch.packets.get() + watch.dropped.get() >= count() || run.is_finished() {
@@ -178,18 +188,141 @@ fn what_a_capture_says_its_replay_says() {
         assert!(frames.len() > 8_000 && frames.iter().all(|frame| frame.len() <= 1_518));
         for case in CASES {
             let Some(net) = Net::new(case.2 as u32) else { return };
-            let (from_file, from_wire) = (Timeless::default(), Timeless::default());
             let reference = plan((Method::Packet, Skeleton::Reference, 1, None));
-            let wanted = run_with(&reference, &recorded(&frames), from_file.outputs());
+            let (outputs, from_file) = timeless_records(&reference);
+            let wanted = run_with(&reference, &recorded(&frames), outputs);
             let count = frames.len() as u64;
-            let outputs = from_wire.outputs();
+            let (outputs, from_wire) = timeless_records(&plan(case));
             let seen = live(&net, case, outputs, || send(&net, case, &frames), || count);
             assert_eq!(seen.packets_split, 0, "{case:?}");
             let same = timeless(&seen) == timeless(&wanted);
             assert!(same, "{case:?}: {:#}\nis not\n{:#}", timeless(&seen), timeless(&wanted));
-            assert!(from_wire.sorted() == from_file.sorted(), "{case:?}: other records");
+            assert!(sorted(&from_wire) == sorted(&from_file), "{case:?}: other records");
         }
     }
+}
+
+/// Two links between the ends, as the taps of one link: what goes in one direction comes by the one, the answers by the
+/// other.
+fn taps(queues: usize) -> Option<Net> {
+    let net = Net::new(queues as u32)?;
+    let peer = format!("peer name right2 netns {}", net.name(net::Right));
+    let shape = format!("numtxqueues {queues} numrxqueues {queues}");
+    net.ip(Left, &format!("link add left2 {shape} type veth {peer} {shape}"));
+    net.ip(Left, "link set left2 up");
+    net.ip(net::Right, "link set right2 up");
+    Some(net)
+}
+
+/// By which tap a frame goes: lower addresses to higher ones by the first.
+fn tap(frame: &[u8]) -> usize {
+    let mut decoder = Decoder::new(HashKey::from_seed(7), Arc::default());
+    let mut packet = PacketRecord::EMPTY;
+    decoder.decode(LinkType::ETHERNET, 0, frame, frame.len() as u32, &mut packet);
+    usize::from(packet.src > packet.dst)
+}
+
+#[test]
+fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
+    let mix = generate(&profile("mix", 20_000, 500), 3).0;
+    for capture in [Capture::File(office()), Capture::Bytes(mix)] {
+        let frames = frames(&capture);
+        let taps_of: Vec<_> = frames.iter().map(|frame| tap(frame)).collect();
+        let by_tap = [0, 1].map(|tap| taps_of.iter().filter(|&&own| own == tap).count() as u64);
+        assert!(by_tap.iter().all(|&count| count > 1_000), "{by_tap:?}");
+        let reference = plan((Method::Packet, Skeleton::Reference, 1, None));
+        let (outputs, from_file) = timeless_records(&reference);
+        let wanted = run_with(&reference, &recorded(&frames), outputs);
+        let wanted_records = sorted(&from_file);
+        for case in [
+            (Method::Packet, Skeleton::Reference, 1, None),
+            (Method::Packet, Skeleton::Farm, 1, Some(2)),
+            (Method::Packet, Skeleton::MultiQueue, 2, None),
+            (Method::Packet, Skeleton::Pipeline, 2, Some(2)),
+        ] {
+            let Some(net) = taps(1) else { return };
+            let plan = plan(case);
+            let interfaces: Vec<Vec<Receiver>> = net.inside(net::Right, || {
+                let options = options(&plan, case);
+                ["right", "right2"].map(|name| open(name, &options).unwrap()).into()
+            });
+            let indexes = [0, 1].map(|place: usize| interfaces[place][0].index());
+            let receivers = MergedReceiver::share_out(interfaces, plan.queues);
+            let (outputs, from_wire) = gather(plan.workers, |record| *record);
+            let send = || {
+                let mut senders = ["left", "left2"].map(|name| {
+                    let options = SendOptions::default();
+                    net.inside(Left, || Sender::open(name, &options).unwrap())
+                });
+                for (frame, &tap) in frames.iter().zip(&taps_of) {
+                    send_all(&mut senders[tap], std::slice::from_ref(frame));
+                }
+            };
+            let seen = observe(&plan, receivers, outputs, send, || frames.len() as u64);
+            assert_eq!(seen.packets_split, 0, "{case:?}");
+            let same = timeless(&seen) == timeless(&wanted);
+            assert!(same, "{case:?}: {:#}\nis not\n{:#}", timeless(&seen), timeless(&wanted));
+            let mut by_ingress = [0_u64; 2];
+            let mut records = from_wire.lock().unwrap().clone();
+            for one in &mut records {
+                let place = indexes.iter().position(|&index| index == one.path.ingress);
+                // The lower address sends by the first tap, whoever began.
+                let lower = one.key.src < one.key.dst;
+                let turned = one.initiator == Initiator::SynAck;
+                assert_eq!(place, Some(usize::from(lower == turned)), "{one:?}");
+                by_ingress[place.unwrap()] += 1;
+                *one = timeless_record(one);
+            }
+            records.sort_unstable();
+            assert!(records == wanted_records, "{case:?}: other records");
+            assert!(by_ingress.iter().all(|&records| records > 0), "{by_ingress:?}");
+            // Each frame came by its interface, and all together are what the ledger begins with.
+            let counts: Vec<_> = seen.interfaces.iter().map(|one| one.packets).collect();
+            assert_eq!(counts, by_tap, "{case:?}");
+            let dropped: u64 = seen.interfaces.iter().flat_map(|one| one.dropped.values()).sum();
+            let octets: u64 = seen.interfaces.iter().map(|one| one.captured_octets).sum();
+            assert_eq!(by_tap.iter().sum::<u64>() + dropped, seen.ledger.stages[0].input);
+            assert_eq!(octets, seen.captured_octets);
+            let names: Vec<_> = seen.interfaces.iter().map(|one| (&*one.name, one.index)).collect();
+            assert_eq!(names, [("right", indexes[0]), ("right2", indexes[1])]);
+        }
+    }
+}
+
+#[test]
+fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
+    let frames = frames(&Capture::Bytes(generate(&profile("mix", 20_000, 500), 3).0));
+    let case = (Method::Xdp, Skeleton::Farm, 1, Some(2));
+    let Some(net) = taps(2) else { return };
+    let plan = plan(case);
+    let interfaces = net.inside(net::Right, || {
+        let options = Options { queues: None, ..options(&plan, case) };
+        ["right", "right2"].map(|name| open(name, &options).unwrap())
+    });
+    assert!(interfaces.iter().all(|queues| queues.len() == 2));
+    let receivers = MergedReceiver::share_out(interfaces.into(), 1);
+    // Frames go by any tap and any queue.
+    let send = || {
+        let ways = [("left", 0), ("left", 1), ("left2", 0), ("left2", 1)];
+        let mut senders = ways.map(|(name, queue)| {
+            let options = SendOptions { method: Method::Xdp, queue, ..SendOptions::default() };
+            net.inside(Left, || Sender::open(name, &options).unwrap())
+        });
+        for (number, frame) in frames.iter().enumerate() {
+            send_all(&mut senders[number % 4], std::slice::from_ref(frame));
+        }
+    };
+    let seen = observe(&plan, receivers, Outputs::default(), send, || frames.len() as u64);
+    let reference = self::plan((Method::Packet, Skeleton::Reference, 1, None));
+    let wanted = run_with(&reference, &recorded(&frames), Outputs::default());
+    assert_eq!((seen.packets_split, seen.received), (0, frames.len() as u64));
+    // What depends on no order: each pair of hosts has one worker, or it would be counted twice.
+    assert_eq!(seen.report.conversations, wanted.report.conversations);
+    assert_eq!(seen.report.protocols, wanted.report.protocols);
+    assert_eq!(seen.report.octets, wanted.report.octets);
+    let half = frames.len() as u64 / 2;
+    let counts: Vec<_> = seen.interfaces.iter().map(|one| one.packets).collect();
+    assert_eq!(counts, [half, frames.len() as u64 - half]);
 }
 
 #[test]

@@ -2,14 +2,12 @@
 //! captures (tshark, capinfos), scans counted from a list of SYNs, and Community IDs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
-use ringtap_plan::{Outcome, Outputs, Request, Watch, report::Scans};
-use ringtap_records::{CommunityId, JsonLines, RecordWriter};
-use ringtap_tests::{Capture, reference, request, run, traces};
+use ringtap_plan::{Outcome, Request, Watch, report::Scans};
+use ringtap_records::{CommunityId, Format, Interfaces};
+use ringtap_tests::{Capture, gather, reference, request, run, traces};
 
 /// Where we do not agree with the manifest, and are right.
 struct Difference {
@@ -191,39 +189,20 @@ fn every_failed_attempt_is_counted_and_only_scans_are_called_so() {
     assert!(expected.is_empty(), "no such file: {expected:?}");
 }
 
-/// A writer whose bytes can be read while it is in use elsewhere.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The baseline has an id for each direction and each ICMP message; a record has one, which for
 /// ICMP is that of the flow's first message. So: each of our ids is in the baseline, and what is
 /// missing of it is ICMP of two hosts between which we have an ICMP record.
 #[test]
 fn community_ids_are_those_of_the_specification() {
     let Some(folder) = traces() else { return };
-    let text = Shared::default();
-    let mut writer = JsonLines::new(text.clone());
-    let outputs = Outputs {
-        record: Some(Box::new(move |record| {
-            writer.write(record).unwrap();
-            writer.flush().unwrap();
-        })),
-        alert: None,
-        interval: None,
-    };
+    let (outputs, records) = gather(1, |record| *record);
     let capture = Capture::File(folder.join("o050-combined.pcap"));
     let outcome =
         ringtap_plan::run(&reference(request()), capture.open(), outputs, &Watch::new()).unwrap();
-    let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(
+        Format::Json.encode(&records.lock().unwrap(), &Interfaces::default()).unwrap(),
+    )
+    .unwrap();
     assert_eq!(text.lines().count() as u64, outcome.report.flows.unwrap().records);
 
     let baseline = std::fs::read_to_string(folder.join("BASELINE-community-id.json")).unwrap();

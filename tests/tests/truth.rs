@@ -1,10 +1,9 @@
 //! Generated traffic, whose truth is known: the skeletons cannot be wrong together.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
 use ringtap_flow::{EndReason, FlowRecord, Initiator, Metering, Timeouts};
-use ringtap_plan::{Outcome, Outputs, Plan, Request, Ring};
+use ringtap_plan::{Outcome, Plan, Request, Ring};
 use ringtap_tests::*;
 use ringtap_traffic::{Began, Ended, FlowRules, Profile, RecordTruth, ScanSpec, Truth};
 
@@ -127,11 +126,9 @@ fn told(record: &FlowRecord) -> RecordTruth {
 
 /// All records of a run, sorted.
 fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hear = Arc::clone(&heard);
-    let record = move |record: &FlowRecord| hear.lock().unwrap().push(told(record));
-    run_with(plan, capture, Outputs { record: Some(Box::new(record)), ..Outputs::default() });
-    let mut all = std::mem::take(&mut *heard.lock().unwrap());
+    let (outputs, records) = gather(plan.workers, told);
+    run_with(plan, capture, outputs);
+    let mut all = std::mem::take(&mut *records.lock().unwrap());
     all.sort_unstable();
     all
 }

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use ringtap_live::Method;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Capture {
     Auto,

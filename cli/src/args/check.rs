@@ -13,8 +13,8 @@ duplicated or corrupted, or none came. Signals: INT, TERM end it and it reports.
 #[command(after_help = AFTER)]
 pub(crate) struct CheckArgs {
     /// The interface to receive from
-    #[arg(short, long, value_name = "IFACE")]
-    pub(crate) interface: String,
+    #[arg(short, long, value_name = "IFACE", required = true)]
+    pub(crate) interface: Vec<String>,
     /// How: af-packet (a copy of each frame; the host goes on) or af-xdp or dpdk (faster; the host sees none)
     #[arg(long, value_name = "HOW", default_value = "af-packet", hide_possible_values = true)]
     pub(crate) method: Capture,

@@ -43,10 +43,10 @@ pub(crate) struct FilterArgs {
         requires = "output",
         help_heading = "From and to"
     )]
-    pub(crate) interface: Option<String>,
+    pub(crate) interface: Vec<String>,
     /// Interface to send to what passes
     #[arg(short, long, value_name = "IFACE", requires = "interface", help_heading = "From and to")]
-    pub(crate) output: Option<String>,
+    pub(crate) output: Vec<String>,
     /// Also the other way round, by the same rules
     #[arg(long, requires = "interface", help_heading = "From and to")]
     pub(crate) both_ways: bool,
@@ -168,12 +168,12 @@ pub(crate) enum CtlAction {
     Add { rule: Vec<String> },
     /// Takes out the latest rule of these words
     Remove { rule: Vec<String> },
-    /// Bans sources, all in one step
+    /// Bans sources, all in one step; says how many were banned already
     Ban {
         #[arg(required = true)]
         sources: Vec<String>,
     },
-    /// Takes bans back, all in one step
+    /// Takes bans back, all in one step; says how many were not banned
     Unban {
         #[arg(required = true)]
         sources: Vec<String>,

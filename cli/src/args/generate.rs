@@ -12,7 +12,8 @@ const AFTER: &str = "\
 Rates: 250k or 1M (packets a second); 100Mbit, 1Gbit (bits a second of the frames, without check
 sequence, preamble and gap); recorded, 2x, 0.5x (by the times of the frames, so much faster).
 Exit codes: 0 success; 1 something could not be read, written or sent; 2 usage; 130 interrupted
-twice. Signals: INT, TERM stop sending and it reports.";
+twice. Signals: INT, TERM stop sending and it reports; a file that is not complete is removed, which
+is a failure.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
@@ -23,7 +24,7 @@ pub(crate) struct GenerateArgs {
     pub(crate) write: Option<PathBuf>,
     /// Interface to send by
     #[arg(short, long, value_name = "IFACE", help_heading = "Where to")]
-    pub(crate) interface: Option<String>,
+    pub(crate) interface: Vec<String>,
     /// How to send: af-packet, af-xdp (one queue), or live (the kernel makes copies of the first
     /// frame; the fastest) [default: af-packet]
     #[arg(long, value_name = "HOW", hide_possible_values = true, help_heading = "Where to")]

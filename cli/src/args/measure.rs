@@ -25,7 +25,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) read: Vec<PathBuf>,
     /// Interface to listen to, until an interrupt or for --duration
     #[arg(short, long, value_name = "IFACE", help_heading = "Source")]
-    pub(crate) interface: Option<String>,
+    pub(crate) interface: Vec<String>,
     /// Traffic of a named profile or a file, as 'ringtap generate' makes it, from memory
     #[arg(long, value_name = "NAME|FILE", help_heading = "Source")]
     pub(crate) profile: Option<String>,

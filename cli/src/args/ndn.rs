@@ -70,7 +70,7 @@ pub(crate) struct ServerArgs {
     /// The forwarder that sends them; with unix:PATH the prefix is registered there
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<Url>,
-    /// Register the prefix also over UDP (at /localhop/nfd)
+    /// Register the prefix also over UDP (at /localhop/nfd), where the forwarder allows it
     #[arg(long, requires = "to")]
     pub(crate) register: bool,
     /// Bytes of content in each Data

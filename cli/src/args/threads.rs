@@ -5,7 +5,6 @@ use ringtap_plan::Ring;
 
 use crate::units::{self, Cores};
 
-/// See the module.
 #[derive(Args)]
 pub(crate) struct Threads {
     /// Cores to pin the threads to, in order: 0,1 or 0-3

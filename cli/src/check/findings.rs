@@ -10,7 +10,6 @@ use serde::Serialize;
 /// Streams that are told apart.
 const STREAMS_MOST: usize = 64;
 
-/// See the module.
 #[derive(Default, Serialize)]
 pub(super) struct Findings {
     pub(super) interface: String,

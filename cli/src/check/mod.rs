@@ -43,15 +43,17 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let takes = "check receives from one interface";
+    let interface = live::only("-i", &args.interface, takes)?.unwrap_or_default();
     // What this host sends itself would come twice.
     let options = Options { method: args.method.method(), outgoing: false, ..Options::default() };
-    let mut receivers = live::open_with(&args.interface, &options)?;
+    let mut receivers = live::open_with(interface, &options)?;
     if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
-        bail!("{} is not Ethernet: stamps are read in Ethernet frames", args.interface);
+        bail!("{interface} is not Ethernet: stamps are read in Ethernet frames");
     }
     live::announce(&receivers);
 
-    let mut findings = Findings::new(&args.interface, args.count);
+    let mut findings = Findings::new(interface, args.count);
     let state = receive(&mut receivers, args, &mut findings);
     findings.close(&mut receivers);
     console::print(&match args.output.report {
@@ -59,7 +61,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         Form::Json => serde_json::to_string_pretty(&findings)? + "\n",
     })?;
     if state == State::Gone {
-        bail!("{} is gone", args.interface);
+        bail!("{interface} is gone");
     }
     Ok(if findings.all_well() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
 }

@@ -7,7 +7,7 @@ mod facts;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use ringtap_plan::{Machine, Plan, Request};
+use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Request};
 use serde::Serialize;
 
 use crate::args::Form;
@@ -15,7 +15,7 @@ use crate::console;
 use crate::table::{Lean, Table};
 use crate::usage::Usage;
 use crate::{numbers, text};
-use facts::Facts;
+use facts::{Facts, Nic};
 
 #[derive(Serialize)]
 struct Report {
@@ -101,6 +101,7 @@ fn live_advice(facts: &Facts) -> Vec<String> {
                 .into(),
         );
     }
+    advice.extend(taps(&facts.interfaces));
     if facts.cores.numa_nodes.is_some_and(|nodes| nodes > 1) {
         for nic in &facts.interfaces {
             if let (Some(node), Some(cores)) = (nic.numa_node, &nic.local_cores) {
@@ -113,6 +114,18 @@ fn live_advice(facts: &Facts) -> Vec<String> {
         }
     }
     advice
+}
+
+/// How to listen to all network cards that are up, if there are several.
+fn taps(interfaces: &[Nic]) -> Option<String> {
+    let cards = interfaces.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
+    let names: Vec<_> = cards.map(|nic| nic.name.as_str()).take(MOST_INTERFACES).collect();
+    (names.len() > 1).then(|| {
+        format!(
+            "taps of one link, one for each direction, are read as one stream: ringtap monitor -i {}",
+            names.join(",")
+        )
+    })
 }
 
 fn page(report: &Report) -> String {
@@ -211,5 +224,29 @@ fn section(page: &mut String, title: &str, table: &Table) {
     for line in table.lines() {
         *page += &line;
         page.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_cards_that_are_up_are_named_together() {
+        let nic = |name: &str, state: &str, driver: Option<&str>| Nic {
+            name: name.into(),
+            state: state.into(),
+            driver: driver.map(str::to_owned),
+            rx_queues: 1,
+            tx_queues: 1,
+            speed_mbps: None,
+            numa_node: None,
+            local_cores: None,
+        };
+        let mut all =
+            vec![nic("lo", "up", None), nic("e1", "up", Some("x")), nic("e2", "down", Some("x"))];
+        assert_eq!(taps(&all), None);
+        all.push(nic("e3", "up", Some("x")));
+        assert!(taps(&all).unwrap().ends_with("ringtap monitor -i e1,e3"));
     }
 }

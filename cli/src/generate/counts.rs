@@ -8,7 +8,7 @@ use super::rate;
 use super::stamps::Stamps;
 use crate::numbers::{self, bytes, count, of};
 
-/// See the module. The names are those of `--report json`; docs/GENERATE.md defines them.
+/// The names are those of `--report json`; docs/GENERATE.md defines them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counts {
     pub(super) interface: String,

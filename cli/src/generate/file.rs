@@ -1,6 +1,6 @@
-//! Traffic to a capture file, and its truth.
+//! Traffic to a capture file, and its truth. A regular file gets its name when it is complete; after a failed write or an
+//! interrupt there is none.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,10 +9,12 @@ use ringtap_capture::PcapWriter;
 use ringtap_traffic::{Generator, Truth};
 use ringtap_wire::LinkType;
 
+use super::WATCH;
 use super::stamps::Stamps;
 use crate::clock::Clock;
 use crate::console::complain;
 use crate::numbers::{bytes, count, rate};
+use crate::whole::Whole;
 
 struct Written {
     packets: u64,
@@ -39,10 +41,12 @@ pub(super) fn write(
 /// Writes what is true of the frames given so far; `-` is stdout.
 pub(super) fn write_truth(truth: &Truth, path: &Path) -> anyhow::Result<()> {
     let write = || {
-        let mut out = create(path)?;
+        let mut file = Whole::new(path.to_owned());
+        let mut out = io::BufWriter::new(file.begin()?);
         serde_json::to_writer_pretty(&mut out, truth)?;
         out.write_all(b"\n")?;
-        out.flush()
+        out.flush()?;
+        file.finish()
     };
     told(path, write()).map(drop)
 }
@@ -64,9 +68,15 @@ fn write_frames(
 ) -> io::Result<Written> {
     let snaplen = generator.profile().snaplen;
     let mut written = Written { packets: 0, octets: 0 };
-    let mut writer = PcapWriter::new(create(path)?, LinkType::ETHERNET, snaplen);
+    let mut file = Whole::new(path.to_owned());
+    // It holds back large blocks itself.
+    let mut writer = PcapWriter::new(file.begin()?, LinkType::ETHERNET, snaplen);
     let mut copy = Vec::new();
     while let Some(frame) = generator.next() {
+        if WATCH.stopped() {
+            let packets = count(written.packets);
+            return Err(io::Error::other(format!("interrupted after {packets} packets")));
+        }
         let mut data = frame.data;
         if let Some(stamps) = &mut stamps {
             copy.clear();
@@ -79,6 +89,7 @@ fn write_frames(
         written.octets += u64::from(frame.original_len);
     }
     writer.flush()?;
+    file.finish()?;
     Ok(written)
 }
 
@@ -91,12 +102,4 @@ fn summary(written: &Written, seconds: f64) {
         bytes(written.octets),
         rate(written.packets as f64 / seconds.max(1e-9)),
     );
-}
-
-fn create(path: &Path) -> io::Result<Box<dyn Write>> {
-    Ok(if path.as_os_str() == "-" {
-        Box::new(io::BufWriter::new(io::stdout()))
-    } else {
-        Box::new(io::BufWriter::new(File::create(path)?))
-    })
 }

@@ -33,8 +33,8 @@ pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};
 use crate::console::{self, complain};
-use crate::signals;
 use crate::usage::Usage;
+use crate::{live as interfaces, signals};
 use counts::Counts;
 use frames::Frames;
 use live::Original;
@@ -69,10 +69,13 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     if !args.read.is_empty() && !copies && args.flows.is_some() {
         return Err(Usage::of("--flows is for traffic of a profile; a capture has its own"));
     }
-    let Some(name) = &args.interface else {
-        return to_file(args);
+    let takes = "generate sends by one interface";
+    let interface = interfaces::only("-i", &args.interface, takes)?;
+    let run = || match interface {
+        Some(name) => to_interface(args, name),
+        None => to_file(args),
     };
-    signals::stoppable(&WATCH, || to_interface(args, name)).context("attending to signals")?
+    signals::stoppable(&WATCH, run).context("attending to signals")?
 }
 
 fn to_file(args: &GenerateArgs) -> anyhow::Result<ExitCode> {

@@ -16,7 +16,6 @@ use ringtap_live::Pace;
 use crate::numbers;
 use crate::units;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
     Packets(NonZeroU64),

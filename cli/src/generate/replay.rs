@@ -21,7 +21,6 @@ use crate::usage::Usage;
 /// Chunks of 256 KiB that are kept for further rounds.
 const KEPT_MOST: usize = 1024;
 
-/// See the module.
 pub(super) struct Replay {
     paths: Vec<PathBuf>,
     watch: &'static Watch,

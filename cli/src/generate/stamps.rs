@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::numbers::of;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Stamps {
     /// The number of this run, by which the other end tells it from others.

@@ -28,6 +28,7 @@ const LOST: u8 = 3;
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
+    live::only("-i", &args.interface, "measure listens to one interface")?;
     let request = request(args)?;
     let machine = Machine::this();
     let plan = MeasurePlan::new(request.clone(), &machine).map_err(Usage::of)?;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         };
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
-    if args.interface.is_none() {
+    if args.interface.is_empty() {
         sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
     }
     let duration = args.duration.map(Duration::from_nanos);
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn measure(args: &MeasureArgs, plan: &MeasurePlan) -> anyhow::Result<MeasureOutcome> {
-    if let Some(interface) = &args.interface {
+    if let Some(interface) = args.interface.first() {
         let options = Options {
             queues: Some(plan.run.queues as u16),
             memory: plan.run.buffer_bytes as usize,
@@ -96,7 +97,7 @@ fn advice(
     machine: &Machine,
     plan: &MeasurePlan,
 ) -> anyhow::Result<ExitCode> {
-    if args.interface.is_some() {
+    if !args.interface.is_empty() {
         return Err(Usage::of(
             "--advise wants a sample that every design gets alike: record one, as in 'tcpdump -w', and read it with -r",
         ));
@@ -163,7 +164,7 @@ fn options(args: &MeasureArgs) -> Options {
 
 fn request(args: &MeasureArgs) -> anyhow::Result<MeasureRequest> {
     let mut queues = args.queues;
-    let source = match (&args.interface, &args.profile) {
+    let source = match (args.interface.first(), &args.profile) {
         (Some(interface), _) => {
             let alone = args.design == Some(Design::Sequential);
             let wanted = required_queues(interface, &options(args))?.map(|queues| queues as usize);
@@ -176,7 +177,7 @@ fn request(args: &MeasureArgs) -> anyhow::Result<MeasureRequest> {
     Ok(MeasureRequest {
         run: Request {
             source,
-            live: args.interface.is_some(),
+            live: !args.interface.is_empty(),
             queues,
             workers: args.workers,
             cores: args.threads.cores(),

@@ -103,6 +103,9 @@ fn accounts_of(view: &View) -> Vec<Line<'_>> {
     if now.split > 0 {
         lines.push(pair("split", count(now.split)).yellow());
     }
+    if view.records_lost > 0 {
+        lines.push(pair("records lost", count(view.records_lost)).yellow());
+    }
     lines
 }
 

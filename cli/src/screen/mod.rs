@@ -33,11 +33,12 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// What a user asks for at the keyboard.
 pub(crate) enum Wish {
-    /// Stop, with the report; again: at once.
+    /// Stop reading and make the report.
     Stop,
+    /// Ctrl-C, which a terminal in raw mode sends as a key. The same as SIGINT.
+    Interrupt,
 }
 
-/// See the module.
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     view: View,
@@ -72,7 +73,7 @@ impl Screen {
                     let interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
                     match key.code {
                         KeyCode::Char('q') | KeyCode::Esc => wishes.push(Wish::Stop),
-                        KeyCode::Char('c') if interrupt => wishes.push(Wish::Stop),
+                        KeyCode::Char('c') if interrupt => wishes.push(Wish::Interrupt),
                         _ => {}
                     }
                 }
@@ -85,12 +86,18 @@ impl Screen {
     }
 
     /// Draws how things stand, if it is time to.
-    pub(crate) fn tick(&mut self, watch: &Watch, elapsed: Duration) {
+    pub(crate) fn tick(
+        &mut self,
+        watch: &Watch,
+        elapsed: Duration,
+        records_lost: impl FnOnce() -> u64,
+    ) {
         if elapsed < DRAW_EVERY * self.drawn {
             return;
         }
         self.drawn = (elapsed.as_secs() / DRAW_EVERY.as_secs()) as u32 + 1;
         self.view.see(watch, elapsed, self.loads.look(elapsed));
+        self.view.records_lost = records_lost();
         self.draw();
     }
 

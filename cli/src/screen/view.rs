@@ -15,7 +15,6 @@ const HISTORY: usize = 256;
 /// Lines remembered of what was said.
 const SAID: usize = 64;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct View {
     pub(super) title: String,
@@ -25,6 +24,8 @@ pub(super) struct View {
     /// Bits a second in the last second, as captured.
     pub(super) bits: f64,
     pub(super) now: Totals,
+    /// Flow records that outputs lost.
+    pub(super) records_lost: u64,
     /// Packets a second, by queue.
     pub(super) queues: Vec<u64>,
     pub(super) loads: Vec<Load>,

@@ -56,6 +56,15 @@ pub(crate) fn said(command: &mut Command) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
 }
 
+/// Whether the process may use cores 0 and 1; says so if not.
+pub(crate) fn have_two_cores() -> bool {
+    let both = ringtap_plan::Machine::this().check_cores(&[0, 1]).is_ok();
+    if !both {
+        eprintln!("SKIPPED: cores 0 and 1 are not both available here");
+    }
+    both
+}
+
 /// Whether the tool is here; says so if not.
 pub(crate) fn have(tool: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -66,4 +75,38 @@ pub(crate) fn have(tool: &str) -> bool {
         eprintln!("SKIPPED: {tool} is not installed");
     }
     found
+}
+
+/// Runs the command on a disk of its own of so many KiB; `None`, loudly, where that cannot be. stderr, the exit code, and
+/// the files that it left, which are then in `folder/left`.
+pub(crate) fn on_small_disk(
+    kib: u32,
+    folder: &Path,
+    flags: &[&str],
+) -> Option<(String, i32, Vec<String>)> {
+    if !rustix::process::geteuid().is_root() || !have("unshare") {
+        eprintln!(
+            "SKIPPED: a small disk is mounted as root, by unshare (Debian package util-linux)"
+        );
+        return None;
+    }
+    let (disk, left) = (folder.join("disk"), folder.join("left"));
+    std::fs::create_dir_all(&disk).unwrap();
+    let _ = std::fs::remove_dir_all(&left);
+    let script =
+        "mount -t tmpfs -o size=${1}k tmpfs \"$2\" || exit 77; cd \"$2\" || exit 77; to=$3; shift 3
+                  \"$@\"; code=$?; cp -a . \"$to\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh", &kib.to_string()]).arg(&disk).arg(&left);
+    command.arg(env!("CARGO_BIN_EXE_ringtap")).args(flags).env("NO_COLOR", "1");
+    let (_, errors, code) = said(&mut command);
+    if code == 77 {
+        eprintln!("SKIPPED: the system mounts no small disk: {errors}");
+        return None;
+    }
+    let files = std::fs::read_dir(&left).unwrap();
+    let mut files: Vec<_> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    Some((errors, code, files))
 }

@@ -83,7 +83,7 @@ fn timeless(mut report: Value) -> Value {
         }
     }
     let map = report.as_object_mut().unwrap();
-    for own in ["plan", "performance", "digest", "intervals", "ledger", "notices"] {
+    for own in ["plan", "performance", "digest", "intervals", "interfaces", "ledger", "notices"] {
         map.remove(own);
     }
     strip(&mut report);

@@ -228,7 +228,9 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
                 while sent.load(Ordering::SeqCst) < before || between.received() < before * 6 {
                     thread::sleep(Duration::from_millis(1));
                 }
-                assert_eq!(between.changed(&words), format!("revision {}\n", turn + 2));
+                let done = ["1 banned, 0 already banned", "1 unbanned, 0 not banned"][turn % 2];
+                let answer = format!("revision {}\n{done}\n", turn + 2);
+                assert_eq!(between.changed(&words), answer);
                 epoch.fetch_add(1, Ordering::SeqCst);
             }
             drop(all_sent);
@@ -243,6 +245,43 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
         }
         let (report, code) = between.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
+    }
+}
+
+/// AF_XDP keeps frames in its ring while the link is down.
+#[test]
+fn once_a_ban_is_acknowledged_not_one_packet_leaves_a_link_that_was_down() {
+    for send in ["af-packet", "af-xdp"] {
+        let Some(between) = Between::start(1, "default allow\n", &["--send", send]) else { return };
+        let mut far = between.far();
+        between.send(&[frame(9, 0)]);
+        assert_eq!(take(&mut far, 1).len(), 1, "{send}: before");
+        between.net.ip(Right, "link set out down");
+        let waiting: Vec<_> = (1..=100).map(|number| frame(9, number)).collect();
+        between.send(&waiting);
+        while between.received() < 101 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(between.changed(&["ban", "10.0.0.9"]).starts_with("revision 2\n"));
+        between.net.ip(Right, "link set out up");
+        let mut arrived = Vec::new();
+        let mut sent = 0;
+        // What still waited would leave before these.
+        while arrived.is_empty() && sent < 20 {
+            sent += 1;
+            between.send(&[frame(1, sent)]);
+            arrived = take(&mut far, 1);
+        }
+        arrived.extend(take(&mut far, usize::MAX));
+        let banned = arrived.iter().filter(|(_, data, _)| read(data).0 == 9).count();
+        assert_eq!(banned, 0, "{send}: of {}", arrived.len());
+        assert!(!arrived.is_empty(), "{send}: the link stays dead");
+        let (report, code) = between.end();
+        assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
+        let stages = report["ledger"]["stages"].as_array().unwrap();
+        let output = stages.iter().find(|stage| stage["stage"] == "output").unwrap();
+        let reason = if send == "af-xdp" { "superseded" } else { "output_down" };
+        assert_eq!(output["dropped"][reason], 100, "{send}: {report}");
     }
 }
 
@@ -292,7 +331,8 @@ fn rules_are_changed_listed_dumped_and_restored_while_it_runs() {
     let Some(between) = Between::start(1, "allow from 10.0.0.0/24\n", &[]) else { return };
     assert_eq!(fs::metadata(between.socket()).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(between.changed(&["add", "deny", "to", "10.0.1.0/24"]), "revision 2\n");
-    assert_eq!(between.changed(&["ban", "10.0.0.7", "10.0.0.8"]), "revision 3\n");
+    let banned = between.changed(&["ban", "10.0.0.7", "10.0.0.8"]);
+    assert_eq!(banned, "revision 3\n2 banned, 0 already banned\n");
     let explain = |between: &Between| between.changed(&["explain", "10.0.0.7", "10.0.2.1"]);
     assert_eq!(explain(&between), "dropped: 10.0.0.7 banned at revision 3\n");
     let dump = between.changed(&["dump"]);
@@ -300,15 +340,17 @@ fn rules_are_changed_listed_dumped_and_restored_while_it_runs() {
     fs::write(&file, &dump).unwrap();
     // All or nothing, with the line.
     let both = between.folder.path().join("both.txt");
-    fs::write(&both, "default allow\nunban 10.0.0.9\n").unwrap();
+    fs::write(&both, "default allow\nremove allow from 10.0.0.9\n").unwrap();
     let (_, errors, code) = between.ctl(&["apply", both.to_str().unwrap()]);
-    assert!(code == 1 && errors.contains("line 2: there is no \"ban 10.0.0.9\""), "{errors}");
+    let why = "line 2: there is no \"allow from 10.0.0.9 to any\"";
+    assert!(code == 1 && errors.contains(why), "{errors}");
     let dry = between.changed(&["--dry-run", "unban", "10.0.0.7"]);
     assert!(dry.starts_with("revision 4 would have 2 rules, 1 bans"), "{dry}");
     fs::write(&both, "default allow\n").unwrap();
     assert_eq!(between.changed(&["replace", both.to_str().unwrap()]), "revision 4\n");
     assert!(explain(&between).starts_with("accepted: "));
-    assert_eq!(between.changed(&["apply", file.to_str().unwrap()]), "revision 5\n");
+    let restored = between.changed(&["apply", file.to_str().unwrap()]);
+    assert_eq!(restored, "revision 5\n2 banned, 0 already banned\n");
     between.send(&[frame(1, 0), frame(7, 0)]);
     let mut status = Value::Null;
     while status["packets"]["received"] != 2 {
@@ -344,14 +386,120 @@ fn nonsense_at_the_socket_is_an_error_and_nothing_else() {
         let _ = stream.write_all(bytes);
         drop(stream);
     }
-    assert_eq!(between.changed(&["ban", "10.0.0.1"]), "revision 2\n");
+    let banned = |answer: &str| answer.ends_with("\n1 banned, 0 already banned\n");
+    assert!(banned(&between.changed(&["ban", "10.0.0.1"])));
     // Somebody who keeps silent does not keep others out for ever.
     let _silent = UnixStream::connect(between.socket()).unwrap();
-    assert_eq!(between.changed(&["ban", "10.0.0.2"]), "revision 3\n");
+    assert!(banned(&between.changed(&["ban", "10.0.0.2"])));
     // A second filter does not take the socket away.
     let socket = format!("unix:{}", between.socket().display());
     let flags = ["filter", "-i", "right", "-o", "out", "--control", &socket];
     let (_, errors, code) = between.net.run(Right, &flags);
     assert!(code == 1 && errors.contains("another one listens"), "{errors}");
-    assert_eq!(between.changed(&["ban", "10.0.0.3"]), "revision 4\n");
+    let last = between.changed(&["ban", "10.0.0.3"]);
+    assert!(last.starts_with("revision 4\n") && banned(&last), "{last}");
+}
+
+#[test]
+fn to_ban_twice_and_to_unban_what_is_not_banned_succeeds_and_says_so() {
+    let Some(between) = Between::start(1, "default allow\nban 10.0.0.1\nban 10.0.0.1\n", &[])
+    else {
+        return;
+    };
+    let changed = |words: &[&str]| between.changed(words);
+    assert_eq!(changed(&["ban", "10.0.0.1"]), "revision 2\n0 banned, 1 already banned\n");
+    assert_eq!(changed(&["unban", "10.0.0.2"]), "revision 3\n0 unbanned, 1 not banned\n");
+    let dry = changed(&["--dry-run", "ban", "10.0.0.1", "10.0.0.2"]);
+    assert!(dry.starts_with("revision 4 would have 0 rules, 2 bans, "), "{dry}");
+    assert!(dry.ends_with("\n1 banned, 1 already banned\n"), "{dry}");
+    // A list with many lines twice, some of them banned before.
+    let list = between.folder.path().join("list.txt");
+    let lines: String = (0..20_000_u32)
+        .map(|n| n % 10_000)
+        .map(|n| format!("ban 10.0.{}.{}\n", n / 256, n % 256))
+        .collect();
+    fs::write(&list, lines).unwrap();
+    let said = changed(&["apply", list.to_str().unwrap()]);
+    assert_eq!(said, "revision 4\n9999 banned, 10001 already banned\n");
+    let said = changed(&["apply", list.to_str().unwrap()]);
+    assert_eq!(said, "revision 5\n0 banned, 20000 already banned\n");
+    let said = changed(&["unban", "10.0.0.1", "10.0.0.1"]);
+    assert_eq!(said, "revision 6\n1 unbanned, 1 not banned\n");
+    assert!(changed(&["explain", "10.0.0.1", "10.9.9.9"]).starts_with("accepted: "));
+    assert_eq!(
+        changed(&["explain", "10.0.0.2", "10.9.9.9"]),
+        "dropped: 10.0.0.2 banned at revision 4\n"
+    );
+    let (report, code) = between.end();
+    assert_eq!((code, &report["rules"]["bans"]), (0, &Value::from(9_999)), "{report}");
+}
+
+/// Clients that say nothing, say a byte now and then, or do not read, keep no other waiting.
+#[test]
+fn slow_clients_of_the_control_socket_hold_up_nobody() {
+    let Some(between) = Between::start(1, "allow from 10.0.0.0/25\n", &[]) else { return };
+    let connect = || UnixStream::connect(between.socket()).unwrap();
+    let mut clients: Vec<_> = (0..200).map(|_| connect()).collect();
+    assert!(between.changed(&["list"]).contains("allow from 10.0.0.0/25"));
+    for (at, client) in clients.iter_mut().enumerate() {
+        let words: &[u8] = [&b"apply 100\nba"[..], b"dump 0\n", b"apply 500000000\nban"][at % 3];
+        // It may have lost its place.
+        let _ = client.write_all(words);
+    }
+    assert!(between.changed(&["ban", "10.0.0.9"]).contains("revision"));
+    // One that sends a byte now and then is told that it is late, or closed, though it never pauses for long.
+    let mut slow = connect();
+    slow.write_all(b"apply 100000\n").unwrap();
+    let mut bytes = 0;
+    while slow.write_all(b"#").is_ok() {
+        thread::sleep(Duration::from_millis(100));
+        bytes += 1;
+        assert!(bytes < 600, "a question may take without end");
+        if bytes % 10 == 0 {
+            assert!(between.changed(&["dump"]).contains("ban 10.0.0.9"));
+        }
+    }
+    let (_, code) = between.end();
+    assert_eq!(code, 0);
+}
+
+/// Of drops that cannot be written the filter goes on, says so, and leaves no cut capture.
+#[test]
+fn drops_that_do_not_fit_the_disk_are_a_failure_and_leave_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(net) = Net::new(1) else { return };
+    let far = format!("link add far type veth peer name out netns {}", net.name(Right));
+    net.ip(Left, &far);
+    net.ip(Left, "link set far up");
+    net.ip(Right, "link set out up");
+    let script = "mount -t tmpfs -o size=64k tmpfs . && cd \"$PWD\" || exit 77
+                  \"$@\" & echo $! > ../pid; wait $!; code=$?; ls -A > ../left; exit $code";
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let mut command = net.program(Right, "sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_ringtap"), "filter", "-i", "right"]);
+    command.args(["-o", "out", "--default", "deny", "--drops", "drops.pcap", "--report", "json"]);
+    command.args(["--duration", "300s", "--control", "unix:../socket"]).current_dir(&disk);
+    let filter = Beside::start(command, "control: ");
+    let sent: Vec<_> = (0..6_000).map(|n| frame(1, n)).collect();
+    send_all(&mut net.sender(&SendOptions::default()), &sent);
+    let socket = folder.path().join("socket");
+    let received = || {
+        let (out, errors, code) =
+            said(ringtap().args(["filter", "ctl"]).arg(&socket).arg("status"));
+        assert_eq!(code, 0, "{errors}");
+        let status: Value = serde_json::from_str(&out).unwrap();
+        status["packets"]["received"].as_u64().unwrap()
+    };
+    while received() < 6_000 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap().trim().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let (report, errors, code) = filter.end();
+    let report: Value = serde_json::from_slice(&report).unwrap_or_else(|_| panic!("{errors}"));
+    assert!(code == 1 && errors.contains("No space left on device"), "{code}: {errors}");
+    assert_eq!(report["packets"]["received"], 6_000);
+    assert_eq!(fs::read_to_string(folder.path().join("left")).unwrap(), "");
 }

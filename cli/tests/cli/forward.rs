@@ -316,6 +316,103 @@ fn routes_and_strategies_are_changed_while_it_runs() {
     assert!(code == 1 && errors.contains("no forwarder listens at /no/such"), "{errors}");
 }
 
+/// Sends a packet to the forwarder from each of many addresses of this machine.
+fn from_many(to: SocketAddr, addresses: u32, packet: impl Fn(u32) -> Vec<u8>) {
+    for number in 0..addresses {
+        let [_, _, high, low] = number.to_be_bytes();
+        // Port by port, too: no two of these are one sender.
+        let socket = UdpSocket::bind(SocketAddr::from(([127, 77, high, low], 0))).unwrap();
+        socket.send_to(&packet(number), to).unwrap();
+    }
+}
+
+#[test]
+fn a_flood_of_senders_leaves_programs_and_configured_faces_alone() {
+    const SENDERS: u32 = 10_000;
+    let (quiet, busy) = (neighbour(), neighbour());
+    let route = |prefix: &str, to: &UdpSocket| {
+        let to = to.local_addr().unwrap();
+        format!("[[route]]\nprefix = \"{prefix}\"\nto = \"udp://{to}\"\n")
+    };
+    let running = Running::start(&(route("/quiet", &quiet) + &route("/busy", &busy)));
+    let faces = |running: &Running| running.told(&["faces"]).lines().count() - 1;
+    // What is no packet makes no face. The one more is that of the program that asks.
+    let junk = [&[100, 0][..], &[5, 0], &[6, 0], &[100, 2, 0x50, 0], &[0]];
+    from_many(running.udp, SENDERS, |number| junk[number as usize % junk.len()].to_vec());
+    assert_eq!(faces(&running), 3, "{}", running.told(&["faces"]));
+    // Packets make as many as their share, and the latest stay.
+    from_many(running.udp, SENDERS, |number| interest(&format!("/busy/{number}"), number, &[]));
+    running.until(&["status"], |told| told.contains("faces evicted"));
+    assert!(faces(&running) <= 3 + 3072, "{}", faces(&running));
+    let listed = running.told(&["faces"]);
+    for configured in [&quiet, &busy] {
+        let at = configured.local_addr().unwrap().to_string();
+        assert!(listed.contains(&at), "{at} is gone");
+    }
+    // A program still connects, is served, and serves.
+    let mut program = Program::connect(&running);
+    program.send(&interest("/quiet/x", 1, &[1]));
+    assert_eq!(answer(&quiet, b"there").to_string(), "/quiet/x");
+    assert_eq!(Data::read(&program.received().1).unwrap().content, b"there");
+    assert_eq!(program.command("register", &prefix("/here")).code, 200);
+    let consumer = neighbour();
+    consumer.send_to(&interest("/here/x", 2, &[9]), running.udp).unwrap();
+    let (headers, packet) = program.received();
+    let asked = Interest::read(&packet).unwrap();
+    let (mut bare, mut wire) = (Vec::new(), Vec::new());
+    NewData { name: asked.name, freshness_ms: None, content: b"here" }.write(&mut bare);
+    write_lp(&Headers { token: headers.token, ..Headers::default() }, &bare, &mut wire);
+    program.send(&wire);
+    assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"here");
+    let report = running.end();
+    let of = |name: &str| report["faces_on_demand"][name].as_u64().unwrap();
+    let lost_by_kernel = report["kernel_dropped"].as_u64().unwrap();
+    assert_eq!([of("most"), of("refused_frames")], [3072, 0], "{report}");
+    assert!(of("now") <= 3072, "{report}");
+    let made = of("now") + of("evicted");
+    assert!(made + lost_by_kernel > u64::from(SENDERS) && made <= u64::from(SENDERS) + 1);
+    let junk = &report["links"]["dropped"]["malformed"];
+    assert!(junk.as_u64().unwrap() + lost_by_kernel >= u64::from(SENDERS) * 4 / 5, "{report}");
+}
+
+#[test]
+fn a_face_that_asks_for_too_much_is_refused_and_others_are_not() {
+    let producer = neighbour();
+    let at = producer.local_addr().unwrap();
+    let running = Running::start(&format!(
+        "[tables]\npit-per-face = 10\n[[route]]\nprefix = \"/p\"\nto = \"udp://{at}\"\n"
+    ));
+    let (greedy, modest) = (neighbour(), neighbour());
+    for number in 0..15_u8 {
+        let asked = interest(&format!("/p/{number}"), number.into(), &[number]);
+        greedy.send_to(&asked, running.udp).unwrap();
+    }
+    for number in 10..15_u8 {
+        let (headers, packet, _) = received(&greedy);
+        let name = Interest::read(&packet).unwrap().name.to_string();
+        let expected = (Some(NackReason::Congestion), format!("/p/{number}"));
+        assert_eq!(
+            (headers.nack, name, headers.token.as_bytes()),
+            (expected.0, expected.1, &[number][..])
+        );
+    }
+    modest.send_to(&interest("/p/modest", 99, &[7]), running.udp).unwrap();
+    for number in 0..10 {
+        assert_eq!(answer(&producer, b"content").to_string(), format!("/p/{number}"));
+    }
+    assert_eq!(answer(&producer, b"content").to_string(), "/p/modest");
+    assert_eq!(received(&modest).0.token.as_bytes(), [7]);
+    let status = running.told(&["status"]);
+    assert!(
+        status.contains("Interests refused, for their face had its share pending: 5"),
+        "{status}"
+    );
+    let report = running.end();
+    assert_eq!(report["packets"]["dropped"]["face-share"], 5, "{report}");
+    let plan = &report["plan"];
+    assert_eq!([&plan["pit_per_face"], &plan["lifetime_max_ms"]], [10, 10_000], "{plan}");
+}
+
 #[test]
 fn large_lists_and_large_packets_go_in_pieces() {
     let producer = neighbour();

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{json, ringtap, said};
+use crate::common::{json, office, on_small_disk, ringtap, said};
 
 fn generate(folder: &Path, flags: &[&str]) -> Value {
     let mut command = ringtap();
@@ -115,4 +118,59 @@ fn a_profile_may_be_a_file_of_toml_or_json() {
     let (_, errors, code) = said(&mut command);
     assert!(code == 2 && errors.contains("wrong.toml") && errors.contains("`packet`"), "{errors}");
     assert!(!folder.path().join("x").exists());
+}
+
+/// Of every file that a command writes at once: what is not complete does not get its name.
+#[test]
+fn a_full_disk_leaves_no_cut_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let office = office();
+    let office = office.to_str().unwrap();
+    let many = ["--profile", "mix", "--packets", "60k"];
+    for flags in [
+        [&["generate", "-w", "a.pcap"], &many[..]].concat(),
+        vec!["filter", "-r", office, "-w", "a.pcap", "--default", "allow"],
+        vec!["filter", "-r", office, "--drops", "a.pcap", "--default", "deny", "--sequential"],
+        vec!["measure", "-r", office, "--write", "sketch:a.sketch"],
+    ] {
+        let Some((errors, code, left)) = on_small_disk(64, folder.path(), &flags) else { return };
+        assert_eq!((code, &left[..]), (1, &[][..]), "{flags:?}: {errors}");
+        assert!(errors.contains("No space left on device"), "{flags:?}: {errors}");
+    }
+    // What fits is there.
+    let flags = ["generate", "-w", "a.pcap", "--truth", "a.json", "--profile", "mix"];
+    let flags = [&flags[..], &["--packets", "10"]].concat();
+    let (errors, code, left) = on_small_disk(64, folder.path(), &flags).unwrap();
+    assert_eq!((code, &left[..]), (0, &["a.json".into(), "a.pcap".into()][..]), "{errors}");
+    let (_, errors, code) =
+        said(ringtap().args(["generate", "-w", "/dev/full", "--profile", "mix", "--packets", "9"]));
+    assert!(code == 1 && errors.contains("/dev/full: No space left"), "{errors}");
+    let flags = ["generate", "-w", "/dev/null", "--truth", "/dev/full", "--profile", "mix"];
+    let (_, errors, code) = said(ringtap().args(flags).args(["--packets", "9"]));
+    assert!(code == 1 && errors.contains("/dev/full: No space left"), "{errors}");
+}
+
+#[test]
+fn a_file_that_was_there_stays_if_the_new_one_cannot_be_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(folder.path(), &["--profile", "mix", "--packets", "10"]);
+    let before = fs::read(folder.path().join("t.pcap")).unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(["generate", "-w", "t.pcap", "--profile", "mix", "--packets", "1G"])
+        .current_dir(&folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has begun when its file beside the other is there.
+    let names = || fs::read_dir(&folder).unwrap().count();
+    while names() < 3 {
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(child.try_wait().unwrap().is_none());
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut errors = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(errors.contains("writing t.pcap: interrupted after "), "{errors}");
+    assert_eq!((names(), fs::read(folder.path().join("t.pcap")).unwrap()), (2, before));
 }

@@ -81,3 +81,19 @@ fn files_are_read_one_after_the_other() {
     assert_eq!(report["packets"]["received"], 16_384);
     assert_eq!(report["conversations"]["tcp"], 1_881);
 }
+
+#[test]
+fn a_link_type_that_is_not_decoded_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(office()).unwrap();
+    bytes[20..24].copy_from_slice(&147_u32.to_le_bytes());
+    let file = place(&folder, "user.pcap", &bytes);
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--report", "json", "-r"]).arg(file);
+    let (report, errors, code) = said(&mut command);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let warning = "8192 packets have the link type 147 (USER0), which is not decoded";
+    assert!(errors.starts_with(&format!("warning: {warning}")), "{errors}");
+    assert!(report["notices"][0].as_str().unwrap().starts_with(warning), "{report}");
+    assert_eq!((&report["packets"]["non_ip"], code), (&8_192.into(), 0));
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{ringtap, said};
+use crate::common::{on_small_disk, ringtap, said};
 
 /// Those that others rely on.
 const IDS: [&str; 21] = [
@@ -103,4 +103,37 @@ fn mistakes_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (_, errors, code) = said(ringtap().current_dir(&folder).args(["lab", "report"]));
     assert!(code == 1 && errors.contains("ringtap lab run"), "{errors}");
+}
+
+#[test]
+fn a_full_disk_leaves_no_cut_file_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["lab", "run", "rings/cache-misses", "--quick"];
+    let Some((errors, code, left)) = on_small_disk(56, folder.path(), &flags) else { return };
+    assert!(code == 1 && errors.contains("No space left on device"), "{code}: {errors}");
+    assert!(left.contains(&"runs".into()), "{left:?}");
+    let mut folders = vec![folder.path().join("left")];
+    let mut files = 0;
+    while let Some(path) = folders.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.trim_end();
+            let whole = match path.extension().and_then(|end| end.to_str()) {
+                Some("svg") => text.ends_with("</svg>"),
+                Some("html") => text.ends_with("</html>"),
+                Some("json") => serde_json::from_str::<Value>(text).is_ok(),
+                Some("csv") => text.lines().all(|line| line.contains(',')),
+                _ => false,
+            };
+            assert!(whole, "{name}: {text}");
+            files += 1;
+        }
+    }
+    assert!(files > 1);
 }

@@ -1,10 +1,18 @@
 //! `--memory` is a promise: a flood of more flows than there is room for, down a pipe.
 
 use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use ringtap_live::SendOptions;
 use serde_json::Value;
+
+use crate::common::{have, ringtap, said};
+use crate::live::datagrams;
+use crate::net::{Beside, Net, Right, capture};
+use crate::veth::send_all;
 
 const RINGTAP: &str = env!("CARGO_BIN_EXE_ringtap");
 
@@ -75,4 +83,212 @@ fn so_does_one_of_ipv6() {
 fn so_does_one_that_all_analyses_look_at() {
     flood(Path::new("flood"), 256, &["--sequential"]);
     flood(Path::new("flood"), 256, &["-w", "2"]);
+}
+
+/// A capture of `packets` frames, so many nanoseconds apart, with protocols in turn.
+fn in_intervals(path: &Path, packets: u32, step_us: u64, protocols: u8) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    file.write_all(&[0, 0, 4, 0, 1, 0, 0, 0]).unwrap();
+    let mut frame = datagrams(1).remove(0);
+    for number in 0..packets {
+        let time_us = u64::from(number) * step_us;
+        let time = [1_700_000_000 + time_us / 1_000_000, time_us % 1_000_000];
+        frame[23] = 17 + (number % u32::from(protocols)) as u8;
+        for field in [time[0] as u32, time[1] as u32, 60, 60] {
+            file.write_all(&field.to_le_bytes()).unwrap();
+        }
+        file.write_all(&frame).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// The report on a capture, and the largest resident set of the process to its very end, MiB.
+fn measured(capture: &Path, flags: &[&str]) -> (String, String, u64) {
+    let mut command = Command::new(RINGTAP);
+    command.args(["monitor", "-q", "-r"]).arg(capture).args(flags).env("NO_COLOR", "1");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id();
+    let peak = std::thread::spawn(move || {
+        let peak = || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        };
+        let mut most = 0;
+        // Its memory is gone when it has ended, and not reaped.
+        while let Some(now) = peak() {
+            most = now;
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        most / 1024
+    });
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), peak.join().unwrap())
+}
+
+#[test]
+fn intervals_stay_within_the_memory_and_those_left_out_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("intervals.pcap");
+    for (protocols, step_us) in [(1, 1_000), (200, 50)] {
+        in_intervals(&file, 100_000, step_us, protocols);
+        for flags in [&["--sequential"][..], &["-w", "2"], &["--queues", "3"]] {
+            let bounded = ["--memory", "48M", "--interval", "1ms"];
+            let flags = [&bounded[..], flags].concat();
+            let (report, errors, peak) =
+                measured(&file, &[&flags[..], &["--report", "json"]].concat());
+            let report: Value = serde_json::from_str(&report).unwrap();
+            let further = report["packets_in_further_intervals"].as_u64().unwrap();
+            let listed = report["intervals"].as_array().unwrap();
+            let handled = |row: &Value| row["packets"]["handled"].as_u64().unwrap();
+            assert_eq!(listed.iter().map(handled).sum::<u64>() + further, 100_000);
+            let units = report["plan"]["interval_units"].as_u64().unwrap();
+            let needed = |row: &Value| 8 + row["protocols"].as_object().unwrap().len() as u64;
+            let used: u64 = listed.iter().map(needed).sum();
+            assert!(used <= units && used + 8 + 200 > units, "{used} of {units}");
+            assert!((1..=48).contains(&peak), "{flags:?}: {peak} MiB");
+            let warning = format!("{further} packets are in later intervals than those");
+            assert!(errors.contains(&warning), "{errors}");
+            assert!(report["notices"][0].as_str().unwrap().starts_with(&warning), "{report}");
+            let (_, errors, peak) = measured(&file, &flags);
+            assert!((1..=48).contains(&peak) && errors.contains(&warning), "{flags:?}: {peak} MiB");
+            let (_, _, code) = said(
+                ringtap().args(["monitor", "-q", "--fail-on-drop", "-r"]).arg(&file).args(&flags),
+            );
+            assert_eq!(code, 3);
+        }
+    }
+}
+
+#[test]
+fn so_does_the_activity_of_many_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("intervals.pcap");
+    in_intervals(&file, 3_000, 20_000_000, 1);
+    for workers in ["1", "2"] {
+        let flags =
+            ["--memory", "96M", "--interval", "20s", "--analyses", "activity", "-w", workers];
+        let (report, errors, peak) = measured(&file, &[&flags[..], &["--report", "json"]].concat());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let listed = report["activity"].as_array().unwrap().len() as u64;
+        let further = report["activity_in_further_intervals"].as_u64().unwrap();
+        assert_eq!(listed, report["plan"]["max_activities"].as_u64().unwrap());
+        assert_eq!(listed + further, 3_000);
+        assert!((1..=96).contains(&peak), "{peak} MiB for {listed} intervals");
+        assert!(
+            errors.contains(&format!("the activity of {further} intervals is not in the report"))
+        );
+    }
+}
+
+#[test]
+fn the_plan_says_what_there_is_room_for() {
+    let plan = |flags: &[&str]| {
+        let command = ["monitor", "-r", "x.pcap", "--dry-run", "--memory", "64M"];
+        said(ringtap().args(command).args(flags)).0
+    };
+    let text = plan(&["--interval", "1s"]);
+    assert!(text.contains(" datagrams under way at the most"), "{text}");
+    assert!(text.contains("1 s, room for about "), "{text}");
+    let json: Value = serde_json::from_str(&plan(&["--report", "json"])).unwrap();
+    assert_eq!(json["max_datagrams"], (64 << 20) / 64 / 76);
+    assert!(json["interval_units"].as_u64().unwrap() > 256);
+}
+
+/// First fragments of `datagrams` UDP datagrams between the same two hosts, then the rest of each.
+fn in_fragments(datagrams: u16) -> Vec<Vec<u8>> {
+    let frame = |number: u16, place: [u8; 2], payload: [u8; 16]| {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0, 0x45, 0, 0, 36]);
+        frame.extend(number.to_be_bytes());
+        frame.extend([place[0], place[1], 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend(payload);
+        frame
+    };
+    let first = |number: u16| {
+        let [high, low] = (10_000 + number).to_be_bytes();
+        let udp = [high, low, 0, 53, 0, 32, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+        frame(number, [0x20, 0], udp)
+    };
+    let later = |number| frame(number, [0, 2], [7; 16]);
+    (0..datagrams).map(first).chain((0..datagrams).map(later)).collect()
+}
+
+#[test]
+fn eight_datagrams_between_two_hosts_keep_their_ports_whatever_the_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fragments.pcap");
+    capture(&file, &in_fragments(8));
+    let digest = |seed: u32| {
+        let seed = seed.to_string();
+        let report = crate::common::json(&file, &["--digest", "--seed", &seed]);
+        assert_eq!(report["flows"]["records"], 8, "seed {seed}");
+        report["digest"].clone()
+    };
+    let first = digest(0);
+    (1..10).for_each(|seed| assert_eq!(digest(seed), first));
+}
+
+#[test]
+fn fragments_beyond_the_memory_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fragments.pcap");
+    capture(&file, &in_fragments(20_000));
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--sequential", "--memory", "64M", "--report", "json"]);
+    let (report, errors, code) = said(command.args(["--fail-on-drop", "-r"]).arg(&file));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let forgotten = 20_000 - report["plan"]["max_datagrams"].as_u64().unwrap();
+    assert_eq!((&report["fragments_forgotten"], code), (&Value::from(forgotten), 3));
+    assert!(
+        errors.contains(&format!("warning: {forgotten} first fragments were forgotten")),
+        "{errors}"
+    );
+    assert!(
+        errors.contains(&format!("error: fragments forgotten for lack of memory: {forgotten}"))
+    );
+    assert!(report["notices"][0].as_str().unwrap().contains("raise --memory"), "{report}");
+    let (text, _, _) = said(ringtap().args(["monitor", "-q", "--memory", "64M", "-r"]).arg(&file));
+    assert!(text.contains("first fragments, for lack of memory"), "{text}");
+}
+
+/// The full tables of a live run: on the lines of intervals, in the metrics, in the notices, in the exit code.
+#[test]
+fn a_live_run_without_room_says_so() {
+    let Some(net) = Net::new(1) else { return };
+    net.ip(Right, "link set lo up");
+    let flags = ["monitor", "-i", "right", "--sequential", "--interval", "1s", "--max-flows", "50"];
+    let more = ["--report", "json", "--fail-on-drop", "--duration", "40s", "--metrics"];
+    // In a network of its own, any port is free.
+    let place = "127.0.0.1:9464";
+    let command = net.ringtap(Right, &[&flags[..], &more, &[place]].concat());
+    let mut monitor = Beside::start(command, "listening: ");
+    send_all(&mut net.sender(&SendOptions::default()), &datagrams(500));
+    // The line of the last interval with packets has all of them; the warning may come before it or after.
+    let mut said = String::new();
+    while !said.contains(", 450 flows ended early") {
+        said += &monitor.wait_for(" flows ended early");
+        said.push('\n');
+    }
+    assert!(said.contains("about ") && said.contains("dropped so far, "), "{said}");
+    if have("curl") {
+        let mut curl = net.program(Right, "curl");
+        let output = curl.args(["-s", &format!("http://{place}/metrics")]).output().unwrap();
+        let metrics = String::from_utf8(output.stdout).unwrap();
+        assert!(metrics.contains("\nringtap_flows_ended_early_total 450\n"), "{metrics}");
+        assert!(metrics.contains("\nringtap_conversations_estimated 1\n"), "{metrics}");
+        assert!(metrics.contains("\nringtap_forgotten_fragments_total 0\n"), "{metrics}");
+    }
+    monitor.interrupt();
+    let (report, errors, code) = monitor.end();
+    assert_eq!(code, 3, "{errors}");
+    assert!((said + &errors).contains("warning: memory does not suffice"), "{errors}");
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["flows"]["end_reasons"]["lack_of_resources"], 450);
+    let notices = report["notices"].to_string();
+    assert!(notices.contains("450 flows were ended early"), "{notices}");
+    assert!(notices.contains("conversations are estimates"), "{notices}");
+    assert!(errors.contains("warning: 450 flows were ended early"), "{errors}");
 }

@@ -16,14 +16,124 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// What is answered to a question.
-fn ask(address: SocketAddr, question: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
+/// What is answered to a question; the connection stays open.
+fn ask_on(stream: &mut TcpStream, question: &str) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(question.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
+    }
+    let head = String::from_utf8(bytes).unwrap();
+    let (_, length) = head.split_once("Content-Length: ").unwrap();
+    let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+    let mut body = vec![0; if question.starts_with("HEAD ") { 0 } else { length }];
+    stream.read_exact(&mut body).unwrap();
+    head + &String::from_utf8(body).unwrap()
+}
+
+/// The same on a connection of its own.
+fn ask(address: SocketAddr, question: &str) -> String {
+    ask_on(&mut TcpStream::connect(address).unwrap(), question)
+}
+
+/// Lets this process have as many open files as the system allows.
+fn many_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    maximum.unwrap_or(u64::MAX)
+}
+
+const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+
+#[test]
+fn idle_connections_keep_no_scrape_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free();
+    let monitor = Waiting::new(folder.path(), &["--metrics", &address.port().to_string()]);
+    let most = many_files().min(1_200) as usize - 200;
+    let mut idle = Vec::new();
+    for count in [200.min(most), most] {
+        while idle.len() < count {
+            idle.push(TcpStream::connect(address).unwrap());
+        }
+        assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+    // Those that say a part of a question, and those that ask and never read, are no better.
+    for (at, stream) in idle.iter_mut().enumerate() {
+        let words = if at % 2 == 0 { "GET /metr" } else { SCRAPE };
+        // It may have lost its place.
+        let _ = stream.write_all(words.as_bytes());
+    }
+    assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+    monitor.send(Signal::INT);
+    let (code, _, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+}
+
+#[test]
+fn a_client_may_ask_again_on_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free();
+    let monitor = Waiting::new(folder.path(), &["--metrics", &address.port().to_string()]);
+    let mut stream = TcpStream::connect(address).unwrap();
+    for _ in 0..3 {
+        let answer = ask_on(&mut stream, SCRAPE);
+        assert!(answer.contains("\r\nConnection: keep-alive\r\n"), "{answer}");
+    }
+    let last = "GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n";
+    assert!(ask_on(&mut stream, last).contains("\r\nConnection: close\r\n"));
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed");
+    monitor.send(Signal::INT);
+    assert_eq!(monitor.end().0, Some(0));
+}
+
+/// A process with few file descriptors gives up idle clients for new ones.
+#[test]
+fn few_file_descriptors_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free();
+    let script = "ulimit -n 40; exec \"$0\" \"$@\"";
+    let monitor = Waiting::by(
+        std::process::Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_ringtap")]),
+        folder.path(),
+        &["--metrics", &address.port().to_string()],
+    );
+    let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+    drop(idle);
+    monitor.send(Signal::INT);
+    let (code, _, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+}
+
+#[test]
+fn it_listens_at_ports_and_at_addresses_of_both_kinds() {
+    let v6 = TcpListener::bind("[::1]:0").is_ok();
+    if !v6 {
+        eprintln!("SKIPPED: no IPv6 here");
+    }
+    let port = free().port();
+    for (given, at) in [
+        (format!("{port}"), format!("127.0.0.1:{port}")),
+        (format!(":{port}"), format!("127.0.0.1:{port}")),
+        (format!("0.0.0.0:{port}"), format!("127.0.0.1:{port}")),
+        (format!("[::1]:{port}"), format!("[::1]:{port}")),
+        (format!("[::]:{port}"), format!("[::1]:{port}")),
+    ] {
+        if given.starts_with('[') && !v6 {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let monitor = Waiting::new(folder.path(), &["--metrics", &given]);
+        let answer = ask(at.parse().unwrap(), SCRAPE);
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{given}: {answer}");
+        monitor.send(Signal::INT);
+        assert_eq!(monitor.end().0, Some(0), "{given}");
+    }
 }
 
 #[test]

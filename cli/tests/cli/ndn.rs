@@ -1,17 +1,18 @@
 //! `ringtap ndn`: consumers and the producer over loopback, registration at a forwarder, the benches.
 
 use std::io::{Read, Write};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use ringtap_ndn::{
-    Element, Headers, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet, PitToken,
-    write_lp,
+    Element, Headers, Interest, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet,
+    PitToken, write_lp,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::{ringtap, said};
@@ -130,6 +131,97 @@ fn a_load_accounts_for_every_interest_whatever_the_names() {
     let served = ended(server);
     assert!(served["interests"].as_u64().unwrap() <= asked, "{served}");
     assert_eq!(served["interests"], served["data"]);
+}
+
+/// A load of 100 Interests whose answers the test gives: names and tokens of what was asked, and who asks.
+fn asked_by_a_load(timeout: &str) -> (Child, UdpSocket, Vec<(Headers, NameBuf)>, SocketAddr) {
+    let producer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    producer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let url = format!("udp://{}", producer.local_addr().unwrap());
+    let flags = ["load", "/p", "--to", &url, "-c", "100", "-w", "100", "-W", timeout];
+    let mut load = program(&[&flags[..], &["--report", "json"]].concat());
+    let load = load.stdout(Stdio::piped()).spawn().unwrap();
+    let (mut asked, mut from) = (Vec::new(), producer.local_addr().unwrap());
+    let mut bytes = [0; 2_000];
+    while asked.len() < 100 {
+        let (len, at) = producer.recv_from(&mut bytes).unwrap();
+        let packet = LpPacket::read(&bytes[..len]).unwrap();
+        let name = Interest::read(packet.payload.unwrap()).unwrap().name;
+        asked.push((Headers { token: packet.headers.token, ..Headers::NONE }, NameBuf::of(name)));
+        from = at;
+    }
+    (load, producer, asked, from)
+}
+
+fn data_of(headers: &Headers, name: &NameBuf, size: usize) -> Vec<u8> {
+    let (mut data, mut wire) = (Vec::new(), Vec::new());
+    let content = vec![0; size];
+    NewData { name: name.as_name(), freshness_ms: None, content: &content }.write(&mut data);
+    write_lp(headers, &data, &mut wire);
+    wire
+}
+
+fn found_by(load: Child) -> Value {
+    let output = load.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_load_tells_losses_at_its_own_socket_from_those_elsewhere() {
+    // While the load is stopped, its queue is filled with more than it holds; the answers come behind that.
+    let (load, producer, asked, to) = asked_by_a_load("6s");
+    let id = Pid::from_child(&load);
+    kill_process(id, Signal::STOP).unwrap();
+    let stat = format!("/proc/{}/stat", load.id());
+    let stopped = || std::fs::read_to_string(&stat).unwrap().rsplit_once(") T").is_some();
+    while !stopped() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let filler = data_of(&Headers::NONE, &"/other".parse().unwrap(), 8_000);
+    for _ in 0..6_000 {
+        producer.send_to(&filler, to).unwrap();
+    }
+    for (headers, name) in &asked {
+        producer.send_to(&data_of(headers, name, 8_000), to).unwrap();
+    }
+    kill_process(id, Signal::CONT).unwrap();
+    let found = found_by(load);
+    let number = |name: &str| found[name].as_u64().unwrap_or_else(|| panic!("{name}: {found}"));
+    assert_eq!([number("lost"), number("lost_here"), number("lost_elsewhere")], [100, 100, 0]);
+    assert_eq!(number("dropped_here") + number("surplus"), 6_100, "{found}");
+    let as_root = rustix::process::geteuid().is_root();
+    assert!(number("receive_queue_bytes") >= if as_root { 8 << 20 } else { 1 }, "{found}");
+
+    // What is never answered is no loss of its own socket.
+    let (load, producer, asked, to) = asked_by_a_load("4s");
+    for (headers, name) in &asked[..90] {
+        producer.send_to(&data_of(headers, name, 100), to).unwrap();
+    }
+    let found = found_by(load);
+    assert_eq!((&found["lost_here"], &found["dropped_here"]), (&0.into(), &0.into()), "{found}");
+    assert!(
+        found["lost"].as_u64() >= Some(10) && found["lost"] == found["lost_elsewhere"],
+        "{found}"
+    );
+}
+
+#[test]
+fn a_registration_that_is_refused_over_udp_says_what_would_allow_it() {
+    let forwarder = crate::forward::Running::start("");
+    let url = format!("udp://{}", forwarder.udp);
+    let (_, errors, code) =
+        said(ringtap().args(["ndn", "server", "/p", "--to", &url, "--register"]));
+    assert_eq!(code, 1, "{errors}");
+    for words in [
+        "does not register /p: 404 Nack: it takes no commands under /localhop/nfd",
+        "rib.localhop_security",
+        "mgmt.allow_localhop: true",
+        "--to unix:PATH",
+        "[[route]]",
+        "ringtap forward ctl SOCKET register",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
 }
 
 /// One that listens at a socket and does what a forwarder would do at the other end of it.
@@ -409,8 +501,10 @@ fn the_benches_give_a_flat_object_for_each_trial() {
             trial["workers"] == 1 || trial["mode"] == "sharded" && trial["names"] == "one-hot";
         assert_eq!(trial["share_of_busiest"] == 1.0, alone, "{trial}");
     }
+    let allowed = ringtap_plan::Machine::this().allowed_cores;
+    let core = allowed.first().map_or_else(|| "0".to_owned(), usize::to_string);
     let cas =
-        ["bench", "cas", "--cores", "0", "--lines", "1000", "--samples", "1k", "--trials", "1"];
+        ["bench", "cas", "--cores", &core, "--lines", "1000", "--samples", "1k", "--trials", "1"];
     let (found, code) = report(&cas);
     let trials = found["trials"].as_array().unwrap();
     assert_eq!((trials.len(), code), (3, 0), "{found}");

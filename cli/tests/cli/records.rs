@@ -51,6 +51,21 @@ fn records_on_stdout_send_the_report_to_stderr() {
     assert!(records.lines().count() == 1_921 && report.contains("1,921 records"), "{report}");
 }
 
+/// If one output cannot be opened, nothing runs, and the others leave no trace.
+#[test]
+fn a_run_that_does_not_start_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("flows.json"), "of an earlier run").unwrap();
+    let mut command = ringtap();
+    command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
+    command.args(["--write", "json:flows.json", "--write", "csv:no/such/flows.csv"]);
+    let (out, errors, code) = said(&mut command);
+    assert_eq!((out.as_str(), code), ("", 1), "{errors}");
+    assert_eq!(names(folder.path()), ["flows.json"]);
+    let text = fs::read_to_string(folder.path().join("flows.json")).unwrap();
+    assert_eq!(text, "of an earlier run");
+}
+
 #[test]
 fn what_cannot_be_written_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +73,7 @@ fn what_cannot_be_written_is_told() {
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
     let (out, errors, code) = said(command.args(["--write", "json:no/such/folder"]));
     assert_eq!((out.as_str(), code), ("", 1), "before the run: {errors}");
-    assert!(errors.contains("writing no/such/folder: No such file"), "{errors}");
+    assert!(errors.contains("json:no/such/folder: No such file"), "{errors}");
 
     if !Path::new("/dev/full").exists() {
         eprintln!("SKIPPED: a full device needs /dev/full");

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::common::{ringtap, said};
 use crate::net::{Left, Net, Right};
+use crate::signals::frame;
 use crate::veth::send_all;
 
 /// Both ends of a terminal: the user's, and the program's.
@@ -68,6 +69,55 @@ fn it_shows_the_run_and_a_key_ends_it_with_the_report() {
     assert!(
         report["performance"]["seconds"].as_f64().unwrap() < Duration::from_secs(29).as_secs_f64()
     );
+}
+
+/// `q` asks for the report; Ctrl-C while it is made is the first interrupt, not the second.
+#[test]
+fn an_interrupt_after_the_key_destroys_nothing() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (mut user, program) = terminal();
+    let mut command = net.program(Right, "setsid");
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_ringtap"), "monitor", "-i", "right"]);
+    command.args(["--tui", "--sequential", "--duration", "300s", "--idle-timeout", "1d"]);
+    command.args(["--active-timeout", "1d", "--write", "json:-", "--write", "csv:flows.csv"]);
+    let own = || Stdio::from(program.try_clone().unwrap());
+    command.current_dir(&folder).stdin(own()).stderr(own()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop((command, program));
+
+    let size = |cells| NonZero::new(cells).unwrap();
+    let mut shown = vt100::Parser::new(size(24), size(80), 0);
+    let mut wait_until = |user: &mut File, is: &dyn Fn(&vt100::Screen) -> bool| {
+        let mut piece = [0; 4096];
+        while !is(shown.screen()) {
+            let read = user.read(&mut piece);
+            let len = read.unwrap_or_else(|_| panic!("{}", shown.screen().contents()));
+            shown.process(&piece[..len]);
+        }
+    };
+    wait_until(&mut user, &|screen| screen.contents().contains("Accounts"));
+    let frames: Vec<_> = (0..1_500).map(frame).collect();
+    send_all(&mut net.sender(&SendOptions::default()), &frames);
+    wait_until(&mut user, &|screen| screen.contents().contains("1,500"));
+    user.write_all(b"q").unwrap();
+    // Records come; they are more than the pipe takes, so the run cannot end.
+    let mut out = vec![0];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut out).unwrap();
+    user.write_all(b"\x03").unwrap();
+    wait_until(&mut user, &|screen| screen.contents().contains("already stopping"));
+    let reader = std::thread::spawn(move || {
+        stdout.read_to_end(&mut out).unwrap();
+        out
+    });
+    wait_until(&mut user, &|screen| !screen.alternate_screen());
+    // The report goes to the terminal.
+    wait_until(&mut user, &|screen| screen.contents().contains("residual 0"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let lines = reader.join().unwrap().iter().filter(|&&byte| byte == b'\n').count();
+    assert_eq!(lines, 1_500);
+    assert!(folder.path().join("flows.csv").exists());
 }
 
 #[test]

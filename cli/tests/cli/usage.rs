@@ -1,6 +1,6 @@
 //! Help, mistakes and exit codes.
 
-use crate::common::{office, ringtap, said};
+use crate::common::{have, office, ringtap, said};
 
 /// Those that are listed.
 const COMMANDS: [&str; 10] = [
@@ -52,6 +52,10 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 512"),
         (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),
         (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
+        (vec!["monitor", "-r", office, "--cores", "0,1023"], "core 1023 is not available"),
+        (vec!["measure", "-r", office, "--cores", "1023"], "core 1023 is not available"),
+        (vec!["ndn", "bench", "cas", "--cores", "1023"], "core 1023 is not available"),
+        (vec!["ndn", "bench", "pit", "--cores", "1023"], "core 1023 is not available"),
         (vec!["monitor", "-r", office, "--write", "xml:f"], "json, csv"),
         (vec!["monitor", "-r", office, "--write", "flows.json"], "FORMAT:PATH"),
         (vec!["monitor", "-r", office, "--export", "h:1"], "ipfix://HOST:PORT"),
@@ -115,6 +119,34 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         assert!(errors.contains(words), "{flags:?}: {errors}");
         assert_eq!((out.as_str(), code), ("", 2), "{flags:?}: {errors}");
     }
+}
+
+/// Not how many cores there are counts, but which of them the process may use.
+#[test]
+fn a_core_that_the_process_may_not_use_is_refused_with_those_that_it_may() {
+    let allowed = ringtap_plan::Machine::this().allowed_cores;
+    let [first, second, ..] = allowed[..] else {
+        eprintln!("SKIPPED: one core alone");
+        return;
+    };
+    if !have("taskset") {
+        return;
+    }
+    let office = office();
+    let on_first = |cores: String| {
+        let mut command = assert_cmd::Command::new("taskset");
+        command.args(["-c", &first.to_string(), env!("CARGO_BIN_EXE_ringtap")]);
+        command.args(["monitor", "--dry-run", "--cores", &cores, "-r"]).arg(&office);
+        said(&mut command)
+    };
+    let (plan, errors, code) = on_first(first.to_string());
+    assert_eq!(code, 0, "{errors}");
+    assert!(plan.contains(&format!("core {first}")), "{plan}");
+    let (out, errors, code) = on_first(format!("{first},{second}"));
+    let told =
+        format!("core {second} is not available to this process; --cores takes some of {first}\n");
+    assert!(errors.contains(&told), "{errors}");
+    assert_eq!((out.as_str(), code), ("", 2));
 }
 
 #[test]

@@ -5,20 +5,15 @@
 mod naive;
 mod world;
 
-use std::sync::{Arc, Mutex};
-
 use proptest::prelude::*;
-use ringtap_plan::{FlowRecord, Outputs, Plan, Report, Ring, Watch};
-use ringtap_tests::{Capture, parallel, reference, skeletons};
+use ringtap_plan::{FlowRecord, Plan, Report, Ring, Watch};
+use ringtap_tests::{Capture, gather, parallel, reference, skeletons};
 
 use world::{World, world};
 
 /// The report of a plan, and all its records in order.
 fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
-    let records = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&records);
-    let record = move |record: &FlowRecord| heard.lock().unwrap().push(*record);
-    let outputs = Outputs { record: Some(Box::new(record)), ..Outputs::default() };
+    let (outputs, records) = gather(plan.workers, |record| *record);
     let outcome = ringtap_plan::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
     assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
     let mut records = records.lock().unwrap().clone();

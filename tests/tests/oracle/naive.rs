@@ -402,6 +402,12 @@ impl Live {
         }
     }
 
+    /// The record of a flow that is not let go on.
+    fn closed_or_forced(&self) -> FlowRecord {
+        let closed = self.closed.is_some();
+        self.ended(if closed { EndReason::EndDetected } else { EndReason::Forced })
+    }
+
     fn ended(&self, end_reason: EndReason) -> FlowRecord {
         FlowRecord { end_reason, ..self.record }
     }
@@ -422,8 +428,47 @@ fn letters(packet: &PacketRecord) -> String {
     all.into_iter().filter_map(|(is, letter)| is.then_some(letter)).collect()
 }
 
-/// Flows one by one. A mark stands before the first packet that has reached the next multiple of
-/// the tick; what has expired then is gone even for packets that come late.
+/// Packets further than this from the time now move it only together with others.
+const FAR_NS: u64 = 60_000_000_000;
+
+/// What happens to time at a packet, said from the list of all times up to there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    On(u64),
+    Back(u64),
+}
+
+/// The time after each packet: the latest of those near it. Of those far away the last four in a row, all ahead, or
+/// the last 32 in a row, all behind, move it as far as all of them agree. And the time at the end.
+fn times(all: &[u64]) -> (Vec<Time>, u64) {
+    let mut times = Vec::new();
+    let Some(&first) = all.first() else { return (times, 0) };
+    let (mut now, mut since) = (first, 0);
+    let far = |now: u64, ts: u64| ts.abs_diff(now) > FAR_NS;
+    for (at, &ts) in all.iter().enumerate() {
+        let mut time = Time::On(now.max(ts));
+        if far(now, ts) {
+            let alike = |other: &&u64| far(now, **other) && (**other > now) == (ts > now);
+            let run: Vec<u64> = all[since..=at].iter().rev().take_while(alike).copied().collect();
+            time = match ts > now {
+                true if run.len() >= 4 => Time::On(*run.iter().min().unwrap()),
+                false if run.len() >= 32 => Time::Back(*run.iter().max().unwrap()),
+                _ => Time::On(now),
+            };
+        }
+        let (Time::On(next) | Time::Back(next)) = time;
+        if far(now, next) {
+            since = at + 1;
+        }
+        now = next;
+        times.push(time);
+    }
+    let believed = all[since..].iter().rev().take_while(|&&ts| ts > now && far(now, ts));
+    (times, believed.copied().max().unwrap_or(now))
+}
+
+/// Flows one by one. A mark stands before the first packet that brings time to the next multiple of
+/// the tick; what has expired then is gone even for packets that come late. Where time is set back, nothing lives on.
 fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
     let mut live: Flowing = BTreeMap::new();
     let mut records = Vec::new();
@@ -437,11 +482,30 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
         active_peak = active_peak.max(live.len() as u64);
     };
     let tick_ns = plan.metering.timeouts.tick_ns();
+    // What a tunnel carries came when the tunnel's packet did.
+    let outermost = packets.iter().filter(|packet| !has(packet, Flags::INNER));
+    let (times, end_ns) = times(&outermost.map(|packet| packet.ts_ns).collect::<Vec<_>>());
+    let mut times = times.into_iter();
     let mut reached = packets.first().map_or(0, |p| p.ts_ns / tick_ns);
+    let mut now = packets.first().map_or(0, |p| p.ts_ns);
     for packet in packets {
-        if packet.ts_ns / tick_ns > reached {
-            reached = packet.ts_ns / tick_ns;
-            mark(&mut live, &mut records, reached * tick_ns);
+        let time = if has(packet, Flags::INNER) { None } else { times.next() };
+        match time {
+            Some(Time::On(to)) => {
+                now = to;
+                if now / tick_ns > reached {
+                    reached = now / tick_ns;
+                    mark(&mut live, &mut records, reached * tick_ns);
+                }
+            }
+            Some(Time::Back(to)) => {
+                mark(&mut live, &mut records, now);
+                records.extend(live.values().map(Live::closed_or_forced));
+                live.clear();
+                now = to;
+                reached = now / tick_ns;
+            }
+            None => {}
         }
         if !addressed(packet) || !metered(plan, packet) {
             continue;
@@ -461,12 +525,8 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
         }
         flow.count(packet, &key);
     }
-    let end_ns = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
     mark(&mut live, &mut records, end_ns);
-    for flow in live.values() {
-        let closed = flow.closed.is_some();
-        records.push(flow.ended(if closed { EndReason::EndDetected } else { EndReason::Forced }));
-    }
+    records.extend(live.values().map(Live::closed_or_forced));
     records.sort();
     let with = |reason| records.iter().filter(|record| record.end_reason == reason).count() as u64;
     let flows = Flows {

@@ -270,18 +270,22 @@ fn step(
         .chain(interval_ns)
         .flat_map(|edge| [edge as i64 - 1, edge as i64, edge as i64 + 1]);
     let edges: Vec<i64> = edges.collect();
+    // What one packet cannot move, and what it just can.
+    let leaps = [-3_600, -61, -60, 60, 61, 3_600].map(|seconds| seconds * SECOND);
     let forward = prop_oneof![
-        10 => Just(0),
-        20 => 0..pace,
-        1 => prop::sample::select(edges.clone()),
-        1 => 0..20 * pace,
-        1 => -3 * pace..0,
+        40 => Just(0),
+        80 => 0..pace,
+        4 => prop::sample::select(edges.clone()),
+        4 => 0..20 * pace,
+        4 => -3 * pace..0,
+        1 => prop::sample::select(leaps.to_vec()),
     ];
     let late = prop_oneof![
-        20 => Just(0),
-        2 => 0..pace,
-        1 => prop::sample::select(edges),
-        1 => 0..40 * pace,
+        40 => Just(0),
+        4 => 0..pace,
+        2 => prop::sample::select(edges),
+        2 => 0..40 * pace,
+        1 => prop::sample::select(leaps.to_vec()),
     ];
     (forward, late)
 }
@@ -347,12 +351,12 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             let step = step(&request.metering.timeouts, request.interval_ns, pace);
             let frame = (step, frame(hosts, ports, probes));
             prop::collection::vec(frame, 0..300).prop_map(move |steps| {
-                let mut now = 100 * SECOND;
+                let mut now = 100_000 * SECOND;
                 let frames = steps
                     .into_iter()
                     .map(|((forward, late), frame)| {
-                        now = now.saturating_add(forward).clamp(0, 4_000_000_000 * SECOND);
-                        (now.saturating_sub(late).max(0) as u64, frame)
+                        now = now.saturating_add(forward).clamp(1, 4_000_000_000 * SECOND);
+                        (now.saturating_sub(late).max(1) as u64, frame)
                     })
                     .collect();
                 World { request: request.clone(), frames }

@@ -1,0 +1,698 @@
+//! Many clients of one listening socket, served by one thread that waits for none of them.
+//!
+//! ```text
+//! accept ─▶ Receiving ── a request is complete ─▶ Sending ─┬─▶ Idle ── next request ─▶ Receiving
+//!                                                          └─▶ Closing ─▶ closed
+//! ```
+//!
+//! Each state has one deadline for all of it, however many bytes trickle in or out meanwhile. When all places are taken,
+//! a new client gets the place of the one that has been idle longest.
+//!
+//! Invariant: connections and buffered bytes are bounded. A client that sends nothing, sends slowly or reads slowly delays
+//! no other. Time in which the server itself is busy counts against no client.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clock::Clock;
+
+/// Bytes read from a client at a time.
+const CHUNK: usize = 64 << 10;
+
+/// A client that was answered for the last time may take so long to close; what it still sends is discarded.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// How long no client is accepted after an accept that failed, for want of file descriptors above all.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What clients may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Connections at a time.
+    pub(crate) connections: usize,
+    /// A request must be complete so long after its first byte, the first one so long after the connection was made.
+    pub(crate) request: Duration,
+    /// An answer must be read so long after it was made.
+    pub(crate) response: Duration,
+    /// A client may wait so long between an answer and its next request.
+    pub(crate) idle: Duration,
+    /// Long messages get more time: a second for each so many bytes that have passed.
+    pub(crate) bytes_per_second: u64,
+    /// Bytes of all requests together that are held, and of all answers.
+    pub(crate) held_bytes: usize,
+}
+
+/// What is spoken with the clients.
+pub(crate) trait Protocol {
+    /// Looks at what a client has sent so far and takes a complete request out of it. `ended`: nothing more will come.
+    fn read(&mut self, received: &mut Vec<u8>, ended: bool) -> Next;
+
+    /// What to say to a client whose request is not waited for.
+    fn refuse(&mut self, refusal: Refusal) -> Vec<u8>;
+}
+
+/// What follows from the bytes that came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The request is not complete.
+    More,
+    /// The answer to a request.
+    Answer(Vec<u8>, After),
+}
+
+/// What follows an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The client may send another request.
+    KeepOpen,
+    Close,
+}
+
+/// Why a request is not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It was not complete in time.
+    Late,
+    /// Too many bytes of requests are held already.
+    Full,
+}
+
+/// A socket that clients connect to.
+pub(crate) trait Listener: AsFd {
+    type Stream: Read + Write + AsFd;
+
+    /// The next client, as a socket that does not block.
+    fn next(&self) -> io::Result<Self::Stream>;
+
+    /// Tells the client that nothing more will be sent.
+    fn end(stream: &Self::Stream);
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn next(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    fn end(stream: &TcpStream) {
+        // A client that is gone already need not be told.
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    fn next(&self) -> io::Result<UnixStream> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    fn end(stream: &UnixStream) {
+        // A client that is gone already need not be told.
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+}
+
+/// A listening socket and its clients. See the head of the file.
+pub(crate) struct Server<L: Listener> {
+    listener: L,
+    limits: Limits,
+    clock: Clock,
+    /// Time in which requests were carried out.
+    busy_ns: u64,
+    /// No client is accepted before.
+    paused_until_ns: u64,
+    connections: Vec<Connection<L::Stream>>,
+    chunk: Vec<u8>,
+}
+
+struct Connection<S> {
+    stream: S,
+    state: State,
+    /// When the state began.
+    since_ns: u64,
+    received: Vec<u8>,
+    /// The client sends no more.
+    ended: bool,
+    answer: Vec<u8>,
+    sent: usize,
+    after: After,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between an answer and the first byte of the next request.
+    Idle,
+    Receiving,
+    Sending,
+    /// Answered for the last time; the client has not closed yet.
+    Closing,
+    /// To be removed.
+    Closed,
+}
+
+impl<L: Listener> Server<L> {
+    /// `listener` must not block.
+    pub(crate) fn new(listener: L, limits: Limits) -> Self {
+        Self {
+            listener,
+            limits,
+            clock: Clock::start(),
+            busy_ns: 0,
+            paused_until_ns: 0,
+            connections: Vec::new(),
+            chunk: vec![0; CHUNK],
+        }
+    }
+
+    /// Waits until a client can be served, `wake` has something to read or was closed, or `most` is over; then serves
+    /// whoever can be. Whether it was `wake`.
+    pub(crate) fn turn(
+        &mut self,
+        most: Duration,
+        wake: Option<BorrowedFd<'_>>,
+        protocol: &mut impl Protocol,
+    ) -> bool {
+        let now_ns = self.now_ns();
+        let ready = self.wait(most, wake, now_ns);
+        for (at, flags) in ready.clients.into_iter().enumerate() {
+            if !flags.is_empty() {
+                self.serve(at, protocol);
+            }
+        }
+        let now_ns = self.now_ns();
+        for at in 0..self.connections.len() {
+            if self.limits.deadline_ns(&self.connections[at]) <= now_ns {
+                self.expire(at, protocol);
+            }
+        }
+        self.connections.retain(|one| one.state != State::Closed);
+        if ready.listener {
+            self.accept();
+        }
+        ready.wake
+    }
+
+    /// The time as it counts for clients.
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.busy_ns)
+    }
+
+    fn wait(&self, most: Duration, wake: Option<BorrowedFd<'_>>, now_ns: u64) -> Ready {
+        let paused = now_ns < self.paused_until_ns;
+        let deadlines = self.connections.iter().map(|one| self.limits.deadline_ns(one));
+        let until_ns = deadlines.chain(paused.then_some(self.paused_until_ns)).min();
+        let most_ns = most.as_nanos() as u64;
+        // A millisecond more than the deadline, or it would be just before it.
+        let wait_ns = until_ns.map_or(most_ns, |until_ns| {
+            most_ns.min(until_ns.saturating_sub(now_ns).saturating_add(1_000_000))
+        });
+        let flags = |one: &Connection<L::Stream>| match one.state {
+            State::Sending => PollFlags::OUT,
+            _ => PollFlags::IN,
+        };
+        let mut polled: Vec<PollFd<'_>> =
+            self.connections.iter().map(|one| PollFd::new(&one.stream, flags(one))).collect();
+        let clients = polled.len();
+        polled.push(PollFd::new(
+            &self.listener,
+            if paused { PollFlags::empty() } else { PollFlags::IN },
+        ));
+        if let Some(wake) = wake {
+            polled.push(PollFd::from_borrowed_fd(wake, PollFlags::IN));
+        }
+        let timeout = Timespec::try_from(Duration::from_nanos(wait_ns));
+        let timeout = timeout.unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ready::default(),
+            Err(_) => {
+                // The kernel has no memory for it at the moment. Without the wait this would spin.
+                std::thread::sleep(PAUSE);
+                return Ready::default();
+            }
+        }
+        let came: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
+        let is_set = |at: usize| came.get(at).is_some_and(|flags| !flags.is_empty());
+        Ready {
+            listener: is_set(clients) && !paused,
+            wake: is_set(clients + 1),
+            clients: came[..clients].to_vec(),
+        }
+    }
+
+    /// Reads from a client, carries out what it asks and sends what it takes, until it would have to be waited for.
+    fn serve(&mut self, at: usize, protocol: &mut impl Protocol) {
+        let mut may_read = true;
+        loop {
+            match self.connections[at].state {
+                State::Idle | State::Receiving => {
+                    if std::mem::take(&mut may_read) && !self.receive(at, protocol) {
+                        return;
+                    }
+                    if self.connections[at].state == State::Sending {
+                        continue;
+                    }
+                    if !self.answer(at, protocol) {
+                        return;
+                    }
+                }
+                State::Sending => {
+                    if !self.send(at) {
+                        return;
+                    }
+                    // What else it sent waits for the next turn of the socket.
+                    may_read = false;
+                }
+                State::Closing => return self.discard(at),
+                State::Closed => return,
+            }
+        }
+    }
+
+    /// Reads once. False if the connection is over.
+    fn receive(&mut self, at: usize, protocol: &mut impl Protocol) -> bool {
+        let held: usize = self.connections.iter().map(|one| one.received.len()).sum();
+        let now_ns = self.now_ns();
+        let one = &mut self.connections[at];
+        if held > self.limits.held_bytes && one.received.len() > CHUNK {
+            one.begin_to_send(protocol.refuse(Refusal::Full), After::Close, now_ns);
+            return true;
+        }
+        match one.stream.read(&mut self.chunk) {
+            Ok(0) => one.ended = true,
+            Ok(came) => {
+                if one.state == State::Idle {
+                    one.change(State::Receiving, now_ns);
+                }
+                one.received.extend_from_slice(&self.chunk[..came]);
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => {
+                one.state = State::Closed;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Carries out a request if one is complete. Whether there is an answer to be sent.
+    fn answer(&mut self, at: usize, protocol: &mut impl Protocol) -> bool {
+        let before_ns = self.clock.now_ns();
+        let one = &mut self.connections[at];
+        let next = protocol.read(&mut one.received, one.ended);
+        self.busy_ns += self.clock.now_ns() - before_ns;
+        let now_ns = self.now_ns();
+        let one = &mut self.connections[at];
+        match next {
+            Next::More => {
+                if one.ended {
+                    one.state = State::Closed;
+                }
+                false
+            }
+            Next::Answer(answer, after) => {
+                one.begin_to_send(answer, after, now_ns);
+                self.drop_unread_answers(at);
+                true
+            }
+        }
+    }
+
+    /// Holds no more bytes of answers than it may: the clients that have not read theirs for longest lose them.
+    fn drop_unread_answers(&mut self, newest: usize) {
+        let mut held: usize = self.connections.iter().map(|one| one.answer.len()).sum();
+        while held > self.limits.held_bytes {
+            let others = self.connections.iter_mut().enumerate();
+            let sending = others.filter(|(at, one)| *at != newest && one.state == State::Sending);
+            let Some((_, oldest)) = sending.min_by_key(|(_, one)| one.since_ns) else { return };
+            held -= oldest.answer.len();
+            oldest.close();
+        }
+    }
+
+    /// Sends what the client takes. Whether all of the answer was sent and another request may follow.
+    fn send(&mut self, at: usize) -> bool {
+        let now_ns = self.now_ns();
+        let one = &mut self.connections[at];
+        while one.sent < one.answer.len() {
+            match one.stream.write(&one.answer[one.sent..]) {
+                Ok(0) => return one.close(),
+                Ok(sent) => one.sent += sent,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(_) => return one.close(),
+            }
+        }
+        // Its memory is given back: the next answer may be short.
+        (one.answer, one.sent) = (Vec::new(), 0);
+        match one.after {
+            After::KeepOpen if one.received.is_empty() => one.change(State::Idle, now_ns),
+            After::KeepOpen => one.change(State::Receiving, now_ns),
+            After::Close => {
+                L::end(&one.stream);
+                one.received = Vec::new();
+                one.change(State::Closing, now_ns);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A client that still sends after the last answer. Closing right away could take the answer from it: bytes that
+    /// nobody has read make the kernel reset the connection.
+    fn discard(&mut self, at: usize) {
+        let one = &mut self.connections[at];
+        match one.stream.read(&mut self.chunk) {
+            Ok(1..) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Ok(0) | Err(_) => one.state = State::Closed,
+        }
+    }
+
+    /// The deadline of a client's state has passed.
+    fn expire(&mut self, at: usize, protocol: &mut impl Protocol) {
+        let now_ns = self.now_ns();
+        let one = &mut self.connections[at];
+        if one.state == State::Receiving && !one.received.is_empty() {
+            one.received = Vec::new();
+            one.begin_to_send(protocol.refuse(Refusal::Late), After::Close, now_ns);
+            self.send(at);
+        } else {
+            one.state = State::Closed;
+        }
+    }
+
+    /// Takes new clients on; no more than there are places at a time, so that others have their turn.
+    fn accept(&mut self) {
+        for _ in 0..self.limits.connections {
+            match self.listener.next() {
+                Ok(stream) => {
+                    if self.connections.len() >= self.limits.connections {
+                        self.evict();
+                    }
+                    let since_ns = self.now_ns();
+                    self.connections.push(Connection {
+                        stream,
+                        state: State::Receiving,
+                        since_ns,
+                        received: Vec::new(),
+                        ended: false,
+                        answer: Vec::new(),
+                        sent: 0,
+                        after: After::Close,
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(_) => {
+                    // No file descriptor is left: the next attempt has that of an old client.
+                    self.evict();
+                    self.paused_until_ns = self.now_ns() + PAUSE.as_nanos() as u64;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Closes the client that has been idle longest: one that was answered, else one whose request is awaited, else one
+    /// that has not read its answer.
+    fn evict(&mut self) {
+        let rank = |one: &Connection<L::Stream>| match one.state {
+            State::Closed | State::Closing => 0,
+            State::Idle | State::Receiving => 1,
+            State::Sending => 2,
+        };
+        let places = self.connections.iter().enumerate();
+        let oldest = places.min_by_key(|(_, one)| (rank(one), one.since_ns));
+        if let Some((oldest, _)) = oldest {
+            self.connections.swap_remove(oldest);
+        }
+    }
+}
+
+/// What a wait was ended by.
+#[derive(Default)]
+struct Ready {
+    clients: Vec<PollFlags>,
+    listener: bool,
+    wake: bool,
+}
+
+impl Limits {
+    /// When the state of a connection must be over.
+    fn deadline_ns<S>(&self, one: &Connection<S>) -> u64 {
+        let (time, bytes) = match one.state {
+            State::Idle => (self.idle, 0),
+            State::Receiving => (self.request, one.received.len()),
+            State::Sending => (self.response, one.sent),
+            State::Closing => (CLOSING, 0),
+            State::Closed => return u64::MAX,
+        };
+        let more_ns = u128::from(bytes as u64) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        let time_ns = (time.as_nanos() + more_ns).min(u64::MAX.into()) as u64;
+        one.since_ns.saturating_add(time_ns)
+    }
+}
+
+impl<S> Connection<S> {
+    fn change(&mut self, state: State, now_ns: u64) {
+        self.state = state;
+        self.since_ns = now_ns;
+    }
+
+    fn begin_to_send(&mut self, answer: Vec<u8>, after: After, now_ns: u64) {
+        self.answer = answer;
+        self.sent = 0;
+        self.after = after;
+        self.change(State::Sending, now_ns);
+    }
+
+    /// False, for there is nothing more to do.
+    fn close(&mut self) -> bool {
+        self.state = State::Closed;
+        self.answer = Vec::new();
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::thread;
+
+    use super::*;
+
+    /// A line is a request. The answer is as many bytes as it says, and one of 0 bytes is the last.
+    struct Lines;
+
+    impl Protocol for Lines {
+        fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
+            let Some(end) = received.iter().position(|&byte| byte == b'\n') else {
+                return Next::More;
+            };
+            let line: Vec<u8> = received.drain(..=end).collect();
+            let length: usize = String::from_utf8_lossy(&line).trim().parse().unwrap();
+            let after = if length == 0 { After::Close } else { After::KeepOpen };
+            Next::Answer(vec![b'x'; length], after)
+        }
+
+        fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
+            match refusal {
+                Refusal::Late => b"late".to_vec(),
+                Refusal::Full => b"full".to_vec(),
+            }
+        }
+    }
+
+    const LIMITS: Limits = Limits {
+        connections: 16,
+        request: Duration::from_secs(3_600),
+        response: Duration::from_secs(3_600),
+        idle: Duration::from_secs(3_600),
+        bytes_per_second: 1 << 20,
+        held_bytes: 1 << 20,
+    };
+
+    /// What `clients` gives while a server with these limits runs beside it, and the most connections it had.
+    fn beside<T>(limits: Limits, clients: impl FnOnce(SocketAddr) -> T) -> (T, usize) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            let serve = scope.spawn(move || {
+                let mut server = Server::new(listener, limits);
+                let mut most = 0;
+                while !server.turn(Duration::from_secs(60), Some(theirs.as_fd()), &mut Lines) {
+                    most = most.max(server.connections.len());
+                }
+                most
+            });
+            let result = clients(address);
+            drop(ours);
+            (result, serve.join().unwrap())
+        })
+    }
+
+    fn connect(address: SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).unwrap();
+        // A server that hangs fails the test.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    fn ask(mut stream: &TcpStream, length: usize) -> Vec<u8> {
+        stream.write_all(format!("{length}\n").as_bytes()).unwrap();
+        let mut answer = vec![0; length];
+        stream.read_exact(&mut answer).unwrap();
+        answer
+    }
+
+    fn rest(mut stream: &TcpStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // A connection that was reset has nothing more either.
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_new_client_gets_the_place_of_the_one_that_was_idle_longest() {
+        let ((), most) = beside(LIMITS, |address| {
+            let idle: Vec<_> = (0..200).map(|_| connect(address)).collect();
+            let client = connect(address);
+            assert_eq!(ask(&client, 5), b"xxxxx");
+            assert_eq!(rest(&idle[0]), b"", "closed");
+            // The newest of them still has its place.
+            assert_eq!(ask(&idle[199], 2), b"xx");
+        });
+        assert!(most <= LIMITS.connections, "{most} connections");
+    }
+
+    #[test]
+    fn requests_follow_each_other_on_one_connection_at_once_or_later() {
+        beside(LIMITS, |address| {
+            let mut client = connect(address);
+            assert_eq!(ask(&client, 3), b"xxx");
+            assert_eq!(ask(&client, 1), b"x");
+            client.write_all(b"2\n3\n0\n7\n").unwrap();
+            assert_eq!(rest(&client), b"xxxxx", "nothing after the last one");
+        });
+    }
+
+    #[test]
+    fn an_answer_larger_than_the_sockets_buffers_is_delivered() {
+        const LARGE: usize = 32 << 20;
+        let limits = Limits { held_bytes: 2 * LARGE, ..LIMITS };
+        beside(limits, |address| {
+            let mut slow = connect(address);
+            slow.write_all(format!("{LARGE}\n").as_bytes()).unwrap();
+            let mut bytes = vec![0; 1 << 20];
+            slow.read_exact(&mut bytes).unwrap();
+            // While it reads no more, others are served.
+            assert_eq!(ask(&connect(address), 4), b"xxxx");
+            let mut came = bytes.len();
+            while came < LARGE {
+                let read = slow.read(&mut bytes).unwrap();
+                assert!(read > 0, "closed after {came} bytes");
+                came += read;
+            }
+            assert_eq!(ask(&slow, 1), b"x");
+        });
+    }
+
+    #[test]
+    fn each_state_has_a_deadline_however_many_bytes_trickle() {
+        let short = Duration::from_millis(300);
+        beside(Limits { request: short, ..LIMITS }, |address| {
+            assert_eq!(rest(&connect(address)), b"", "it said nothing");
+            let mut slow = connect(address);
+            // A byte every 20 ms, without end.
+            let mut writes = 0;
+            while slow.write_all(b"1").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                writes += 1;
+                assert!(writes < 3_000, "it is never told that it is late");
+            }
+        });
+        beside(Limits { request: short, ..LIMITS }, |address| {
+            let mut half = connect(address);
+            half.write_all(b"12").unwrap();
+            assert_eq!(rest(&half), b"late");
+        });
+        beside(Limits { idle: short, ..LIMITS }, |address| {
+            let client = connect(address);
+            assert_eq!(ask(&client, 1), b"x");
+            assert_eq!(rest(&client), b"");
+        });
+        let limits = Limits { response: short, held_bytes: 64 << 20, ..LIMITS };
+        beside(Limits { bytes_per_second: 1 << 40, ..limits }, |address| {
+            let mut unread = connect(address);
+            unread.write_all(format!("{}\n", 64 << 20).as_bytes()).unwrap();
+            // It reads nothing until the server has closed, which a write finds out.
+            let mut writes = 0;
+            while unread.write_all(b"1").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                writes += 1;
+                assert!(writes < 3_000, "an answer that is not read is kept for ever");
+            }
+        });
+    }
+
+    #[test]
+    fn bytes_that_are_held_are_bounded() {
+        beside(Limits { held_bytes: 256 << 10, ..LIMITS }, |address| {
+            // Requests without an end, in full speed: each gets so far and no further.
+            let refused = thread::scope(|scope| {
+                let write = || {
+                    let mut client = connect(address);
+                    let mut sent = 0;
+                    while client.write_all(&[b'1'; 64 << 10]).is_ok() && sent < 8 << 30 {
+                        sent += 64_u64 << 10;
+                    }
+                    sent < 8 << 30
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(write)).collect();
+                all.into_iter().all(|one| one.join().unwrap())
+            });
+            assert!(refused);
+            // Answers that are not read: the oldest is given up for the newest.
+            let answers: Vec<_> = (0..8)
+                .map(|_| {
+                    let mut client = connect(address);
+                    client.write_all(b"30000000\n").unwrap();
+                    let mut first = [0];
+                    client.read_exact(&mut first).unwrap();
+                    client
+                })
+                .collect();
+            assert!(rest(&answers[0]).len() < 30_000_000 - 1);
+            assert_eq!(rest_of(&answers[7], 30_000_000 - 1), 30_000_000 - 1);
+        });
+    }
+
+    /// Reads so many bytes, or up to the end.
+    fn rest_of(stream: &TcpStream, length: usize) -> usize {
+        let mut bytes = Vec::new();
+        let _ = stream.take(length as u64).read_to_end(&mut bytes);
+        bytes.len()
+    }
+}

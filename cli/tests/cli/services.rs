@@ -1,0 +1,372 @@
+//! The commands under a service manager: what they tell it, and that they work as the units of `packaging/` restrict them.
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use ringtap_live::SendOptions;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{have, office, ringtap, said};
+use crate::net::{Beside, End, Left, Net, Right};
+use crate::signals::frame;
+use crate::veth::send_all;
+
+/// The user that restricted commands run as.
+const USER: u32 = 65_534;
+
+/// What helper programs exit with where this machine lacks what they need.
+const UNAVAILABLE: i32 = 77;
+
+/// A folder that the restricted user may use, with the command in it.
+struct Place {
+    folder: TempDir,
+    manager: UnixDatagram,
+}
+
+impl Place {
+    /// `None`, loudly, where units cannot be tried out.
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: restrictions of units are tried out as root");
+            return None;
+        }
+        if !["systemd-analyze", "python3", "setpriv", "ip"].into_iter().all(have) {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        chown(&folder, Some(USER), Some(USER)).unwrap();
+        // The restricted user may not be able to reach it where it was built.
+        fs::copy(env!("CARGO_BIN_EXE_ringtap"), folder.path().join("ringtap")).unwrap();
+        let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        fs::set_permissions(folder.path().join("notify"), Permissions::from_mode(0o777)).unwrap();
+        manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let place = Self { folder, manager };
+        let denied = place.path("try");
+        let tried = place.restricted(&unit("ringtap@"), &denied, &["--version"]).output().unwrap();
+        if tried.status.code() == Some(UNAVAILABLE) {
+            eprintln!("{}", String::from_utf8_lossy(&tried.stderr).trim_end());
+            return None;
+        }
+        Some(place)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn shown(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// The command under the restrictions of a unit; denied system calls go to the file `denied`.
+    fn restricted(&self, unit: &Path, denied: &Path, flags: &[&str]) -> Command {
+        let mut command = Command::new("python3");
+        self.fill(&mut command, unit, denied, flags);
+        command
+    }
+
+    /// The same in the network namespace of an end.
+    fn restricted_in(&self, net: &Net, end: End, unit: &Path, flags: &[&str]) -> Command {
+        let mut command = net.program(end, "python3");
+        self.fill(&mut command, unit, &self.path("denied"), flags);
+        command
+    }
+
+    fn fill(&self, command: &mut Command, unit: &Path, denied: &Path, flags: &[&str]) {
+        let helper = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/restrict.py");
+        command.arg(helper).arg(unit).arg(denied).arg(self.path("ringtap")).args(flags);
+        command.current_dir(&self.folder).env("NO_COLOR", "1").env_remove("RINGTAP_LOG");
+        command.env("NOTIFY_SOCKET", self.path("notify")).env("WATCHDOG_USEC", "3000000");
+    }
+
+    /// Waits for a message to the service manager that begins so.
+    fn told(&self, message: &str) -> String {
+        let mut bytes = [0; 4096];
+        loop {
+            let length = self.manager.recv(&mut bytes);
+            let length = length.unwrap_or_else(|error| panic!("{error}; never {message:?}"));
+            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if text.starts_with(message) {
+                return text;
+            }
+        }
+    }
+
+    /// Forgets what was told so far, so that there is room for more.
+    fn drain(&self) {
+        self.manager.set_nonblocking(true).unwrap();
+        while self.manager.recv(&mut [0; 4096]).is_ok() {}
+        self.manager.set_nonblocking(false).unwrap();
+    }
+
+    /// The system calls that were denied.
+    fn denied(&self) -> String {
+        fs::read_to_string(self.path("denied")).unwrap()
+    }
+}
+
+/// A unit as it is shipped.
+fn unit(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+    let file = folder.join(format!("{name}.service"));
+    assert!(file.is_file(), "{}", file.display());
+    file
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    (0..500).map(frame).collect()
+}
+
+#[test]
+fn the_monitor_does_all_its_work_within_its_unit() {
+    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
+    let collector = net.inside(Right, || UdpSocket::bind("127.0.0.1:4739").unwrap());
+    collector.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    for capture in ["af-packet", "af-xdp"] {
+        let records = format!("json:{}", place.shown("flows.json"));
+        let parquet = format!("parquet:{}", place.shown("flows.parquet"));
+        let ipfix = format!("ipfix-file:{}", place.shown("flows.ipfix"));
+        let flags = ["monitor", "-i", "right", "--capture", capture, "--duration", "300s"];
+        let flags = [&flags[..], &["--queues", "1"]].concat();
+        let outputs = ["--write", &records, "--write", &parquet, "--export", &ipfix];
+        let sockets = ["--export", "ipfix://127.0.0.1:4739", "--metrics", "9464"];
+        let rest = ["--interval", "1s", "--stats", "50ms", "--report", "json"];
+        let flags = [&flags[..], &outputs, &sockets, &rest].concat();
+        let command = place.restricted_in(&net, Right, &unit("ringtap@"), &flags);
+        let mut monitor = Beside::start(command, "listening: ");
+        place.told("READY=1");
+        send_all(&mut net.sender(&SendOptions::default()), &frames());
+        monitor.wait_for(" 500 packets");
+        place.told("WATCHDOG=1");
+        // As ExecReload does.
+        monitor.send(Signal::HUP);
+        while !place.path("flows.json").exists() || !place.path("flows.ipfix").exists() {
+            monitor.wait_for("stats: ");
+        }
+        let metrics = net.inside(Right, || {
+            let mut client = TcpStream::connect("127.0.0.1:9464").unwrap();
+            client.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+            let mut page = String::new();
+            client.read_to_string(&mut page).unwrap();
+            page
+        });
+        assert!(
+            metrics.contains("ringtap_packets_total{interface=\"right\",queue=\"0\"} 500"),
+            "{metrics}"
+        );
+        place.drain();
+        monitor.interrupt();
+        place.told("STOPPING=1");
+        let (report, errors, code) = monitor.end();
+        assert_eq!(code, 0, "{errors}");
+        assert!(collector.recv(&mut [0; 9_000]).unwrap() > 16, "a message of IPFIX");
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["packets"]["received"], 500);
+        assert_eq!(place.denied(), "", "{capture}: system calls that the unit does not list");
+        for name in ["flows.json", "flows.json.1", "flows.ipfix", "flows.ipfix.1", "flows.parquet"]
+        {
+            fs::remove_file(place.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn the_filter_does_all_its_work_within_its_unit() {
+    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
+    net.ip(Left, &format!("link add far type veth peer name out netns {}", net.name(Right)));
+    net.ip(Left, "link set far up");
+    net.ip(Right, "link set out up");
+    let (rules, more) = (place.shown("rules"), place.shown("more"));
+    fs::write(&rules, "allow from 10.0.0.0/24\n").unwrap();
+    fs::write(&more, "ban 10.0.0.1\n").unwrap();
+    for capture in ["af-packet", "af-xdp"] {
+        let control = format!("unix:{}", place.shown("control"));
+        let drops = place.shown("drops.pcap");
+        let flags = ["filter", "-i", "right", "-o", "out", "--capture", capture];
+        let more_flags = ["--duration", "300s", "--rules", &rules, "--control", &control];
+        let flags = [&flags[..], &more_flags, &["--drops", &drops, "--report", "json"]].concat();
+        let command = place.restricted_in(&net, Right, &unit("ringtap-filter@"), &flags);
+        let filter = Beside::start(command, "control: ");
+        place.told("READY=1");
+        let ctl = |words: &[&str]| {
+            let (out, errors, code) =
+                said(ringtap().args(["filter", "ctl"]).arg(place.path("control")).args(words));
+            assert_eq!(code, 0, "{words:?}: {errors}");
+            out
+        };
+        let received = || {
+            let status: Value = serde_json::from_str(&ctl(&["status"])).unwrap();
+            status["packets"]["received"].as_u64().unwrap()
+        };
+        send_all(&mut net.sender(&SendOptions::default()), &frames());
+        while received() < 500 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // As ExecReload does.
+        assert!(ctl(&["replace", &more]).contains("revision"));
+        send_all(&mut net.sender(&SendOptions::default()), &frames());
+        while received() < 1_000 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        place.told("WATCHDOG=1");
+        place.drain();
+        filter.interrupt();
+        place.told("STOPPING=1");
+        let (report, errors, code) = filter.end();
+        assert_eq!(code, 0, "{errors}");
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["packets"]["passed"], 500, "{report}");
+        assert_eq!(place.denied(), "", "{capture}: system calls that the unit does not list");
+        fs::remove_file(&drops).unwrap();
+    }
+}
+
+#[test]
+fn the_forwarder_does_all_its_work_within_its_unit() {
+    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
+    let (config, socket) = (place.shown("forward.toml"), place.shown("nfd.sock"));
+    let text = format!(
+        "[udp]\nlisten = \"127.0.0.1:6363\"\n[unix]\nlisten = \"{socket}\"\n\
+         [[ethernet]]\ninterface = \"right\"\n"
+    );
+    fs::write(&config, text).unwrap();
+    let flags = ["forward", "--config", &config, "--duration", "300s", "--report", "json"];
+    let command = place.restricted_in(&net, Right, &unit("ringtap-forward"), &flags);
+    let forwarder = Beside::start(command, "forwarding at ");
+    place.told("READY=1");
+    let ctl = |words: &[&str]| {
+        let (out, errors, code) = said(ringtap().args(["forward", "ctl"]).arg(&socket).args(words));
+        assert_eq!(code, 0, "{words:?}: {errors}");
+        out
+    };
+    assert!(ctl(&["register", "/a", "udp://127.0.0.1:7000"]).contains("/a goes to"));
+    assert!(ctl(&["routes"]).contains("/a"));
+    assert!(ctl(&["faces"]).contains("7000"));
+    place.told("WATCHDOG=1");
+    place.drain();
+    forwarder.interrupt();
+    place.told("STOPPING=1");
+    let (_, errors, code) = forwarder.end();
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(place.denied(), "", "system calls that the unit does not list");
+}
+
+/// The tests above would find a call that is missing: here one is.
+#[test]
+fn a_call_that_a_unit_does_not_list_is_denied_and_seen() {
+    let Some(place) = Place::new() else { return };
+    let shipped = fs::read_to_string(unit("ringtap@")).unwrap();
+    let without = |words: &str| {
+        let lines = shipped.lines().filter(|line| !line.contains(words));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let capture = place.shown("office.pcap");
+    fs::copy(office(), &capture).unwrap();
+    let run = |text: String| {
+        fs::write(place.path("unit"), text).unwrap();
+        let flags = ["monitor", "-r", &capture, "--report", "json"];
+        let output = place.restricted(&place.path("unit"), &place.path("denied"), &flags).output();
+        output.unwrap()
+    };
+    let output = run(without("=landlock_"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(place.denied().starts_with("landlock_create_ruleset "), "{}", place.denied());
+    // As it was with systemd 252 before the calls were listed: the program is killed.
+    let text = without("=landlock_").replace("SystemCallErrorNumber=EPERM\n", "");
+    let output = run(text);
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(31), "SIGSYS: {:?}", output.status);
+}
+
+#[test]
+fn units_are_what_systemd_understands() {
+    if !have("systemd-analyze") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, instance) in [
+        ("ringtap@", "ringtap@lo"),
+        ("ringtap-filter@", "ringtap-filter@lo"),
+        ("ringtap-forward", "ringtap-forward"),
+    ] {
+        // It must exist, and is not installed.
+        let text = fs::read_to_string(unit(name)).unwrap();
+        let text = text.replace("/usr/local/bin/ringtap", env!("CARGO_BIN_EXE_ringtap"));
+        let file = folder.path().join(format!("{instance}.service"));
+        fs::write(&file, text).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        let output =
+            command.args(["verify", "--man=no", "--recursive-errors=no"]).arg(&file).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {errors}");
+        let own = errors.lines().filter(|line| line.contains(folder.path().to_str().unwrap()));
+        assert_eq!(own.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+    }
+}
+
+/// Neither the sandbox nor another user takes the manager away: its socket was connected before.
+#[test]
+fn the_manager_is_told_after_root_was_given_up() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let flags = ["monitor", "-i", "right", "--user", "nobody", "--duration", "300s"];
+    let mut command = net.ringtap(Right, &flags);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "300000");
+    let monitor = Beside::start(command, "listening: ");
+    let next = || {
+        let mut bytes = [0; 4096];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let first = next();
+    assert!(first.starts_with("READY=1\nSTATUS=monitoring right"), "{first}");
+    // For a while, packets or not.
+    for _ in 0..5 {
+        assert_eq!(next(), "WATCHDOG=1");
+    }
+    // A hangup is no reason to go for what a manager watches, with files of records or without.
+    monitor.send(Signal::HUP);
+    for _ in 0..3 {
+        assert_eq!(next(), "WATCHDOG=1");
+    }
+    monitor.interrupt();
+    while next() == "WATCHDOG=1" {}
+    let (_, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+}
+
+#[test]
+fn the_manager_may_listen_at_an_abstract_socket_or_not_at_all() {
+    use std::os::linux::net::SocketAddrExt;
+    let name = format!("ringtap-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let manager = UnixDatagram::bind_addr(&address).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let run = |place: &str| {
+        let mut command = ringtap();
+        command.args(["monitor", "-r"]).arg(office()).env("NOTIFY_SOCKET", place);
+        said(&mut command)
+    };
+    let (_, errors, code) = run(&format!("@{name}"));
+    assert!(code == 0 && !errors.contains("NOTIFY_SOCKET"), "{errors}");
+    let mut bytes = [0; 4096];
+    let length = manager.recv(&mut bytes).unwrap();
+    assert!(bytes[..length].starts_with(b"READY=1\nSTATUS=monitoring "));
+    for place in ["/nowhere/at/all", "vsock:2:1234", "@"] {
+        let (_, errors, code) = run(place);
+        assert!(code == 0 && errors.contains("warning: NOTIFY_SOCKET="), "{place}: {errors}");
+    }
+}
