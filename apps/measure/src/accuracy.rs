@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::keys::PacketKey;
 use crate::structure::Structure;
 
-/// See the module.
+/// How well heavy keys were found, compared with the exact answer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Accuracy {
     pub precision: f64,

@@ -8,7 +8,7 @@ use crate::settings::{Kind, Settings};
 use crate::structure::Structure;
 use crate::worker::{Side, Tally};
 
-/// See the module.
+/// What one worker counted, or the sum of several.
 #[derive(Debug)]
 pub struct Findings<V: Keys> {
     pub(crate) settings: Settings,

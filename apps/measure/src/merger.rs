@@ -13,7 +13,7 @@ use crate::worker::{Found, Side};
 
 const ALIKE: &str = "parts of one run are alike";
 
-/// See the module.
+/// Merges the findings of the workers, in the order of their shards.
 pub struct MeasureMerger<V: Keys> {
     settings: Settings,
     found: Vec<(usize, Box<Found<V>>)>,

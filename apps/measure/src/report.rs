@@ -12,7 +12,7 @@ use crate::keys::{Keys, PacketKey};
 use crate::settings::Settings;
 use crate::worker::Side;
 
-/// See the module.
+/// The report of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The weight of all packets measured.

@@ -14,7 +14,6 @@ use crate::size::{Size, size};
 const SET_STEPS: u64 = 200_000;
 const MODULAR_STEPS: u64 = 20_000_000;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(crate) enum Structure<K: Key> {
     Cms(CountMin<K, u64>),

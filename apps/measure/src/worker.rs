@@ -25,7 +25,7 @@ pub(crate) const CHECKED_KEYS: usize = 1 << 24;
 /// 1.6 % of standard error, in 4 KiB.
 const DISTINCT_LG: u8 = 12;
 
-/// See the module.
+/// Counts the packets of one shard.
 pub struct MeasureWorker<V: Keys> {
     settings: Settings,
     now: fn() -> u64,

@@ -13,6 +13,8 @@ const LENGTH_MOST: usize = 4 << 10;
 
 /// What libpcap calls raw IP on Linux; files have other numbers for it.
 const DLT_RAW: u16 = 12;
+/// What libpcap calls LLC over ATM on Linux.
+const DLT_ATM_RFC1483: u16 = 11;
 
 /// The header of loopback frames, [`LinkType::NULL`] and [`LinkType::LOOP`]: an address family, in the byte order and by
 /// the numbers of a system that nobody knows. libpcap takes both for this machine's; what follows tells its version.
@@ -114,6 +116,7 @@ impl Expression {
     fn compile(&self, link: LinkType) -> Result<Rule, String> {
         let number = match link {
             LinkType::RAW | LinkType::RAW_OPENBSD | LinkType::NULL | LinkType::LOOP => DLT_RAW,
+            LinkType::ATM_RFC1483 => DLT_ATM_RFC1483,
             _ => link.0,
         };
         match Program::compile(&self.library, number, &self.text) {

@@ -11,7 +11,7 @@ const PARTS: u64 = 64;
 const BITS: u32 = PARTS.ilog2();
 const COUNTERS: usize = (64 - BITS as usize + 1) * PARTS as usize;
 
-/// See the module.
+/// A distribution of times, nanoseconds, in logarithmic bins.
 #[derive(Clone, Debug)]
 pub struct Latency {
     counters: Box<[u64]>,

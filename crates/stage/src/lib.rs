@@ -23,12 +23,13 @@ pub enum Mark {
     Tick {
         /// Running number, from 0.
         number: u64,
-        /// Highest packet time so far, nanoseconds since 1970.
+        /// Packet time now, nanoseconds since 1970. Less than at the mark before only where time was
+        /// set back.
         time_ns: u64,
     },
     /// Nothing follows.
     End {
-        /// Highest packet time of the whole stream, nanoseconds since 1970.
+        /// Packet time at the end of the stream, nanoseconds since 1970.
         time_ns: u64,
     },
 }

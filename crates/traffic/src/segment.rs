@@ -12,7 +12,6 @@ const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 
-/// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     at: usize,
