@@ -7,6 +7,7 @@
 
 mod check;
 mod common;
+mod docs;
 mod doctor;
 mod export;
 mod expressions;

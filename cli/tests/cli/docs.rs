@@ -1,0 +1,415 @@
+//! What README and docs show: their commands run, or at least their flags are known, and what they name exists.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{have, office, ringtap, said};
+use crate::net::{Beside, Net, Right};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// README, CONTRIBUTING and all pages of docs: name, text.
+fn pages() -> Vec<(String, String)> {
+    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> = pages.filter(|path| path.extension() == Some("md".as_ref())).collect();
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    pages.sort();
+    let page = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, fs::read_to_string(path).unwrap())
+    };
+    pages.iter().map(page).collect()
+}
+
+/// The fenced blocks of a page, and what stands in backticks elsewhere.
+fn code(page: &str) -> (Vec<String>, Vec<String>) {
+    let (mut blocks, mut prose, mut fenced) = (Vec::new(), String::new(), false);
+    for line in page.lines() {
+        match line.starts_with("```") {
+            true => {
+                fenced = !fenced;
+                if fenced {
+                    blocks.push(String::new());
+                }
+            }
+            false if fenced => {
+                let block = blocks.last_mut().unwrap();
+                block.push_str(line);
+                block.push('\n');
+            }
+            false => {
+                prose.push_str(line);
+                prose.push(' ');
+            }
+        }
+    }
+    assert!(!fenced, "a block without an end");
+    let spans = prose.split('`').skip(1).step_by(2);
+    (blocks, spans.map(|span| span.replace("\\|", "|")).collect())
+}
+
+/// A block's line without the remark that follows two spaces or a hash.
+fn without_remark(line: &str) -> &str {
+    let line = line.trim();
+    let end = line.find("  ").unwrap_or(line.len());
+    line[..end].split(" #").next().unwrap().trim_end()
+}
+
+/// The command lines with `ringtap` that a page shows: those of its blocks, and those in its sentences and tables.
+fn shown(page: &str) -> BTreeSet<String> {
+    let (blocks, spans) = code(page);
+    let lines = blocks.iter().flat_map(|block| block.lines()).map(without_remark);
+    let all = lines.chain(spans.iter().map(String::as_str));
+    let all = all.map(|line| line.trim_start_matches("sudo "));
+    let all = all.filter(|line| line.starts_with("ringtap ") || line.contains("| ringtap "));
+    all.map(str::to_owned).collect()
+}
+
+/// The arguments of the command in a line, without what comes before and behind it; of `a|b`, each.
+fn arguments(line: &str) -> Vec<Vec<String>> {
+    let (_, line) = line.split_once("ringtap ").expect("the command");
+    let line = line.split([';', '>']).next().unwrap().split(" | ").next().unwrap();
+    let line = line.replace(['[', ']'], "").replace("ADDRESS", "192.0.2.1");
+    let mut all = vec![Vec::<String>::new()];
+    for (place, part) in line.split('\'').enumerate() {
+        let quoted = place % 2 == 1;
+        let words: Vec<_> = if quoted { vec![part] } else { part.split_whitespace().collect() };
+        for word in words {
+            let word = word.trim_end_matches('…');
+            if word.is_empty() && !quoted {
+                // The value that it stands for goes with its flag.
+                all.iter_mut().for_each(|words| {
+                    words.pop_if(|last| last.starts_with('-'));
+                });
+                continue;
+            }
+            let choices: Vec<_> = if quoted { vec![word] } else { word.split('|').collect() };
+            let longer = |begin: &Vec<String>| -> Vec<_> {
+                let with = |choice: &&str| [&begin[..], &[(*choice).to_owned()]].concat();
+                choices.iter().map(with).collect()
+            };
+            all = all.iter().flat_map(longer).collect();
+        }
+    }
+    all
+}
+
+#[test]
+fn the_flags_of_all_commands_shown_are_known() {
+    let mut count = 0;
+    for (page, text) in pages() {
+        for line in shown(&text) {
+            for arguments in arguments(&line) {
+                // Help is shown once all before it was understood.
+                let (out, errors, code) = said(ringtap().args(&arguments).arg("--help"));
+                assert!(code == 0 && !out.is_empty(), "{page}: {line}: {errors}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 80, "only {count} commands found");
+}
+
+/// What takes minutes, a terminal, a device or another program.
+const NOT_RUN: [&str; 10] = [
+    "ringtap lab ",
+    "ringtap ndn ",
+    "ringtap doctor",
+    "--tui",
+    "--method live",
+    "--capture dpdk",
+    "ringtap man DIR",
+    "-i right",
+    "--rate recorded",
+    "--advise",
+];
+
+/// Whether it can be run as it is shown: neither a name alone, nor with words that stand for something.
+fn is_whole(line: &str) -> bool {
+    let stands_for = ["FILE", "IFACE", "PATH", "REV", "NAME", "PREFIX", "FOLDER", "…", "|s", "[-"];
+    let names_command = line.starts_with("ringtap ") && line.split(' ').count() == 2;
+    !names_command && !stands_for.iter().any(|word| line.contains(word))
+}
+
+/// What a live command says once it works; `None`: it ends by itself.
+fn ready(line: &str) -> Option<&'static str> {
+    let words = [
+        ("ringtap filter -i", "control: "),
+        ("ringtap forward --config", "forwarding at unix://"),
+        ("ringtap check -i", "listening: "),
+        ("ringtap measure -i", "listening: "),
+        ("ringtap monitor -i", "listening: "),
+    ];
+    words.iter().find(|(start, _)| line.starts_with(start)).map(|&(_, ready)| ready)
+}
+
+/// The files and interfaces that the commands name.
+fn prepare(net: &Net, folder: &Path) {
+    for command in ["link set right down", "link set right name eth0", "link set eth0 up"] {
+        net.ip(Right, command);
+    }
+    net.ip(Right, "address add 192.0.2.2/24 dev eth0");
+    net.ip(Right, "link add eth1 type veth peer name eth2");
+    net.ip(Right, "link set eth1 up");
+    net.ip(Right, "link set eth2 up");
+    for name in ["a.pcap", "trace.pcap"] {
+        fs::copy(office(), folder.join(name)).unwrap();
+    }
+    let zip = "gzip -c a.pcap > b.pcapng.gz";
+    assert!(Command::new("sh").args(["-c", zip]).current_dir(folder).status().unwrap().success());
+    let page = |name| fs::read_to_string(root().join("docs").join(name)).unwrap();
+    let block = |page: &str, words: &str| {
+        code(page).0.into_iter().find(|block| block.contains(words)).expect(words)
+    };
+    fs::write(folder.join("rules.txt"), block(&page("FILTER.md"), "default deny")).unwrap();
+    let run = folder.display().to_string();
+    let forwarder = block(&page("NDN.md"), "[udp]").replace("/run", &run);
+    fs::write(folder.join("ndn.toml"), forwarder).unwrap();
+    fs::write(folder.join("ringtap.toml"), "read = [\"a.pcap\"]\nreport = \"json\"\n").unwrap();
+    for name in ["a", "b", "c"] {
+        let flags = ["measure", "-r", "a.pcap", "--seed", "7", "--write"];
+        let mut command = ringtap();
+        let command = command.args(flags).arg(format!("sketch:{name}")).current_dir(folder);
+        let (_, errors, code) = said(command);
+        assert_eq!(code, 0, "{errors}");
+    }
+}
+
+/// Each command as it is shown, with smaller numbers; live ones until they are ready, and those that talk to them then.
+#[test]
+fn the_commands_shown_run() {
+    if !["tcpdump", "gzip", "ip"].into_iter().all(have) {
+        return;
+    }
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(&net, folder);
+    let binary = Path::new(env!("CARGO_BIN_EXE_ringtap")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let shell = |line: &str| {
+        let mut command = net.program(Right, "bash");
+        command.args(["-o", "pipefail", "-c", line]).current_dir(folder);
+        command.env("PATH", &path).env_remove("RINGTAP_LOG");
+        command
+    };
+    let all: BTreeSet<_> = pages().iter().flat_map(|(_, text)| shown(text)).collect();
+    for reason in NOT_RUN {
+        assert!(all.iter().any(|line| line.contains(reason)), "no page shows {reason:?} any more");
+    }
+    let all = all.iter().filter(|line| is_whole(line));
+    let all: Vec<_> =
+        all.filter(|line| !NOT_RUN.iter().any(|reason| line.contains(reason))).collect();
+    let (talks, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|line| line.contains(" ctl "));
+    let (mut talked, mut ran) = (BTreeSet::new(), 0);
+    for line in all {
+        let run = line.replace("/run/", &format!("{}/", folder.display()));
+        let run = run.replace("20M", "200k").replace("10M", "100k").replace("100M", "10k");
+        let run = match run.starts_with("ringtap generate -i") && !run.contains(" -r ") {
+            true => format!("{} --packets 1k", run.split(" --packets").next().unwrap()),
+            false => run,
+        };
+        eprintln!("{run}");
+        let Some(words) = ready(&run) else {
+            let output = shell(&run).output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // The report moves to stderr and the reader leaves, which ends the command.
+            let left = run.ends_with("| head");
+            assert!(output.status.success() || left, "{line}: {errors}");
+            ran += 1;
+            continue;
+        };
+        let beside = Beside::start(shell(&format!("exec {run}")), words);
+        for talk in &talks {
+            let (begin, _) = talk.split_once(" ctl ").unwrap();
+            let place = talk.split(' ').nth(3).unwrap().replace("/run/", "");
+            let of_this = run.starts_with(begin)
+                && (run.contains(&place) || begin == "ringtap forward" && place == "ndn.sock");
+            if of_this {
+                eprintln!("  {talk}");
+                let talk_here = talk.replace("/run/", &format!("{}/", folder.display()));
+                let output = shell(&talk_here).output().unwrap();
+                assert!(output.status.success(), "{talk}: {output:?}");
+                talked.insert(*talk);
+            }
+        }
+        beside.interrupt();
+        let (_, errors, code) = beside.end();
+        // An interface on which nothing came is nothing to be content with for who checks it.
+        let expected = if run.starts_with("ringtap check") { 3 } else { 0 };
+        assert_eq!(code, expected, "{line}: {errors}");
+        ran += 1;
+    }
+    assert_eq!(talked, talks.iter().copied().collect(), "no command shown has their socket");
+    assert!(ran > 40, "only {ran} commands ran");
+}
+
+/// The blocks of a page as one script in the folder of the repository; what each printed.
+fn run_blocks(page: &str, folder: &Path, path: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
+    let blocks = code(&text).0.into_iter().filter(|block| !block.contains("ringtap "));
+    let mut script = String::new();
+    let mut count = 0;
+    for block in blocks {
+        script.push_str(&format!("{block}\necho \"== end of block\"\n"));
+        count += 1;
+    }
+    let mut command = Command::new("bash");
+    command.args(["-u", "-c", &script]).current_dir(folder).env("PATH", path);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let printed: Vec<_> = text.split("== end of block\n").map(str::to_owned).collect();
+    assert_eq!(printed.len(), count + 1, "{page}: {errors}");
+    printed
+}
+
+/// The pipelines that count the same with tshark, and those that read records.
+#[test]
+fn the_pipelines_shown_print_something() {
+    let path = std::env::var("PATH").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    if have("tshark") {
+        fs::create_dir(folder.path().join("examples")).unwrap();
+        fs::copy(office(), folder.path().join("examples/office.pcap")).unwrap();
+        let printed = run_blocks("MONITOR.md", folder.path(), &path);
+        // The first sets variables.
+        assert!(printed.len() > 7, "{printed:?}");
+        for (number, printed) in printed.iter().enumerate().skip(1).take(printed.len() - 2) {
+            assert!(!printed.trim().is_empty(), "block {number} of MONITOR.md printed nothing");
+        }
+    }
+    let python = root().join("target/test-tools/venv/bin/python");
+    if !python.exists() {
+        eprintln!("SKIPPED: no duckdb here (scripts/setup-test.sh installs it)");
+        return;
+    }
+    if !have("jq") {
+        return;
+    }
+    // DuckDB's own shell is in no package: the same statement by its library.
+    let tools = folder.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    let python = std::path::absolute(&python).unwrap();
+    let script = format!(
+        "#!/bin/sh\nexec {} -c 'import duckdb, sys; print(duckdb.sql(sys.argv[1]))' \"$2\"\n",
+        python.display()
+    );
+    fs::write(tools.join("duckdb"), script).unwrap();
+    fs::set_permissions(tools.join("duckdb"), Permissions::from_mode(0o755)).unwrap();
+    let flags = ["monitor", "-r"];
+    let mut command = ringtap();
+    command.args(flags).arg(office()).current_dir(folder.path());
+    command.args(["--write", "json:flows.json", "--write", "parquet:flows.parquet"]);
+    assert_eq!(said(&mut command).2, 0);
+    let path = format!("{}:{path}", tools.display());
+    let printed = run_blocks("RECORDS.md", folder.path(), &path);
+    assert!(
+        printed[0].contains("sourceIPAddress") && printed[0].lines().count() > 6,
+        "{printed:?}"
+    );
+}
+
+/// Folders of the repository that docs name files of.
+const FOLDERS: [&str; 12] = [
+    "apps",
+    "cli",
+    "compare",
+    "crates",
+    "docs",
+    "examples",
+    "experiments",
+    "lab",
+    "packaging",
+    "scripts",
+    "tests",
+    "fuzz",
+];
+
+#[test]
+fn the_files_links_and_targets_that_docs_name_exist() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (mut count, mut missing) = (0, Vec::new());
+    let mut check = |page: &str, named: &str, is_here: bool| {
+        if !is_here {
+            missing.push(format!("{page}: {named}"));
+        }
+        count += 1;
+    };
+    for (page, text) in pages() {
+        let (blocks, spans) = code(&text);
+        let lines = blocks.iter().flat_map(|block| block.lines()).map(without_remark);
+        for span in lines.chain(spans.iter().map(String::as_str)) {
+            let words: Vec<_> = span.split_whitespace().collect();
+            let first = words.first().copied().unwrap_or_default();
+            let folder = first.split('/').next().unwrap();
+            let is_path = first.contains('/') && FOLDERS.contains(&folder);
+            if is_path && !["NAME", "PAPER", "…", "*", "<"].iter().any(|mark| first.contains(mark))
+            {
+                let file = root().join(first.split("::").next().unwrap());
+                check(&page, span, file.exists());
+                // Flags of scripts.
+                for flag in words.iter().filter(|word| word.starts_with("--")) {
+                    let script = fs::read_to_string(&file).unwrap();
+                    check(&page, span, script.contains(flag));
+                }
+            }
+            if first == "make" && words.len() > 1 {
+                let targets = words[1..].iter().filter(|word| !word.contains('='));
+                targets.for_each(|target| {
+                    check(&page, span, makefile.contains(&format!("\n{target}:")));
+                });
+            }
+            for pair in words.windows(2).filter(|_| first == "cargo") {
+                if pair[0] == "-p" {
+                    check(&page, span, manifest.contains(&format!("{} = ", pair[1])));
+                } else if pair[0] == "--example" {
+                    check(&page, span, is_example(pair[1]));
+                }
+            }
+        }
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if target.contains("://") {
+                continue;
+            }
+            let folder =
+                if page.contains("README") || page.contains("CONTRIBUTING") { "." } else { "docs" };
+            let file = match file {
+                "" => root().join(folder).join(&page),
+                file => root().join(folder).join(file),
+            };
+            check(&page, target, file.exists());
+            if !anchor.is_empty() {
+                let text = fs::read_to_string(&file).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#')).map(slug);
+                check(&page, target, headings.any(|heading| heading == anchor));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new(), "named, and not here");
+    assert!(count > 200, "only {count} names found");
+}
+
+/// Whether a crate has this example.
+fn is_example(name: &str) -> bool {
+    ["crates", "apps"].into_iter().any(|folder| {
+        let crates = fs::read_dir(root().join(folder)).unwrap();
+        crates.flatten().any(|one| {
+            let examples = one.path().join("examples");
+            examples.join(format!("{name}.rs")).exists() || examples.join(name).is_dir()
+        })
+    })
+}
+
+/// The anchor of a heading.
+fn slug(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
