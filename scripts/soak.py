@@ -22,7 +22,7 @@ COLLECTOR_LIVES, COLLECTOR_DOWN = (20, 10) if SECONDS >= 300 else (6, 3)
 DISK_FULL_EVERY, DISK_FULL_FOR = (60, 15) if SECONDS >= 300 else (15, 4)
 IDLE_CONNECTIONS = 200
 SCRAPE_TIMEOUT = 20
-# Resident memory may still grow by this factor after the first third of the run: caches of the kernel's buffers warm up.
+# The most resident memory of the last third of the run over that of the first two: allocators keep what was free once.
 GROWTH = 1.15
 
 begin = time.monotonic()
@@ -30,6 +30,8 @@ end = begin + SECONDS
 # No more frames come; the monitor has ended.
 over, ended = threading.Event(), threading.Event()
 lines_deleted = 0
+# Of threads, told by the main one.
+failures = []
 
 
 def free_port(kind):
@@ -103,7 +105,8 @@ def generate():
         child.terminate()
         _, errors = child.communicate()
         if child.returncode not in (0, -signal.SIGTERM, 130) and not over.is_set():
-            sys.exit(f"soak: the generator failed: {errors.decode()}")
+            failures.append(f"the generator failed: {errors.decode()}")
+            return
 
 
 class Idle:
@@ -116,7 +119,7 @@ class Idle:
         alive = []
         for connection in self.connections:
             try:
-                if connection.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK):
+                if connection.recv(1, socket.MSG_PEEK):
                     alive.append(connection)
                 else:
                     connection.close()
@@ -126,7 +129,9 @@ class Idle:
                 connection.close()
         self.connections = alive
         while len(self.connections) < IDLE_CONNECTIONS:
-            self.connections.append(socket.create_connection(("127.0.0.1", self.port), timeout=5))
+            connection = socket.create_connection(("127.0.0.1", self.port), timeout=5)
+            connection.setblocking(False)
+            self.connections.append(connection)
 
 
 def resident_kib(pid):
@@ -158,7 +163,7 @@ def main():
     threading.Thread(target=listen, daemon=True).start()
     if not listening.wait(60):
         sys.exit("soak: the monitor does not listen: " + "".join(said))
-    generator = threading.Thread(target=generate)
+    generator = threading.Thread(target=generate, daemon=True)
     generator.start()
     idle, resident, slowest, scrapes = Idle(metrics), [], 0.0, 0
     ballast = os.path.join(FOLDER, "ballast")
@@ -168,6 +173,8 @@ def main():
         now = time.monotonic()
         if monitor.poll() is not None:
             sys.exit("soak: the monitor ended: " + "".join(said[-20:]))
+        if failures:
+            sys.exit("soak: " + "; ".join(failures))
         idle.fill()
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=SCRAPE_TIMEOUT) as answer:
             assert b"ringtap_packets_total" in answer.read()

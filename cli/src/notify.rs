@@ -3,13 +3,14 @@
 //! | message | when |
 //! |---|---|
 //! | `READY=1` | everything is open and the run begins |
-//! | `WATCHDOG=1` | three times in `WATCHDOG_USEC`, as long as the attendant and the readers of all queues make progress |
+//! | `WATCHDOG=1` | three times in `WATCHDOG_USEC`, as long as the attendant and the readers of all queues make progress, and from its stop to its end |
 //! | `STOPPING=1` | the run was asked to stop |
 //!
 //! The socket is connected when the program starts. Later, neither the user it runs as nor its sandbox may allow that; a
 //! connected socket goes on working.
 //!
-//! Invariant: the program does not wait for the manager. What its socket has no room for is sent again later. Without `NOTIFY_SOCKET` nothing here does anything.
+//! Invariant: the program does not wait for the manager. What its socket has no room for is sent again later.
+//! Without `NOTIFY_SOCKET` nothing here does anything.
 
 use std::ffi::OsString;
 use std::io;

@@ -432,8 +432,8 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Closes the client that has been idle longest: one that was answered, else one whose request is awaited, else one
-    /// that has not read its answer.
+    /// Closes a client: one that was answered, else the one whose request has been awaited longest, else the one that has
+    /// been longest in reading its answer.
     fn evict(&mut self) {
         let rank = |one: &Connection<L::Stream>| match one.state {
             State::Closed | State::Closing => 0,

@@ -6,8 +6,8 @@
 //! | USR1 | a line of statistics on stderr |
 //! | HUP | record files are finished and begun anew, and outputs that failed tried again (only if there are any, or under a service manager) |
 //!
-//! "The second" is counted by signals alone. A run that stops for another reason (`--duration`, `q` in the terminal view)
-//! still finishes its records and its report when the first signal comes.
+//! "The second" is counted by signals alone. A run that stops for another reason (`--duration`, `q` in the terminal view,
+//! an interface that is gone) still finishes its records and its report when the first signal comes.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -54,6 +54,7 @@ pub(crate) fn attended<T>(
         }
         if watch.stopped() {
             console.say(STOPPING);
+            return;
         }
         watch.stop();
         outputs.interrupt();

@@ -109,7 +109,7 @@ mod tests {
         assert!(crate::compare::DEFAULT.iter().all(|id| ids.contains(*id)));
     }
 
-    /// Verdicts that a run cannot but give must not swell the count of what was measured.
+    /// A claim that no measurement can contradict is not counted as measured.
     #[test]
     fn claims_that_are_not_measured_are_said_to_be() {
         use crate::experiment::ClaimKind;
@@ -140,7 +140,6 @@ mod tests {
                 assert_eq!(claim.kind, expected, "{what}");
             }
         }
-        assert_eq!(counts.iter().sum::<usize>(), 109);
         assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     }
 

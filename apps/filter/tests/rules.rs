@@ -466,6 +466,15 @@ fn what_is_too_large_is_refused() {
     assert!(matches!(error, TransactionError::Memory { most: 1_048_576, .. }), "{error}");
 }
 
+/// A client may be served before the workers are there.
+#[test]
+fn a_change_before_a_worker_begins_is_one_that_it_has_taken() {
+    let board = Board::new(empty(), 1);
+    assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(1));
+    let reader = Reader::new(&board, 0);
+    assert_eq!((reader.rules().revision(), board.passed()), (1, 1));
+}
+
 #[test]
 fn a_change_takes_effect_at_its_mark_in_every_worker() {
     let board = Board::new(empty(), 2);

@@ -14,15 +14,11 @@ use ringtap_wire::LinkType;
 use super::control::Socket;
 use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
-use crate::clock::Clock;
 use crate::console::note;
 use crate::{live, notify};
 
 /// AF_PACKET holds frames back no longer than this.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);
-
-/// How often the attendant looks at the time where there is no socket to wait at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) fn run(
     args: &FilterArgs,
@@ -46,9 +42,12 @@ pub(super) fn run(
     let census = Census::new(ways.len());
     let done = AtomicBool::new(false);
     let mut report = std::thread::scope(|scope| {
-        let attend = || attend(args, socket, Orders { board: &board, census: &census }, &done);
-        std::thread::Builder::new().name("control".into()).spawn_scoped(scope, attend)?;
-        // However the run ends, the attendant goes home.
+        if let (Some(socket), Some(path)) = (socket, &args.control) {
+            note(&format!("control: {}", path.display()));
+            let attend = || attend(socket, Orders { board: &board, census: &census }, &done);
+            std::thread::Builder::new().name("control".into()).spawn_scoped(scope, attend)?;
+        }
+        // However the run ends, the control thread ends, too.
         let _dismiss = Dismiss(&done);
         notify::ready(&format!("filtering from {interface} to {output}"));
         let given = FilterLive { ways, board: &board, census: &census, knock, drops: to_drops };
@@ -87,21 +86,11 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
     (0..).zip(receivers).map(way).collect()
 }
 
-/// Answers questions and watches the time until the run is over.
-fn attend(args: &FilterArgs, mut socket: Option<Socket>, orders: Orders<'_>, done: &AtomicBool) {
-    let clock = Clock::start();
-    if let Some(path) = &args.control {
-        note(&format!("control: {}", path.display()));
-    }
+/// Answers questions until the run is over.
+fn attend(mut socket: Socket, orders: Orders<'_>, done: &AtomicBool) {
     // Relaxed: it says when, it hands over nothing.
     while !done.load(Ordering::Relaxed) {
-        match &mut socket {
-            Some(socket) => socket.attend(orders),
-            None => std::thread::sleep(LOOK_EVERY),
-        }
-        if args.duration.is_some_and(|duration| clock.now_ns() >= duration) {
-            WATCH.stop();
-        }
+        socket.attend(orders);
     }
 }
 

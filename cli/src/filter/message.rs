@@ -49,7 +49,7 @@ impl Message {
     }
 
     /// Takes a message out of the bytes that came; `None` if it is not complete. Bytes behind it are dropped: there is one
-    /// each way. An error says why these bytes can be none.
+    /// each way. An error says why they are no message.
     pub(super) fn take(received: &mut Vec<u8>) -> Result<Option<Self>, String> {
         let Some(end) = received.iter().take(HEAD_MOST + 1).position(|&byte| byte == b'\n') else {
             return match received.len() {
@@ -84,7 +84,10 @@ impl Message {
             let more_ns = received.len() as u64 * 1_000 / BYTES_PER_SECOND * 1_000_000;
             if u128::from(clock.now_ns()) > patience.as_nanos() + u128::from(more_ns) {
                 let seconds = patience.as_secs();
-                return Err(io::Error::new(TimedOut, format!("no complete answer in {seconds} s")));
+                let why = format!(
+                    "no complete answer in {seconds} s; a change may have been made (see status)"
+                );
+                return Err(io::Error::new(TimedOut, why));
             }
             match from.read(&mut chunk) {
                 Ok(0) => return Err(UnexpectedEof.into()),

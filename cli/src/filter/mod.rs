@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_live::now_ns;
@@ -67,7 +68,8 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     let knock = knock(args)?;
     let outputs = [&args.write, &args.drops, &args.control];
     sandbox::enter(outputs.into_iter().flatten().map(PathBuf::as_path))?;
-    let report = signals::stoppable(&WATCH, || match args.interface.first() {
+    let duration = args.duration.map(Duration::from_nanos);
+    let report = signals::stoppable_for(&WATCH, duration, || match args.interface.first() {
         Some(interface) => live::run(args, interface, plan, rules, knock),
         None => captures(args, plan, rules, knock),
     });

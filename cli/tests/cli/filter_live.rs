@@ -32,10 +32,7 @@ struct Between {
 impl Between {
     fn start(queues: u32, rules: &str, flags: &[&str]) -> Option<Self> {
         let net = Net::new(queues)?;
-        let far = format!("link add far type veth peer name out netns {}", net.name(Right));
-        net.ip(Left, &far);
-        net.ip(Left, "link set far up");
-        net.ip(Right, "link set out up");
+        net.add_output();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules.txt");
         fs::write(&path, rules).unwrap();
@@ -468,10 +465,7 @@ fn slow_clients_of_the_control_socket_hold_up_nobody() {
 fn drops_that_do_not_fit_the_disk_are_a_failure_and_leave_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let Some(net) = Net::new(1) else { return };
-    let far = format!("link add far type veth peer name out netns {}", net.name(Right));
-    net.ip(Left, &far);
-    net.ip(Left, "link set far up");
-    net.ip(Right, "link set out up");
+    net.add_output();
     let script = "mount -t tmpfs -o size=64k tmpfs . && cd \"$PWD\" || exit 77
                   \"$@\" & echo $! > ../pid; wait $!; code=$?; ls -A > ../left; exit $code";
     let disk = folder.path().join("disk");

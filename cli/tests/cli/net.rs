@@ -10,6 +10,13 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) use crate::veth::{End, Left, Net, Right};
 
 impl Net {
+    /// A second pair: `out` where `right` is, `far` where `left` is.
+    pub(crate) fn add_output(&self) {
+        self.ip(Left, &format!("link add far type veth peer name out netns {}", self.name(Right)));
+        self.ip(Left, "link set far up");
+        self.ip(Right, "link set out up");
+    }
+
     /// A program in the namespace of an end.
     pub(crate) fn program(&self, end: End, program: &str) -> Command {
         let mut command = Command::new("ip");

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{have, office, ringtap, said};
-use crate::net::{Beside, End, Left, Net, Right};
+use crate::net::{Beside, End, Net, Right};
 use crate::signals::frame;
 use crate::veth::send_all;
 
@@ -182,9 +182,7 @@ fn the_monitor_does_all_its_work_within_its_unit() {
 #[test]
 fn the_filter_does_all_its_work_within_its_unit() {
     let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
-    net.ip(Left, &format!("link add far type veth peer name out netns {}", net.name(Right)));
-    net.ip(Left, "link set far up");
-    net.ip(Right, "link set out up");
+    net.add_output();
     let (rules, more) = (place.shown("rules"), place.shown("more"));
     fs::write(&rules, "allow from 10.0.0.0/24\n").unwrap();
     fs::write(&more, "ban 10.0.0.1\n").unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use ringtap_live::SendOptions;
 
 use crate::common::office;
 use crate::formats::records;
-use crate::net::{Beside, Left, Net, Right};
+use crate::net::{Beside, Net, Right};
 use crate::veth::send_all;
 
 /// A monitor that has read the bundled capture, all but its end, and waits for more.
@@ -57,6 +57,14 @@ impl Waiting {
         self.errors.read_to_string(&mut errors).unwrap();
         (self.child.wait().unwrap().code(), out, errors)
     }
+}
+
+/// A named pipe of that name in a folder.
+fn named_pipe(folder: &Path) -> PathBuf {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let pipe = folder.join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    pipe
 }
 
 /// Reads lines until one contains `words`.
@@ -129,15 +137,7 @@ fn a_kill_leaves_no_half_file_under_its_name() {
 #[test]
 fn before_the_first_byte_an_interrupt_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
+    let pipe = named_pipe(folder.path());
     let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
         .args(["monitor", "--stats", "20ms", "-r"])
         .arg(&pipe)
@@ -161,10 +161,10 @@ fn an_interrupt_ends_it_whatever_an_output_does() {
     let mut monitor = Waiting::new(folder.path(), &flags);
     monitor.send(Signal::HUP);
     monitor.send(Signal::INT);
-    // Nobody reads before it has ended; its records are more than a pipe holds.
-    let code = monitor.child.wait().unwrap().code();
+    // Nobody reads the records before it has ended; they are more than a pipe holds.
     let mut errors = String::new();
     monitor.errors.read_to_string(&mut errors).unwrap();
+    let code = monitor.child.wait().unwrap().code();
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("error: writing to json:-: it takes nothing"), "{errors}");
     assert!(errors.contains("json:-: ") && errors.contains(" flow records lost"), "{errors}");
@@ -264,20 +264,10 @@ fn threads(program: &Beside) -> String {
 fn an_interrupt_after_the_duration_of_another_command_is_the_first() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("drops");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
-    net.ip(Left, &format!("link add far type veth peer name out netns {}", net.name(Right)));
-    net.ip(Left, "link set far up");
-    net.ip(Right, "link set out up");
+    let pipe = named_pipe(folder.path());
+    net.add_output();
     let flags = ["filter", "-i", "right", "-o", "out", "--duration", "8s", "--default", "deny"];
-    let mut command = net.ringtap(Right, &[&flags[..], &["--drops", "drops"]].concat());
+    let mut command = net.ringtap(Right, &[&flags[..], &["--drops", "pipe"]].concat());
     command.current_dir(&folder);
     // A reader must be there for the pipe to be opened.
     let reader = std::thread::spawn({

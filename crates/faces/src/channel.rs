@@ -124,7 +124,7 @@ impl Channel {
     /// What the kernel had no room for.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         match self.kind {
-            Kind::Udp(_) => self.kernel_drops = sys::kernel_drops_udp(self.socket.as_fd()),
+            Kind::Udp(_) => self.kernel_drops = sys::receive_drops(self.socket.as_fd()),
             // These are told once.
             Kind::Ethernet { .. } => {
                 self.kernel_drops += sys::kernel_drops_packet(self.socket.as_fd());

@@ -14,6 +14,8 @@ pub struct Face {
     pub(crate) local: String,
     pub(crate) persistence: Persistence,
     pub(crate) mtu: usize,
+    /// How many faces were made before it. Numbers are used again, this is not.
+    pub(crate) serial: u64,
     /// Of the next piece of a packet.
     pub(crate) sequence: u64,
     /// When something came or left.

@@ -37,6 +37,7 @@ pub struct Faces {
     /// From [`FIRST`] on.
     faces: Vec<Option<Box<Face>>>,
     count: usize,
+    made: u64,
     /// How many of them neighbours made by sending a packet.
     on_demand: usize,
     /// Those among them that are evicted next: number and time of use. They were the least recently used of all when
@@ -70,6 +71,7 @@ impl Faces {
             listener: None,
             faces: Vec::new(),
             count: 0,
+            made: 0,
             on_demand: 0,
             victims: VecDeque::new(),
             evicted: 0,
@@ -310,6 +312,7 @@ impl Faces {
             local: name.unwrap_or_default(),
             persistence: Persistence::OnDemand,
             mtu: FRAME_MAX,
+            serial: self.made,
             sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
@@ -446,6 +449,7 @@ impl Faces {
             local: channel.local(),
             persistence,
             mtu,
+            serial: self.made,
             sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
@@ -474,6 +478,7 @@ impl Faces {
         self.on_demand += usize::from(face.is_on_demand());
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
+        self.made += 1;
         Some(number)
     }
 

@@ -30,6 +30,9 @@ const REASSEMBLY_NS: u64 = 2_000_000_000;
 /// Calls by which a socket is read before it is the next one's turn.
 const TURNS: usize = 4;
 
+/// Programs that are taken on before it is the turn of packets.
+const ACCEPTS: usize = 64;
+
 /// Sockets that are told to have something, at a time.
 const READY: usize = 64;
 
@@ -206,7 +209,8 @@ pub fn tidy(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
 }
 
 fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
-    loop {
+    // Those that wait still are announced again.
+    for _ in 0..ACCEPTS {
         let Some(listener) = &mut faces.listener else { return };
         match listener.socket.accept() {
             Ok((socket, _)) => {
@@ -337,7 +341,7 @@ fn take(
     };
     let is_piece = packet.fragment.count > 1;
     let number = number.unwrap_or_default();
-    match reassembler.take(now_ns, number.into(), &packet) {
+    match reassembler.take(now_ns, face.serial, &packet) {
         Reassembly::Whole(_, whole) if whole.len() > PACKET_MAX => {
             face.counters.lose(Lost::TooLong, 1);
         }

@@ -118,7 +118,7 @@ impl MergedReceiver {
             *head = part.receiver.next_ns().unwrap_or(NOTHING);
         }
         let mut lent = 0;
-        let mut bounds = Bounds { limit: NOTHING, now: NOTHING };
+        let mut bounds = Bounds::ALL;
         let mut missing = 0;
         while lent < most {
             let Some((at, first, second)) = earliest(&self.heads) else { break };
@@ -139,7 +139,7 @@ impl MergedReceiver {
     /// Up to which time frames may go, by what is known of those that have nothing to show.
     fn bounds(&mut self) -> Bounds {
         if self.backlog() >= PRESSED {
-            return Bounds { limit: NOTHING, now: NOTHING };
+            return Bounds::ALL;
         }
         // Before the kernel is asked: what is stamped from now on is not in its answer.
         let now = now_ns();
@@ -240,6 +240,9 @@ struct Bounds {
 }
 
 impl Bounds {
+    /// All frames may go.
+    const ALL: Self = Self { limit: NOTHING, now: NOTHING };
+
     /// Up to which time frames of the interface may go whose next is the `first` of all, while the next of the others is
     /// `second`; `None` if the first must wait.
     fn until(&self, first: u64, second: u64) -> Option<u64> {
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(bounds.until(101, 110), None, "an earlier one may come");
         assert_eq!(bounds.until(120, NOTHING), None);
         assert_eq!(bounds.until(121, NOTHING), Some(121), "stamped before the clock was set");
-        let all = Bounds { limit: NOTHING, now: NOTHING };
+        let all = Bounds::ALL;
         assert_eq!((all.until(7, 9), all.until(7, NOTHING)), (Some(9), Some(NOTHING)));
     }
 }

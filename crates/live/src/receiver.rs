@@ -163,8 +163,7 @@ impl Receiver {
     ) -> usize {
         match &mut self.kind {
             Kind::Packet(one, _) => one.burst_until(until_ns, most, each),
-            Kind::Xdp(one, _) => one.burst(most, each),
-            Kind::Dpdk(one) => one.burst(most, each),
+            Kind::Xdp(..) | Kind::Dpdk(_) => self.burst(most, each),
         }
     }
 

@@ -204,7 +204,8 @@ fn activity_bytes(top: usize) -> u64 {
 /// What of the whole run's memory, if that is bounded, frames of all interfaces may wait in.
 fn buffer_bytes(interfaces: u64, memory_bytes: Option<u64>) -> u64 {
     let most = interfaces * BUFFER_BYTES;
-    memory_bytes.map_or(most, |memory| (memory / 4).max(LEAST_BUFFER_BYTES).min(most))
+    let least = interfaces * LEAST_BUFFER_BYTES;
+    memory_bytes.map_or(most, |memory| (memory / 4).max(least).min(most))
 }
 
 /// What of it encoded records of one output may wait in.

@@ -10,8 +10,8 @@
 //! of its latest packet. While nothing comes, time goes on by the clock, counted from the last packet: so it does not
 //! matter whose clock stamped that. If that clock is set, all queues follow.
 //!
-//! At the end the interface is shut first, and then read empty, so every frame that came is accounted for. A queue that
-//! is empty waits for the others, for the time of the end is the latest of all.
+//! At the end, and when the interface is gone, it is shut first, and then read empty, so every frame that came is
+//! accounted for. A queue that is empty waits for the others, for the time of the end is the latest of all.
 //!
 //! With shedding, a queue that falls behind leaves out the packets of more and more pairs of addresses, and of fewer
 //! again when it has caught up: rather some flows not at all than all of them with holes. What is shed is counted.
@@ -203,7 +203,7 @@ impl<'a> LiveFeed<'a> {
             self.look();
             self.adapt();
         }
-        if self.gone || self.drained {
+        if self.drained {
             return self.end();
         }
         mark.map_or(Fed::Idle, Fed::Mark)
@@ -260,6 +260,9 @@ impl Feed for LiveFeed<'_> {
         }
         if self.drained {
             return self.end();
+        }
+        if self.gone {
+            self.watch.stop();
         }
         if self.drain.is_none() && self.watch.stopped() {
             // Before it is shut: what is lost behind that is none of ours.

@@ -28,6 +28,10 @@ const BEHIND_NS: u64 = 1_000_000_000;
 /// A clock that is so far from where it was expected was set.
 const SET_NS: u64 = 60_000_000_000;
 
+/// Frames stamped before the clock was set may be shown for so long behind it: by the kernel, which shows a block when it
+/// is full or some time has passed, and by queues that were not read meanwhile.
+const LATE_NS: u64 = 1_000_000_000;
+
 /// Where the number of times that time was set stands in a mark's number; ticks are a second at least, so 35 bits hold
 /// them.
 const SET_SHIFT: u32 = 40;
@@ -121,6 +125,8 @@ pub(crate) struct LiveClock {
     followed: Set,
     timeline: Timeline,
     anchor: Option<Anchor>,
+    /// That of before time was set, and when that was by the steady clock.
+    superseded: Option<(Anchor, u64)>,
     tick_ns: u64,
     /// The tick that was told last, or that the first packet fell in; `None` before there is any.
     tick: Option<u64>,
@@ -141,6 +147,7 @@ impl LiveClock {
             followed: Set::default(),
             timeline: Timeline::new(tick_ns),
             anchor: None,
+            superseded: None,
             tick_ns,
             tick: None,
             waiting: Vec::with_capacity(4),
@@ -251,6 +258,9 @@ impl LiveClock {
             return;
         };
         let now = (self.clock)();
+        if self.is_late(ts_ns, now) {
+            return;
+        }
         let expected_ns = anchor.expected_ns(now);
         let far = |from_ns: u64| ts_ns.abs_diff(from_ns) > SET_NS;
         if ts_ns > before_ns && (ts_ns <= expected_ns || !far(expected_ns)) {
@@ -264,6 +274,14 @@ impl LiveClock {
             self.timeline.set(before_ns);
             self.set(difference(to_ns.into(), expected_ns.into()), now);
         }
+    }
+
+    /// Whether a frame was stamped before time was set, and is only shown behind it.
+    fn is_late(&self, ts_ns: u64, now: Now) -> bool {
+        self.superseded.is_some_and(|(before, set_ns)| {
+            now.steady_ns.saturating_sub(set_ns) <= LATE_NS
+                && ts_ns.abs_diff(before.expected_ns(now)) <= SET_NS
+        })
     }
 
     fn begin_at(&mut self, ts_ns: u64) {
@@ -299,6 +317,7 @@ impl LiveClock {
         let expected_ns = self.anchor.map_or(before_ns, |anchor| anchor.expected_ns(now));
         let after_ns = expected_ns.saturating_add_signed(by_ns);
         self.timeline.set(after_ns);
+        self.superseded = self.anchor.map(|before| (before, now.steady_ns));
         self.drop_anchor(now);
         self.quiet_since = self.quiet_since.map(|_| now);
         let tick = after_ns / self.tick_ns;
@@ -415,6 +434,23 @@ mod tests {
                 assert_eq!(set.count, 1);
                 assert!(set.last_ns.abs_diff(by_ns) < SECOND, "{set:?}");
             }
+        }
+    }
+
+    /// A block of frames that was not shown when the clock was found to be set.
+    #[test]
+    fn frames_stamped_before_the_clock_was_set_do_not_set_it_again() {
+        for off_ns in [BEGIN - HOUR, BEGIN + HOUR] {
+            let hands = Hands::new();
+            let mut queue = hands.queue();
+            hands.run(&mut queue, 55, true);
+            let before_ns = hands.frame_ns();
+            hands.set(off_ns);
+            assert!(queue.quiet().1.is_some());
+            (0..100).for_each(|number| queue.see(before_ns + number * 1_000));
+            queue.busy();
+            hands.run(&mut queue, 40, true);
+            assert_eq!((hands.sets.get().count, queue.strays()), (1, 0));
         }
     }
 

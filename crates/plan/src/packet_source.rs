@@ -95,9 +95,10 @@ impl ClockChanges {
         let mut notices = Vec::new();
         if self.set > 0 {
             let times = if self.set == 1 { "once" } else { "several times, last" };
+            let flows =
+                if self.last_ns < 0 { "; flows that were live then were ended" } else { "" };
             notices.push(format!(
-                "the time of packets was set {times} {}; flows that were live then were ended, and intervals go on \
-                 from the new time",
+                "the time of packets was set {times} {}{flows}; intervals go on from the new time",
                 Self::set_by(self.last_ns)
             ));
         }

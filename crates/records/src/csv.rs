@@ -118,14 +118,14 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
 
 /// A field and the comma behind it.
 #[inline(always)]
-fn number(line: &mut Vec<u8>, number: impl itoa::Integer) {
+fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
     push_number(line, number);
     line.push(b',');
 }
 
 /// The same, empty where the flow has none.
 #[inline(always)]
-fn perhaps(line: &mut Vec<u8>, number: Option<impl itoa::Integer>) {
+fn perhaps(line: &mut Vec<u8>, number: Option<impl Into<u64>>) {
     if let Some(number) = number {
         push_number(line, number);
     }

@@ -220,7 +220,7 @@ impl TcpState {
 
 /// A field that holds a number, with what stands before it.
 #[inline(always)]
-fn number(line: &mut Vec<u8>, before: &[u8], number: impl itoa::Integer) {
+fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
     line.extend_from_slice(before);
     push_number(line, number);
 }

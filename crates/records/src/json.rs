@@ -64,30 +64,21 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
 
 /// What is known of the IP headers of each direction that had packets.
 fn ip_header(line: &mut Vec<u8>, record: &FlowRecord) {
-    const NAMES: [[&[u8]; 5]; 2] = [
-        [
-            b",\"minimumTTL\":",
-            b",\"maximumTTL\":",
-            b",\"minimumIpTotalLength\":",
-            b",\"maximumIpTotalLength\":",
-            b",\"ipClassOfService\":",
-        ],
-        [
-            b",\"reverseMinimumTTL\":",
-            b",\"reverseMaximumTTL\":",
-            b",\"reverseMinimumIpTotalLength\":",
-            b",\"reverseMaximumIpTotalLength\":",
-            b",\"reverseIpClassOfService\":",
-        ],
-    ];
-    for (side, names) in NAMES.iter().enumerate() {
-        if record.packets[side] > 0 {
-            number(line, names[0], record.ttl[side][0]);
-            number(line, names[1], record.ttl[side][1]);
-            number(line, names[2], record.ip_len[side][0]);
-            number(line, names[3], record.ip_len[side][1]);
-            number(line, names[4], record.tos[side]);
-        }
+    let [ttl, reverse_ttl] = record.ttl;
+    let [len, reverse_len] = record.ip_len;
+    if record.packets[0] > 0 {
+        number(line, b",\"minimumTTL\":", ttl[0]);
+        number(line, b",\"maximumTTL\":", ttl[1]);
+        number(line, b",\"minimumIpTotalLength\":", len[0]);
+        number(line, b",\"maximumIpTotalLength\":", len[1]);
+        number(line, b",\"ipClassOfService\":", record.tos[0]);
+    }
+    if record.packets[1] > 0 {
+        number(line, b",\"reverseMinimumTTL\":", reverse_ttl[0]);
+        number(line, b",\"reverseMaximumTTL\":", reverse_ttl[1]);
+        number(line, b",\"reverseMinimumIpTotalLength\":", reverse_len[0]);
+        number(line, b",\"reverseMaximumIpTotalLength\":", reverse_len[1]);
+        number(line, b",\"reverseIpClassOfService\":", record.tos[1]);
     }
 }
 
@@ -143,7 +134,7 @@ fn addresses(
 
 /// A field that holds a number, with what stands before it.
 #[inline(always)]
-fn number(line: &mut Vec<u8>, before: &[u8], number: impl itoa::Integer) {
+fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
     line.extend_from_slice(before);
     push_number(line, number);
 }

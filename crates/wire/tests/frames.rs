@@ -61,11 +61,12 @@ fn pktap(link: u32, body: &[u8]) -> Vec<u8> {
     [&[108, 0, 0, 0, 1, 0, 0, 0][..], &link.to_le_bytes(), &[0; 96], body].concat()
 }
 
-/// A header, a prefix of 5 bytes with padding, the packet.
+/// A header, a nested attribute, a prefix of 5 bytes with padding, the packet.
 fn nflog(family: u8, order: fn(u16) -> [u8; 2], packet: &[u8]) -> Vec<u8> {
     let header = |len: usize, kind: u16| [order(len as u16 + 4), order(kind)].concat();
     let prefix = [header(5, 10), b"fire\0\0\0\0".to_vec()].concat();
-    [&[family, 0, 0, 1][..], &prefix, &header(packet.len(), 9), packet].concat()
+    let nested = [header(4, 18 | 0x8000), vec![0; 4]].concat();
+    [&[family, 0, 0, 1][..], &nested, &prefix, &header(packet.len(), 9), packet].concat()
 }
 
 /// The same packet in every encapsulation: what it is called, its link type, the frame.
@@ -198,6 +199,7 @@ fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
         ("ppi", 192, ppi(1, &[], &ethernet(0x0800, &four))),
         ("ppi, radio", 192, ppi(105, &[2, 0, 4, 0, 1, 2, 3, 4], &wlan([8, 1], 24, &snap(&four)))),
         ("ppi, ppi", 192, ppi(192, &[], &ppi(101, &[], &six))),
+        ("ppi, atm", 192, ppi(11, &[], &snap(&four))),
         ("ppp, direction", 204, ppp(&[0, 0xff, 3, 0, 0x21], &four)),
         ("c-hdlc, direction", 205, ppp(&[1, 0x0f, 0, 8, 0], &four)),
         ("ipnet", 226, [&[1, 2][..], &[0; 22], &four].concat()),

@@ -140,9 +140,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// With the rules that all begin with; before anything is announced.
+    /// With the newest rules; it has judged nothing by older ones.
     pub fn new(board: &Board, worker: usize) -> Self {
-        Self { worker, set: board.newest() }
+        let set = board.newest();
+        // Pairs with the Acquire load in `Board::passed`.
+        board.passed[worker].store(set.revision(), Ordering::Release);
+        Self { worker, set }
     }
 
     /// The rules in use.

@@ -8,9 +8,7 @@ mod socket;
 
 pub(crate) use address::Address;
 pub(crate) use datagrams::{BURST, DATAGRAM_MAX, Inbox, Leaving, send};
-pub(crate) use socket::{
-    Interface, kernel_drops_packet, kernel_drops_udp, packet_socket, udp_socket,
-};
+pub(crate) use socket::{Interface, kernel_drops_packet, packet_socket, udp_socket};
 pub use socket::{receive_drops, widen_receive_queue};
 
 use std::ffi::c_int;

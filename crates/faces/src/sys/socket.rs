@@ -62,20 +62,13 @@ pub(crate) fn packet_socket(
 /// that the kernel gives it, which is twice what was asked for, as it counts its own overhead.
 pub fn widen_receive_queue(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<u32> {
     let asked = c_int::try_from(bytes).unwrap_or(c_int::MAX);
-    if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &asked).is_err() {
-        set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &asked)?;
-    }
+    set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, asked)?;
     let given = get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, [0_u32; 1])?;
     Ok(given[0])
 }
 
 /// Datagrams that the kernel dropped at a UDP socket, mostly for lack of room in its receive queue.
 pub fn receive_drops(socket: BorrowedFd<'_>) -> u64 {
-    kernel_drops_udp(socket)
-}
-
-/// Datagrams that the kernel had no room for at a UDP socket.
-pub(crate) fn kernel_drops_udp(socket: BorrowedFd<'_>) -> u64 {
     // `SK_MEMINFO_DROPS` is the ninth.
     get(socket, libc::SOL_SOCKET, SO_MEMINFO, [0_u32; 9]).map_or(0, |info| info[8].into())
 }
@@ -126,15 +119,16 @@ fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes room for bursts: past the system's limit where we may.
+/// Makes room for bursts.
 fn widen(socket: &OwnedFd) {
-    for (past_the_limit, within_it) in
-        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
-    {
-        if set(socket, libc::SOL_SOCKET, past_the_limit, &WAITING).is_err() {
-            let _ = set(socket, libc::SOL_SOCKET, within_it, &WAITING);
-        }
-    }
+    let _ = set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, WAITING);
+    let _ = set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, WAITING);
+}
+
+/// Past the system's limit where the process may, else within it.
+fn set_buffer(socket: impl AsFd, forced: c_int, limited: c_int, bytes: c_int) -> io::Result<()> {
+    set(&socket, libc::SOL_SOCKET, forced, &bytes)
+        .or_else(|_| set(&socket, libc::SOL_SOCKET, limited, &bytes))
 }
 
 fn bind(socket: &OwnedFd, address: &Address) -> io::Result<()> {

@@ -239,6 +239,9 @@ impl<'a> Worker<'a> {
         self.looked_ns = now_ns;
         if self.receiver.state() == State::Gone {
             self.books.failure = Some(format!("the interface {} is gone", self.books.interface));
+            // What the kernel still has is read first.
+            self.shared.watch.stop();
+            return false;
         }
         self.books.failure.is_some()
     }

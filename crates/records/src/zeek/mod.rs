@@ -171,7 +171,7 @@ fn history(line: &mut Vec<u8>, record: &FlowRecord) {
 
 /// A field and the tab behind it.
 #[inline(always)]
-fn number(line: &mut Vec<u8>, number: impl itoa::Integer) {
+fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
     push_number(line, number);
     line.push(b'\t');
 }

@@ -46,10 +46,7 @@ fn nlpid<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> 
             match (&header[..3], number) {
                 ([0, 0, 0], _) => ethernet::ether_type(number, payload, stack),
                 // Bridged Ethernet, with its checksum or without.
-                ([0, 0x80, 0xc2], 1 | 7) => {
-                    stack.deeper()?;
-                    ethernet::frame(payload, stack)
-                }
+                ([0, 0x80, 0xc2], 1 | 7) => ethernet::frame(payload, stack),
                 _ => Err(NonIp::Snap),
             }
         }

@@ -56,7 +56,6 @@ pub(super) fn atm<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
     match frame.bytes {
         // Bridged Ethernet, with its checksum or without.
         [0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1 | 7, ..] => {
-            stack.deeper()?;
             ethernet::frame(frame.skip(10).ok_or(TRUNCATED)?, stack)
         }
         _ => ethernet::llc(frame, stack),

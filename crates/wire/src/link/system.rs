@@ -7,8 +7,8 @@
 //!  NFLOG   | address family | 0 | resource (2) | (length | type | value | padding)* …        Linux' netfilter
 //! ```
 //!
-//! The lengths and types in NFLOG have the byte order of the machine that captured; types are below 256, so the half that is
-//! zero tells which. Type 9 is the packet.
+//! The lengths and types in NFLOG have the byte order of the machine that captured; types are below 256 and
+//! two flags lie above them, so the half that is zero but for these tells which. Type 9 is the packet.
 
 use super::{Network, Stack, loopback, ppp};
 use crate::reason::{Layer, NonIp};
@@ -60,8 +60,8 @@ pub(super) fn nflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
     }
     loop {
         let (&[l0, l1, t0, t1], value) = rest.take::<4>().ok_or(TRUNCATED)?;
-        let read = if t1 == 0 { u16::from_le_bytes } else { u16::from_be_bytes };
-        let (len, kind) = (read([l0, l1]), read([t0, t1]));
+        let read = if t1 & 0x3f == 0 { u16::from_le_bytes } else { u16::from_be_bytes };
+        let (len, kind) = (read([l0, l1]), read([t0, t1]) & 0x3fff);
         if len < 4 {
             return Err(MALFORMED);
         }

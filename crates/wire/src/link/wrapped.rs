@@ -6,11 +6,14 @@
 //! ```
 //!
 //! Sources: CACE Technologies, *PPI Packet Header Format* (2007); `net/pktap.h` of Darwin. Both give numbers of the
-//! machine (`DLT_…`), which are those of capture files for the link types that are decoded.
+//! machine (`DLT_…`), which are those of capture files for the link types that are decoded, but for one.
 
 use super::{LinkType, Network, Stack, strip};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
+
+/// 100 in capture files.
+const DLT_ATM_RFC1483: u16 = 11;
 
 const TRUNCATED: NonIp = NonIp::Truncated(Layer::Link);
 const MALFORMED: NonIp = NonIp::Malformed(Layer::Link);
@@ -42,5 +45,9 @@ pub(super) fn pktap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
 fn follow<'a>(number: [u8; 4], frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     stack.wrapped()?;
     let number = u16::try_from(u32::from_le_bytes(number)).map_err(|_| MALFORMED)?;
-    strip(LinkType(number), frame, stack)
+    let link = match number {
+        DLT_ATM_RFC1483 => LinkType::ATM_RFC1483,
+        same => LinkType(same),
+    };
+    strip(link, frame, stack)
 }
