@@ -5,7 +5,7 @@
 //!  Interest ─────────┼─ content store: kept?           (hit: Data)
 //!                    ├─ PIT: pending already?          (record it)
 //!                    └─ strategy over the FIB ─────────▶ Interest with a token of ours
-//!  Data ── PIT, by token and name ─▶ content store ────▶ Data to who asked, each with his own token
+//!  Data ── PIT, by token and name ─▶ content store ────▶ Data to all that asked, each with its own token
 //!  Nack ── PIT ─▶ strategy ────────────────────────────▶ Nack
 //! ```
 //!

@@ -45,7 +45,7 @@ pub(crate) struct LabRunArgs {
     /// In minutes: fewer rounds, fewer points, less traffic
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Of the first round; each round has the next
+    /// Of the round that is not counted; each round has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]

@@ -320,7 +320,7 @@ fn routes_and_strategies_are_changed_while_it_runs() {
 fn from_many(to: SocketAddr, addresses: u32, packet: impl Fn(u32) -> Vec<u8>) {
     for number in 0..addresses {
         let [_, _, high, low] = number.to_be_bytes();
-        // Port by port, too: no two of these are one sender.
+        // The ports differ as well.
         let socket = UdpSocket::bind(SocketAddr::from(([127, 77, high, low], 0))).unwrap();
         socket.send_to(&packet(number), to).unwrap();
     }

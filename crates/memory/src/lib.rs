@@ -10,7 +10,7 @@
 //! [`prefetch`] brings a line near before it is needed, so that the misses of many look-ups overlap;
 //! [`prefetch_write`] also takes it away from other cores. [`ticks`] reads the processor's own counter.
 //!
-//! A crate of its own because it is the one place outside the rings that needs `unsafe`.
+//! A crate of its own, so that those who use it need no `unsafe`.
 
 mod ticks;
 
@@ -52,7 +52,7 @@ pub fn prefetch<T>(value: &T) {
 pub fn prefetch_write<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as in `prefetch`. Processors that do not know the instruction do nothing.
-    // JUSTIFICATION: docs/NDN.md, "What a compare-and-swap costs"; the compiler's own hint becomes one for reading.
+    // JUSTIFICATION: docs/NDN.md, "A compare-and-swap"; the compiler's own hint becomes one for reading.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) std::ptr::from_ref(value),
             options(nostack, preserves_flags, readonly));

@@ -216,7 +216,7 @@ struct EdgeBlock<A> {
 struct Note {
     /// Bans that hold from the block's first edge to the next block's.
     cover: i32,
-    /// The edges of the block up to where they are least add up to this; at most 0, which they are at its beginning.
+    /// The smallest running sum of the block's edges, or 0 if that is smaller.
     lowest: i32,
     /// All edges of the block.
     sum: i32,
@@ -268,7 +268,7 @@ impl<A: Number> Block for EdgeBlock<A> {
 }
 
 impl<A: Number> EdgeBlock<A> {
-    /// The number of edges up to an address, among the first `most`.
+    /// The number of flips up to an address, among the first `most`.
     #[inline]
     fn flips(&self, address: A, most: u16) -> u32 {
         let up_to = |keys: &[A]| keys.iter().map(|&key| u32::from(key <= address)).sum::<u32>();

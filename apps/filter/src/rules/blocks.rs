@@ -156,7 +156,9 @@ impl<B: Block> Blocks<B> {
             return;
         }
         let blocks = if rows.len() <= MOST { 1 } else { rows.len().div_ceil(FILL) };
-        for rows in rows.chunks(rows.len().div_ceil(blocks)) {
+        // As even as can be, so that none has fewer than LEAST.
+        for number in 0..blocks {
+            let rows = &rows[number * rows.len() / blocks..(number + 1) * rows.len() / blocks];
             let (block, note) = B::new(rows);
             self.firsts.push(rows[0].0);
             self.parts.push(Part { note, block: Arc::new(block) });
@@ -259,6 +261,17 @@ mod tests {
                 prop_assert!(others.iter().all(|size| (LEAST..=MOST).contains(size)), "{sizes:?}");
             }
         }
+    }
+
+    /// As many as leave one over when all other blocks are full.
+    #[test]
+    fn a_long_run_before_other_rows_leaves_no_small_block() {
+        let before = Blocks::<Plain>::new().changed(&[(60_000, Some(1))], |_, to| to);
+        let rows: Vec<_> = (0..36_673).map(|key| (key, Some(1))).collect();
+        let after = before.changed(&rows, |_, to| to);
+        assert_eq!(after.len(), 36_674);
+        let (_, others) = after.parts.split_last().unwrap();
+        assert!(others.iter().all(|part| (LEAST..=MOST).contains(&part.note)));
     }
 
     #[test]

@@ -140,8 +140,8 @@ impl Forwarder {
         pit.insert(key, components, &Interest::read(&scratch.kept).ok()?)
     }
 
-    /// Whether this nonce came by another face or left by any. By the same face of one neighbour it is no loop: he
-    /// asks again.
+    /// Whether this nonce came by another face or left by any. By the same face of one neighbour it is no loop: the
+    /// neighbour asks again.
     fn is_duplicate(&self, at: u32, from: FaceId, via: Face, nonce: u32) -> bool {
         let again = |face| face == from && via.link == LinkKind::PointToPoint;
         self.pit.ins(at).any(|record| record.nonce == nonce && !again(record.face))

@@ -102,7 +102,7 @@ impl Forwarder {
         interest.lifetime_ms.min(self.settings.lifetime_max_ms).saturating_mul(1_000_000)
     }
 
-    /// Tells somebody who asks that nothing will come, and forgets that he asked.
+    /// Tells a face that asks that nothing will come, and takes out that it asked.
     fn refuse(&mut self, at: u32, face: FaceId, reason: NackReason, out: &mut impl Outbox) {
         let Some((nonce, token)) = self.pit.unask(at, face) else { return };
         if self.faces.get(face).is_none_or(|face| face.link != LinkKind::PointToPoint) {

@@ -55,7 +55,7 @@ impl Forwarder {
                 }
                 self.expire(now_ns, at);
             }
-            // The only one left to answer asks us in turn: he is told, so that he may try elsewhere.
+            // The only one left to answer asks us in turn: it is told, so that it may try elsewhere.
             Some(face) if !more => self.refuse(at, face, mildest, out),
             Some(_) => {}
         }

@@ -1,8 +1,8 @@
 //! The Pending Interest Table: what was asked for, by whom, and whom we asked.
 //!
 //! ```text
-//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      who asks: face, nonce, until when, his token
-//!  wheel ─▶        ├▶ out-record                  whom we asked: face, nonce, when, his Nack
+//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      who asks: face, nonce, until when, its token
+//!  wheel ─▶        ├▶ out-record                  whom we asked: face, nonce, when, its Nack
 //!  token ─▶        └▶ the Interest, in chunks
 //! ```
 //!
@@ -438,7 +438,7 @@ impl Pit {
         true
     }
 
-    /// Who asked does so no longer; his nonce.
+    /// The face that asked does so no longer; the nonce of its Interest.
     pub(crate) fn unask(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
         while next != NONE && !(self.ins[next].face == face && self.is_valid(&self.ins[next])) {
