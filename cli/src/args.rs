@@ -13,7 +13,7 @@ mod threads;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, FileOutput, Refresh};
 use ringtap_plan::{Analyses, Skeleton, Tunnels};
@@ -31,6 +31,7 @@ pub(crate) use ndn::{
     CasArgs, LoadArgs, ModelArgs, Names, NdnAction, NdnArgs, NdnBench, NdnBenchArgs, PingArgs,
     PitArgs, ServerArgs, Url,
 };
+pub(crate) use ringtap_terminal::{Form, Output};
 pub(crate) use threads::Threads;
 
 use crate::units::{self, Limit, TimeoutList, Words};
@@ -297,19 +298,4 @@ fn skeletons() -> String {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) output: Output,
-}
-
-/// How the report is wanted, the same flag everywhere.
-#[derive(Args)]
-pub(crate) struct Output {
-    /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
-    pub(crate) report: Form,
-}
-
-/// How a report is printed: for people or for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
-    Text,
-    Json,
 }

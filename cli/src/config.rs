@@ -17,7 +17,7 @@ use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command};
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
 
 /// The flags given, completed from the configuration file they name.
 pub(crate) fn command_line() -> anyhow::Result<Cli> {

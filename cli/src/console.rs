@@ -7,18 +7,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_export::{Handle, Status};
 use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, ClockChanges, Ended, Shortage, Watch};
+use ringtap_terminal::console::{Level, is_wanted};
 
 use crate::args::Capture;
 use crate::metrics::Standing;
 use crate::names;
-use crate::numbers::{bytes, count, rate};
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Screen, Wish};
+use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// Alerts printed as they come; the report has them all.
 const ALERTS_SHOWN: u64 = 20;
@@ -31,78 +31,12 @@ const BAR_AFTER: Duration = Duration::from_millis(400);
 const KEY: &str = "6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:\
                    6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a";
 
-/// Writes `text` to stdout, without colours where they are not wanted. A reader that has seen
-/// enough is no error.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("writing to stdout")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// How much is said on stderr that nobody asked for by a flag, from the least on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    Error,
-    Warning,
-    Info,
-}
-
-static LEVEL: OnceLock<Level> = OnceLock::new();
-
-/// Reads the level from the environment.
-pub(crate) fn listen_to_environment() {
-    let Some(word) = std::env::var_os("RINGTAP_LOG") else { return };
-    let level = match word.to_string_lossy().to_ascii_lowercase().as_str() {
-        "error" => Level::Error,
-        "warn" | "warning" => Level::Warning,
-        "info" | "" => Level::Info,
-        other => {
-            return complain(
-                "warning",
-                &format!("RINGTAP_LOG is error, warn or info, not {other}"),
-            );
-        }
-    };
-    LEVEL.get_or_init(|| level);
-}
-
-fn wanted(level: Level) -> bool {
-    level <= *LEVEL.get().unwrap_or(&Level::Info)
-}
-
-/// Says on stderr what went wrong; `kind` is `error` or `warning`.
-pub(crate) fn complain(kind: &str, message: &str) {
-    if kind != "error" && !wanted(Level::Warning) {
-        return;
-    }
-    let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
-    let style = Style::new().bold().fg_color(Some(color.into()));
-    // Nobody is left to hear that nobody hears.
-    let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {message}");
-}
-
 /// How much there is to read.
 pub(crate) enum Extent {
     /// So many bytes, if that is known.
     Bytes(Option<u64>),
     /// As much as comes to these interfaces.
     Live(Vec<String>, Capture),
-}
-
-/// Says on stderr what is worth knowing and no trouble.
-pub(crate) fn note(message: &str) {
-    if wanted(Level::Info) {
-        tell(message);
-    }
-}
-
-/// Says on stderr what was asked for.
-pub(crate) fn tell(message: &str) {
-    let _ = writeln!(anstream::stderr(), "{message}");
 }
 
 /// The run as seen from outside. Shared by the merger, which tells of alerts, and the attendant,
@@ -151,7 +85,7 @@ impl Console {
             watch,
             extent,
             quiet,
-            chatty: !quiet && (screen.is_some() || wanted(Level::Info)),
+            chatty: !quiet && (screen.is_some() || is_wanted(Level::Info)),
             every,
             lines: AtomicU64::new(0),
             bar: OnceLock::new(),
@@ -173,7 +107,7 @@ impl Console {
     /// Tells of a scan.
     pub(crate) fn alert(&self, alert: &Alert) {
         let number = self.alerts.fetch_add(1, Ordering::Relaxed);
-        if self.quiet || !wanted(Level::Warning) || number >= ALERTS_SHOWN {
+        if self.quiet || !is_wanted(Level::Warning) || number >= ALERTS_SHOWN {
             return;
         }
         let (time, what) = match alert {
@@ -311,7 +245,7 @@ impl Console {
     fn check_sharding(&self) {
         let Extent::Live(interfaces, capture) = &self.extent else { return };
         let told = || self.split_told.swap(true, Ordering::Relaxed);
-        if self.watch.split.get() == 0 || !wanted(Level::Warning) || told() {
+        if self.watch.split.get() == 0 || !is_wanted(Level::Warning) || told() {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
@@ -340,7 +274,7 @@ impl Console {
     /// Tells, once, that flows are being left out.
     fn check_shedding(&self) {
         let told = || self.shed_told.swap(true, Ordering::Relaxed);
-        if self.watch.shed.get() == 0 || !wanted(Level::Warning) || told() {
+        if self.watch.shed.get() == 0 || !is_wanted(Level::Warning) || told() {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
@@ -357,11 +291,11 @@ impl Console {
         drop(outputs);
         for line in lines {
             match line {
-                Line::Warning(text) if wanted(Level::Warning) => {
+                Line::Warning(text) if is_wanted(Level::Warning) => {
                     let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
                     self.say(&format!("{style}warning:{style:#} {text}"));
                 }
-                Line::Note(text) if wanted(Level::Info) => self.say(&text),
+                Line::Note(text) if is_wanted(Level::Info) => self.say(&text),
                 Line::Warning(_) | Line::Note(_) => {}
             }
         }
@@ -369,7 +303,7 @@ impl Console {
 
     /// Warns, once, that a table of a live run is full.
     fn check_room(&self) {
-        if !matches!(self.extent, Extent::Live(..)) || !wanted(Level::Warning) {
+        if !matches!(self.extent, Extent::Live(..)) || !is_wanted(Level::Warning) {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
@@ -394,7 +328,7 @@ impl Console {
     /// Tells each time that the clock of an interface was set.
     fn check_clock(&self) {
         let (count, by_ns) = self.watch.clock();
-        if self.clock_told.swap(count, Ordering::Relaxed) >= count || !wanted(Level::Warning) {
+        if self.clock_told.swap(count, Ordering::Relaxed) >= count || !is_wanted(Level::Warning) {
             return;
         }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
@@ -455,7 +389,7 @@ impl Console {
             bar.finish_and_clear();
         }
         let alerts = self.alerts.load(Ordering::Relaxed);
-        if !self.quiet && wanted(Level::Warning) && alerts > ALERTS_SHOWN {
+        if !self.quiet && is_wanted(Level::Warning) && alerts > ALERTS_SHOWN {
             let more = count(alerts - ALERTS_SHOWN);
             self.say(&format!("alert: {more} more; the report has all scans"));
         }

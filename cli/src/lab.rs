@@ -15,8 +15,8 @@ use ringtap_lab::{
 };
 
 use crate::args::{Form, LabAction, LabArgs, LabCompareArgs, LabReportArgs, LabRunArgs};
-use crate::console::{self, complain, note};
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain, note};
 
 pub(crate) fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
     match &args.action {

@@ -5,8 +5,8 @@ use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Skeleton};
 use ringtap_records::Interface;
 
 use crate::args::MonitorArgs;
-use crate::console::{complain, note};
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{complain, note};
 
 /// The interfaces that the flags name, each once.
 pub(crate) fn interfaces(args: &MonitorArgs) -> anyhow::Result<Vec<String>> {

@@ -6,7 +6,6 @@
 
 mod args;
 mod check;
-mod clock;
 mod config;
 mod console;
 mod doctor;
@@ -22,7 +21,6 @@ mod monitor;
 mod names;
 mod ndn;
 mod notify;
-mod numbers;
 mod output_reporter;
 mod outputs;
 mod pages;
@@ -32,33 +30,24 @@ mod screen;
 mod server;
 mod signals;
 mod source;
-mod table;
 mod text;
 mod units;
-mod usage;
 mod whole;
 
 use std::process::ExitCode;
 
 use args::Command;
-use usage::Usage;
 
 #[global_allocator]
 static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;
 
 fn main() -> ExitCode {
-    run().unwrap_or_else(|error| {
-        if let Some(misused) = error.downcast_ref::<clap::Error>() {
-            misused.exit();
-        }
-        console::complain("error", &format!("{error:#}"));
-        if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-    })
+    run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))
 }
 
 fn run() -> anyhow::Result<ExitCode> {
     let command_line = config::command_line()?;
-    console::listen_to_environment();
+    ringtap_terminal::console::listen_to_environment();
     notify::connect();
     match command_line.command {
         None => pages::help(),

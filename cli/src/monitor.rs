@@ -16,12 +16,13 @@ use ringtap_plan::{
 use ringtap_records::Interfaces;
 
 use crate::args::{Capture, Form, MonitorArgs};
-use crate::console::{self, Console, Extent, complain};
+use crate::console::{Console, Extent};
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
-use crate::usage::Usage;
 use crate::{live, notify, privileges, sandbox, signals, source, text};
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain};
 
 const LOST: u8 = 3;
 

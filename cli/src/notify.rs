@@ -21,8 +21,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ringtap_plan::Watch;
 
-use crate::clock::Clock;
-use crate::console::complain;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console::complain;
 
 static MANAGER: OnceLock<Manager> = OnceLock::new();
 

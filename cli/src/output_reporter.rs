@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringtap_export::{Handle, Status};
 
-use crate::numbers::count;
+use ringtap_terminal::numbers::count;
 
 /// An output that goes on failing or losing is reported again after this time.
 const AGAIN: Duration = Duration::from_secs(30);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use ringtap_export::{Collector, Exports, FileOutput, Handle, Output, Prepared, Store};
 use ringtap_plan::{Exported, RecordSink};
 
-use crate::numbers::count;
-use crate::usage::Usage;
 use crate::whole::{Part, Whole};
+use ringtap_terminal::Usage;
+use ringtap_terminal::numbers::count;
 
 /// A non-blocking pipe that is full is tried again after this time.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);

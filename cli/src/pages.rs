@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::console;
+use ringtap_terminal::console;
 
 /// The help, for who gave no command.
 pub(crate) fn help() -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use nix::unistd::{Gid, User, getgrouplist, setgid, setgroups, setuid};
 
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
 
 /// The user called `name`, of whom there must be one.
 pub(crate) fn user(name: &str) -> anyhow::Result<User> {

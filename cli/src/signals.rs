@@ -18,11 +18,12 @@ use ringtap_plan::Watch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::clock::Clock;
-use crate::console::{Console, complain, note};
+use crate::console::Console;
 use crate::notify;
 use crate::outputs::Control;
 use crate::screen::Wish;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console::{complain, note};
 
 /// How often it looks; nobody waits longer for the second interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -12,8 +12,8 @@ use ringtap_plan::report::{
 use ringtap_plan::{Exported, InterfaceCounts, Outcome, Plan, Role, Tunnels};
 
 use crate::names;
-use crate::numbers::{bytes, count, rate};
-use crate::table::{Lean, Table};
+use ringtap_terminal::numbers::{bytes, count, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 use Lean::{Left, Right};
 

@@ -19,10 +19,10 @@ use ringtap_plan::Watch;
 use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
-use crate::clock::Clock;
-use crate::console;
 use crate::{live, signals};
 use findings::Findings;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console;
 
 const LOST: u8 = 3;
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::findings::{Findings, Spread, Stream};
-use crate::numbers::{count, rate};
-use crate::table::{Lean, Table};
+use ringtap_terminal::numbers::{count, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 pub(super) fn report(findings: &Findings) -> String {
     let mut table = Table::new(&[Lean::Left, Lean::Right, Lean::Left]);

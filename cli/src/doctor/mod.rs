@@ -11,11 +11,11 @@ use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Request};
 use serde::Serialize;
 
 use crate::args::Form;
-use crate::console;
-use crate::table::{Lean, Table};
-use crate::usage::Usage;
-use crate::{numbers, text};
+use crate::text;
 use facts::{Facts, Nic};
+use ringtap_terminal::Usage;
+use ringtap_terminal::table::{Lean, Table};
+use ringtap_terminal::{console, numbers};
 
 #[derive(Serialize)]
 struct Report {

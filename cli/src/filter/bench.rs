@@ -7,9 +7,9 @@ use ringtap_plan::filter::bench::{Bench, Design, measure};
 use serde_json::json;
 
 use crate::args::{BenchArgs, DesignName, Form};
-use crate::console;
-use crate::numbers::{count, rate};
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::{count, rate};
 
 /// Packets of a run are kept in memory, 28 bytes each.
 const PACKETS_MOST: usize = 100_000_000;

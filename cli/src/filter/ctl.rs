@@ -12,8 +12,8 @@ use ringtap_plan::filter::rules::parse;
 
 use super::message::{LOOK_EVERY, Message};
 use crate::args::{CtlAction, CtlArgs, Target};
-use crate::console;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
 
 /// How long a filter may take to answer; it builds millions of rules in less.
 const PATIENCE: Duration = Duration::from_secs(60);

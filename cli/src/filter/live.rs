@@ -14,8 +14,8 @@ use ringtap_wire::LinkType;
 use super::control::Socket;
 use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
-use crate::console::note;
 use crate::{live, notify};
+use ringtap_terminal::console::note;
 
 /// AF_PACKET holds frames back no longer than this.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);

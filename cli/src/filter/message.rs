@@ -10,7 +10,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use ringtap_terminal::Clock;
 
 /// The longest first line.
 const HEAD_MOST: usize = 32;

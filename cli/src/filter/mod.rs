@@ -22,10 +22,10 @@ use ringtap_plan::filter::{
 use ringtap_plan::{Machine, Severity, Skeleton, Watch};
 
 use crate::args::{FilterAction, FilterArgs, Form};
-use crate::console::{self, complain};
-use crate::usage::Usage;
 use crate::whole::Whole;
 use crate::{live as interfaces, sandbox, signals, source};
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain};
 
 const LOST: u8 = 3;
 

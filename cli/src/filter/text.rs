@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ringtap_plan::filter::rules::RuleSet;
 use ringtap_plan::filter::{FilterPlan, FilterReport, Policy};
 
-use crate::numbers::{bytes, count, of, rate};
-use crate::table::{Lean, Table};
+use ringtap_terminal::numbers::{bytes, count, of, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 /// Rules shown, the busiest first.
 const ROWS: usize = 20;

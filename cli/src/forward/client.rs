@@ -12,7 +12,7 @@ use ringtap_relay::ndn::{
     Data, Element, Error, LpPacket, NackReason, Name, NameBuf, NewInterest, PACKET_MAX, component,
 };
 
-use crate::clock::Clock;
+use ringtap_terminal::Clock;
 
 /// How long a forwarder may take for an answer, whatever else it sends meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4);

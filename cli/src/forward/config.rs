@@ -17,7 +17,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::units;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
 
 /// The longest configuration.
 const MOST: u64 = 64 << 20;

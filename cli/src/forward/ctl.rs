@@ -14,8 +14,8 @@ use ringtap_relay::ndn::management::{
 use super::client::Client;
 use super::text;
 use crate::args::{ForwardCtl, ForwardCtlArgs};
-use crate::console;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
 
 pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
     let mut client = Client::connect(&args.socket)?;

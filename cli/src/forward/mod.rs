@@ -13,10 +13,10 @@ use ringtap_plan::Watch;
 use ringtap_relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
-use crate::console::{self, complain, note, tell};
 use crate::listener::listen;
-use crate::usage::Usage;
 use crate::{notify, privileges, sandbox, signals};
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain, note, tell};
 
 const LOST: u8 = 3;
 

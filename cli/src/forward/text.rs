@@ -9,8 +9,8 @@ use ringtap_relay::ndn::management::{
 };
 use ringtap_relay::{ForwardPlan, ForwardReport};
 
-use crate::numbers::{bytes, count, of, rate};
-use crate::table::{Lean, Table};
+use ringtap_terminal::numbers::{bytes, count, of, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 /// Faces that are shown.
 const ROWS: usize = 20;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::rate;
 use super::stamps::Stamps;
-use crate::numbers::{self, bytes, count, of};
+use ringtap_terminal::numbers::{self, bytes, count, of};
 
 /// The names are those of `--report json`; docs/GENERATE.md defines them.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -11,10 +11,10 @@ use ringtap_wire::LinkType;
 
 use super::WATCH;
 use super::stamps::Stamps;
-use crate::clock::Clock;
-use crate::console::complain;
-use crate::numbers::{bytes, count, rate};
 use crate::whole::Whole;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console::complain;
+use ringtap_terminal::numbers::{bytes, count, rate};
 
 struct Written {
     packets: u64,

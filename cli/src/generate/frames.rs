@@ -5,7 +5,7 @@ use ringtap_traffic::Generator;
 
 use super::given::Given;
 use super::replay::Replay;
-use crate::console::complain;
+use ringtap_terminal::console::complain;
 
 /// Where frames come from.
 pub(super) enum Frames {

@@ -15,7 +15,7 @@ use super::frames::Frames;
 use super::mac::Macs;
 use super::rate::Rate;
 use super::send::{ready, sleep_until};
-use crate::clock::Clock;
+use ringtap_terminal::Clock;
 
 /// Frames that are made before anybody believes that they leave.
 const PROBE: u64 = 64;

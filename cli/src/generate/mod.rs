@@ -32,14 +32,14 @@ pub(crate) use profile::named as profile;
 pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};
-use crate::console::{self, complain};
-use crate::usage::Usage;
 use crate::{live as interfaces, signals};
 use counts::Counts;
 use frames::Frames;
 use live::Original;
 use mac::Macs;
 use replay::Replay;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain};
 use send::Treatment;
 use stamps::Stamps;
 

@@ -7,7 +7,7 @@ use ringtap_traffic::Profile;
 
 use super::Rate;
 use crate::args::GenerateArgs;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
 
 /// The profile, with what the flags change of it.
 pub(super) fn asked(args: &GenerateArgs) -> anyhow::Result<Profile> {

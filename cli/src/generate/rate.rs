@@ -13,8 +13,8 @@ use std::str::FromStr;
 
 use ringtap_live::Pace;
 
-use crate::numbers;
 use crate::units;
+use ringtap_terminal::numbers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {

@@ -16,7 +16,7 @@ use ringtap_wire::LinkType;
 
 use super::given::Given;
 use crate::source;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
 
 /// Chunks of 256 KiB that are kept for further rounds.
 const KEPT_MOST: usize = 1024;

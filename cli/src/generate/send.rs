@@ -19,9 +19,9 @@ use super::frames::{Batch, Frames};
 use super::mac::Macs;
 use super::rate::Rate;
 use super::stamps::Stamps;
-use crate::clock::Clock;
-use crate::console::complain;
-use crate::numbers::count;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console::complain;
+use ringtap_terminal::numbers::count;
 
 /// Frames of a batch.
 const BATCH: usize = 256;

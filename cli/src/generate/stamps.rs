@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use ringtap_traffic::Stamp;
 use serde::Serialize;
 
-use crate::numbers::of;
+use ringtap_terminal::numbers::of;
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Stamps {

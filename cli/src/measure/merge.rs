@@ -10,8 +10,10 @@ use ringtap_plan::measure::{Image, merge};
 
 use super::{text, write};
 use crate::args::{Form, MergeArgs};
-use crate::usage::Usage;
-use crate::{console, sandbox};
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
+
+use crate::sandbox;
 
 /// No measurement is as large as this.
 const MOST_BYTES: u64 = 4 << 30;

@@ -17,9 +17,9 @@ use ringtap_plan::{Machine, Notice, Plan, Request, Severity, Skeleton, Watch};
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Form, MeasureArgs};
-use crate::console::{self, complain, note};
-use crate::usage::Usage;
 use crate::{generate, live, monitor, sandbox, signals, source};
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain, note};
 
 pub(crate) use merge::run as merge;
 

@@ -3,8 +3,8 @@
 use ringtap_plan::measure::measure_report::KeysFrom;
 use ringtap_plan::measure::{Advice, MeasureOutcome, MeasurePlan, MeasureReport, Merged, Tried};
 
-use crate::numbers::{bytes, count, of, rate};
-use crate::table::{Lean, Table};
+use ringtap_terminal::numbers::{bytes, count, of, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 use Lean::{Left, Right};
 

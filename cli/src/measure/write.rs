@@ -4,8 +4,8 @@ use anyhow::Context;
 use ringtap_plan::measure::{Kind, MeasurePlan, Merged};
 
 use crate::args::{SketchFile, SketchForm};
-use crate::usage::Usage;
 use crate::whole::Whole;
+use ringtap_terminal::Usage;
 
 /// Refuses what cannot be written, before anything is counted.
 pub(super) fn check(files: &[SketchFile], plan: &MeasurePlan) -> anyhow::Result<()> {

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::figures::{median, print_json};
 use super::model;
 use crate::args::{CasArgs, Form, NdnBench, NdnBenchArgs, PitArgs};
-use crate::console::{self, complain};
-use crate::numbers::{count, rate};
-use crate::table::{Lean, Table};
 use crate::units::Cores;
-use crate::usage::Usage;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::numbers::{count, rate};
+use ringtap_terminal::table::{Lean, Table};
 
 /// Lock lines at the most: 4 GiB of them.
 const LINES_MOST: usize = 1 << 26;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ringtap_exclusion::TICK;
 use serde_json::{Value, json};
 
-use crate::console;
+use ringtap_terminal::console;
 
 /// Prints the trials as one object.
 pub(super) fn print_json(experiment: &str, trials: &[Value]) -> anyhow::Result<ExitCode> {

@@ -12,11 +12,11 @@ use serde_json::json;
 use super::bench::own_cores;
 use super::figures::{median, print_json};
 use crate::args::{Form, ModelArgs};
-use crate::clock::Clock;
-use crate::console;
-use crate::numbers::rate;
-use crate::table::{Lean, Table};
-use crate::usage::Usage;
+use ringtap_terminal::Clock;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::rate;
+use ringtap_terminal::table::{Lean, Table};
 
 /// Rounds of what is measured.
 const ROUNDS: u64 = 3;

@@ -12,9 +12,9 @@ use super::link::Link;
 use super::times::{Times, ms};
 use super::{LOOK, WATCH, fresh_number, lifetime_ms};
 use crate::args::{Form, PingArgs};
-use crate::clock::Clock;
-use crate::console;
-use crate::numbers::of;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::of;
 
 /// What was sent and not answered yet: its number, and when.
 type Sent = (u64, u64);

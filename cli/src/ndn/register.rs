@@ -8,7 +8,7 @@ use ringtap_ndn::{Headers, Name, NameBuf, Packet};
 
 use super::link::{Answers, Link};
 use crate::args::Url;
-use crate::clock::Clock;
+use ringtap_terminal::Clock;
 
 /// How long the answer may take: as long as an Interest lives that does not say.
 const PATIENCE: Duration = Duration::from_secs(4);

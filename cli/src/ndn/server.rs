@@ -9,10 +9,10 @@ use serde_json::json;
 use super::link::{Answers, Link};
 use super::{LOOK, WATCH, register};
 use crate::args::{Form, ServerArgs, Url};
-use crate::clock::Clock;
-use crate::console;
-use crate::numbers::{count, of, rate};
-use crate::usage::Usage;
+use ringtap_terminal::Clock;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::{count, of, rate};
 
 /// What a Data has besides name and content, at the most.
 const FRAME: usize = 80;

@@ -3,7 +3,7 @@
 use ringtap_traffic::Latency;
 use serde::Serialize;
 
-use crate::numbers::count;
+use ringtap_terminal::numbers::count;
 
 /// Counters by powers of two, from 1 ns to half an hour.
 const POWERS: usize = 42;

@@ -12,7 +12,7 @@ use ringtap_plan::report::activity::{Activity, Busy};
 
 use super::view::View;
 use crate::names;
-use crate::numbers::{bytes, count, rate};
+use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// Cells of the bar of a load.
 const BAR: usize = 10;

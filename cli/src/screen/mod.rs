@@ -24,8 +24,8 @@ use ratatui::crossterm::terminal::{
 };
 use ringtap_plan::{Ended, Watch};
 
-use crate::usage::Usage;
 use loads::Loads;
+use ringtap_terminal::Usage;
 use view::View;
 
 /// How often the figures change.

@@ -4,9 +4,9 @@ use ringtap_plan::report::activity::{Activity, Busy, Network, Target};
 
 use super::{Page, Times};
 use crate::names;
-use crate::numbers::{bytes, count};
-use crate::table::Lean::{Left, Right};
-use crate::table::Table;
+use ringtap_terminal::numbers::{bytes, count};
+use ringtap_terminal::table::Lean::{Left, Right};
+use ringtap_terminal::table::Table;
 
 impl Page {
     pub(super) fn activity(&mut self, intervals: &[Activity], further: u64, times: Times) {

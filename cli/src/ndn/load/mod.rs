@@ -19,9 +19,9 @@ use super::link::Link;
 use super::times::Times;
 use super::{LOOK, WATCH, fresh_number, lifetime_ms};
 use crate::args::{LoadArgs, Names};
-use crate::clock::Clock;
-use crate::usage::Usage;
 use pending::Pending;
+use ringtap_terminal::Clock;
+use ringtap_terminal::Usage;
 
 /// Interests on their way at the most.
 const WINDOW: usize = 64;

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::Found;
 use crate::args::{Form, LoadArgs, Names};
-use crate::console;
 use crate::ndn::link::Link;
 use crate::ndn::times::ms;
-use crate::numbers::{bytes, count, of, rate};
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::{bytes, count, of, rate};
 
 pub(super) fn print(
     args: &LoadArgs,

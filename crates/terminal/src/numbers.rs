@@ -1,7 +1,7 @@
 //! Numbers for people: digits in threes, binary sizes, rates.
 
 /// `12,345,678`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -14,17 +14,17 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `1 frame`, `2,000 frames`.
-pub(crate) fn of(number: u64, what: &str) -> String {
+pub fn of(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `3.94 MiB`.
-pub(crate) fn bytes(number: u64) -> String {
+pub fn bytes(number: u64) -> String {
     scaled(number as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
 }
 
 /// `3.67 M`.
-pub(crate) fn rate(number: f64) -> String {
+pub fn rate(number: f64) -> String {
     scaled(number, 1000.0, &["", "k", "M", "G", "T"]).trim_end().into()
 }
 

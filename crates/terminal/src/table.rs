@@ -2,31 +2,34 @@
 
 /// Which way a column leans.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lean {
+pub enum Lean {
+    /// Words.
     Left,
+    /// Numbers.
     Right,
 }
 
 /// Rows of cells. Cells hold no escape sequences.
-pub(crate) struct Table {
+pub struct Table {
     lean: Vec<Lean>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(lean: &[Lean]) -> Self {
+    /// Without rows; `lean` has an entry for each column.
+    pub fn new(lean: &[Lean]) -> Self {
         Self { lean: lean.to_vec(), rows: Vec::new() }
     }
 
     /// A row with at most as many cells as the table has columns.
-    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
         debug_assert!(cells.len() <= self.lean.len());
         self.rows.push(cells);
     }
 
     /// The lines, indented, two spaces between columns, nothing after the last cell.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(move |row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -1,0 +1,20 @@
+//! How a report is wanted, the same flag everywhere.
+
+use clap::{Args, ValueEnum};
+
+/// The flag.
+#[derive(Args, Debug)]
+pub struct Output {
+    /// The report on stdout: text or json
+    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
+    pub report: Form,
+}
+
+/// How a report is printed: for people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}

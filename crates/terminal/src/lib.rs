@@ -1,0 +1,18 @@
+//! What the commands understand and say, the same in all programs: values of flags, numbers and tables for people, stdout
+//! and stderr.
+//!
+//! Invariant: nothing is known of packets here.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod clock;
+pub mod console;
+mod form;
+pub mod numbers;
+pub mod table;
+pub mod units;
+mod usage;
+
+pub use clock::Clock;
+pub use form::{Form, Output};
+pub use usage::{Usage, exit_code};
