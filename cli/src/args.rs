@@ -5,11 +5,11 @@ mod check;
 mod filter;
 mod forward;
 mod generate;
-mod lab;
 mod measure;
 mod ndn;
 mod threads;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -17,20 +17,15 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, FileOutput, Refresh};
 use ringtap_plan::{Analyses, Skeleton, Tunnels};
+use ringtap_terminal::Usage;
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
-pub(crate) use filter::{
-    BenchArgs, CtlAction, CtlArgs, DesignName, FilterAction, FilterArgs, Sending, Target,
-};
+pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
 pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
-pub(crate) use lab::{LabAction, LabArgs, LabCompareArgs, LabReportArgs, LabRunArgs};
 pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
-pub(crate) use ndn::{
-    CasArgs, LoadArgs, ModelArgs, Names, NdnAction, NdnArgs, NdnBench, NdnBenchArgs, PingArgs,
-    PitArgs, ServerArgs, Url,
-};
+pub(crate) use ndn::{LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs, Url};
 pub(crate) use ringtap_terminal::{Form, Output};
 pub(crate) use threads::Threads;
 
@@ -71,8 +66,9 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// NDN: asks for names, answers them, puts load on whoever does
     Ndn(Box<NdnArgs>),
-    /// The papers' figures and tables, measured again and judged
-    Lab(LabArgs),
+    /// It is ringtap-lab
+    #[command(hide = true, disable_help_flag = true)]
+    Lab(Moved),
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout
@@ -298,4 +294,18 @@ fn skeletons() -> String {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// What was given to a command that another program has now.
+#[derive(Args)]
+pub(crate) struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _words: Vec<OsString>,
+}
+
+impl Moved {
+    /// Says which command it is now.
+    pub(crate) fn to(&self, command: &str) -> anyhow::Error {
+        Usage::of(format!("this is a command of another program now: {command}"))
+    }
 }

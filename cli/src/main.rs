@@ -12,7 +12,6 @@ mod doctor;
 mod filter;
 mod forward;
 mod generate;
-mod lab;
 mod listener;
 mod live;
 mod measure;
@@ -59,7 +58,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => measure::merge(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
-        Some(Command::Lab(args)) => lab::run(&args),
+        Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
         Some(Command::Completions { shell }) => pages::completions(shell),
         Some(Command::Man { directory }) => pages::man(&directory),

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
+use crate::programs::Programs;
 use crate::runner::shuffled;
 use crate::settings::{Setting, Surroundings, settings};
 use crate::{LabError, statistics, traffic, trial};
@@ -29,8 +30,8 @@ const LEAST: f64 = 0.03;
 
 /// What is to be compared, and where.
 pub struct Comparison<'a> {
-    /// The earlier program and this one.
-    pub programs: [PathBuf; 2],
+    /// The earlier programs and these.
+    pub programs: [Programs; 2],
     pub machine: &'a Machine,
     /// For traffic and what trials write.
     pub folder: PathBuf,
@@ -90,7 +91,7 @@ impl Comparison<'_> {
         for experiment in experiments {
             let files = self.folder.join("traffic");
             traffic::make(&self.programs[1], &files, experiment, self.quick)?;
-            let own = |s: &Setting| s.program.is_none() && !s.probe;
+            let own = |s: &Setting| s.is_own() && !s.probe;
             let settings = settings(experiment, self.quick)?.into_iter().filter(own);
             all.extend(settings.map(|setting| Pair {
                 experiment,
@@ -135,8 +136,10 @@ impl Comparison<'_> {
         })?;
         fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
         let limit = Duration::from_secs(pair.experiment.time_limit);
-        let ended = trial::run(&self.programs[which], &words, limit, &scratch)
-            .map_err(|error| error.to_string())?;
+        let (program, words) = words.split_first().ok_or("the command is empty")?;
+        let program = self.programs[which].file(program)?;
+        let ended =
+            trial::run(&program, words, limit, &scratch).map_err(|error| error.to_string())?;
         ended.check(&setting.sane)?;
         let quantity = &pair.experiment.plot.y;
         let reading = setting.values.get(quantity).ok_or("it has no value to compare")?;
@@ -189,16 +192,17 @@ fn judge(differences: &mut [Difference]) {
     }
 }
 
-/// The program of `revision`, built in `folder` unless it was before. The working tree is not touched.
-pub fn build(revision: &str, folder: &Path) -> Result<PathBuf, LabError> {
+/// The programs of `revision`, built in `folder` unless they were before. The working tree is not touched. Early revisions
+/// have no lab of their own.
+pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
     let told = |reason: String| LabError::Revision { revision: revision.into(), reason };
     let commit = run("git", ["rev-parse", "--verify", &format!("{revision}^{{commit}}")], None)
         .map_err(told)?;
     let folder =
         std::path::absolute(folder).map_err(LabError::io("finding", folder))?.join(commit.trim());
-    let program = folder.join("ringtap");
-    if program.is_file() {
-        return Ok(program);
+    let programs = Programs::within(&folder);
+    if programs.ringtap.is_file() {
+        return Ok(programs);
     }
     fs::create_dir_all(&folder).map_err(LabError::io("making", &folder))?;
     let tree = folder.join("tree");
@@ -219,14 +223,22 @@ pub fn build(revision: &str, folder: &Path) -> Result<PathBuf, LabError> {
         "build".as_ref(),
         "--release".as_ref(),
         "--locked".as_ref(),
+        "--package=ringtap".as_ref(),
+        "--package=ringtap-lab".as_ref(),
         "--target-dir".as_ref(),
         target.as_os_str(),
     ];
     let built = run("cargo", words, Some(&tree)).and_then(|_| {
-        let made = target.join("release/ringtap");
-        fs::copy(&made, &program).map_err(|error| format!("{}: {error}", made.display()))
+        let made = Programs::within(&target.join("release"));
+        let copy = |from: &Path, to: &Path| {
+            fs::copy(from, to).map_err(|error| format!("{}: {error}", from.display()))
+        };
+        if made.lab.is_file() {
+            copy(&made.lab, &programs.lab)?;
+        }
+        copy(&made.ringtap, &programs.ringtap)
     });
-    // The tree was only for the build; the program stays.
+    // The tree was only for the build; the programs stay.
     let _ = run(
         "git",
         ["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), tree.as_os_str()],
@@ -234,7 +246,7 @@ pub fn build(revision: &str, folder: &Path) -> Result<PathBuf, LabError> {
     );
     let _ = fs::remove_dir_all(&target);
     built.map_err(told)?;
-    Ok(program)
+    Ok(programs)
 }
 
 fn run<W: AsRef<OsStr>>(

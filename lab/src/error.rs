@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why an experiment could not be run or reported.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    #[error("there is no experiment {id:?}; 'ringtap lab list' shows them all")]
+    #[error("there is no experiment {id:?}; 'ringtap-lab list' shows them all")]
     Unknown { id: String },
     #[error("the experiment in {file}: {reason}")]
     Experiment { file: String, reason: String },
@@ -14,7 +14,7 @@ pub enum LabError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("{}: {reason}", path.display())]
     Rows { path: PathBuf, reason: String },
-    #[error("{}: no run is here; 'ringtap lab run' makes one", path.display())]
+    #[error("{}: no run is here; 'ringtap-lab run' makes one", path.display())]
     NoRun { path: PathBuf },
     #[error("making the traffic {file}: {reason}")]
     Traffic { file: String, reason: String },

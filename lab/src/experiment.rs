@@ -3,7 +3,7 @@
 //! ```toml
 //! id = "rings/capacity"                   what users type
 //! paper = "mcringbuffer"                  its folder, with paper.toml
-//! command = "lab trial ring kind={ring} capacity={capacity} …"
+//! command = "ringtap-lab trial ring kind={ring} capacity={capacity} …"
 //! [sweep]                                 crossed with each other and with the candidates
 //! capacity = [100, 400, 2000]
 //! [[candidate]]
@@ -46,7 +46,7 @@ pub struct Experiment {
     pub title: String,
     /// What is measured and how it differs from the paper, in a few sentences.
     pub about: String,
-    /// Words of a command of ringtap's; `{name}` stands for a parameter.
+    /// A command, its program first; `{name}` stands for a parameter.
     pub command: String,
     /// Threads a trial keeps busy: the sum of these, numbers or `{name}`.
     #[serde(default = "one_thread")]
@@ -114,8 +114,6 @@ pub struct Candidate {
     pub values: Option<BTreeMap<String, Reading>>,
     pub equal: Option<Vec<String>>,
     pub sane: Option<BTreeMap<String, Value>>,
-    /// Another program than ringtap, looked for where programs are.
-    pub program: Option<String>,
     /// Measured for the model only: neither plotted nor listed.
     #[serde(default)]
     pub probe: bool,
@@ -129,7 +127,7 @@ pub struct Candidate {
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     pub file: String,
-    /// Words of a command of ringtap's that writes it, without the file; the parameters are those of the effort.
+    /// A command that writes it, without the file; the parameters are those of the effort.
     pub command: String,
 }
 

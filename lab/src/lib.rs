@@ -9,7 +9,8 @@
 //! An experiment is data: which commands, over which parameters, what is read from their reports, what
 //! the paper says, and when that counts as reproduced. A trial is a process of its own, mostly a
 //! `ringtap` command with its report as JSON, so every row can be repeated by pasting its command.
-//! What no command measures is a [`workloads`] of the lab, behind `ringtap lab trial`.
+//! What no command measures is a [`workloads`] of the lab, behind `ringtap-lab trial`, or a published design:
+//! [`filter`], [`exclusion`].
 //!
 //! Invariants: no number without its provenance (commit, machine, seed, trial, command). Nothing is
 //! judged when the spread reaches over the line that decides. What needs more cores than there are
@@ -20,12 +21,16 @@ pub mod catalogue;
 mod clock;
 pub mod compare;
 mod error;
+pub mod exclusion;
 mod experiment;
 mod files;
+pub mod filter;
 pub mod judge;
 pub mod machine;
 mod model;
 mod plot;
+mod programs;
+mod random;
 pub mod report;
 mod rows;
 mod run_folder;
@@ -39,6 +44,7 @@ pub mod workloads;
 
 pub use error::LabError;
 pub use experiment::{ClaimKind, Effort, Experiment, Paper, PlotKind};
+pub use programs::Programs;
 pub use rows::{Row, State};
 pub use run_folder::RunFolder;
 pub use runner::{Progress, Runner};

@@ -283,7 +283,7 @@ pub(crate) mod tests {
             commit: "0123456789ab".into(),
             machine: "xeon-2c".into(),
             seed: 1,
-            command: "ringtap lab trial x".into(),
+            command: "ringtap-lab trial x".into(),
         }
     }
 

@@ -19,16 +19,18 @@ use crate::LabError;
 use crate::clock::Stopwatch;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
+use crate::programs::Programs;
+use crate::random::Random;
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Setting, Surroundings, settings};
 use crate::traffic;
 use crate::trial::{self, Unfit};
 
-/// Runs what it is given with one program, on one machine, into one folder.
+/// Runs what it is given with the programs of one revision, on one machine, into one folder.
 pub struct Runner<'a> {
-    /// The `ringtap` that is measured.
-    pub program: PathBuf,
+    /// What is measured.
+    pub programs: &'a Programs,
     pub machine: &'a Machine,
     pub folder: &'a RunFolder,
     /// Of the first round; each round has the next.
@@ -82,7 +84,7 @@ impl Runner<'_> {
         let quick = self.folder.facts.quick;
         let experiment = all[at].experiment;
         let traffic = self.folder.traffic();
-        traffic::make(&self.program, &traffic, experiment, quick)?;
+        traffic::make(self.programs, &traffic, experiment, quick)?;
         let mut expected = BTreeMap::new();
         let mut out = BTreeSet::new();
         let mut told = BTreeSet::new();
@@ -144,7 +146,7 @@ impl Runner<'_> {
                 scratch: &self.scratch().to_string_lossy(),
             })
             .map_err(|reason| LabError::Experiment { file: task.experiment.id.clone(), reason })?;
-        row.command = command(task.setting.program.as_deref().unwrap_or("ringtap"), &words);
+        row.command = command(&words);
         let mut measured =
             work.file.rows.iter().filter(|known| known.state.has_value() && task.is_of(known));
         // The check leaves no rows if all is well: a later round has been there since.
@@ -215,11 +217,8 @@ impl Runner<'_> {
 
     fn measure(&self, task: &Task, words: &[String]) -> Result<Measured, Unfit> {
         let setting = task.setting;
-        let program = match &setting.program {
-            None => self.program.clone(),
-            Some(name) => trial::find(name)
-                .ok_or_else(|| Unfit::NotPossible(format!("{name} is not installed")))?,
-        };
+        let (program, words) = words.split_first().ok_or("the command is empty".to_owned())?;
+        let program = self.programs.file(program).map_err(Unfit::NotPossible)?;
         let scratch = self.scratch();
         let limit = Duration::from_secs(task.experiment.time_limit);
         let doing = |error| format!("{}: {error}", scratch.display());
@@ -291,12 +290,12 @@ fn seconds_left(all: &[Work]) -> Option<f64> {
 }
 
 /// As it can be pasted into a shell.
-pub(crate) fn command(program: &str, words: &[String]) -> String {
+pub(crate) fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = words.iter().map(|word| {
         if !word.is_empty() && word.chars().all(plain) { word.clone() } else { format!("'{word}'") }
     });
-    std::iter::once(program.to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Short, for people: what is compared is random enough at 64 bits.
@@ -307,18 +306,12 @@ fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 0 to n − 1 in an order drawn from the seed (Fisher and Yates, with SplitMix64).
+/// 0 to n − 1 in an order drawn from the seed (Fisher and Yates).
 pub(crate) fn shuffled(n: usize, seed: u64) -> Vec<usize> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
+    let mut random = Random::new(seed);
     let mut order: Vec<_> = (0..n).collect();
     for last in (1..n).rev() {
-        order.swap(last, (next() % (last as u64 + 1)) as usize);
+        order.swap(last, (random.next() % (last as u64 + 1)) as usize);
     }
     order
 }

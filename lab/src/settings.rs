@@ -7,6 +7,7 @@ use crate::experiment::{
     Candidate, Claim, Experiment, OneOrMore, Parameters, Point, Reading, Selector, Sweep, Value,
 };
 use crate::machine::{Machine, Place, Placement};
+use crate::programs::is_own;
 use crate::template;
 
 /// What a trial is of; all trials of one differ in their seed alone.
@@ -19,7 +20,6 @@ pub struct Setting {
     pub threads: usize,
     /// For the model only.
     pub probe: bool,
-    pub(crate) program: Option<String>,
     pub(crate) command: String,
     pub(crate) values: BTreeMap<String, Reading>,
     pub(crate) equal: Vec<String>,
@@ -84,7 +84,6 @@ fn setting(
         parameters,
         threads,
         probe: candidate.probe,
-        program: candidate.program.clone(),
         command: candidate.command.as_ref().unwrap_or(&experiment.command).clone(),
         values,
         equal: candidate.equal.as_ref().unwrap_or(&experiment.equal).clone(),
@@ -124,7 +123,7 @@ impl Setting {
         self.parameters.get("place").map_or(Ok(Place::Anywhere), |place| place.parse())
     }
 
-    /// The words behind the program's name.
+    /// The command, its program first.
     pub(crate) fn words(&self, around: &Surroundings) -> Result<Vec<String>, String> {
         let mut known = self.parameters.clone();
         let cores: Vec<_> = around.cores.iter().map(ToString::to_string).collect();
@@ -133,6 +132,11 @@ impl Setting {
         known.insert("traffic".into(), around.traffic.to_owned());
         known.insert("scratch".into(), around.scratch.to_owned());
         template::fill(&self.command, &known)
+    }
+
+    /// Whether its program is one of a revision's.
+    pub(crate) fn is_own(&self) -> bool {
+        self.command.split(' ').next().is_some_and(is_own)
     }
 
     /// What a reading is divided into, if it is.
@@ -180,7 +184,7 @@ mod tests {
         figure = "Figure 1"
         title = "t"
         about = "a"
-        command = "lab trial x n={n} who={who} size={size} rate={rate} seed={seed}"
+        command = "ringtap-lab trial x n={n} who={who} size={size} rate={rate} seed={seed}"
         threads = ["{n}", 1]
         [sweep]
         n = [1, 2]

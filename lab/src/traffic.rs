@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::experiment::{Experiment, Traffic};
+use crate::programs::Programs;
 use crate::{LabError, template, trial};
 
 /// Making a file takes no longer.
@@ -12,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(1_200);
 
 /// Writes into `folder` what `experiment` needs and is not there yet.
 pub(crate) fn make(
-    program: &Path,
+    programs: &Programs,
     folder: &Path,
     experiment: &Experiment,
     quick: bool,
@@ -30,7 +31,10 @@ pub(crate) fn make(
         let part = path.with_extension("part");
         let mut words = template::fill(command, &known).map_err(told)?;
         words.extend(["-w".into(), part.to_string_lossy().into_owned()]);
-        trial::run(program, &words, LIMIT, folder).map_err(|error| told(error.to_string()))?;
+        let (program, words) =
+            words.split_first().ok_or_else(|| told("an empty command".into()))?;
+        let program = programs.file(program).map_err(told)?;
+        trial::run(&program, words, LIMIT, folder).map_err(|error| told(error.to_string()))?;
         fs::rename(&part, &path).map_err(LabError::io("naming", &path))?;
     }
     Ok(())

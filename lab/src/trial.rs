@@ -138,15 +138,6 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A program that is not ours, where programs are.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
-    // Where Debian puts what is not for every user.
-    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
-    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
 /// Processes that wanted to run in the last minute, on average.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -5,12 +5,13 @@
 mod common;
 
 use std::fs;
+use std::path::PathBuf;
 
 use common::{EQUAL, experiment, program, run, twice};
-use ringtap_lab::State;
 use ringtap_lab::compare::{Change, Comparison};
 use ringtap_lab::judge::{Verdict, judge};
 use ringtap_lab::machine::Machine;
+use ringtap_lab::{Programs, State};
 
 #[test]
 fn every_number_has_its_provenance() {
@@ -53,7 +54,8 @@ fn a_planted_regression_of_two_is_found_between_programs_and_none_is_made_up() {
     let [then, now] =
         [("then", 2), ("now", 1)].map(|(name, factor)| program(folder.path(), name, factor));
     let machine = Machine::this();
-    let compared = |programs| {
+    let compared = |files: [PathBuf; 2]| {
+        let programs = files.map(|file| Programs { ringtap: file.clone(), lab: file });
         let place = folder.path().to_owned();
         let comparison = Comparison {
             programs,
@@ -124,7 +126,7 @@ fn what_hangs_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
     let mut experiment = experiment(&["plain"], EQUAL);
-    experiment.command = "wait who={who} size={size}".into();
+    experiment.command = "ringtap wait who={who} size={size}".into();
     experiment.time_limit = 1;
     let (_, rows) = run(folder.path(), &program, &experiment);
     assert_eq!(rows.len(), 3);
@@ -139,7 +141,7 @@ fn results_are_not_said_to_agree_when_a_setting_failed_or_hung() {
         let mut experiment = experiment(&["plain", "fast", trouble], EQUAL);
         experiment.time_limit = 1;
         if trouble == "hung" {
-            experiment.candidates[2].command = Some("wait who={who} size={size}".into());
+            experiment.candidates[2].command = Some("ringtap wait who={who} size={size}".into());
         }
         let (_, rows) = run(folder.path(), &program, &experiment);
         assert!(rows.iter().filter(|row| row.state == State::Ok).count() > 20);

@@ -53,7 +53,7 @@ fn the_page_says_everything_and_needs_nothing_else() {
         "badge not-reproduced",
         "badge not-possible-here",
         "no counters here",
-        "ringtap lab run test/tiny --quick",
+        "ringtap-lab run test/tiny --quick",
         "one trial: <code>ringtap measure who=",
         "Not measured in this run.",
         "1,0",
@@ -96,7 +96,7 @@ fn the_page_says_everything_and_needs_nothing_else() {
 fn a_run_without_its_folder_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let error = ringtap_lab::RunFolder::latest(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("ringtap lab run"), "{error}");
+    assert!(error.contains("ringtap-lab run"), "{error}");
 }
 
 /// What the browser prints.
@@ -184,7 +184,7 @@ fn kept_runs_are_judged_by_the_claims_of_today() {
         }
         let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
         let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(verdicts == expected, "'ringtap lab report {}' makes it anew", run.path.display());
+        assert!(verdicts == expected, "'ringtap-lab report {}' makes it anew", run.path.display());
         let name = kept.file_name().into_string().unwrap();
         if readme.contains(&name) {
             let [(_, reproduced), (_, not), (_, impossible), (_, open)] =

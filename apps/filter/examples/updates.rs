@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringtap_filter::Policy;
-use ringtap_filter::rules::{Board, Limits, Reader, RuleSet};
+use ringtap_filter::{Board, Limits, Policy, Reader, RuleSet};
 
 const BURST: usize = 256;
 const EVERY: Duration = Duration::from_millis(10);

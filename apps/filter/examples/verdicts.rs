@@ -10,8 +10,7 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use ringtap_filter::Policy;
-use ringtap_filter::rules::{Limits, Rule, RuleSet, Span, Statement};
+use ringtap_filter::{Limits, Policy, Rule, RuleSet, Span, Statement};
 
 const LOOK_UPS: usize = 1 << 20;
 const ROUNDS: usize = 5;

@@ -1,40 +1,32 @@
-//! The packet filter: who may send to whom, changed while packets pass.
+//! The packet filter: rules that say who may send to whom, bans, and their changes while packets pass.
 //!
 //! ```text
-//! control ─┐                ┌─▶ worker 0 ─┐
-//!          ├─▶ dispatcher ══╪═▶ worker 1 ═╪═▶ verdicts, histogram
-//! data ────┘                └─▶ worker 2 ─┘
+//! text ─▶ statements ─▶ RuleSet (never changes) ─▶ Board ─▶ workers, each between two bursts
+//!         line numbers   next revision, or nothing
 //! ```
 //!
-//! A control packet takes effect exactly at its place in the stream, for every packet before and
-//! behind it, on all workers. Two designs do that: the paper's ([`paper`]; M. B. Smith, *A Prototype of
-//! an Efficient Multithreaded Packet Filter*, Brown University), a shared table with striped locks and
-//! caches, and ours ([`sharded`]), where nothing mutable is shared. Both are held to one serial
-//! [`oracle`], verdict by verdict, on the published [`traffic`].
+//! A packet passes if its source is not banned and the last rule about its source and destination
+//! allows it; if there is none, the default decides.
 //!
-//! [`rules`] is the filter for real addresses: prefixes and ranges of IPv4 and IPv6.
-//!
-//! Invariants: no threads, rings, clocks or I/O here.
+//! Invariants: a [`RuleSet`] is never changed, so a packet is judged by one revision and no other. A
+//! transaction makes the next revision, or nothing. A look-up allocates nothing and takes no lock. No threads, rings,
+//! clocks or I/O here.
 #![forbid(unsafe_code)]
 
-mod accepting;
-pub mod history;
-pub mod oracle;
-mod outcome;
-mod packet;
-pub mod paper;
-mod permissions;
-pub mod rules;
-mod settings;
-pub mod sharded;
-pub mod traffic;
-mod window;
-mod work;
+mod bans;
+mod blocks;
+mod board;
+mod counters;
+mod plane;
+mod policy;
+mod ruleset;
+mod span;
+mod statement;
+mod steps;
 
-pub use accepting::Accepting;
-pub use outcome::{Outcome, OutcomeMerger, Partial};
-pub use packet::{Address, Control, Data, Packet, Policy};
-pub use permissions::Permissions;
-pub use settings::{Distribution, Settings, UnknownDistribution};
-pub use window::{Dispatch, Stamp};
-pub use work::{FINGERPRINTS, Job, UnknownWork, Work};
+pub use board::{Board, Reader};
+pub use counters::{Counters, Row};
+pub use policy::Policy;
+pub use ruleset::{BanCounts, Banned, Entry, Limits, Reason, RuleSet, TransactionError, Verdict};
+pub use span::{Span, SpanError};
+pub use statement::{LineError, Rule, Statement, StatementError, parse};

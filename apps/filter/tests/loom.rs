@@ -6,11 +6,8 @@
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
-use loom::sync::mpsc::channel;
 use loom::thread;
-use ringtap_filter::Policy;
-use ringtap_filter::rules::{Announced, Board, Limits, Reader, RuleSet};
-use ringtap_stage::Mark;
+use ringtap_filter::{Board, Limits, Policy, Reader, RuleSet};
 use std::sync::Arc;
 
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
@@ -61,50 +58,6 @@ fn once_a_revision_has_passed_nothing_is_sent_by_an_older_one() {
         }
         worker.join().unwrap();
         assert_eq!(board.passed(), u64::MAX);
-    });
-}
-
-#[test]
-fn every_worker_finds_every_revision_that_a_mark_announces() {
-    check(|| {
-        let board = board(2);
-        let first = board.newest().revision();
-        let mut announced = Announced::new(&board);
-        let (senders, workers): (Vec<_>, Vec<_>) = (0..2)
-            .map(|index| {
-                let (sender, marks) = channel();
-                let board = Arc::clone(&board);
-                let mut reader = Reader::new(&board, index);
-                let worker = move || {
-                    let mut revision = first;
-                    while let Ok(mark @ Mark::Tick { .. }) = marks.recv() {
-                        reader.on_mark(&board, &mark).expect("it is on the board");
-                        revision += 1;
-                        assert_eq!(reader.rules().revision(), revision);
-                    }
-                    revision
-                };
-                (sender, worker)
-            })
-            .unzip();
-        let mut workers = workers.into_iter();
-        let (one, mut other) = (workers.next().unwrap(), workers.next().unwrap());
-        let one = thread::spawn(one);
-        let control = {
-            let board = Arc::clone(&board);
-            thread::spawn(move || [change(&board), change(&board)])
-        };
-        let announce = |announced: &mut Announced| {
-            while let Some(mark) = announced.next(&board, 0) {
-                senders.iter().for_each(|sender| sender.send(mark).unwrap());
-            }
-        };
-        announce(&mut announced);
-        assert_eq!(control.join().unwrap(), [first + 1, first + 2]);
-        announce(&mut announced);
-        senders.iter().for_each(|sender| sender.send(Mark::End { time_ns: 0 }).unwrap());
-        assert_eq!([one.join().unwrap(), other()], [first + 2; 2]);
-        assert_eq!(board.passed(), first + 2);
     });
 }
 

@@ -3,9 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
-use ringtap_filter::Policy;
-use ringtap_filter::rules::{
-    Announced, BanCounts, Board, Counters, Limits, Reader, Reason, Rule, RuleSet, Span, Statement,
+use ringtap_filter::{
+    BanCounts, Board, Counters, Limits, Policy, Reader, Reason, Rule, RuleSet, Span, Statement,
     TransactionError, parse,
 };
 
@@ -476,28 +475,6 @@ fn a_change_before_a_worker_begins_is_one_that_it_has_taken() {
 }
 
 #[test]
-fn a_change_takes_effect_at_its_mark_in_every_worker() {
-    let board = Board::new(empty(), 2);
-    let mut announced = Announced::new(&board);
-    let mut readers = [Reader::new(&board, 0), Reader::new(&board, 1)];
-    let pass = |reader: &Reader| reader.rules().verdict(ip("10.0.0.1"), ip("10.0.0.2")).passed;
-    assert_eq!(announced.next(&board, 0), None);
-    assert_eq!(board.transact(|set| set.transact("allow")), Ok(1));
-    assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(2));
-    assert!(board.transact(|set| set.transact("bann 10.0.0.1")).is_err());
-    let marks: Vec<_> = std::iter::from_fn(|| announced.next(&board, 5)).collect();
-    assert_eq!(marks.len(), 2);
-    assert!(!pass(&readers[0]) && board.passed() == 0);
-    assert_eq!(readers[0].on_mark(&board, &marks[0]).unwrap().revision(), 0);
-    assert!(pass(&readers[0]) && !pass(&readers[1]) && board.passed() == 0);
-    readers[0].on_mark(&board, &marks[1]);
-    readers[1].on_mark(&board, &marks[0]);
-    assert!(!pass(&readers[0]) && pass(&readers[1]) && board.passed() == 1);
-    readers[1].on_mark(&board, &marks[1]);
-    assert!(!pass(&readers[1]) && board.passed() == 2);
-}
-
-#[test]
 fn counters_follow_their_rules_through_revisions() {
     let first = empty().transact("allow to 10.0.0.1\nallow to 10.0.0.2").unwrap();
     let second = first.transact("remove allow to 10.0.0.1\nban 10.0.0.9").unwrap();
@@ -529,4 +506,21 @@ fn a_verdict_names_the_latest_rule() {
     assert_eq!(reason("10.200.0.1"), Reason::Rule(0));
     assert_eq!(reason("11.0.0.1"), Reason::Default);
     assert_eq!(parse(text).unwrap().len(), 3);
+}
+
+#[test]
+fn a_change_has_passed_once_every_worker_has_taken_it() {
+    let board = Board::new(empty(), 2);
+    let mut readers = [Reader::new(&board, 0), Reader::new(&board, 1)];
+    let pass = |reader: &Reader| reader.rules().verdict(ip("10.0.0.1"), ip("10.0.0.2")).passed;
+    assert!(readers[0].renew(&board).is_none());
+    assert_eq!(board.transact(|set| set.transact("allow")), Ok(1));
+    assert_eq!(readers[0].renew(&board).unwrap().revision(), 0);
+    assert!(pass(&readers[0]) && !pass(&readers[1]) && board.passed() == 0);
+    assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(2));
+    assert!(board.transact(|set| set.transact("bann 10.0.0.1")).is_err());
+    assert!(readers[1].renew(&board).is_some());
+    assert!(pass(&readers[0]) && !pass(&readers[1]) && board.passed() == 1);
+    assert!(readers[0].renew(&board).is_some());
+    assert!(!pass(&readers[0]) && board.passed() == 2);
 }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use ringtap_plan::filter::bench::{Distribution, Work};
 use ringtap_plan::filter::{NotIp, Policy};
 
-use super::{Capture, Form, Output};
+use super::{Capture, Form, Moved};
 use crate::units;
 
 const AFTER: &str = "\
@@ -143,8 +142,9 @@ pub(crate) struct FilterArgs {
 pub(crate) enum FilterAction {
     /// Changes the rules of a filter that runs, or asks it
     Ctl(CtlArgs),
-    /// The published benchmark: control and data packets through a design
-    Bench(BenchArgs),
+    /// It is ringtap-lab filter
+    #[command(hide = true, disable_help_flag = true)]
+    Bench(Moved),
 }
 
 #[derive(Args)]
@@ -214,46 +214,6 @@ impl FromStr for Target {
             _ => Ok(Self::Socket(text.into())),
         }
     }
-}
-
-#[derive(Args)]
-pub(crate) struct BenchArgs {
-    /// Published mix, 1 to 8
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) mix: usize,
-    /// Packets behind the warm-up
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
-    pub(crate) packets: usize,
-    /// Workers; 1 is a single thread
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
-    pub(crate) workers: usize,
-    /// Who decides: sharded (ours), paper (locks and caches) or oracle (serial)
-    #[arg(long, value_name = "NAME", default_value = "sharded", hide_possible_values = true)]
-    pub(crate) design: DesignName,
-    /// Who gets which packet: address or random
-    #[arg(long, value_name = "HOW", default_value_t = Distribution::Address)]
-    pub(crate) distribution: Distribution,
-    /// Entries of each worker's cache, in the paper's design
-    #[arg(long, value_name = "N", default_value = "1024", value_parser = units::index_count)]
-    pub(crate) cache: usize,
-    /// What happens to packets that nothing was said about: allow or deny
-    #[arg(long, value_name = "POLICY", default_value = "deny", value_parser = policy)]
-    pub(crate) default: Policy,
-    /// What is done for a packet that passes: serial, interleaved, simd, jump or off
-    #[arg(long, value_name = "MODE", default_value_t)]
-    pub(crate) work: Work,
-    /// Packets between dispatch and verdict, at the most
-    #[arg(long, value_name = "N", default_value = "256", value_parser = units::index_count)]
-    pub(crate) in_flight: usize,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DesignName {
-    Oracle,
-    Paper,
-    Sharded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use ringtap_exclusion::Popularity;
-use ringtap_exclusion::exchanges::Mode;
 use ringtap_ndn::{NameBuf, UDP_PORT};
+use ringtap_traffic::Popularity;
 
-use super::Output;
-use crate::units::{self, Cores};
+use super::{Moved, Output};
+use crate::units;
 
 const AFTER: &str = "\
 URLs: udp://HOST[:PORT] (port 6363 unless said), unix:PATH. Names: /text/of/names, %41 for other
@@ -31,8 +30,9 @@ pub(crate) enum NdnAction {
     Server(ServerArgs),
     /// Asks as fast as it may, and says what came back, and when
     Load(LoadArgs),
-    /// What mutual exclusion costs a forwarder, in memory: the published experiment
-    Bench(NdnBenchArgs),
+    /// It is ringtap-lab ndn
+    #[command(hide = true, disable_help_flag = true)]
+    Bench(Moved),
 }
 
 #[derive(Args)]
@@ -144,102 +144,6 @@ fn names(text: &str) -> Result<Names, String> {
             )
         }),
     }
-}
-
-#[derive(Args)]
-pub(crate) struct NdnBenchArgs {
-    #[command(subcommand)]
-    pub(crate) what: NdnBench,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum NdnBench {
-    /// Cycles of a compare-and-swap, and whether it stops other cores
-    Cas(CasArgs),
-    /// Exchanges a second by mode, names and workers
-    Pit(PitArgs),
-    /// Forwarding speed by cores: the published model, and one of what processors do
-    Model(ModelArgs),
-}
-
-/// How often an experiment is made, where, and with what chance.
-#[derive(Args)]
-pub(crate) struct Rounds {
-    /// Cores to pin the threads to, in order: 0,1 or 0-3 [default: all]
-    #[arg(long, value_name = "LIST", value_parser = units::cores)]
-    pub(crate) cores: Option<Cores>,
-    /// Rounds, each of all trials in turn
-    #[arg(long, value_name = "N", default_value = "3", value_parser = units::index_count)]
-    pub(crate) trials: usize,
-    /// Of all that is drawn: the order of locks, names, who gets which packet
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-}
-
-#[derive(Args)]
-pub(crate) struct CasArgs {
-    /// Lock lines that the threads share
-    #[arg(long, value_name = "N", default_value = "1048576", value_parser = units::index_count)]
-    pub(crate) lines: usize,
-    /// Compare-and-swaps of each thread
-    #[arg(long, value_name = "N", default_value = "200k", value_parser = units::index_count)]
-    pub(crate) samples: usize,
-    #[command(flatten)]
-    pub(crate) rounds: Rounds,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-#[derive(Args)]
-pub(crate) struct PitArgs {
-    /// sharded, locked, locked-prefetch [default: each in turn]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) mode: Vec<Mode>,
-    /// Which first components are asked for how often: uniform, zipf:S, one-hot
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "uniform,zipf:1,one-hot"
-    )]
-    pub(crate) names: Vec<Popularity>,
-    /// First components there are
-    #[arg(long, value_name = "N", default_value = "1048576", value_parser = units::count)]
-    pub(crate) population: u64,
-    /// Workers [default: 1, 2, … as many as cores]
-    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) workers: Vec<usize>,
-    /// Exchanges of a trial, at the least
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
-    pub(crate) exchanges: usize,
-    /// Interests pending at a time
-    #[arg(long, value_name = "N", default_value = "65536", value_parser = units::index_count)]
-    pub(crate) pending: usize,
-    /// Locks of the locked modes
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) locks: usize,
-    /// Bytes of content in each Data
-    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = units::bytes)]
-    pub(crate) payload: u64,
-    #[command(flatten)]
-    pub(crate) rounds: Rounds,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-#[derive(Args)]
-pub(crate) struct ModelArgs {
-    /// The published parameters, not those measured here: 1018, 226 and 41 cycles
-    #[arg(long)]
-    pub(crate) published: bool,
-    /// Numbers of cores, from 1 to this
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub(crate) cores_max: usize,
-    /// Locks that packets are spread over
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) locks: usize,
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 /// The other end of a link.

@@ -1,6 +1,5 @@
 //! `ringtap filter`: flags → rules → plan → run → report.
 
-mod bench;
 mod control;
 mod ctl;
 mod live;
@@ -37,7 +36,7 @@ static WATCH: Watch = Watch::new();
 pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
         Some(FilterAction::Ctl(args)) => return ctl::run(args),
-        Some(FilterAction::Bench(args)) => return bench::run(args),
+        Some(FilterAction::Bench(moved)) => return Err(moved.to("ringtap-lab filter")),
         None => {}
     }
     let rules = rules(args)?;

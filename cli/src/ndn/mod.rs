@@ -1,19 +1,15 @@
-//! `ringtap ndn`: consumers and a producer of NDN, and the experiment on mutual exclusion.
+//! `ringtap ndn`: consumers and a producer of NDN.
 //!
 //! ```text
 //!  ping, load ─┐                                ┌─▶ names, times, counters ─▶ report
 //!              ├─ Link: UDP or a Unix stream ───┤
 //!  server ─────┘                                └─▶ Data
-//!  bench ─▶ ringtap_exclusion ─▶ a flat object for each trial
 //! ```
 //!
 //! Invariants: a run ends by its count, its duration or an interrupt, and reports. Memory does not grow with what comes.
 
-mod bench;
-mod figures;
 mod link;
 mod load;
-mod model;
 mod ping;
 mod register;
 mod server;
@@ -38,7 +34,7 @@ pub(crate) fn run(args: &NdnArgs) -> anyhow::Result<ExitCode> {
         NdnAction::Ping(args) => attended(None, || ping::run(args)),
         NdnAction::Server(args) => attended(args.duration, || server::run(args)),
         NdnAction::Load(args) => attended(None, || load::run(args)),
-        NdnAction::Bench(args) => bench::run(args),
+        NdnAction::Bench(moved) => Err(moved.to("ringtap-lab ndn")),
     }
 }
 

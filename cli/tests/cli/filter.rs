@@ -1,4 +1,4 @@
-//! `filter` on captures: rules, reports, mistakes; and the benchmark.
+//! `filter` on captures: rules, reports, mistakes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -143,41 +143,10 @@ fn mistakes_are_told_with_their_place() {
     assert!(code == 1 && errors.contains("no-such.pcap"), "{errors}");
     let (code, errors) = wrong(&["ctl", "no-such-socket", "list"]);
     assert!(code == 1 && errors.contains("no filter listens at no-such-socket"), "{errors}");
-    let (code, errors) = wrong(&["bench", "--mix", "9", "--packets", "10"]);
-    assert!(code == 2 && errors.contains("mixes 1 to 8"), "{errors}");
-    let (code, errors) = wrong(&["bench", "--work", "java"]);
-    assert!(code == 2 && errors.contains("serial, interleaved, simd, jump, off"), "{errors}");
     // What was there stays as it was if the run fails.
     let out = folder.path().join("out.pcap");
     fs::write(&out, "as it was").unwrap();
     let many = format!("{}", out.display());
     let (code, _) = wrong(&["-r", "x", "-w", &many, "--rules", &path]);
     assert_eq!((code, fs::read(&out).unwrap()), (2, b"as it was".to_vec()));
-}
-
-#[test]
-fn all_designs_of_the_benchmark_find_the_same() {
-    let bench = |flags: &[&str]| -> Value {
-        let base = ["filter", "bench", "--mix", "1", "--packets", "20k", "--report", "json"];
-        let (out, errors, code) = said(ringtap().args(base).args(flags));
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&out).unwrap()
-    };
-    let oracle = bench(&["--design", "oracle", "--work", "jump"]);
-    assert_eq!(oracle["packets"], 20_000);
-    assert!(oracle["packets_per_second"].as_u64().unwrap() > 0);
-    for flags in [
-        &["--design", "sharded", "-w", "1"][..],
-        &["--design", "sharded", "-w", "2"],
-        &["--design", "sharded", "-w", "2", "--distribution", "random"],
-        &["--design", "paper", "-w", "1", "--cache", "16"],
-        &["--design", "paper", "-w", "3", "--distribution", "random"],
-    ] {
-        let own = bench(&[flags, &["--work", "interleaved"]].concat());
-        for what in ["accepted", "refused", "verdicts_sha256", "histogram_sha256"] {
-            assert_eq!(own[what], oracle[what], "{flags:?} {what}");
-        }
-    }
-    let allow = bench(&["--default", "allow", "--work", "off"]);
-    assert!(allow["accepted"].as_u64() > oracle["accepted"].as_u64());
 }

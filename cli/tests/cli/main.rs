@@ -19,7 +19,6 @@ mod forward;
 mod generate;
 mod inputs;
 mod interfaces;
-mod lab;
 mod live;
 mod measure;
 mod measure_live;

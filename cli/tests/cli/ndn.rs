@@ -1,4 +1,4 @@
-//! `ringtap ndn`: consumers and the producer over loopback, registration at a forwarder, the benches.
+//! `ringtap ndn`: consumers and the producer over loopback, registration at a forwarder.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -469,62 +469,4 @@ asyncio.run(main())
         "/localhost/nfd/rib/register /p/q True\n",
         "{errors}"
     );
-}
-
-#[test]
-fn the_benches_give_a_flat_object_for_each_trial() {
-    let flat = |trial: &Value| trial.as_object().unwrap().values().all(|value| !value.is_object());
-    let pit = [
-        "bench",
-        "pit",
-        "-w",
-        "1,2",
-        "--exchanges",
-        "2k",
-        "--pending",
-        "500",
-        "--trials",
-        "1",
-        "--population",
-        "1k",
-    ];
-    let (found, code) = report(&pit);
-    let trials = found["trials"].as_array().unwrap();
-    assert_eq!((trials.len(), code), (18, 0), "{found}");
-    for trial in trials {
-        assert!(flat(trial) && trial["exchanges_per_second"].as_f64().unwrap() > 0.0, "{trial}");
-        assert!(
-            trial["exchanges"] == 2_000 && trial["cycles_per_exchange"].as_f64().unwrap() > 0.0,
-            "{trial}"
-        );
-        let alone =
-            trial["workers"] == 1 || trial["mode"] == "sharded" && trial["names"] == "one-hot";
-        assert_eq!(trial["share_of_busiest"] == 1.0, alone, "{trial}");
-    }
-    let allowed = ringtap_plan::Machine::this().allowed_cores;
-    let core = allowed.first().map_or_else(|| "0".to_owned(), usize::to_string);
-    let cas =
-        ["bench", "cas", "--cores", &core, "--lines", "1000", "--samples", "1k", "--trials", "1"];
-    let (found, code) = report(&cas);
-    let trials = found["trials"].as_array().unwrap();
-    assert_eq!((trials.len(), code), (3, 0), "{found}");
-    let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
-    assert_eq!(modes, ["naive", "prefetched", "uncontended"]);
-    assert!(trials.iter().all(|trial| flat(trial) && trial["samples"] == 1_000), "{found}");
-}
-
-#[test]
-fn the_published_model_loses_as_much_as_published() {
-    let (found, code) = report(&["bench", "model", "--published"]);
-    let trials = found["trials"].as_array().unwrap();
-    assert_eq!((trials.len(), code), (120, 0));
-    let relative = |model: &str, cores: u64| {
-        let found = trials.iter().find(|trial| trial["model"] == model && trial["cores"] == cores);
-        (found.unwrap()["relative"].as_f64().unwrap() * 100.0).round()
-    };
-    assert_eq!([relative("paper", 1), relative("paper", 20)], [100.0, 58.0]);
-    assert_eq!(relative("line-prefetched", 20), 100.0);
-    assert!(relative("line-naive", 20) < 90.0);
-    let (out, _, _) = said(ringtap().args(["ndn", "bench", "model", "--published"]));
-    assert!(out.contains("With 20 cores the published model loses 42 % by exclusion."), "{out}");
 }

@@ -3,9 +3,8 @@
 use crate::common::{have, office, ringtap, said};
 
 /// Those that are listed.
-const COMMANDS: [&str; 10] = [
-    "monitor", "filter", "forward", "generate", "check", "measure", "merge", "ndn", "lab", "doctor",
-];
+const COMMANDS: [&str; 9] =
+    ["monitor", "filter", "forward", "generate", "check", "measure", "merge", "ndn", "doctor"];
 
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {
@@ -54,8 +53,6 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
         (vec!["monitor", "-r", office, "--cores", "0,1023"], "core 1023 is not available"),
         (vec!["measure", "-r", office, "--cores", "1023"], "core 1023 is not available"),
-        (vec!["ndn", "bench", "cas", "--cores", "1023"], "core 1023 is not available"),
-        (vec!["ndn", "bench", "pit", "--cores", "1023"], "core 1023 is not available"),
         (vec!["monitor", "-r", office, "--write", "xml:f"], "json, csv"),
         (vec!["monitor", "-r", office, "--write", "flows.json"], "FORMAT:PATH"),
         (vec!["monitor", "-r", office, "--export", "h:1"], "ipfix://HOST:PORT"),
@@ -104,6 +101,9 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["check"], "--interface"),
         (vec!["check", "-i", "x", "--method", "live"], "af-packet, af-xdp"),
         (vec!["check", "-i", "x", "--idle-stop", "soon"], "1h30m"),
+        (vec!["lab", "run", "--quick", "all"], "ringtap-lab"),
+        (vec!["filter", "bench", "--mix", "4"], "ringtap-lab filter"),
+        (vec!["ndn", "bench", "cas", "--help"], "ringtap-lab ndn"),
         (vec!["ndn"], "ping"),
         (vec!["ndn", "ping", "/a/seg=x"], "is no component of a name"),
         (vec!["ndn", "ping", "/a", "--to", "tcp://h"], "udp://HOST:6363 or unix:PATH"),
@@ -111,9 +111,6 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["ndn", "server", "/a", "--register"], "--to"),
         (vec!["ndn", "load", "/a", "--names", "zip"], "unique, uniform, zipf:S, one-hot"),
         (vec!["ndn", "load", "/a", "--window", "0"], "from 1 to 4M"),
-        (vec!["ndn", "bench", "pit", "--mode", "free"], "sharded, locked, locked-prefetch"),
-        (vec!["ndn", "bench", "pit", "--workers", "0"], "from 1 to 256"),
-        (vec!["ndn", "bench", "model", "--cores-max", "0"], "from 1 to 1024"),
     ] {
         let (out, errors, code) = said(ringtap().args(&flags));
         assert!(errors.contains(words), "{flags:?}: {errors}");

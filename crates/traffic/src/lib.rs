@@ -45,6 +45,7 @@ mod frame;
 mod generator;
 mod keyed;
 mod named;
+mod popularity;
 mod profile;
 mod records;
 mod segment;
@@ -55,6 +56,7 @@ mod wheel;
 
 pub use arrivals::{Arrivals, Tally};
 pub use generator::{GeneratedFrame, Generator};
+pub use popularity::{Draw, Popularity, UnknownPopularity};
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
 pub use ringtap_metrics::Latency;

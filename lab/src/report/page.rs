@@ -19,7 +19,7 @@ pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>ringtap lab: the papers' figures, measured again</title>\
+         <title>ringtap-lab: the papers' figures, measured again</title>\
          <style>{STYLE}{FIGURES}</style></head><body><main>\n\
          <h1>The papers’ figures, measured again</h1>\n"
     );
@@ -120,7 +120,7 @@ fn experiment(section: &Section, quick: bool) -> String {
         let flag = if quick { " --quick" } else { "" };
         let _ = write!(
             html,
-            "<p class=\"soft\">Again: <code>ringtap lab run {}{flag}</code>",
+            "<p class=\"soft\">Again: <code>ringtap-lab run {}{flag}</code>",
             escaped(&experiment.id)
         );
         if let Some(row) = rows.iter().find(|row| row.state.has_value()) {

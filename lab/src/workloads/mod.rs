@@ -1,4 +1,4 @@
-//! What is measured though no command does it: each is a trial of its own, behind `ringtap lab trial`.
+//! What is measured though no command does it: each is a trial of its own, behind `ringtap-lab trial`.
 //!
 //! A workload takes `key=value` words, runs once, checks its own result and gives back what it
 //! found as JSON. Threads are scoped: they end with the workload.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringtap_lab::machine::Machine;
-use ringtap_lab::{Experiment, Row, RunFolder, Runner};
+use ringtap_lab::{Experiment, Programs, Row, RunFolder, Runner};
 
 /// What the stand-in prints for `who=… size=…`; noise is a tenth at the most.
 const PROGRAM: &str = r#"#!/bin/sh
@@ -38,7 +38,7 @@ pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
         figure = "Figure <1>"
         title = "A tiny experiment"
         about = "Of a program that pretends."
-        command = "measure who={who} size={size} seed={seed}"
+        command = "ringtap measure who={who} size={size} seed={seed}"
         time_limit = 2
         equal = ["/digest"]
         sane = { "/residual" = 0 }
@@ -81,8 +81,9 @@ pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nkind = 'by-cons
 pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
     let machine = Machine::this();
     let runs = RunFolder::open(&folder.join("runs"), &machine, true).unwrap();
+    let programs = Programs { ringtap: program.into(), lab: program.into() };
     let mut runner = Runner {
-        program: program.into(),
+        programs: &programs,
         machine: &machine,
         folder: &runs,
         seed: 1,

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use ringtap_exclusion::Draw;
 use ringtap_ndn::{Headers, Name, NameBuf, NewInterest, Packet, PitToken};
+use ringtap_traffic::Draw;
 
 use super::link::Link;
 use super::times::Times;

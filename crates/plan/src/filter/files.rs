@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ringtap_capture::Files;
-use ringtap_filter::rules::RuleSet;
+use ringtap_filter::RuleSet;
 use ringtap_metrics::Usage;
 use ringtap_skeleton::Skeleton;
 use ringtap_skeleton::stream::{Options, Policy, Stream};

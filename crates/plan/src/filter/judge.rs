@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ringtap_filter::rules::{RuleSet, Verdict};
+use ringtap_filter::{RuleSet, Verdict};
 use ringtap_wire::{
     Decoded, Decoder, Flags, HashKey, LinkType, NonIp, PacketRecord, Paths, Tunnels,
 };

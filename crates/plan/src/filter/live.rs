@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use ringtap_filter::rules::Board;
+use ringtap_filter::Board;
 use ringtap_metrics::Usage;
 use ringtap_skeleton::{Node, RunError, Wait, seats};
 

@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringtap_capture::{Chunk, Files};
-use ringtap_filter::rules::RuleSet;
+use ringtap_filter::RuleSet;
 
 use super::control::{Heard, Knock};
 use super::judge::{Judge, Judged};

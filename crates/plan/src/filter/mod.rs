@@ -9,7 +9,6 @@
 //! Invariant: a packet is judged by one revision of the rules, and passed on or counted under a reason.
 
 mod batch;
-pub mod bench;
 mod census;
 mod control;
 mod drops;
@@ -34,5 +33,5 @@ pub use report::{Control, FilterPlan, FilterReport, Packets, Row, Rules, Standin
 pub use sink::FilterError;
 pub use worker::Way;
 
+pub use ringtap_filter as rules;
 pub use ringtap_filter::Policy;
-pub use ringtap_filter::rules;

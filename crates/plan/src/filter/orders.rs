@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use ringtap_filter::rules::{BanCounts, Board, RuleSet, Statement, TransactionError, parse};
+use ringtap_filter::{BanCounts, Board, RuleSet, Statement, TransactionError, parse};
 
 use super::census::Census;
 use super::report::Standing;
@@ -162,8 +162,8 @@ fn pair(text: &str) -> Option<(IpAddr, IpAddr)> {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_filter::Limits;
     use ringtap_filter::Policy;
-    use ringtap_filter::rules::Limits;
 
     use super::*;
 

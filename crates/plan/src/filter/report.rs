@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringtap_capture::{Notice, Severity};
 use ringtap_filter::Policy;
-use ringtap_filter::rules::RuleSet;
+use ringtap_filter::RuleSet;
 use ringtap_metrics::{Ledger, Stage, Usage};
 use ringtap_skeleton::Skeleton;
 use serde::{Serialize, Serializer};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringtap_filter::rules::{Counters, RuleSet, TransactionError};
+use ringtap_filter::{Counters, RuleSet, TransactionError};
 
 use super::judge::Judged;
 

@@ -17,7 +17,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringtap_filter::rules::{Board, Reader};
+use ringtap_filter::{Board, Reader};
 use ringtap_live::{Drain, Receiver, SendError, Sender, State, now_ns};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};

@@ -1,0 +1,501 @@
+//! A revision of the rules: never changed, only replaced by the next one.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::bans::{Bans, Change};
+use crate::plane::{Plane, Rectangle};
+use crate::policy::Policy;
+use crate::span::{Number, Span};
+use crate::statement::{LineError, Rule, Statement, parse};
+
+/// The most bans, whatever the limits: sums of them are 32 bits.
+const BANS_MOST: usize = 1 << 30;
+
+/// An immutable set of rules and bans of one revision, with its look-ups.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    revision: u64,
+    policy: Policy,
+    limits: Limits,
+    /// What the next rule will be called.
+    next_number: u64,
+    /// The last one counts first.
+    rules: Arc<Vec<Entry>>,
+    bans: Bans,
+    /// What the transaction that made this revision did to bans.
+    ban_counts: BanCounts,
+    v4: Arc<Plane<u32>>,
+    v6: Arc<Plane<u128>>,
+}
+
+/// How large rules may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rules and bans, each.
+    pub rules: usize,
+    /// Bytes of the structures for look-ups, for each family of addresses.
+    pub memory_bytes: usize,
+}
+
+impl Default for Limits {
+    /// 4 million of each, 1 GiB a family.
+    fn default() -> Self {
+        Self { rules: 4 << 20, memory_bytes: 1 << 30 }
+    }
+}
+
+/// A rule that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its words.
+    pub rule: Rule,
+    /// The revision that it came with.
+    pub revision: u64,
+    /// Its number, which no other rule ever gets.
+    pub number: u64,
+}
+
+/// A ban that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Banned {
+    /// Who may send to nobody.
+    pub span: Span,
+    /// The revision that it came with.
+    pub revision: u64,
+}
+
+/// What the `ban` and `unban` statements of a transaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BanCounts {
+    /// New bans.
+    pub banned: u64,
+    /// `ban` of what was banned already, by this transaction or before: the older ban stays.
+    pub already_banned: u64,
+    /// Bans taken back.
+    pub unbanned: u64,
+    /// `unban` of what was not banned.
+    pub not_banned: u64,
+}
+
+impl fmt::Display for BanCounts {
+    /// `1 banned, 0 already banned`; nothing if there was no such statement.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { banned, already_banned, unbanned, not_banned } = self;
+        let (bans, unbans) = (banned + already_banned > 0, unbanned + not_banned > 0);
+        if bans {
+            write!(f, "{banned} banned, {already_banned} already banned")?;
+        }
+        if bans && unbans {
+            f.write_str(", ")?;
+        }
+        if unbans {
+            write!(f, "{unbanned} unbanned, {not_banned} not banned")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a packet passes, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it passes.
+    pub passed: bool,
+    /// What decided; places are those in [`RuleSet::rules`].
+    pub reason: Reason,
+}
+
+/// What decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The source is banned.
+    Banned,
+    /// The rule at this place.
+    Rule(u32),
+    /// No rule is about the packet.
+    Default,
+}
+
+/// Why a transaction changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransactionError {
+    /// Not a statement.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Nothing of these words stands.
+    #[error("line {line}: there is no \"{words}\"")]
+    Absent {
+        /// From 1.
+        line: usize,
+        /// What was to be taken out.
+        words: String,
+    },
+    /// More rules or bans than there may be.
+    #[error("line {line}: there may be {most} rules and as many bans")]
+    Many {
+        /// From 1.
+        line: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The structures for look-ups might take more than they may.
+    #[error("these rules may take {needs} bytes, {most} are allowed")]
+    Memory {
+        /// Bytes that may be needed.
+        needs: usize,
+        /// Bytes allowed.
+        most: usize,
+    },
+}
+
+impl RuleSet {
+    /// Revision 0: no rules, no bans.
+    pub fn new(policy: Policy, limits: Limits) -> Self {
+        let nothing = "no rectangles fit into any memory";
+        Self {
+            revision: 0,
+            policy,
+            limits,
+            next_number: 1,
+            rules: Arc::default(),
+            bans: Bans::new(),
+            ban_counts: BanCounts::default(),
+            v4: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
+            v6: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
+        }
+    }
+
+    /// The next revision: all statements of a text in their order, or an error and nothing. Whoever drops
+    /// the result has made a dry run.
+    pub fn transact(&self, text: &str) -> Result<Self, TransactionError> {
+        self.apply(&parse(text)?)
+    }
+
+    /// The same, of statements with their lines.
+    pub fn apply(&self, statements: &[(usize, Statement)]) -> Result<Self, TransactionError> {
+        let mut draft = Draft::of(self);
+        for (line, statement) in statements {
+            draft.take(*line, statement)?;
+        }
+        draft.finish()
+    }
+
+    /// Whether a packet may pass. Source and destination are of one family, as in any packet; if they
+    /// are not, no rule is about them.
+    #[inline]
+    pub fn verdict(&self, source: IpAddr, destination: IpAddr) -> Verdict {
+        let (banned, rule) = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let (source, destination) = (source.to_bits(), destination.to_bits());
+                (self.bans.v4.contains(source), self.v4.topmost(source, destination))
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let (source, destination) = (source.to_bits(), destination.to_bits());
+                (self.bans.v6.contains(source), self.v6.topmost(source, destination))
+            }
+            (IpAddr::V4(source), _) => (self.bans.v4.contains(source.to_bits()), None),
+            (IpAddr::V6(source), _) => (self.bans.v6.contains(source.to_bits()), None),
+        };
+        match (banned, rule) {
+            (true, _) => Verdict { passed: false, reason: Reason::Banned },
+            (false, Some(rule)) => {
+                let passed = self.rules[rule as usize].rule.allow;
+                Verdict { passed, reason: Reason::Rule(rule) }
+            }
+            (false, None) => {
+                Verdict { passed: self.policy == Policy::Allow, reason: Reason::Default }
+            }
+        }
+    }
+
+    /// A verdict in words: `dropped: 192.0.2.7 banned at revision 812`.
+    pub fn explain(&self, source: IpAddr, destination: IpAddr) -> String {
+        let Verdict { passed, reason } = self.verdict(source, destination);
+        let done = if passed { "accepted" } else { "dropped" };
+        match reason {
+            Reason::Banned => match self.latest_ban(source) {
+                Some(Banned { span, revision }) if span != Span::from(source) => {
+                    format!("{done}: {source} banned by {span} at revision {revision}")
+                }
+                Some(Banned { revision, .. }) => {
+                    format!("{done}: {source} banned at revision {revision}")
+                }
+                None => format!("{done}: {source} banned"),
+            },
+            Reason::Rule(place) => {
+                let Entry { rule, revision, number } = &self.rules[place as usize];
+                format!("{done}: rule {number} of revision {revision}: {rule}")
+            }
+            Reason::Default => format!(
+                "{done}: no rule from {source} to {destination}, {}",
+                Statement::Default(self.policy)
+            ),
+        }
+    }
+
+    /// Its number: that of the transactions before it.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What happens to packets that no rule is about.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// All rules; later ones count before earlier ones.
+    pub fn rules(&self) -> &[Entry] {
+        &self.rules
+    }
+
+    /// Whether the rules are those of another revision: only bans or the default may differ.
+    pub fn same_rules(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rules, &other.rules)
+    }
+
+    /// How many bans there are.
+    pub fn ban_count(&self) -> usize {
+        self.bans.len()
+    }
+
+    /// All bans, by revision, then by span. Collects and sorts them.
+    pub fn bans(&self) -> Vec<Banned> {
+        let mut bans: Vec<Banned> = self.bans.iter().collect();
+        bans.sort_unstable_by_key(|ban| (ban.revision, ban.span));
+        bans
+    }
+
+    /// What the transaction that made this revision did to bans.
+    pub fn ban_counts(&self) -> BanCounts {
+        self.ban_counts
+    }
+
+    /// Bytes of the structures for look-ups. Revisions share what they have in common.
+    pub fn memory_bytes(&self) -> usize {
+        self.v4.memory() + self.v6.memory() + self.bans.memory()
+    }
+
+    /// Of the bans of a source, the one that came last. Reads all bans.
+    fn latest_ban(&self, source: IpAddr) -> Option<Banned> {
+        let bans = self.bans.iter().filter(|ban| ban.span.contains(source));
+        bans.max_by_key(|ban| (ban.revision, ban.span))
+    }
+}
+
+impl fmt::Display for RuleSet {
+    /// A dump: taken as a transaction it makes the same rules, whatever stood before.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# revision {}", self.revision)?;
+        writeln!(f, "{}\n{}", Statement::Clear, Statement::Default(self.policy))?;
+        self.rules.iter().try_for_each(|entry| writeln!(f, "{}", entry.rule))?;
+        self.bans().iter().try_for_each(|banned| writeln!(f, "{}", Statement::Ban(banned.span)))
+    }
+}
+
+impl From<IpAddr> for Span {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::V4(address, address),
+            IpAddr::V6(address) => Self::V6(address, address),
+        }
+    }
+}
+
+/// The next revision in the making.
+struct Draft<'a> {
+    before: &'a RuleSet,
+    policy: Policy,
+    next_number: u64,
+    /// Copied when the first of them changes.
+    rules: Option<RulesDraft>,
+    bans: BansDraft,
+}
+
+impl<'a> Draft<'a> {
+    fn of(before: &'a RuleSet) -> Self {
+        let RuleSet { policy, next_number, .. } = *before;
+        Self { before, policy, next_number, rules: None, bans: BansDraft::of(before) }
+    }
+
+    fn take(&mut self, line: usize, statement: &Statement) -> Result<(), TransactionError> {
+        let (revision, most) = (self.before.revision + 1, self.before.limits.rules);
+        match statement {
+            Statement::Default(policy) => self.policy = *policy,
+            Statement::Add(rule) => {
+                let number = self.next_number;
+                if !self.rules().add(Entry { rule: *rule, revision, number }, most) {
+                    return Err(TransactionError::Many { line, most });
+                }
+                self.next_number += 1;
+            }
+            Statement::Remove(rule) => {
+                if !self.rules().remove(rule) {
+                    return Err(TransactionError::Absent { line, words: rule.to_string() });
+                }
+            }
+            Statement::Ban(span) => {
+                if !self.bans.ban(*span, revision, most) {
+                    return Err(TransactionError::Many { line, most });
+                }
+            }
+            Statement::Unban(span) => self.bans.unban(*span),
+            Statement::Clear => {
+                self.rules().clear();
+                self.bans.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(&mut self) -> &mut RulesDraft {
+        self.rules.get_or_insert_with(|| RulesDraft::of(&self.before.rules))
+    }
+
+    /// Builds what has changed, and shares the rest.
+    fn finish(self) -> Result<RuleSet, TransactionError> {
+        let Self { before, policy, next_number, .. } = self;
+        let revision = before.revision + 1;
+        let mut set = RuleSet { policy, revision, next_number, ..before.clone() };
+        if let Some(RulesDraft { entries, v4, v6, .. }) = self.rules {
+            let rules: Vec<Entry> = entries.into_iter().flatten().collect();
+            let most = set.limits.memory_bytes;
+            let refused = |needs| TransactionError::Memory { needs, most };
+            if v4 {
+                set.v4 =
+                    Arc::new(Plane::new(&rectangles(&rules, Span::v4), most).map_err(refused)?);
+            }
+            if v6 {
+                set.v6 =
+                    Arc::new(Plane::new(&rectangles(&rules, Span::v6), most).map_err(refused)?);
+            }
+            set.rules = Arc::new(rules);
+        }
+        set.ban_counts = self.bans.counts;
+        set.bans = self.bans.base.changed(self.bans.changes.into_iter());
+        Ok(set)
+    }
+}
+
+/// Rules in the making. Places that were taken out stay empty until the end, so that removing many costs no
+/// more than finding them.
+struct RulesDraft {
+    entries: Vec<Option<Entry>>,
+    standing: usize,
+    /// Which families are to be built again.
+    v4: bool,
+    v6: bool,
+    /// By words, the places of rules; made when the first one is to be removed.
+    by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
+}
+
+impl RulesDraft {
+    fn of(rules: &[Entry]) -> Self {
+        let entries = rules.iter().copied().map(Some).collect();
+        Self { entries, standing: rules.len(), v4: false, v6: false, by_words: None }
+    }
+
+    /// Adds a rule, unless there are too many. One that comes last leaves the places of all others: only its
+    /// own families change.
+    fn add(&mut self, entry: Entry, most: usize) -> bool {
+        let Rule { from, to, .. } = entry.rule;
+        if self.standing >= most {
+            return false;
+        }
+        if let Some(by_words) = &mut self.by_words {
+            by_words.entry(entry.rule).or_default().push(self.entries.len());
+        }
+        self.entries.push(Some(entry));
+        self.standing += 1;
+        self.v4 |= from.v4().is_some() && to.v4().is_some();
+        self.v6 |= from.v6().is_some() && to.v6().is_some();
+        true
+    }
+
+    /// Takes the latest rule of these words out, if there is one. Those behind it move up, of whatever family.
+    fn remove(&mut self, rule: &Rule) -> bool {
+        let Some(place) = self.by_words().get_mut(rule).and_then(Vec::pop) else { return false };
+        self.entries[place] = None;
+        self.standing -= 1;
+        (self.v4, self.v6) = (true, true);
+        true
+    }
+
+    fn clear(&mut self) {
+        *self = Self { v4: true, v6: true, ..Self::of(&[]) };
+    }
+
+    fn by_words(&mut self) -> &mut hashbrown::HashMap<Rule, Vec<usize>> {
+        let entries = &self.entries;
+        self.by_words.get_or_insert_with(|| {
+            let mut by_words: hashbrown::HashMap<Rule, Vec<usize>> = hashbrown::HashMap::new();
+            for (place, entry) in entries.iter().enumerate() {
+                if let Some(entry) = entry {
+                    by_words.entry(entry.rule).or_default().push(place);
+                }
+            }
+            by_words
+        })
+    }
+}
+
+/// Bans in the making: those that the changes start from, and the changes.
+struct BansDraft {
+    base: Bans,
+    changes: hashbrown::HashMap<Span, Change>,
+    standing: usize,
+    counts: BanCounts,
+}
+
+impl BansDraft {
+    fn of(set: &RuleSet) -> Self {
+        let (base, standing) = (set.bans.clone(), set.bans.len());
+        Self { base, changes: hashbrown::HashMap::new(), standing, counts: BanCounts::default() }
+    }
+
+    /// Bans a span, unless there are too many bans. What is banned already stays as it is.
+    fn ban(&mut self, span: Span, revision: u64, most: usize) -> bool {
+        let Self { base, changes, standing, counts } = self;
+        let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
+        if change.after.is_some() {
+            counts.already_banned += 1;
+        } else if *standing >= most.min(BANS_MOST) {
+            return false;
+        } else {
+            change.after = Some(revision);
+            counts.banned += 1;
+            *standing += 1;
+        }
+        true
+    }
+
+    /// Takes a ban back, if there is one.
+    fn unban(&mut self, span: Span) {
+        let Self { base, changes, standing, counts } = self;
+        let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
+        if change.after.take().is_some() {
+            counts.unbanned += 1;
+            *standing -= 1;
+        } else {
+            counts.not_banned += 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.base = Bans::new();
+        self.changes.clear();
+        self.standing = 0;
+    }
+}
+
+fn rectangles<A: Number>(
+    rules: &[Entry],
+    numbers: impl Fn(&Span) -> Option<(A, A)>,
+) -> Vec<Rectangle<A>> {
+    let rules = (0..).zip(rules);
+    rules
+        .filter_map(|(value, Entry { rule, .. })| {
+            Some(Rectangle { from: numbers(&rule.from)?, to: numbers(&rule.to)?, value })
+        })
+        .collect()
+}

@@ -1,0 +1,223 @@
+//! Flags → experiments → run → verdicts.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_lab::compare::{self, Change, Compared, Comparison};
+use ringtap_lab::judge::{Judgement, judge, show, tally};
+use ringtap_lab::machine::Machine;
+use ringtap_lab::{
+    ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, catalogue,
+    report, workloads,
+};
+
+use crate::args::{CompareArgs, ReportArgs, RunArgs};
+
+use ringtap_terminal::console::{self, complain, note};
+use ringtap_terminal::{Form, Usage};
+
+pub(crate) fn list() -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    for (name, paper) in catalogue::papers()? {
+        text += &format!("{} ({})\n", paper.title, paper.authors);
+        for experiment in catalogue::experiments()?.iter().filter(|e| e.paper == name) {
+            let Experiment { id, figure, title, .. } = experiment;
+            text += &format!("  {id:26} {title} ({figure})\n");
+        }
+    }
+    console::print(&text).map(|()| ExitCode::SUCCESS)
+}
+
+pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let experiments = chosen(&args.ids)?;
+    let machine = Machine::this();
+    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick)?;
+    note(&format!("{}\n{}", machine.describe(), folder.path.display()));
+    let meter = Meter::new();
+    let programs = Programs::of(std::env::current_exe().context("finding this program")?);
+    let mut runner = Runner {
+        programs: &programs,
+        machine: &machine,
+        folder: &folder,
+        seed: args.seed,
+        progress: &mut |progress| meter.told(progress),
+    };
+    let done = runner.run(&experiments.iter().collect::<Vec<_>>());
+    meter.0.finish_and_clear();
+    done?;
+    let mut judgements = Vec::new();
+    for experiment in &experiments {
+        judgements.extend(judge(experiment, &folder.measured(experiment)?));
+    }
+    let page = report::write(&folder)?;
+    console::print(&match args.report {
+        Form::Text => verdicts(&judgements),
+        Form::Json => serde_json::to_string_pretty(&judgements)? + "\n",
+    })?;
+    note(&format!("the report: {}", page.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An id that nobody knows is a mistake of whoever typed it.
+fn chosen(ids: &[String]) -> anyhow::Result<Vec<Experiment>> {
+    catalogue::chosen(ids).map_err(|error| match error {
+        LabError::Unknown { .. } => Usage::of(error),
+        other => other.into(),
+    })
+}
+
+fn verdicts(judgements: &[Judgement]) -> String {
+    let mut text = String::new();
+    let mut of = "";
+    for Judgement { experiment, claim, kind, paper, ours, verdict, reason, .. } in judgements {
+        if of != experiment {
+            text += &format!("{experiment}\n");
+            of = experiment;
+        }
+        let apart = match kind {
+            ClaimKind::Measured => String::new(),
+            kind => format!(" [{}]", kind.name()),
+        };
+        text += &format!(
+            "  {:17}  {claim}{apart}\n{:21}paper {paper}; here {ours}\n",
+            verdict.name(),
+            ""
+        );
+        if !reason.is_empty() {
+            text += &format!("{:21}{reason}\n", "");
+        }
+    }
+    let counts = |kinds: &[ClaimKind]| {
+        let of = tally(judgements, kinds).into_iter().filter(|(_, count)| *count > 0);
+        let of: Vec<_> = of.map(|(verdict, count)| format!("{count} {verdict}")).collect();
+        if of.is_empty() { "none".to_owned() } else { of.join(", ") }
+    };
+    text += &format!("measured claims: {}\n", counts(&[ClaimKind::Measured]));
+    let others = &ClaimKind::ALL[1..];
+    if judgements.iter().any(|judgement| others.contains(&judgement.kind)) {
+        text += &format!("counted apart (by construction, model, absolute): {}\n", counts(others));
+    }
+    text
+}
+
+pub(crate) fn write_report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let folder = match &args.run {
+        Some(path) => RunFolder::read(path),
+        None => RunFolder::latest(&args.runs.folder),
+    }?;
+    let page = report::write(&folder)?;
+    console::print(&format!("{}\n", page.display())).map(|()| ExitCode::SUCCESS)
+}
+
+pub(crate) fn compare_with(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let ids = match args.ids.is_empty() {
+        true => compare::DEFAULT.iter().map(ToString::to_string).collect(),
+        false => args.ids.clone(),
+    };
+    let experiments = chosen(&ids)?;
+    let folder = &args.runs.folder;
+    note(&format!(
+        "building {}, which takes minutes, in {}",
+        args.revision,
+        folder.join("programs").display()
+    ));
+    let then = compare::build(&args.revision, &folder.join("programs"))?;
+    let now = Programs::of(std::env::current_exe().context("finding this program")?);
+    let machine = Machine::this();
+    let meter = Meter::new();
+    let comparison = Comparison {
+        programs: [then, now],
+        machine: &machine,
+        folder: folder.clone(),
+        quick: args.quick,
+        rounds: args.rounds,
+        seed: args.seed,
+    };
+    let compared = comparison.run(&experiments, |done, total| {
+        meter.0.set_length(total as u64);
+        meter.0.set_position(done as u64);
+    });
+    meter.0.finish_and_clear();
+    console::print(&differences(&compared?, &args.revision)).map(|()| ExitCode::SUCCESS)
+}
+
+fn differences(compared: &Compared, revision: &str) -> String {
+    let Compared { differences, left_out } = compared;
+    let count = |wanted| differences.iter().filter(|d| d.verdict == wanted).count();
+    let mut text = format!(
+        "now against {revision}: {} worse, {} better, {} without a difference that stands out from the noise\n",
+        count(Change::Worse),
+        count(Change::Better),
+        count(Change::None)
+    );
+    for d in differences {
+        let parameters: Vec<_> = d.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        text += &format!(
+            "  {:18}  {:.2} ×  p {:.4}  {} {} {}: {} → {}\n",
+            d.verdict.name(),
+            d.now / d.then,
+            d.chance,
+            d.experiment,
+            d.candidate,
+            parameters.join(" "),
+            show(d.then, ""),
+            show(d.now, &d.unit)
+        );
+    }
+    for reason in left_out {
+        text += &format!("  not compared: {reason}\n");
+    }
+    text
+}
+
+pub(crate) fn trial(name: &str, words: &[String]) -> anyhow::Result<ExitCode> {
+    match workloads::run(name, words) {
+        Ok(found) => {
+            let text = serde_json::to_string_pretty(&found)? + "\n";
+            console::print(&text).map(|()| ExitCode::SUCCESS)
+        }
+        Err(LabError::Unavailable(reason)) => {
+            complain("error", &reason);
+            Ok(ExitCode::from(UNAVAILABLE))
+        }
+        Err(LabError::Trial(reason)) => Err(Usage::of(reason)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Progress on stderr: a bar on a terminal, else a line an experiment.
+struct Meter(ProgressBar);
+
+impl Meter {
+    fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        let style = ProgressStyle::with_template("{bar:24} {pos} of {len} trials{msg}");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    fn told(&self, progress: &Progress) {
+        let Progress { experiment, done, total, seconds_left, trouble } = progress;
+        let left = seconds_left.map_or(String::new(), |seconds| {
+            format!(
+                ", {} left",
+                indicatif::HumanDuration(Duration::from_secs_f64(seconds.max(0.0)))
+            )
+        });
+        let begins = !self.0.message().contains(experiment.as_str());
+        if let Some(trouble) = trouble {
+            self.0.suspend(|| complain("warning", trouble));
+        }
+        if begins && !io::stderr().is_terminal() {
+            note(&format!("{experiment}: {done} of {total} trials done{left}"));
+        }
+        self.0.set_length(*total as u64);
+        self.0.set_position(*done as u64);
+        self.0.set_message(format!("{left}: {experiment}"));
+    }
+}

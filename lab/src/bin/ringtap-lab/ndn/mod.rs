@@ -1,0 +1,273 @@
+//! `ringtap-lab ndn`: runs the trials in turn, and prints a flat object for each.
+
+mod figures;
+mod model;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use ringtap_lab::exclusion::TICK;
+use ringtap_lab::exclusion::bystander::{self, Row};
+use ringtap_lab::exclusion::cas::{self, Way};
+use ringtap_lab::exclusion::exchanges::{self, Mode};
+use ringtap_plan::Machine;
+use serde_json::{Value, json};
+
+use crate::args::{CasArgs, NdnAction, PitArgs};
+use figures::{median, print_json};
+use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::numbers::{count, rate};
+use ringtap_terminal::table::{Lean, Table};
+use ringtap_terminal::units::Cores;
+use ringtap_terminal::{Form, Usage};
+use ringtap_traffic::Popularity;
+
+/// Lock lines at the most: 4 GiB of them.
+const LINES_MOST: usize = 1 << 26;
+/// Samples are kept, 8 bytes each.
+const SAMPLES_MOST: usize = 50_000_000;
+/// Packets are made beforehand.
+const PENDING_MOST: usize = 1 << 18;
+
+/// Rounds of the bystander's rows in a trial, and readings of each.
+const BYSTANDER: [usize; 2] = [3, 40];
+
+pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
+    match action {
+        NdnAction::Cas(args) => run_cas(args),
+        NdnAction::Pit(args) => run_pit(args),
+        NdnAction::Model(args) => model::run(args),
+    }
+}
+
+/// The cores named, or all there are.
+fn cores(given: Option<&Cores>) -> anyhow::Result<Vec<usize>> {
+    let machine = Machine::this();
+    let Some(Cores(given)) = given else { return Ok(own_cores(&machine)) };
+    machine.check_cores(given).map_err(Usage::of)?;
+    Ok(given.clone())
+}
+
+/// As many cores as the process has time for, of those that it may run on.
+pub(super) fn own_cores(machine: &Machine) -> Vec<usize> {
+    match machine.allowed_cores.as_slice() {
+        [] => (0..machine.cores).collect(),
+        allowed => allowed.iter().copied().take(machine.cores).collect(),
+    }
+}
+
+fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
+    if !(1..=LINES_MOST).contains(&args.lines) || !(1..=SAMPLES_MOST).contains(&args.samples) {
+        return Err(Usage::of("--lines is from 1 to 64M, --samples from 1 to 50M"));
+    }
+    let cores = cores(args.rounds.cores.as_ref())?;
+    let mut trials = Vec::new();
+    let mut medians = Vec::new();
+    for number in 0..args.rounds.trials.max(1) {
+        for way in Way::ALL {
+            let trial = cas::Trial {
+                way,
+                threads: cores.len(),
+                cores: cores.clone(),
+                lines: args.lines,
+                samples: args.samples,
+                seed: args.rounds.seed + number as u64,
+            };
+            let found = cas::measure(&trial);
+            medians.push((way.name(), found.ticks.median));
+            trials.push(json!({
+                "experiment": "cas",
+                "trial": number,
+                "mode": way.name(),
+                "threads": cores.len(),
+                "cores": cores,
+                "lines": args.lines,
+                "unit": TICK,
+                "cycles_per_cas": found.ticks.median,
+                "cycles_mean": found.ticks.mean,
+                "cycles_p10": found.ticks.p10,
+                "cycles_p90": found.ticks.p90,
+                "overhead_cycles": found.overhead,
+                "samples": found.ticks.samples,
+                "taken": found.taken,
+            }));
+        }
+    }
+    let mut rows = Vec::new();
+    if let [first, second, ..] = cores[..] {
+        let [rounds, chunks] = BYSTANDER;
+        rows = bystander::measure(
+            [Some(first), Some(second)],
+            rounds * args.rounds.trials.max(1),
+            chunks,
+        );
+        trials.extend(rows.iter().map(|row| {
+            json!({
+                "experiment": "bystander",
+                "neighbour": row.neighbour.name(),
+                "work": row.work.name(),
+                "cores": [first, second],
+                "unit": TICK,
+                "cycles_per_operation": row.ticks.median,
+                "cycles_p10": row.ticks.p10,
+                "cycles_p90": row.ticks.p90,
+                "slowdown": row.slowdown,
+            })
+        }));
+    } else {
+        complain("warning", "one core: whether a compare-and-swap stops others cannot be tried");
+    }
+    match args.output.report {
+        Form::Json => print_json("cas", &trials),
+        Form::Text => console::print(&cas_text(args, cores.len(), &medians, &rows))
+            .map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row]) -> String {
+    let mut table = Table::new(&[Lean::Left, Lean::Right]);
+    for way in Way::ALL.map(Way::name) {
+        let of_way = medians.iter().filter(|(name, _)| *name == way).map(|&(_, ticks)| ticks);
+        table.row([way.to_owned(), format!("{:.0}", median(of_way.collect()))]);
+    }
+    let mut text = format!(
+        "A compare-and-swap that takes a lock, {TICK}, median: {threads} threads, {} lines\n",
+        count(args.lines as u64)
+    );
+    table.lines().for_each(|line| text += &(line + "\n"));
+    if !rows.is_empty() {
+        let mut table = Table::new(&[Lean::Left, Lean::Right, Lean::Right, Lean::Right]);
+        table.row(["neighbour", "load", "chase", "cas"]);
+        for rows in rows.chunks(3) {
+            let cell = |row: &Row| format!("{:.1} ({:.2}×)", row.ticks.median, row.slowdown);
+            table.row(
+                [vec![rows[0].neighbour.name().to_owned()], rows.iter().map(cell).collect()]
+                    .concat(),
+            );
+        }
+        text += &format!(
+            "One core works on lines of its own, {TICK} an operation, while another one …\n"
+        );
+        table.lines().for_each(|line| text += &(line + "\n"));
+    }
+    text
+}
+
+fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
+    let cores = cores(args.rounds.cores.as_ref())?;
+    let modes = if args.mode.is_empty() { Mode::ALL.to_vec() } else { args.mode.clone() };
+    let all_workers = match args.workers.is_empty() {
+        true => (1..=cores.len()).collect(),
+        false => args.workers.clone(),
+    };
+    if all_workers.iter().any(|workers| !(1..=256).contains(workers))
+        || !(1..=256).contains(&args.locks)
+        || !(32..=PENDING_MOST).contains(&args.pending)
+        || args.exchanges == 0
+        || args.population == 0
+        || args.payload > 8_000
+    {
+        return Err(Usage::of(
+            "--workers and --locks are from 1 to 256, --pending from 32 to 262144, --payload up to 8000",
+        ));
+    }
+    let mut trials = Vec::new();
+    for number in 0..args.rounds.trials.max(1) {
+        for (&popularity, &workers) in args
+            .names
+            .iter()
+            .flat_map(|names| all_workers.iter().map(move |workers| (names, workers)))
+        {
+            for &mode in &modes {
+                trials.push(pit_trial(args, number, mode, popularity, workers, &cores)?);
+            }
+        }
+    }
+    match args.output.report {
+        Form::Json => print_json("pit", &trials),
+        Form::Text => console::print(&pit_text(args, &trials)).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn pit_trial(
+    args: &PitArgs,
+    number: usize,
+    mode: Mode,
+    popularity: Popularity,
+    workers: usize,
+    cores: &[usize],
+) -> anyhow::Result<Value> {
+    let pinned: Vec<usize> = cores.iter().copied().take(workers).collect();
+    let trial = exchanges::Trial {
+        mode,
+        popularity,
+        names: args.population,
+        workers,
+        cores: pinned.clone(),
+        exchanges: args.exchanges,
+        pending: args.pending,
+        locks: args.locks,
+        payload: args.payload as usize,
+        seed: args.rounds.seed,
+    };
+    let found = match exchanges::measure(&trial) {
+        Ok(found) => found,
+        Err(lost) => bail!("{} {popularity} with {workers} workers: {lost}", mode.name()),
+    };
+    let each = found.exchanges.max(1) as f64;
+    Ok(json!({
+        "experiment": "pit",
+        "trial": number,
+        "mode": mode.name(),
+        "names": popularity.to_string(),
+        "workers": workers,
+        "cores": pinned,
+        "locks": args.locks,
+        "population": args.population,
+        "pending": args.pending,
+        "payload_bytes": args.payload,
+        "exchanges": found.exchanges,
+        "seconds": found.seconds,
+        "exchanges_per_second": each / found.seconds.max(1e-9),
+        "unit": TICK,
+        "cycles_per_exchange": found.ticks as f64 * workers as f64 / each,
+        "share_of_busiest": found.most as f64 / each,
+    }))
+}
+
+/// A row for names and workers, a column for each mode: the median of the rounds.
+fn pit_text(args: &PitArgs, trials: &[Value]) -> String {
+    let mut modes = Vec::new();
+    let mut rows = Vec::new();
+    for trial in trials {
+        let row = (trial["names"].as_str().unwrap_or(""), trial["workers"].as_u64().unwrap_or(0));
+        let mode = trial["mode"].as_str().unwrap_or("");
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    let lean = [vec![Lean::Left, Lean::Right], vec![Lean::Right; modes.len()]].concat();
+    let mut table = Table::new(&lean);
+    table.row([vec!["names", "workers"], modes.clone()].concat());
+    for (names, workers) in rows {
+        let cell = |mode: &&str| {
+            let same = trials.iter().filter(|trial| {
+                trial["names"] == names && trial["workers"] == workers && trial["mode"] == **mode
+            });
+            rate(median(same.filter_map(|trial| trial["exchanges_per_second"].as_f64()).collect()))
+        };
+        let cells: Vec<String> = modes.iter().map(cell).collect();
+        table.row([vec![names.to_owned(), workers.to_string()], cells].concat());
+    }
+    let mut text = format!(
+        "Exchanges a second in memory, {} pending, {} locks, median of {}\n",
+        count(args.pending as u64),
+        args.locks,
+        args.rounds.trials.max(1)
+    );
+    table.lines().for_each(|line| text += &(line + "\n"));
+    text
+}

@@ -1,0 +1,180 @@
+//! `ringtap-lab ndn model`: speed by cores on paper, from published parameters or from those of this machine.
+
+use std::process::ExitCode;
+
+use ringtap_lab::exclusion::TICK;
+use ringtap_lab::exclusion::cas::{self, Way};
+use ringtap_lab::exclusion::exchanges::{self, Mode};
+use ringtap_lab::exclusion::model::{
+    LineLock, PAPER_NAIVE, PAPER_PACKET, PAPER_PREFETCHED, Serial,
+};
+use ringtap_plan::Machine;
+use ringtap_traffic::Popularity;
+use serde_json::json;
+
+use super::figures::{median, print_json};
+use super::own_cores;
+use crate::args::ModelArgs;
+use ringtap_terminal::Clock;
+use ringtap_terminal::console;
+use ringtap_terminal::numbers::rate;
+use ringtap_terminal::table::{Lean, Table};
+use ringtap_terminal::{Form, Usage};
+
+/// Rounds of what is measured.
+const ROUNDS: u64 = 3;
+
+/// The paper's clock.
+const PAPER_HZ: f64 = 2.2e9;
+
+/// What the models start from, in cycles.
+struct Parameters {
+    packet: f64,
+    naive: f64,
+    prefetched: f64,
+    uncontended: f64,
+    /// Cycles a second.
+    hz: f64,
+    source: &'static str,
+}
+
+pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
+    if !(1..=1024).contains(&args.cores_max) || !(1..=1 << 20).contains(&args.locks) {
+        return Err(Usage::of("--cores-max is from 1 to 1024, --locks from 1 to 1048576"));
+    }
+    let parameters = if args.published { PUBLISHED } else { measured()? };
+    let Parameters { packet, naive, prefetched, uncontended, hz, source } = parameters;
+    let paper = Serial { packet, cas: prefetched };
+    let line = |transfer: f64| LineLock {
+        packet,
+        owned: uncontended,
+        transfer,
+        // The whole packet is done under the lock of its name.
+        held: packet + uncontended,
+        hottest: 1.0 / args.locks as f64,
+    };
+    let (ideal, plain) =
+        (line((prefetched - uncontended).max(0.0)), line((naive - uncontended).max(0.0)));
+    let one = LineLock { hottest: 1.0, ..ideal };
+    let rows: Vec<(usize, [f64; 6])> = (1..=args.cores_max)
+        .map(|cores| {
+            let speeds = [
+                paper.without(cores),
+                paper.with(cores),
+                ideal.with(cores),
+                plain.with(cores),
+                one.with(cores),
+                ideal.sharded(cores, 0.0),
+            ];
+            (cores, speeds.map(|per_cycle| per_cycle * hz))
+        })
+        .collect();
+    if args.output.report == Form::Json {
+        let trials: Vec<_> = rows
+            .iter()
+            .flat_map(|(cores, speeds)| {
+                MODELS.iter().zip(speeds).map(move |((model, _), speed)| {
+                    json!({
+                        "experiment": "model",
+                        "model": model,
+                        "cores": cores,
+                        "packets_per_second": speed,
+                        "relative": speed / speeds[0],
+                        "parameters": source,
+                        "cycles_per_packet": packet,
+                        "cycles_per_cas_naive": naive,
+                        "cycles_per_cas_prefetched": prefetched,
+                        "cycles_per_cas_uncontended": uncontended,
+                        "locks": args.locks,
+                    })
+                })
+            })
+            .collect();
+        return print_json("model", &trials);
+    }
+    let mut table = Table::new(&[Lean::Right; 7]);
+    let heads = MODELS.iter().map(|(_, head)| (*head).to_owned());
+    table.row(std::iter::once("cores".to_owned()).chain(heads));
+    for (cores, speeds) in &rows {
+        let cells = speeds.iter().map(|&speed| rate(speed));
+        table.row(std::iter::once(cores.to_string()).chain(cells));
+    }
+    let mut text = format!(
+        "Packets a second on paper; {source} {TICK}: {packet:.0} a packet, compare-and-swap {naive:.0} naive, \
+         {prefetched:.0} prefetched, {uncontended:.0} uncontended; {} locks\n",
+        args.locks
+    );
+    table.lines().for_each(|line| text += &(line + "\n"));
+    if let Some((cores, [without, with, ..])) = rows.last() {
+        text += &format!(
+            "With {cores} cores the published model loses {:.0} % by exclusion.\n",
+            100.0 * (1.0 - with / without)
+        );
+    }
+    console::print(&text).map(|()| ExitCode::SUCCESS)
+}
+
+/// Names of the models in reports, and above columns.
+const MODELS: [(&str, &str); 6] = [
+    ("paper-without", "no exclusion"),
+    ("paper", "paper"),
+    ("line-prefetched", "line, prefetched"),
+    ("line-naive", "line, naive"),
+    ("line-one-lock", "one lock"),
+    ("sharded", "sharded"),
+];
+
+/// The paper does not say what an uncontended compare-and-swap costs: as much as a prefetched one, for that is what
+/// prefetching is for.
+const PUBLISHED: Parameters = Parameters {
+    packet: PAPER_PACKET,
+    naive: PAPER_NAIVE,
+    prefetched: PAPER_PREFETCHED,
+    uncontended: PAPER_PREFETCHED,
+    hz: PAPER_HZ,
+    source: "published",
+};
+
+/// Measures a packet (half an exchange of one worker without locks) and the three ways of a compare-and-swap.
+fn measured() -> anyhow::Result<Parameters> {
+    let cores = own_cores(&Machine::this());
+    let mut packets = Vec::new();
+    let mut ways = [const { Vec::new() }; 3];
+    let (clock, begin) = (Clock::start(), ringtap_lab::exclusion::ticks());
+    for seed in 0..ROUNDS {
+        let found = exchanges::measure(&exchanges::Trial {
+            mode: Mode::Sharded,
+            popularity: Popularity::Uniform,
+            names: 1 << 20,
+            workers: 1,
+            cores: cores.iter().copied().take(1).collect(),
+            exchanges: 500_000,
+            pending: 1 << 16,
+            locks: 1,
+            payload: 100,
+            seed,
+        })?;
+        packets.push(found.ticks as f64 / (2 * found.exchanges) as f64);
+        for (found, way) in ways.iter_mut().zip(Way::ALL) {
+            let trial = cas::Trial {
+                way,
+                threads: cores.len(),
+                cores: cores.clone(),
+                lines: 1 << 20,
+                samples: 100_000,
+                seed,
+            };
+            found.push(cas::measure(&trial).ticks.median);
+        }
+    }
+    let hz = (ringtap_lab::exclusion::ticks() - begin) as f64 * 1e9 / clock.now_ns() as f64;
+    let [naive, prefetched, uncontended] = ways.map(median);
+    Ok(Parameters {
+        packet: median(packets),
+        naive,
+        prefetched,
+        uncontended,
+        hz,
+        source: "measured",
+    })
+}

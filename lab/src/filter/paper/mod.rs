@@ -1,0 +1,265 @@
+//! The paper's design: a shared table with striped locks, and a cache of verdicts for each worker.
+//!
+//! ```text
+//!                       ┌─ cache ─ worker 0 ─┐
+//! distributor ══ FIFO ══╪═ cache ═ worker 1 ═╪═▶ shared table, locked by stripes
+//!   by address / by lot └─ cache ─ worker 2 ─┘   obsolete marks for all caches
+//! ```
+//!
+//! As the paper has it: one distributor; a queue for each worker, packets by address or at random; when a
+//! worker takes a verdict from the table it puts it into its cache of limited size, the least recently
+//! used out first; who handles a control packet marks its address obsolete for each worker.
+//!
+//! What the paper leaves open is how a packet keeps its place when workers are unequally fast. Here the
+//! distributor tells each packet which change of its addresses was the last one before it, and
+//! - a packet waits (in its worker's queue; see [`Worker::resume`]) until these changes have been made,
+//! - and reads the table as of its own place, whatever was changed since.
+//!
+//! So each packet takes effect at its place in the stream: linearizable, in the order of dispatch. No
+//! deadlock: a packet waits for earlier ones only, so the earliest of all does not wait.
+
+mod cache;
+mod table;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use ringtap_stage::{Application, Mark, Outbox, Resumed, Shard, Worker};
+
+use self::cache::{Cache, Cached};
+use self::table::Table;
+use crate::filter::history::Recorder;
+use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, Tally};
+use crate::filter::packet::{Data, Packet};
+use crate::filter::settings::Settings;
+use crate::filter::window::{Dispatch, Stamp, Window};
+
+/// What the paper's design is told besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaperSettings {
+    /// Pairs of addresses in a worker's cache, at the most. The paper: 16 to 65,536.
+    pub cache: usize,
+    /// Locks of the table.
+    pub stripes: usize,
+}
+
+impl Default for PaperSettings {
+    fn default() -> Self {
+        Self { cache: 1024, stripes: 256 }
+    }
+}
+
+/// The application. A value serves one run.
+#[derive(Debug)]
+pub struct Paper {
+    settings: Settings,
+    paper: PaperSettings,
+    shared: OnceLock<Arc<Shared>>,
+    window: Arc<Window>,
+    recorder: Option<Arc<Recorder>>,
+    #[cfg(test)]
+    forgets_marks: bool,
+}
+
+/// What all workers share.
+#[derive(Debug)]
+struct Shared {
+    table: Table,
+    window: Arc<Window>,
+}
+
+/// A packet on its way to a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// Its number plus one.
+    revision: u64,
+    packet: Packet,
+    /// The last changes before it: of the source and the destination, or, of control, of its address.
+    needs: [u64; 2],
+}
+
+impl Paper {
+    /// Without a recorder nothing is recorded.
+    pub fn new(settings: Settings, paper: PaperSettings, recorder: Option<Arc<Recorder>>) -> Self {
+        Self {
+            settings,
+            paper,
+            shared: OnceLock::new(),
+            window: Arc::new(Window::new(settings.in_flight)),
+            recorder,
+            #[cfg(test)]
+            forgets_marks: false,
+        }
+    }
+
+    /// The feed of its run.
+    pub fn feed<P: Iterator<Item = Packet>>(&self, packets: P) -> Dispatch<'_, P, Latest> {
+        let latest = Latest(vec![0; self.settings.addresses]);
+        Dispatch::new(packets, latest, &self.window, self.recorder.as_deref())
+    }
+
+    fn share(&self, workers: usize) -> Shared {
+        let Settings { addresses, policy, .. } = self.settings;
+        #[cfg_attr(not(test), expect(unused_mut, reason = "tests plant a bug"))]
+        let mut table = Table::new(addresses, policy, self.paper.stripes, workers);
+        #[cfg(test)]
+        {
+            table.forgets_marks = self.forgets_marks;
+        }
+        Shared { table, window: Arc::clone(&self.window) }
+    }
+}
+
+impl Application for Paper {
+    type Item = Item;
+    type Message = std::convert::Infallible;
+    type Partial = Partial;
+    type Report = Outcome;
+    type Worker = PaperWorker;
+    type Merger = OutcomeMerger;
+
+    fn shard_key(&self, item: &Item) -> u32 {
+        let address = match &item.packet {
+            Packet::Control(control) => control.address,
+            Packet::Data(data) => data.destination,
+        };
+        self.settings.distribution.key(item.revision, address)
+    }
+
+    fn worker(&self, shard: Shard) -> PaperWorker {
+        self.window.expect(shard.count);
+        let shared = self.shared.get_or_init(|| Arc::new(self.share(shard.count)));
+        PaperWorker {
+            index: shard.index,
+            cache: Cache::new(self.paper.cache),
+            waiting: VecDeque::new(),
+            tally: Tally::new(self.settings.work, self.recorder.clone()),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    fn merger(&self) -> OutcomeMerger {
+        OutcomeMerger::default()
+    }
+}
+
+/// The distributor's part: by address, the revision of the last change.
+#[derive(Debug)]
+pub struct Latest(Vec<u64>);
+
+impl Stamp for Latest {
+    type Item = Item;
+
+    #[inline]
+    fn stamp(&mut self, number: u64, packet: Packet) -> Item {
+        let revision = number + 1;
+        let needs = match &packet {
+            Packet::Control(control) => {
+                let before = &mut self.0[usize::from(control.address)];
+                [std::mem::replace(before, revision), 0]
+            }
+            Packet::Data(data) => {
+                [data.source, data.destination].map(|address| self.0[usize::from(address)])
+            }
+        };
+        Item { revision, packet, needs }
+    }
+}
+
+/// A worker of the paper's design.
+#[derive(Debug)]
+pub struct PaperWorker {
+    index: usize,
+    cache: Cache,
+    /// What is left of a burst whose first packet has to wait.
+    waiting: VecDeque<Item>,
+    tally: Tally,
+    shared: Arc<Shared>,
+}
+
+impl PaperWorker {
+    /// False if it has to wait.
+    fn handle(&mut self, item: &Item) -> bool {
+        let Item { revision, packet, needs } = item;
+        let table = &self.shared.table;
+        match packet {
+            Packet::Control(control) => {
+                if !table.has(control.address, needs[0]) {
+                    return false;
+                }
+                let settled = self.shared.window.settled(revision - 1);
+                table.change(control, *revision, settled);
+                self.tally.control(revision - 1);
+            }
+            Packet::Data(data) => {
+                if !table.has(data.source, needs[0]) || !table.has(data.destination, needs[1]) {
+                    return false;
+                }
+                let passed = self.pass(data, *revision);
+                self.tally.data(revision - 1, data.job(), passed);
+            }
+        }
+        true
+    }
+
+    fn pass(&mut self, data: &Data, revision: u64) -> bool {
+        let table = &self.shared.table;
+        let cached = self.cache.get(data.source, data.destination);
+        if let Some(cached) = &cached
+            && !table.is_obsolete(self.index, data, cached.at)
+        {
+            return cached.passed;
+        }
+        let fresh = Cached { passed: table.pass(data, revision), at: revision };
+        match cached {
+            Some(cached) => *cached = fresh,
+            None => self.cache.put(data.source, data.destination, fresh),
+        }
+        fresh.passed
+    }
+}
+
+impl Worker for PaperWorker {
+    type Item = Item;
+    type Message = std::convert::Infallible;
+    type Partial = Partial;
+
+    fn on_burst(&mut self, burst: &[Item], _outbox: &mut impl Outbox<Self::Message>) {
+        let handled = burst.iter().take_while(|item| self.handle(item)).count();
+        self.waiting.extend(&burst[handled..]);
+        self.tally.work_off();
+    }
+
+    fn resume(&mut self, _outbox: &mut impl Outbox<Self::Message>) -> Resumed {
+        let Some(first) = self.waiting.pop_front() else { return Resumed::Done };
+        if !self.handle(&first) {
+            self.waiting.push_front(first);
+            return Resumed::Waiting;
+        }
+        while let Some(item) = self.waiting.pop_front() {
+            if !self.handle(&item) {
+                self.waiting.push_front(item);
+                break;
+            }
+        }
+        self.tally.work_off();
+        Resumed::Moved
+    }
+
+    fn on_mark(
+        &mut self,
+        mark: &Mark,
+        _outbox: &mut impl Outbox<Self::Message>,
+    ) -> Option<Partial> {
+        Some(match mark {
+            Mark::Tick { number, .. } => {
+                self.shared.window.pass(self.index, *number);
+                None
+            }
+            Mark::End { .. } => Some(Box::new(self.tally.close())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

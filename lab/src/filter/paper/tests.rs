@@ -1,0 +1,55 @@
+//! The planted bug: caches that nobody tells of changes.
+
+use ringtap_ring::Kind;
+use ringtap_skeleton::{RunOptions, Seating, ShardMap, Skeleton, simulate};
+
+use super::*;
+use crate::filter::history::{Judgement, check};
+use crate::filter::oracle;
+use crate::filter::permissions::Permissions;
+use crate::filter::settings::Distribution;
+use crate::filter::traffic::{Generator, Mix};
+use crate::filter::work::Work;
+use ringtap_filter::Policy;
+
+#[test]
+fn a_cache_that_is_not_told_is_found_out() {
+    let mix = Mix::published(1).unwrap();
+    let packets = || Generator::new(mix).take(20_000);
+    for (distribution, workers) in [(Distribution::Address, 1), (Distribution::Random, 3)] {
+        let settings = Settings {
+            work: Work::Off,
+            policy: Policy::Allow,
+            distribution,
+            ..Settings::new(mix.addresses())
+        };
+        let expected = oracle::run(packets(), settings.addresses, settings.policy, settings.work);
+        for forgets_marks in [false, true] {
+            let recorder = Arc::new(Recorder::new(20_000));
+            let mut app =
+                Paper::new(settings, PaperSettings::default(), Some(Arc::clone(&recorder)));
+            app.forgets_marks = forgets_marks;
+            let options = RunOptions {
+                shards: ShardMap::even(workers),
+                ring: Kind::default(),
+                capacity: 64,
+                batch: 1,
+                report_capacity: 16,
+                seating: Seating::apart(workers, 2),
+            };
+            let feeds = vec![app.feed(packets())];
+            let run = simulate::run(Skeleton::Farm, &app, feeds, &options, 7).unwrap();
+            let history = recorder.history(packets(), |number| run.report.passed(number));
+            let judgement =
+                check(&history, Permissions::new(settings.addresses, Policy::Allow), 50_000);
+            if forgets_marks {
+                assert_ne!(run.report, expected);
+                assert!(run.report.first_difference(&expected).is_some());
+                assert!(matches!(judgement, Judgement::Wrong { .. }), "{judgement:?}");
+            } else {
+                assert_eq!(run.report, expected);
+                assert!(matches!(judgement, Judgement::Linearizable(_)));
+            }
+        }
+    }
+}
