@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::channel::Kind;
 use crate::counters::Lost;
-use crate::face::Link;
+use crate::face::{Face, Link};
 use crate::faces::Faces;
 use crate::stream::Next;
 use crate::sys::{Address, BURST, Inbox};
@@ -42,8 +42,50 @@ pub trait Handler {
     fn up(&mut self, faces: &mut Faces, face: u32);
     /// A face is gone.
     fn down(&mut self, faces: &mut Faces, face: u32);
-    /// A packet came, whole. What is sent by `faces` leaves soon.
-    fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]);
+    /// Packets came together, whole, in this order. What is sent by `faces` leaves soon.
+    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]);
+}
+
+/// A packet that is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// The face that it came by.
+    pub face: u32,
+    /// What the link says about it.
+    pub headers: Headers,
+    /// Its bytes.
+    pub packet: &'a [u8],
+}
+
+/// The most packets that are handed over at a time.
+const BATCH: usize = 32;
+
+/// Packets that wait to be handed over together. Each is handed over before anything else happens to faces.
+struct Batch<'a> {
+    packets: [Whole<'a>; BATCH],
+    len: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn new() -> Self {
+        let none = Whole { face: 0, headers: Headers::NONE, packet: &[] };
+        Self { packets: [none; BATCH], len: 0 }
+    }
+
+    fn add(&mut self, packet: Whole<'a>, faces: &mut Faces, handler: &mut impl Handler) {
+        self.packets[self.len] = packet;
+        self.len += 1;
+        if self.len == BATCH {
+            self.hand_over(faces, handler);
+        }
+    }
+
+    fn hand_over(&mut self, faces: &mut Faces, handler: &mut impl Handler) {
+        let len = std::mem::take(&mut self.len);
+        if len > 0 {
+            handler.packets(faces, &self.packets[..len]);
+        }
+    }
 }
 
 /// Receives from all sockets and returns whole packets.
@@ -117,13 +159,15 @@ impl Intake {
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
+        let Self { inbox, reassembler, .. } = self;
         for _ in 0..TURNS {
             // An error is of something sent before, or the interface is down: nothing came.
-            let Ok(count) = self.inbox.receive(faces.channels[channel].socket.as_fd()) else {
+            let Ok(count) = inbox.receive(faces.channels[channel].socket.as_fd()) else {
                 return;
             };
+            let mut batch = Batch::new();
             for at in 0..count {
-                let (came, bytes) = self.inbox.message(at);
+                let (came, bytes) = inbox.message(at);
                 let mut frames = bytes.chunks(came.segment.max(1));
                 // A message without bytes is a frame all the same.
                 let first = frames.next().unwrap_or(&[]);
@@ -132,9 +176,10 @@ impl Intake {
                         continue;
                     };
                     let frame = if came.cut { Err(Lost::TooLong) } else { Ok(frame) };
-                    take(&mut self.reassembler, faces, now_ns, from, frame, handler);
+                    take(reassembler, &mut batch, faces, now_ns, from, frame, handler);
                 }
             }
+            batch.hand_over(faces, handler);
             faces.flush();
             if count < BURST {
                 return;
@@ -164,31 +209,17 @@ impl Intake {
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
         while !ends {
-            match input.next() {
-                Next::Frame(frame) => {
-                    take(
-                        &mut self.reassembler,
-                        faces,
-                        now_ns,
-                        From::Face(face),
-                        Ok(frame),
-                        handler,
-                    );
-                    ends = faces.get(face).is_none();
-                }
+            let (frame, is_broken) = match input.next() {
+                Next::Frame(frame) => (Ok(frame), false),
                 Next::Wait => break,
-                Next::Broken(reason) => {
-                    take(
-                        &mut self.reassembler,
-                        faces,
-                        now_ns,
-                        From::Face(face),
-                        Err(reason),
-                        handler,
-                    );
-                    ends = true;
-                }
-            }
+                Next::Broken(reason) => (Err(reason), true),
+            };
+            // One at a time: the next frame may move this one.
+            let mut batch = Batch::new();
+            let from = From::Face(face);
+            take(&mut self.reassembler, &mut batch, faces, now_ns, from, frame, handler);
+            batch.hand_over(faces, handler);
+            ends = is_broken || faces.get(face).is_none();
         }
         if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
             stream.input = input;
@@ -296,13 +327,14 @@ fn earns_face(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
     if earns { Ok(()) } else { Err(Some(Lost::Malformed)) }
 }
 
-/// A frame came: what it says is handed on, and it is counted, whatever becomes of it.
-fn take(
+/// A frame came: what it says is put into the batch or handed on, and it is counted, whatever becomes of it.
+fn take<'a>(
     reassembler: &mut Reassembler,
+    batch: &mut Batch<'a>,
     faces: &mut Faces,
     now_ns: u64,
     from: From,
-    frame: Result<&[u8], Lost>,
+    frame: Result<&'a [u8], Lost>,
     handler: &mut impl Handler,
 ) {
     let octets = frame.map_or(0, <[u8]>::len) as u64;
@@ -312,6 +344,7 @@ fn take(
         (From::Face(number), _) => (Some(number), Some(Lost::NoFace)),
         (From::Stranger(channel, address), Ok(packet)) => match earns_face(packet) {
             Ok(()) => {
+                batch.hand_over(faces, handler);
                 if let Some(victim) = faces.next_to_evict(channel) {
                     faces.evict(victim);
                     handler.down(faces, victim);
@@ -339,26 +372,39 @@ fn take(
         Ok(packet) => packet,
         Err(reason) => return face.counters.lose(reason, 1),
     };
-    let is_piece = packet.fragment.count > 1;
-    let number = number.unwrap_or_default();
-    match reassembler.take(now_ns, face.serial, &packet) {
-        Reassembly::Whole(_, whole) if whole.len() > PACKET_MAX => {
-            face.counters.lose(Lost::TooLong, 1);
+    let face_number = number.unwrap_or_default();
+    if packet.fragment.count == 1 {
+        let Some(payload) = packet.payload else {
+            face.counters.idle_in += 1;
+            return;
+        };
+        if payload.len() > PACKET_MAX {
+            return face.counters.lose(Lost::TooLong, 1);
         }
-        Reassembly::Whole(mut headers, whole) => {
-            face.counters.pieces_in += u64::from(is_piece);
-            face.counters.reassembled += u64::from(is_piece);
-            face.count_in(&headers, whole);
-            if !face.is_local() {
-                // What only programs on this machine may say.
-                headers.next_hop_face = None;
-                headers.incoming_face = None;
-                headers.no_cache = false;
-            }
-            handler.packet(faces, number, &headers, whole);
+        let headers = admit(face, packet.headers, payload);
+        let whole = Whole { face: face_number, headers, packet: payload };
+        return batch.add(whole, faces, handler);
+    }
+    match reassembler.take(now_ns, face.serial, &packet) {
+        Reassembly::Whole(headers, whole) => {
+            face.counters.pieces_in += 1;
+            face.counters.reassembled += 1;
+            let headers = admit(face, headers, whole);
+            // Those before it came first, and the next piece may need its place.
+            batch.hand_over(faces, handler);
+            handler.packets(faces, &[Whole { face: face_number, headers, packet: whole }]);
         }
         Reassembly::Waiting => face.counters.pieces_in += 1,
         Reassembly::Idle => face.counters.idle_in += 1,
         Reassembly::Malformed => face.counters.lose(Lost::Malformed, 1),
+    }
+}
+
+/// Counts a whole packet of a face. The headers that count: some may be said by programs on this machine alone.
+fn admit(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers {
+    face.count_in(&headers, packet);
+    match face.is_local() {
+        true => headers,
+        false => Headers { next_hop_face: None, incoming_face: None, no_cache: false, ..headers },
     }
 }

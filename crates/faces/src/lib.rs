@@ -1,7 +1,7 @@
 //! Faces of an NDN forwarder: neighbours over UDP and on Ethernets, programs on this machine by a Unix socket.
 //!
 //! ```text
-//!  UDP, Ethernet ─▶ bursts of datagrams ─┐                        ┌─▶ Handler::packet (face, headers, packet)
+//!  UDP, Ethernet ─▶ bursts of datagrams ─┐                        ┌─▶ Handler::packets (face, headers, packet)
 //!  Unix socket ───▶ a stream of frames ──┴─▶ Intake: whose? whole?┘
 //!
 //!  Faces::send (face, headers, packet) ─▶ frames, in pieces if they must be ─▶ Faces::flush: bursts
@@ -30,7 +30,7 @@ pub use counters::{Counters, Lost};
 pub use error::OpenError;
 pub use face::{Face, Persistence};
 pub use faces::Faces;
-pub use intake::{Handler, Intake, tidy};
+pub use intake::{Handler, Intake, Whole, tidy};
 pub use remote::{Mac, Remote, RemoteError};
 pub use settings::{EthernetSettings, Settings};
 pub use sys::{receive_drops, widen_receive_queue};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_faces::{Faces, Handler};
+use ringtap_faces::{Faces, Handler, Whole};
 use ringtap_forwarder::{Face, FaceId, Forwarder, LinkKind, Strategy};
 use ringtap_ndn::management::Command;
 use ringtap_ndn::{Headers, Interest, NameBuf};
@@ -11,6 +11,9 @@ use crate::clock::unix_ms;
 use crate::datasets::Datasets;
 use crate::plan::ForwardPlan;
 use crate::rib::{Change, Rib, Route};
+
+/// Packets that are forwarded together.
+const RUN: usize = 32;
 
 pub(crate) struct Core {
     pub(crate) forwarder: Forwarder,
@@ -118,15 +121,33 @@ impl Handler for Core {
         }
     }
 
-    fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]) {
-        if headers.nack.is_none()
-            && faces.get(face).is_some_and(ringtap_faces::Face::is_local)
-            && Command::is_for_us(packet)
-            && let Ok(interest) = Interest::read(packet)
-        {
-            return self.manage(faces, face, headers, &interest);
+    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
+        let mut rest = packets;
+        while let Some(first) = rest.first() {
+            if let Some(interest) = for_management(faces, first) {
+                self.manage(faces, first.face, &first.headers, &interest);
+                rest = &rest[1..];
+                continue;
+            }
+            let next = rest.iter().position(|packet| for_management(faces, packet).is_some());
+            let (run, behind) = rest.split_at(next.unwrap_or(rest.len()).min(RUN));
+            let mut came = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
+            for (came, Whole { face, headers, packet }) in came.iter_mut().zip(run) {
+                *came = (FaceId(*face), headers, packet);
+            }
+            let mut send =
+                |to: FaceId, about: &Headers, packet: &[u8]| faces.send(to.0, about, packet);
+            self.forwarder.burst(self.now_ns, &came[..run.len()], &mut send);
+            rest = behind;
         }
-        let mut send = |to: FaceId, about: &Headers, packet: &[u8]| faces.send(to.0, about, packet);
-        self.forwarder.take(self.now_ns, FaceId(face), headers, packet, &mut send);
     }
+}
+
+/// The Interest in a packet by which a program asks the forwarder itself.
+fn for_management<'a>(faces: &Faces, whole: &Whole<'a>) -> Option<Interest<'a>> {
+    let is_local = |face| faces.get(face).is_some_and(ringtap_faces::Face::is_local);
+    if whole.headers.nack.is_some() || !is_local(whole.face) || !Command::is_for_us(whole.packet) {
+        return None;
+    }
+    Interest::read(whole.packet).ok()
 }

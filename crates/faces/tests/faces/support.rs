@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use ringtap_faces::{Faces, Handler, Intake, Remote, Settings};
+use ringtap_faces::{Faces, Handler, Intake, Remote, Settings, Whole};
 use ringtap_ndn::{Headers, Interest, NameBuf, NewData, NewInterest, PitToken};
 
 /// What was heard of faces.
@@ -26,10 +26,12 @@ impl Handler for Heard {
         self.down.push(face);
     }
 
-    fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]) {
-        self.packets.push((face, *headers, packet.to_vec()));
-        if self.echo {
-            faces.send(face, headers, packet);
+    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
+        for Whole { face, headers, packet } in packets {
+            self.packets.push((*face, *headers, packet.to_vec()));
+            if self.echo {
+                faces.send(*face, headers, packet);
+            }
         }
     }
 }
