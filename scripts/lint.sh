@@ -29,6 +29,11 @@ fi
 # The ring without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
+if command -v python3 >/dev/null; then
+    step scripts/graph.py
+else
+    echo "lint: not looked at for want of python3: the graph of packages" >&2
+fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 
 if [ ${#failed[@]} -gt 0 ]; then

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The packages of the workspace by floor, and what each uses. Exits with 1 if a package is not in the table of floors in
+docs/ARCHITECTURE.md, if an arrow points upward, or if there is a circle.
+
+Usage: scripts/graph.py
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
+
+
+def floors():
+    """Folder of a package to its floor, by the table."""
+    found = {}
+    with open(os.path.join(ROOT, "docs/ARCHITECTURE.md")) as page:
+        for line in page:
+            row = re.match(r"\| (\d) \| ([^|]*) \|", line)
+            if row:
+                found.update((folder, int(row[1])) for folder in re.findall(r"`([^`]*)`", row[2]))
+    return found
+
+
+def main():
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--locked"]
+    metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
+    folders = {one["name"]: os.path.relpath(os.path.dirname(one["manifest_path"]), ROOT) for one in metadata["packages"]}
+    uses = {one["name"]: sorted(dep["name"] for dep in one["dependencies"] if dep["kind"] is None and dep["name"] in folders)
+            for one in metadata["packages"]}
+    floor, faults = floors(), []
+    for name, folder in folders.items():
+        # What tests the product from outside is no part of it.
+        if folder != "tests" and folder not in floor:
+            faults.append(f"{folder} is not in the table of floors")
+    faults += [f"{folder} is in the table of floors, and no package" for folder in floor if folder not in folders.values()]
+    for name, others in uses.items():
+        own = floor.get(folders[name], 9)
+        faults += [f"{name} uses {other} on a floor above" for other in others if floor.get(folders[other], 0) > own]
+
+    def visit(name, path):
+        if name in path:
+            faults.append("circle: " + " → ".join(path[path.index(name):] + [name]))
+            return
+        for other in uses[name]:
+            visit(other, path + [name])
+
+    for name in uses:
+        visit(name, [])
+    for name in sorted(uses, key=lambda name: (-floor.get(folders[name], 9), folders[name])):
+        print(f"{floor.get(folders[name], '-')}  {folders[name]:18} {', '.join(folders[other] for other in uses[name]) or '–'}")
+    print(f"{len(folders)} packages")
+    if faults:
+        sys.exit("\n".join(sorted(set(faults))))
+
+
+main()
