@@ -3,15 +3,10 @@
 //!
 //! Over veth pairs in network namespaces of their own, which need root.
 
-#[allow(dead_code, reason = "made for the tests of the crate")]
-#[path = "../../crates/live/tests/live/net.rs"]
-mod net;
-
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use net::{Left, Net, send_all};
 use ringtap_capture::{Chunk, PcapWriter};
 use ringtap_flow::Initiator;
 use ringtap_live::{
@@ -21,6 +16,7 @@ use ringtap_plan::{
     FlowRecord, Machine, Metering, Outcome, Outputs, Plan, Request, Skeleton, Timeouts, Watch,
     run_live,
 };
+use ringtap_testkit::{Left, Net, Right, send_all};
 use ringtap_tests::{Capture, gather, generate, office, profile, request, run_with};
 use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Path};
 use serde_json::Value;
@@ -206,11 +202,11 @@ fn what_a_capture_says_its_replay_says() {
 /// other.
 fn taps(queues: usize) -> Option<Net> {
     let net = Net::new(queues as u32)?;
-    let peer = format!("peer name right2 netns {}", net.name(net::Right));
+    let peer = format!("peer name right2 netns {}", net.name(Right));
     let shape = format!("numtxqueues {queues} numrxqueues {queues}");
     net.ip(Left, &format!("link add left2 {shape} type veth {peer} {shape}"));
     net.ip(Left, "link set left2 up");
-    net.ip(net::Right, "link set right2 up");
+    net.ip(Right, "link set right2 up");
     Some(net)
 }
 
@@ -242,7 +238,7 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
         ] {
             let Some(net) = taps(1) else { return };
             let plan = plan(case);
-            let interfaces: Vec<Vec<Receiver>> = net.inside(net::Right, || {
+            let interfaces: Vec<Vec<Receiver>> = net.inside(Right, || {
                 let options = options(&plan, case);
                 ["right", "right2"].map(|name| open(name, &options).unwrap()).into()
             });
@@ -295,7 +291,7 @@ fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
     let case = (Method::Xdp, Skeleton::Farm, 1, Some(2));
     let Some(net) = taps(2) else { return };
     let plan = plan(case);
-    let interfaces = net.inside(net::Right, || {
+    let interfaces = net.inside(Right, || {
         let options = Options { queues: None, ..options(&plan, case) };
         ["right", "right2"].map(|name| open(name, &options).unwrap())
     });

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{ringtap, said};
-use crate::net::{Beside, Left, Net, Right, capture, frames};
+use crate::net::{Beside, Left, Net, Right, Within, capture, frames};
 
 fn checker(net: &Net, flags: &[&str]) -> Beside {
     let flags = [&["check", "-i", "right", "--report", "json"], flags].concat();

@@ -8,9 +8,6 @@
 mod common;
 #[allow(dead_code, unused_imports, reason = "made for the other tests")]
 mod net;
-#[allow(dead_code, reason = "made for the tests of the crate")]
-#[path = "../../../crates/live/tests/live/net.rs"]
-mod veth;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,8 +18,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{json, office, ringtap, said};
-use crate::net::{Beside, Net, Right, capture, frames};
-use crate::veth::send_all;
+use crate::net::{Beside, Net, Right, Within, capture, frames};
+use ringtap_testkit::send_all;
 
 /// Flows end with the run, for a replay has other times than the capture.
 const TIMELESS: [&str; 4] = ["--idle-timeout", "1h", "--active-timeout", "1h"];

@@ -19,8 +19,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{ringtap, said};
-use crate::net::{Beside, Left, Net, Right, frames};
-use crate::veth::{send_all, take};
+use crate::net::{Beside, Left, Net, Right, Within, frames};
+use ringtap_testkit::{send_all, take};
 
 /// A filter from right to out.
 struct Between {

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::have;
-use crate::net::{Beside, End, Left, Net, Right};
-use crate::veth::{Killed, take};
+use crate::net::{Beside, End, Left, Net, Right, Within};
+use ringtap_testkit::{Killed, take};
 
 /// A wait for a peer ends after so long, and the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);

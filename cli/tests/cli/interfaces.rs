@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
 use crate::live::datagrams;
-use crate::net::{Beside, Left, Net, Right};
-use crate::veth::send_all;
+use crate::net::{Beside, Left, Net, Right, Within};
+use ringtap_testkit::send_all;
 
 /// Two links between the ends: left to right, left2 to right2.
 fn two_links(queues: u32) -> Option<Net> {

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
 use crate::expressions::readable;
-use crate::net::{Beside, Left, Net, Right};
-use crate::veth::send_all;
+use crate::net::{Beside, Left, Net, Right, Within};
+use ringtap_testkit::send_all;
 
 /// A monitor of the right end that listens by all queues.
 fn monitor(net: &Net, queues: usize, flags: &[&str]) -> Beside {

@@ -35,6 +35,3 @@ mod services;
 mod signals;
 mod tui;
 mod usage;
-#[allow(dead_code, reason = "made for the tests of the crate")]
-#[path = "../../../crates/live/tests/live/net.rs"]
-mod veth;

@@ -4,8 +4,8 @@ use ringtap_live::{Method, SendOptions};
 use serde_json::Value;
 
 use crate::live::datagrams;
-use crate::net::{Beside, Net, Right};
-use crate::veth::send_all;
+use crate::net::{Beside, Net, Right, Within};
+use ringtap_testkit::send_all;
 
 #[test]
 fn every_design_counts_all_that_comes_by_an_interface() {

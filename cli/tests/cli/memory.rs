@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::common::{have, ringtap, said};
 use crate::live::datagrams;
-use crate::net::{Beside, Net, Right, capture};
-use crate::veth::send_all;
+use crate::net::{Beside, Net, Right, Within, capture};
+use ringtap_testkit::send_all;
 
 const RINGTAP: &str = env!("CARGO_BIN_EXE_ringtap");
 

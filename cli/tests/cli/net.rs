@@ -7,32 +7,24 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-pub(crate) use crate::veth::{End, Left, Net, Right};
+pub(crate) use ringtap_testkit::{End, Left, Net, Right};
 
-impl Net {
-    /// A second pair: `out` where `right` is, `far` where `left` is.
-    pub(crate) fn add_output(&self) {
-        self.ip(Left, &format!("link add far type veth peer name out netns {}", self.name(Right)));
-        self.ip(Left, "link set far up");
-        self.ip(Right, "link set out up");
-    }
-
-    /// A program in the namespace of an end.
-    pub(crate) fn program(&self, end: End, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.name(end), program]).env("NO_COLOR", "1");
-        command
-    }
-
+/// The command in the namespaces of a test.
+pub(crate) trait Within {
     /// The command in the namespace of an end.
-    pub(crate) fn ringtap(&self, end: End, flags: &[&str]) -> Command {
+    fn ringtap(&self, end: End, flags: &[&str]) -> Command;
+    /// The same until it ends: stdout, stderr, exit code.
+    fn run(&self, end: End, flags: &[&str]) -> (String, String, i32);
+}
+
+impl Within for Net {
+    fn ringtap(&self, end: End, flags: &[&str]) -> Command {
         let mut command = self.program(end, env!("CARGO_BIN_EXE_ringtap"));
         command.args(flags);
         command
     }
 
-    /// The same until it ends: stdout, stderr, exit code.
-    pub(crate) fn run(&self, end: End, flags: &[&str]) -> (String, String, i32) {
+    fn run(&self, end: End, flags: &[&str]) -> (String, String, i32) {
         let output = self.ringtap(end, flags).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (text(output.stdout), text(output.stderr), output.status.code().unwrap())

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::{have, json, office, ringtap, said};
-use crate::net::{Beside, Left, Net, Right, capture, frames};
+use crate::net::{Beside, Left, Net, Right, Within, capture, frames};
 
 /// tcpdump at the right end, which ends after so many frames.
 fn tcpdump(net: &Net, count: usize) -> Beside {

@@ -15,9 +15,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{have, office, ringtap, said};
-use crate::net::{Beside, End, Net, Right};
+use crate::net::{Beside, End, Net, Right, Within};
 use crate::signals::frame;
-use crate::veth::send_all;
+use ringtap_testkit::send_all;
 
 /// The user that restricted commands run as.
 const USER: u32 = 65_534;

@@ -12,8 +12,8 @@ use ringtap_live::SendOptions;
 
 use crate::common::office;
 use crate::formats::records;
-use crate::net::{Beside, Net, Right};
-use crate::veth::send_all;
+use crate::net::{Beside, Net, Right, Within};
+use ringtap_testkit::send_all;
 
 /// A monitor that has read the bundled capture, all but its end, and waits for more.
 pub(crate) struct Waiting {

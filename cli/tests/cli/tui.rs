@@ -13,9 +13,9 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 
 use crate::common::{ringtap, said};
-use crate::net::{Left, Net, Right};
+use crate::net::{Left, Net, Right, Within};
 use crate::signals::frame;
-use crate::veth::{Killed, send_all};
+use ringtap_testkit::{Killed, send_all};
 
 /// The user's end of a terminal, and what it shows.
 struct Terminal {

@@ -7,11 +7,7 @@ use std::time::Duration;
 
 use ringtap_live::{Method, Options, Receiver, SendOptions, Sender};
 
-#[path = "live/net.rs"]
-#[allow(dead_code, reason = "every test file uses its own part")]
-mod net;
-
-use net::Net;
+use ringtap_testkit::Net;
 
 #[global_allocator]
 static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;

@@ -11,7 +11,7 @@
 //!
 //! Since the P6 family a locked access to memory that is cached, and within one line, locks no bus: the core takes the
 //! line for itself and keeps it for the few cycles that it needs (Intel SDM, volume 3A, "Effects of a LOCK operation on
-//! internal processor caches"). [`bystander`](crate::bystander) tests it.
+//! internal processor caches"). [`bystander`](super::bystander) tests it.
 
 /// The paper's cycles for a packet, without the compare-and-swap (Xeon E5-2699 v4).
 pub const PAPER_PACKET: f64 = 1018.0;

@@ -10,7 +10,7 @@
 //! behind it, on all workers. Two designs do that: the paper's ([`paper`]; M. B. Smith, *A Prototype of
 //! an Efficient Multithreaded Packet Filter*, Brown University), a shared table with striped locks and
 //! caches, and ours ([`sharded`]), where nothing mutable is shared. Both are held to one serial
-//! [`oracle`], verdict by verdict, on the published [`traffic`]. [`bench`] measures them.
+//! [`oracle`], verdict by verdict, on the published [`traffic`]. [`mod@bench`] measures them.
 
 mod accepting;
 pub mod bench;

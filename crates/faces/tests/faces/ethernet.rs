@@ -6,7 +6,7 @@ use ringtap_faces::{EthernetSettings, Faces, Persistence, Remote, Settings};
 use ringtap_ndn::Headers;
 
 use crate::support::{Node, data, interest, with_token};
-use crate::veth::{End, Left, Net, Right};
+use ringtap_testkit::{End, Left, Net, Right};
 
 fn node(net: &Net, end: End, strangers: bool, mtu: Option<usize>) -> Node {
     let interface = ["left", "right"][end as usize].to_owned();

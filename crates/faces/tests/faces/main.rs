@@ -6,6 +6,3 @@ mod ethernet;
 mod stream;
 mod support;
 mod udp;
-#[allow(dead_code, reason = "made for the tests of the crate")]
-#[path = "../../../live/tests/live/net.rs"]
-mod veth;

@@ -6,8 +6,6 @@
 
 #[allow(dead_code, reason = "made for the other tests")]
 mod frames;
-#[allow(dead_code, reason = "made for the other tests")]
-mod net;
 
 use std::time::Duration;
 
@@ -17,7 +15,7 @@ use ringtap_live::{
 };
 
 use frames::{assorted, udp, v4};
-use net::{Net, Right, account, send_all, take};
+use ringtap_testkit::{Net, Right, account, send_all, take};
 
 fn dpdk() -> Options {
     Options { method: Method::Dpdk, memory: 8 << 20, ..Options::default() }

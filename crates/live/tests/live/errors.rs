@@ -5,7 +5,7 @@ use std::process::Command;
 use ringtap_live::{LiveSender, Method, OpenError, Options, SendOptions, Sender, open};
 
 use crate::frames::{udp, v4};
-use crate::net::{Left, Net, Right};
+use ringtap_testkit::{Left, Net, Right};
 
 #[test]
 fn an_interface_that_is_not_there_is_answered_with_those_that_are() {

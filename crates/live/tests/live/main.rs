@@ -8,7 +8,6 @@
 
 mod errors;
 mod frames;
-mod net;
 mod offload;
 mod packet;
 mod send;

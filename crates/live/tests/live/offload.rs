@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ringtap_live::{Method, Offload, Options, Segments, complete};
 
-use crate::net::{Left, Net, Right};
 use crate::send::sum;
+use ringtap_testkit::{Left, Net, Right};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

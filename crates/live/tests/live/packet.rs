@@ -11,7 +11,7 @@ use ringtap_live::{
 use ringtap_wire::LinkType;
 
 use crate::frames::{Pair, arp, assorted, fragment, udp, v4};
-use crate::net::{Killed, Left, Net, Right, account, send_all, take};
+use ringtap_testkit::{Killed, Left, Net, Right, account, send_all, take};
 
 fn two_queues() -> Options {
     Options { queues: Some(2), ..Options::default() }

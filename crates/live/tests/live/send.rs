@@ -8,7 +8,7 @@ use ringtap_live::{
 };
 
 use crate::frames::{Pair, assorted, udp, v4};
-use crate::net::{Left, Net, Right, account, send_all, take};
+use ringtap_testkit::{Left, Net, Right, account, send_all, take};
 
 fn by(method: Method) -> SendOptions {
     SendOptions { method, ..SendOptions::default() }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringtap_live::{Drain, Method, Notice, Options, Receiver, SendOptions, State, Wake, open};
 
 use crate::frames::assorted;
-use crate::net::{Net, Right, account, send_all, take};
+use ringtap_testkit::{Net, Right, account, send_all, take};
 
 const BOTH: [Method; 2] = [Method::Packet, Method::Xdp];
 
@@ -111,7 +111,7 @@ fn an_interface_may_be_down_when_it_is_opened() {
 fn a_cable_that_is_out_is_told() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
-    net.ip(crate::net::Left, "link set left down");
+    net.ip(ringtap_testkit::Left, "link set left down");
     assert_eq!(wait_for(&mut receivers[0], State::NoCarrier), Wake::Nothing(State::NoCarrier));
 }
 

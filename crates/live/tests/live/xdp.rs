@@ -9,7 +9,7 @@ use ringtap_live::{
 };
 
 use crate::frames::{assorted, udp, v4};
-use crate::net::{Killed, Left, Net, Right, account, send_all, take};
+use ringtap_testkit::{Killed, Left, Net, Right, account, send_all, take};
 
 fn xdp(attach: Attach) -> Options {
     Options { method: Method::Xdp, attach, memory: 16 << 20, ..Options::default() }

@@ -16,23 +16,23 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// An end of the pair.
 #[derive(Clone, Copy)]
-pub(crate) enum End {
+pub enum End {
     Left,
     Right,
 }
-pub(crate) use End::{Left, Right};
+use End::{Left, Right};
 
 /// So often nothing may come, 10 ms each, before a test stops waiting.
 const PATIENCE: u32 = 300;
 
 /// Dropping it deletes everything.
-pub(crate) struct Net {
+pub struct Net {
     names: [String; 2],
 }
 
 impl Net {
     /// A pair with so many queues each way; `None`, loudly, where that cannot be.
-    pub(crate) fn new(queues: u32) -> Option<Self> {
+    pub fn new(queues: u32) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
             eprintln!("SKIPPED: network namespaces need root");
@@ -70,12 +70,12 @@ impl Net {
     }
 
     /// The name of the namespace of an end.
-    pub(crate) fn name(&self, end: End) -> &str {
+    pub fn name(&self, end: End) -> &str {
         &self.names[end as usize]
     }
 
     /// What `work` gives within the namespace of an end.
-    pub(crate) fn inside<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
+    pub fn inside<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
         let place = File::open(format!("/run/netns/{}", self.name(end))).unwrap();
         thread::scope(|scope| {
             let inside = scope.spawn(move || {
@@ -88,22 +88,36 @@ impl Net {
     }
 
     /// `ip ARGUMENTS` in the namespace of an end.
-    pub(crate) fn ip(&self, end: End, arguments: &str) {
+    pub fn ip(&self, end: End, arguments: &str) {
         assert!(ip(&format!("-n {} {arguments}", self.name(end))), "ip {arguments}");
     }
 
+    /// A program in the namespace of an end.
+    pub fn program(&self, end: End, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.name(end), program]).env("NO_COLOR", "1");
+        command
+    }
+
+    /// A second pair: `out` where `right` is, `far` where `left` is.
+    pub fn add_output(&self) {
+        self.ip(Left, &format!("link add far type veth peer name out netns {}", self.name(Right)));
+        self.ip(Left, "link set far up");
+        self.ip(Right, "link set out up");
+    }
+
     /// Receivers at the right end.
-    pub(crate) fn receivers(&self, options: &Options) -> Vec<Receiver> {
+    pub fn receivers(&self, options: &Options) -> Vec<Receiver> {
         self.inside(Right, || open("right", options).unwrap())
     }
 
     /// A sender at the left end.
-    pub(crate) fn sender(&self, options: &SendOptions) -> Sender {
+    pub fn sender(&self, options: &SendOptions) -> Sender {
         self.inside(Left, || Sender::open("left", options).unwrap())
     }
 
     /// What the kernel has counted at the right end.
-    pub(crate) fn arrived(&self) -> u64 {
+    pub fn arrived(&self) -> u64 {
         let name = self.name(Right);
         let arguments = ["-n", name, "-j", "-s", "link", "show", "right"];
         let shown = Command::new("ip").args(arguments).output().unwrap();
@@ -114,7 +128,7 @@ impl Net {
     }
 
     /// Whether an XDP program hangs in the right end.
-    pub(crate) fn has_program(&self) -> bool {
+    pub fn has_program(&self) -> bool {
         let shown = Command::new("ip")
             .args(["-n", self.name(Right), "-d", "link", "show", "right"])
             .output()
@@ -132,7 +146,7 @@ impl Drop for Net {
 }
 
 /// A child process that does not outlive the test.
-pub(crate) struct Killed(pub(crate) Child);
+pub struct Killed(pub Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -146,7 +160,7 @@ fn ip(arguments: &str) -> bool {
 }
 
 /// Sends all frames, however often it must be tried.
-pub(crate) fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
+pub fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let (mut sent, mut idle) = (0, 0);
     while sent < frames.len() {
@@ -163,7 +177,7 @@ pub(crate) fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
 
 /// Takes frames until `count` have come over all receivers, or none come any more. They are told as
 /// (queue, frame, bytes on the wire).
-pub(crate) fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u32)> {
+pub fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u32)> {
     let (mut frames, mut idle) = (Vec::new(), 0);
     while frames.len() < count && idle < PATIENCE {
         let before = frames.len();
@@ -189,7 +203,7 @@ pub(crate) fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<
 
 /// Counts what comes until the receivers account for `count` frames, or none come any more; returns
 /// how many were received and how many dropped.
-pub(crate) fn account(receivers: &mut [Receiver], count: u64) -> (u64, u64) {
+pub fn account(receivers: &mut [Receiver], count: u64) -> (u64, u64) {
     let mut idle = 0;
     loop {
         let came: usize = receivers.iter_mut().map(|one| one.burst(4096, |_| ())).sum();

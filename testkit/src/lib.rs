@@ -1,0 +1,6 @@
+//! What tests of several crates need.
+
+mod net;
+
+pub use net::End::{self, Left, Right};
+pub use net::{Killed, Net, account, send_all, take};
