@@ -35,6 +35,7 @@ pub(crate) struct Exporter {
     announced: Option<(Instant, u64)>,
     /// The last message, as long as the collector's machine may still refuse it.
     in_doubt: Sent,
+    /// When a message was refused last; `None` if another failure came after it.
     refused_at: Option<Instant>,
 }
 
@@ -110,11 +111,12 @@ impl Exporter {
             self.announced = Some((now(), 0));
             match messages.iter().try_for_each(|message| self.send_alone(message)) {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Broken) => {}
-                Err(Trouble::Lost(reason)) => {
-                    // Without templates the rest is worth nothing: they are due before the next message, too.
+                // Without templates the rest is worth nothing: they stay due.
+                Err(trouble) => {
                     self.announced = None;
-                    return Err(reason);
+                    if let Trouble::Lost(reason) = trouble {
+                        return Err(reason);
+                    }
                 }
             }
         }
@@ -126,10 +128,13 @@ impl Exporter {
     }
 
     fn send(&mut self, message: &[u8], sent: Sent) -> Result<(), Trouble> {
-        match self.link.send(message, &self.until)? {
-            Delivery::EarlierRefused => self.refuse(),
-            Delivery::Taken => self.confirm(),
+        let taken = self.link.send(message, &self.until);
+        match taken {
+            Ok(Delivery::Taken) => self.confirm(),
+            Ok(Delivery::EarlierRefused) | Err(Trouble::Lost(Reason::Refused)) => self.refuse(),
+            Err(_) => self.refused_at = None,
         }
+        taken?;
         self.note_success();
         self.in_doubt = sent;
         if !self.link.forgets() {
@@ -170,7 +175,10 @@ impl Exporter {
             Delivery::EarlierRefused => self.refuse(),
             Delivery::Taken => {
                 self.confirm();
-                self.note_success();
+                // That nothing was refused says nothing of a message that could not be sent.
+                if self.refused_at.is_some() {
+                    self.note_success();
+                }
             }
         }
     }
@@ -223,8 +231,11 @@ impl Sink for Exporter {
 
     fn renew(&mut self, _shared: &Shared) {
         if self.link.is_file() {
+            // A file that is finished without its last statistics is better than one that waits for room.
+            self.link.hurry(true);
             self.conclude();
             self.close();
+            self.link.hurry(false);
         }
     }
 
@@ -239,8 +250,82 @@ impl Sink for Exporter {
         }
         self.close();
         // A datagram that was refused is counted and no failure: nobody promised that it would arrive.
-        if !self.link.forgets() {
+        if self.refused_at.is_none() || !shared.is_failing() {
             shared.judge();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::NetFlow5;
+    use crate::shared::Patience;
+    use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
+
+    /// A link over which datagrams go, with these results and then none.
+    struct Datagrams(Vec<Result<Delivery, Trouble>>);
+
+    impl Link for Datagrams {
+        fn open(&mut self, _: &Until) -> Opened {
+            Opened::Still
+        }
+
+        fn send(&mut self, _: &[u8], _: &Until) -> Result<Delivery, Trouble> {
+            self.0.remove(0)
+        }
+
+        fn close(&mut self, _: &Until) -> Delivery {
+            Delivery::Taken
+        }
+
+        fn forgets(&self) -> bool {
+            true
+        }
+    }
+
+    /// Sends a message of one record for each result; the records sent, and those lost by reason.
+    fn export(results: &[Result<Delivery, Trouble>], error: &str) -> crate::Summary {
+        let encoder = || Box::new(NetFlow5::new(0, 1_400));
+        let shared = Arc::new(Shared::new("test".into(), Patience::Collector, true));
+        let link = Box::new(Datagrams(results.to_vec()));
+        let own = Arc::clone(&shared);
+        let mut exporter = Exporter::new(encoder(), link, &Settings::default(), own);
+        let (src, dst) = ([0; 16], [0; 16]);
+        let key =
+            FlowKey { version: IpVersion::V4, src, dst, src_port: 1, dst_port: 2, protocol: 17 };
+        for result in results {
+            if result.is_err() {
+                shared.fails(&error);
+            }
+            let mut worker = encoder();
+            worker.add(&FlowRecord { packets: [1, 0], ..FlowRecord::new(key) }).unwrap();
+            let sealed = worker.seal().unwrap();
+            let (mut message, flows) = (sealed.bytes.to_vec(), sealed.flows);
+            exporter.deliver(&mut message, flows);
+        }
+        exporter.finish(&shared);
+        shared.summary()
+    }
+
+    const TAKEN: Result<Delivery, Trouble> = Ok(Delivery::Taken);
+    const REFUSED: Result<Delivery, Trouble> = Err(Trouble::Lost(Reason::Refused));
+    const FAILED: Result<Delivery, Trouble> = Err(Trouble::Lost(Reason::Failed));
+
+    #[test]
+    fn a_refusal_is_counted_for_the_message_that_was_refused() {
+        let summary = export(&[TAKEN, Ok(Delivery::EarlierRefused), TAKEN], "");
+        assert_eq!((summary.sent.flows.records, summary.lost()), (2, 1));
+        // The second message finds the first one refused and is refused itself.
+        let summary = export(&[TAKEN, REFUSED, TAKEN], "");
+        assert_eq!((summary.sent.flows.records, summary.not_sent["refused"].records), (1, 2));
+    }
+
+    #[test]
+    fn datagrams_that_cannot_be_sent_are_a_failure_and_refused_ones_are_none() {
+        assert_eq!(export(&[TAKEN, FAILED], "no route").failure.as_deref(), Some("no route"));
+        assert_eq!(export(&[REFUSED, FAILED], "no route").failure.as_deref(), Some("no route"));
+        assert_eq!(export(&[FAILED, TAKEN], "no route").failure, None);
+        assert_eq!(export(&[FAILED, REFUSED], "refused").failure, None);
     }
 }

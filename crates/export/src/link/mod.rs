@@ -38,6 +38,9 @@ pub(crate) trait Link: Send {
         Delivery::Taken
     }
 
+    /// From now on (or no longer) a message that cannot be written is given up at once. Files only.
+    fn hurry(&mut self, _on: bool) {}
+
     /// Whether it is a regular file, which can be finished and begun anew.
     fn is_file(&self) -> bool {
         false

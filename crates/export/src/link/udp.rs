@@ -1,5 +1,6 @@
-//! Datagrams. Nobody acknowledges them, but a machine where nobody listens says so (ICMP port unreachable), and the
-//! socket reports it with the *next* call: that is how a collector that is down is noticed.
+//! Datagrams. Nobody acknowledges them, but a machine where nobody listens says so (ICMP port unreachable), and so do
+//! routers that do not let them pass. The socket reports it with the *next* call: that is how a collector that is down is
+//! noticed.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -53,6 +54,21 @@ fn socket(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// Calls `send` until it succeeds. An error that does not come again was about an earlier message.
+fn attempt(mut send: impl FnMut() -> io::Result<usize>) -> Result<Delivery, Trouble> {
+    let (mut delivery, mut refused) = (Delivery::Taken, true);
+    for _ in 0..ATTEMPTS {
+        match send() {
+            Ok(_) => return Ok(delivery),
+            Err(error) => {
+                refused &= error.kind() == ErrorKind::ConnectionRefused;
+                delivery = Delivery::EarlierRefused;
+            }
+        }
+    }
+    Err(Trouble::Lost(if refused { Reason::Refused } else { Reason::Failed }))
+}
+
 impl Link for UdpLink {
     fn open(&mut self, until: &Until) -> Opened {
         if until.over() {
@@ -67,23 +83,16 @@ impl Link for UdpLink {
             self.since_pause = 0;
             std::thread::sleep(PAUSE);
         }
-        let mut delivery = Delivery::Taken;
-        for _ in 0..ATTEMPTS {
-            match self.socket.send(message) {
-                Ok(_) => return Ok(delivery),
-                // About an earlier message; this one was not yet sent.
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                    delivery = Delivery::EarlierRefused;
-                    until.fails(&error);
+        attempt(|| {
+            let sent = self.socket.send(message);
+            if let Err(error) = &sent {
+                until.fails(error);
+                if error.kind() == ErrorKind::ConnectionRefused {
                     self.turn();
                 }
-                Err(error) => {
-                    until.fails(&error);
-                    return Err(Trouble::Lost(Reason::Failed));
-                }
             }
-        }
-        Err(Trouble::Lost(Reason::Refused))
+            sent
+        })
     }
 
     fn settle(&mut self, until: &Until) -> Delivery {
@@ -103,5 +112,26 @@ impl Link for UdpLink {
 
     fn forgets(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+
+    /// What becomes of a message if so many calls fail, and all further ones succeed.
+    fn after(errors: &[ErrorKind]) -> Result<Delivery, Trouble> {
+        let mut errors = errors.iter();
+        attempt(|| errors.next().map_or(Ok(1), |&error| Err(error.into())))
+    }
+
+    #[test]
+    fn an_error_that_does_not_come_again_is_about_an_earlier_message() {
+        assert_eq!(after(&[]), Ok(Delivery::Taken));
+        assert_eq!(after(&[ConnectionRefused]), Ok(Delivery::EarlierRefused));
+        assert_eq!(after(&[HostUnreachable]), Ok(Delivery::EarlierRefused));
+        assert_eq!(after(&[ConnectionRefused; 4]), Err(Trouble::Lost(Reason::Refused)));
+        assert_eq!(after(&[NetworkUnreachable; 4]), Err(Trouble::Lost(Reason::Failed)));
     }
 }

@@ -41,6 +41,17 @@ fn hand_over(handle: &Handle, sink: &mut dyn RecordSink) {
     }
 }
 
+/// Waits until it is so, but not for ever.
+fn wait_until(is: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if is() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("waited in vain");
+}
+
 /// Exports to one collector; `half_time` comes between the first and the second half of the records.
 fn export(url: &str, count: u64, half_time: impl FnOnce()) -> Summary {
     export_with(&Settings::default(), url, count, half_time)
@@ -218,12 +229,15 @@ struct Small {
     regular: bool,
     written: Arc<Mutex<Vec<u8>>>,
     finished: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// So many more attempts to finish a file fail.
+    unnamed: Arc<AtomicUsize>,
 }
 
 impl Small {
     fn new(room: usize, kind: io::ErrorKind, regular: bool) -> Self {
         let room = Arc::new(AtomicUsize::new(room));
-        Self { room, kind, regular, written: Arc::default(), finished: Arc::default() }
+        let (written, finished, unnamed) = (Arc::default(), Arc::default(), Arc::default());
+        Self { room, kind, regular, written, finished, unnamed }
     }
 
     /// Starts the output on this file, for some workers.
@@ -257,6 +271,10 @@ impl Store for Small {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        let left = |unnamed: usize| unnamed.checked_sub(1);
+        if self.unnamed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         let written = std::mem::take(&mut *self.written.lock().unwrap());
         self.finished.lock().unwrap().push(written);
         Ok(())
@@ -405,6 +423,47 @@ fn a_full_disk_does_not_keep_a_file_from_being_finished() {
             assert_eq!(all, 10_000);
         }
     }
+}
+
+/// A hangup while nothing can be written, and then the file cannot even get its name.
+#[test]
+fn an_ipfix_file_has_templates_before_data_whatever_failed_before() {
+    let file = Small::new(0, io::ErrorKind::StorageFull, true);
+    let settings = Settings { live: true, ..Settings::default() };
+    let (mut sinks, exports) = file.start("ipfix-file:f", 1, settings);
+    let handle = exports.handle();
+    records(100).for_each(|record| sinks[0].take(&record));
+    hand_over(&handle, &mut *sinks[0]);
+    wait_until(|| handle.status()[0].failing);
+    file.unnamed.store(1, Ordering::SeqCst);
+    handle.renew();
+    wait_until(|| file.unnamed.load(Ordering::SeqCst) == 0);
+    file.room.store(usize::MAX, Ordering::SeqCst);
+    sinks[0].ending();
+    sinks[0].finish();
+    let summary = exports.finish().remove(0);
+    assert_eq!((summary.lost(), summary.failure), (0, None));
+    assert_eq!(flows(&file.files().concat()), 100);
+}
+
+/// The last statistics do not fit any more: the file is finished without them.
+#[test]
+fn an_ipfix_file_that_has_no_room_for_statistics_is_finished() {
+    let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
+    let settings = Settings { live: true, ..Settings::default() };
+    let (mut sinks, exports) = file.start("ipfix-file:f", 1, settings);
+    let handle = exports.handle();
+    records(10).for_each(|record| sinks[0].take(&record));
+    hand_over(&handle, &mut *sinks[0]);
+    wait_until(|| handle.status()[0].sent == 10);
+    file.room.store(0, Ordering::SeqCst);
+    handle.renew();
+    wait_until(|| !file.files().is_empty());
+    file.room.store(usize::MAX, Ordering::SeqCst);
+    sinks[0].finish();
+    let summary = exports.finish().remove(0);
+    assert_eq!((summary.lost(), summary.failure), (0, None));
+    assert_eq!(flows(&file.files()[0]), 10);
 }
 
 #[test]
