@@ -275,26 +275,32 @@ impl Exports {
 
     /// Waits until everything is written or given up, and returns what became of it. All sinks must be gone or finished.
     pub fn finish(mut self) -> Vec<Summary> {
-        self.end();
-        self.0.iter().map(|one| one.shared.summary()).collect()
+        self.end()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Vec<Summary> {
         self.0.iter().for_each(|one| one.shared.end());
-        for Started { shared, thread } in &mut self.0 {
-            let Some(thread) = thread.take() else { continue };
-            let mut over_since = None;
-            while !thread.is_finished() {
-                if shared.over() && over_since.get_or_insert_with(now).elapsed() >= NOTICE {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(2));
+        self.0.iter_mut().map(Started::end).collect()
+    }
+}
+
+impl Started {
+    /// Waits for the writer. What one that is left behind does later changes nothing in the summary.
+    fn end(&mut self) -> Summary {
+        let Self { shared, thread } = self;
+        let Some(thread) = thread.take() else { return shared.summary() };
+        let mut over_since = None;
+        while !thread.is_finished() {
+            if !shared.over() {
+                over_since = None;
+            } else if over_since.get_or_insert_with(now).elapsed() >= NOTICE {
+                return shared.abandon("it takes nothing that is written");
             }
-            if !thread.is_finished() {
-                shared.abandon("it takes nothing that is written");
-            } else if thread.join().is_err() {
-                shared.abandon("its writer panicked");
-            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        match thread.join() {
+            Ok(()) => shared.summary(),
+            Err(_) => shared.abandon("its writer panicked"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What workers, the writer and the caller share of one output: counters, its state, and how long a wait may take.
 //!
-//! Workers and writer update the counters once a block, never once a record.
+//! Workers update the counters once a block, and for each record they drop; the writer once a message or block.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -84,7 +84,7 @@ pub(crate) struct Shared {
     /// Milliseconds since `base`, 0: not yet.
     interrupted: AtomicU64,
     ending: AtomicU64,
-    /// When something was taken last.
+    /// When something was taken last, or there was nothing to take.
     progress: AtomicU64,
     /// A file shall be finished and another one begun.
     renew: AtomicBool,
@@ -178,6 +178,11 @@ impl Shared {
     /// The output took something.
     pub(crate) fn works(&self) {
         self.failing.store(false, Ordering::Relaxed);
+        self.note_progress();
+    }
+
+    /// The output took a part of something, or nothing waits for it.
+    pub(crate) fn note_progress(&self) {
         self.progress.store(self.now_ms(), Ordering::Relaxed);
     }
 
@@ -249,6 +254,7 @@ impl Shared {
 
     /// No more packets come.
     pub(crate) fn end(&self) {
+        self.retry.store(true, Ordering::Relaxed);
         self.begin(&self.ending);
     }
 
@@ -264,16 +270,16 @@ impl Shared {
 
     /// When waiting for the output ends, in milliseconds since the start; `None`: not in sight.
     fn deadline_ms(&self) -> Option<u64> {
+        let (interrupted, ending) =
+            (self.interrupted.load(Ordering::Relaxed), self.ending.load(Ordering::Relaxed));
+        let (since, patience) = match self.patience {
+            Patience::File if interrupted > 0 => (interrupted, LINGER),
+            _ if interrupted > 0 => (interrupted, GRACE),
+            Patience::Collector if ending > 0 => (ending, LINGER),
+            _ => return None,
+        };
         let progress = self.progress.load(Ordering::Relaxed);
-        let (linger, grace) = (LINGER.as_millis() as u64, GRACE.as_millis() as u64);
-        match (self.interrupted.load(Ordering::Relaxed), self.ending.load(Ordering::Relaxed)) {
-            (0, 0) => None,
-            (0, since) => {
-                (self.patience == Patience::Collector).then(|| since.max(progress) + linger)
-            }
-            (since, _) if self.patience == Patience::File => Some(since.max(progress) + linger),
-            (since, _) => Some((since.max(progress) + grace).min(since + linger)),
-        }
+        Some(since.max(progress) + patience.as_millis() as u64)
     }
 
     /// Whether the output is not worth waiting for any more.
@@ -315,13 +321,20 @@ impl Shared {
         self.base.elapsed().as_millis() as u64 + 1
     }
 
-    /// Why a thread was left behind or died; what it had not finished is lost.
-    pub(crate) fn abandon(&self, why: &str) {
+    /// The summary of an output whose thread was left behind or died: what it had not finished is lost, even if the
+    /// thread goes on with it.
+    pub(crate) fn abandon(&self, why: &str) -> Summary {
+        let error = self.last_error().filter(|_| self.is_failing());
+        self.fail_for_good(error.unwrap_or_else(|| why.to_owned()));
+        let mut summary = self.summary();
         let mut rest = self.made.get();
-        rest -= self.sent.get();
-        rest -= self.not_sent();
-        self.lose(Reason::TooLate, rest);
-        self.fail_for_good(why.to_owned());
+        rest -= summary.sent.flows;
+        summary.not_sent.values().for_each(|lost| rest -= *lost);
+        if rest.records > 0 {
+            *summary.not_sent.entry(Reason::TooLate.name()).or_default() += rest;
+            self.lose(Reason::TooLate, rest);
+        }
+        summary
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -364,4 +377,38 @@ pub(crate) fn now() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "when an output failed is for people and monitoring")]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared() -> Shared {
+        Shared::new("test".into(), Patience::Collector, true)
+    }
+
+    #[test]
+    fn a_pause_ends_when_the_run_ends() {
+        let shared = shared();
+        shared.end();
+        shared.pause(Duration::from_secs(600));
+        assert!(!shared.over(), "it did not wait for the deadline");
+    }
+
+    #[test]
+    fn an_output_that_takes_something_is_not_given_up() {
+        let mut shared = shared();
+        shared.base -= Duration::from_secs(60);
+        shared.interrupted.store(1, Ordering::Relaxed);
+        assert!(shared.over());
+        shared.note_progress();
+        assert!(shared.deadline_ms() > Some(shared.progress.load(Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn an_output_left_behind_failed_for_its_last_error() {
+        let shared = shared();
+        shared.fails(&"no route");
+        assert_eq!(shared.abandon("stuck").failure.as_deref(), Some("no route"));
+    }
 }

@@ -10,6 +10,9 @@ use crate::shared::{Patience, Shared};
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// Octets of one write to a pipe: a page, for as its reader goes on, a pipe has room for one page after another.
+const PIECE: usize = 4096;
+
 /// Where a file's octets go. Names and renaming are the implementer's.
 pub trait Store: Send {
     /// Appends all of `octets`. Opens the file if it is not open.
@@ -57,34 +60,44 @@ pub(crate) enum Retry {
 /// Writes `octets` once.
 pub(crate) fn write_once(
     store: &mut dyn Store,
-    octets: &[u8],
+    mut octets: &[u8],
     shared: &Shared,
 ) -> Result<(), Reason> {
-    match store.write(octets) {
-        Ok(()) => {
-            shared.works();
-            Ok(())
-        }
-        Err(error) if error.kind() == ErrorKind::BrokenPipe && store.may_be_left() => {
-            Err(Reason::ReaderGone)
-        }
-        Err(error) => {
-            shared.fails(&error);
-            Err(Reason::Failed)
-        }
-    }
+    write_on(store, &mut octets, shared)
 }
 
-/// Writes `octets`. If that fails, tries again with growing pauses.
+/// Writes `rest`, until it is empty or a write fails.
+fn write_on(store: &mut dyn Store, rest: &mut &[u8], shared: &Shared) -> Result<(), Reason> {
+    let piece = if store.is_regular() { usize::MAX } else { PIECE };
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(piece.min(rest.len()));
+        match store.write(piece) {
+            Ok(()) => {
+                shared.works();
+                *rest = after;
+            }
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && store.may_be_left() => {
+                return Err(Reason::ReaderGone);
+            }
+            Err(error) => {
+                shared.fails(&error);
+                return Err(Reason::Failed);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes `octets`. If that fails, tries again what is left of them, with growing pauses.
 pub(crate) fn persist(
     store: &mut dyn Store,
-    octets: &[u8],
+    mut octets: &[u8],
     shared: &Shared,
     retry: Retry,
 ) -> Result<(), Unwritten> {
     let mut pause = PAUSE_MIN;
     loop {
-        match write_once(store, octets, shared) {
+        match write_on(store, &mut octets, shared) {
             Err(Reason::Failed) if !shared.is_ending() && !shared.over() => {}
             done => return done.map_err(Unwritten::Lost),
         }
@@ -93,5 +106,52 @@ pub(crate) fn persist(
             return Err(Unwritten::Renewal);
         }
         pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it takes; the second write fails.
+    struct Notes {
+        regular: bool,
+        attempts: usize,
+        taken: Vec<Vec<u8>>,
+    }
+
+    impl Store for Notes {
+        fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+            self.attempts += 1;
+            if self.attempts == 2 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.taken.push(octets.to_vec());
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn is_regular(&self) -> bool {
+            self.regular
+        }
+
+        fn may_be_left(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_written_page_by_page_and_nothing_twice() {
+        let octets: Vec<u8> = (0..10_000).map(|number: u32| number as u8).collect();
+        for (regular, pieces) in [(false, &[4096, 4096, 1808][..]), (true, &[10_000])] {
+            let mut store = Notes { regular, attempts: 0, taken: Vec::new() };
+            let shared = Shared::new("test".into(), patience(&store), true);
+            assert_eq!(persist(&mut store, &octets, &shared, Retry::UntilEnd), Ok(()));
+            assert_eq!(store.taken.concat(), octets);
+            assert!(store.taken.iter().map(Vec::len).eq(pieces.iter().copied()));
+        }
     }
 }

@@ -70,6 +70,9 @@ pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, sha
             break;
         } else {
             park_timeout(nap);
+            if !shared.is_failing() {
+                shared.note_progress();
+            }
             if nap < NAP_MAX {
                 nap = (nap * 2).min(NAP_MAX);
                 if nap == NAP_MAX {

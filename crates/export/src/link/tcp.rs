@@ -8,7 +8,9 @@ use super::{Delivery, Link, Opened, TlsClient, Trouble, Until, now};
 use crate::Reason;
 
 /// A slice of waiting, after which is asked whether to go on.
-const SLICE: Duration = Duration::from_millis(200);
+const SLICE: Duration = Duration::from_millis(50);
+/// Slices for which a collector may take to close its side at the end.
+const CLOSING: u32 = 20;
 const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -130,7 +132,10 @@ impl Link for TcpLink {
                 if rest.is_empty() { channel.flush().map(|()| 0) } else { channel.write(rest) };
             match step {
                 Ok(_) if rest.is_empty() => break,
-                Ok(written) => rest = &rest[written..],
+                Ok(written) => {
+                    rest = &rest[written..];
+                    until.shared().note_progress();
+                }
                 Err(error) if is_slice_over(&error) => {
                     if until.over() {
                         return Err(Trouble::Lost(Reason::TooLate));
@@ -148,7 +153,7 @@ impl Link for TcpLink {
             && channel.end().is_ok()
         {
             // A collector that has read everything closes its side, too. One that does not is not waited for long.
-            let mut slices = 5;
+            let mut slices = CLOSING;
             while slices > 0 && !until.over() {
                 match channel.read(&mut [0; 256]) {
                     Ok(1..) => {}

@@ -559,6 +559,83 @@ fn an_interrupt_ends_the_run_whatever_the_output_does() {
     }
 }
 
+/// Whoever had nothing to take until the flows are flushed after an interrupt takes them then.
+#[test]
+fn an_interrupt_long_before_the_flush_costs_an_idle_output_nothing() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let collector = format!("netflow9://{}", socket.local_addr().unwrap());
+    for output in ["json:f", &collector] {
+        let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, false);
+        let (mut sinks, exports) = file.start(output, 1, Settings::default());
+        exports.handle().interrupt();
+        std::thread::sleep(Duration::from_secs(1));
+        records(20).for_each(|record| sinks[0].take(&record));
+        sinks[0].ending();
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!((summary.lost(), summary.failure), (0, None), "{output}");
+    }
+}
+
+/// A writer that is left behind and goes on later, while another output is still waited for.
+#[test]
+fn records_of_a_writer_left_behind_are_counted_once() {
+    #[derive(Clone, Default)]
+    struct Flag(Arc<std::sync::atomic::AtomicBool>);
+    impl Flag {
+        fn set(&self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+        fn wait(&self) {
+            wait_until(|| self.0.load(Ordering::SeqCst));
+        }
+    }
+    /// Its write returns when one flag is set; when it is finished it sets another one.
+    struct Waits(bool, Flag, Flag);
+    impl Store for Waits {
+        fn write(&mut self, _: &[u8]) -> io::Result<()> {
+            self.1.wait();
+            Ok(())
+        }
+        fn finish(&mut self) -> io::Result<()> {
+            self.2.set();
+            Ok(())
+        }
+        fn is_regular(&self) -> bool {
+            self.0
+        }
+        fn may_be_left(&self) -> bool {
+            false
+        }
+    }
+    let outputs = ["json:pipe", "json:file"].map(|file| Output::File(file.parse().unwrap()));
+    let prepared = Prepared::new(&outputs, Settings::default()).unwrap();
+    let (abandoned, gone_on) = (Flag::default(), Flag::default());
+    let (mut sinks, exports) = prepared
+        .start(1, |path| {
+            let flags = [abandoned.clone(), gone_on.clone()];
+            let [waits_for, sets] = flags;
+            Ok(Box::new(match path.to_str() {
+                Some("pipe") => Waits(false, waits_for, sets),
+                _ => Waits(true, sets, Flag::default()),
+            }))
+        })
+        .unwrap();
+    let handle = exports.handle();
+    records(10).for_each(|record| sinks[0].take(&record));
+    sinks[0].ending();
+    sinks[0].finish();
+    handle.interrupt();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until(|| handle.status()[0].lost(Reason::TooLate) > 0);
+            abandoned.set();
+        });
+        let summary = exports.finish().remove(0);
+        assert_eq!(summary.sent.flows.records + summary.lost(), 10, "{summary:?}");
+    });
+}
+
 #[test]
 fn netflow5_refuses_sampling_it_cannot_express() {
     let output = Output::Collector("netflow5://127.0.0.1:9".parse().unwrap());
