@@ -7,7 +7,8 @@
 //! | HUP | record files are finished and begun anew, and outputs that failed tried again (only if there are any, or under a service manager) |
 //!
 //! "The second" is counted by signals alone. A run that stops for another reason (`--duration`, `q` in the terminal view,
-//! an interface that is gone) still finishes its records and its report when the first signal comes.
+//! an interface that is gone) still makes its report when the first signal comes, and outputs that take something still
+//! get their records; those that take nothing are not waited for any longer.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a shell expects of a program that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
-/// To a first interrupt after the run was stopped otherwise: what is being finished is not given up for it.
+/// To a first interrupt after the run was stopped otherwise: the report is still made.
 const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
 
 /// Does `work` while a thread attends to signals and progress. It is asked to stop after `duration`.
@@ -55,7 +56,6 @@ pub(crate) fn attended<T>(
         }
         if watch.stopped() {
             console.say(STOPPING);
-            return;
         }
         watch.stop();
         outputs.interrupt();

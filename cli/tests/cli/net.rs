@@ -84,7 +84,10 @@ impl Beside {
                 }
             });
             let (mut out, mut errors) = (Vec::new(), String::new());
-            self.child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
+            // Somebody else may read it.
+            if let Some(mut stdout) = self.child.stdout.take() {
+                stdout.read_to_end(&mut out).unwrap();
+            }
             self.errors.read_to_string(&mut errors).unwrap();
             drop(done);
             let code = self.child.wait().unwrap().code();

@@ -4,6 +4,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -224,32 +227,77 @@ const AT_THE_END: [&str; 8] = [
     "--write=parquet:flows.parquet",
 ];
 
+/// Reads a page now and then, as a slow reader does, until `told`, and then the rest at once.
+pub(crate) fn read_slowly(
+    mut pipe: std::process::ChildStdout,
+    told: &Arc<AtomicBool>,
+) -> JoinHandle<Vec<u8>> {
+    let told = Arc::clone(told);
+    std::thread::spawn(move || {
+        let (mut all, mut page) = (Vec::new(), [0; 4096]);
+        while !told.load(Ordering::Relaxed) {
+            match pipe.read(&mut page).unwrap() {
+                0 => break,
+                read => all.extend_from_slice(&page[..read]),
+            }
+            std::thread::sleep(Duration::from_millis(40));
+        }
+        pipe.read_to_end(&mut all).unwrap();
+        all
+    })
+}
+
 fn send(net: &Net) {
     let frames: Vec<_> = (0..FLOWS).map(frame).collect();
     send_all(&mut net.sender(&SendOptions::default()), &frames);
+}
+
+/// A monitor whose duration ends. Records come then, more than the pipe takes, so the run cannot end.
+fn filled(net: &Net, folder: &Path) -> Beside {
+    let base = ["monitor", "-i", "right", "--duration", "8s"];
+    let mut command = net.ringtap(Right, &[&base[..], &AT_THE_END].concat());
+    command.current_dir(folder);
+    let monitor = Beside::start(command, "listening: ");
+    send(net);
+    monitor
 }
 
 #[test]
 fn an_interrupt_after_the_duration_destroys_nothing() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let base = ["monitor", "-i", "right", "--duration", "8s"];
-    let mut command = net.ringtap(Right, &[&base[..], &AT_THE_END].concat());
-    command.current_dir(&folder);
-    let mut monitor = Beside::start(command, "listening: ");
-    send(&net);
-    // Records come when the duration is over. They are more than the pipe takes, so the run cannot end.
-    let mut first = [0];
-    monitor.child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    let mut monitor = filled(&net, folder.path());
+    let mut stdout = monitor.child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    let told = Arc::default();
+    let reader = read_slowly(stdout, &told);
     monitor.interrupt();
     monitor.wait_for("already stopping");
-    let (out, errors, code) = monitor.end();
+    told.store(true, Ordering::Relaxed);
+    let (_, errors, code) = monitor.end();
+    let out = reader.join().unwrap();
     assert_eq!(code, 0, "{errors}");
     assert!(errors.contains("1,500 received"), "the report: {errors}");
     assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), usize::from(FLOWS));
     for (format, name) in [("csv", "flows.csv"), ("parquet", "flows.parquet")] {
         assert_eq!(records(format, &folder.path().join(name)), u64::from(FLOWS), "{name}");
     }
+}
+
+/// The duration is over and nobody reads the pipe: the first interrupt ends the run, with its report.
+#[test]
+fn an_interrupt_after_the_duration_releases_a_pipe_that_nobody_reads() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut monitor = filled(&net, folder.path());
+    let mut stdout = monitor.child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    monitor.interrupt();
+    monitor.wait_for("already stopping");
+    let (_, errors, code) = monitor.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("json:-: it takes nothing") && errors.contains("1,500 received"));
+    assert!(folder.path().join("flows.csv").exists());
 }
 
 /// The names of a program's threads.

@@ -6,6 +6,8 @@ use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ringtap_live::{Method, SendOptions};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -14,7 +16,7 @@ use serde_json::Value;
 
 use crate::common::{ringtap, said};
 use crate::net::{Left, Net, Right, Within};
-use crate::signals::frame;
+use crate::signals::{frame, read_slowly};
 use ringtap_testkit::{Killed, send_all};
 
 /// The user's end of a terminal, and what it shows.
@@ -106,15 +108,13 @@ fn an_interrupt_after_the_key_destroys_nothing() {
     terminal.wait_for("1,500");
     terminal.press(b"q");
     // Records come; they are more than the pipe takes, so the run cannot end.
-    let mut out = vec![0];
     let mut stdout = child.0.stdout.take().unwrap();
-    stdout.read_exact(&mut out).unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    let told = Arc::default();
+    let reader = read_slowly(stdout, &told);
     terminal.press(b"\x03");
     terminal.wait_for("already stopping");
-    let reader = std::thread::spawn(move || {
-        stdout.read_to_end(&mut out).unwrap();
-        out
-    });
+    told.store(true, Ordering::Relaxed);
     terminal.wait_until(|screen| !screen.alternate_screen());
     // The report goes to the terminal.
     terminal.wait_for("residual 0");
