@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use ringtap_export::{Handle, Status};
+use ringtap_export::{Handle, Reason, Status};
 
 use ringtap_terminal::numbers::count;
 
 /// An output that goes on failing or losing is reported again after this time.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// Losses that an output is to blame for. What its protocol cannot express, and what a reader that has left did not read,
+/// is in the report.
+const LOSSES: [Reason; 4] = [Reason::NoRoom, Reason::Failed, Reason::Refused, Reason::TooLate];
 
 pub(crate) struct OutputReporter {
     handle: Handle,
@@ -19,6 +23,8 @@ pub(crate) struct OutputReporter {
 struct Reported {
     failing: bool,
     lost: u64,
+    /// Of these, for lack of room.
+    no_room: u64,
     /// When its losses or its failure were reported last.
     at: Option<Duration>,
 }
@@ -50,24 +56,26 @@ impl OutputReporter {
 
 impl Reported {
     fn check(&mut self, status: &Status, elapsed: Duration) -> Option<Line> {
-        let (name, lost) = (&status.name, status.lost_total());
+        let (name, no_room) = (&status.name, status.lost(Reason::NoRoom));
+        let lost = LOSSES.map(|reason| status.lost(reason)).iter().sum();
         let due = self.at.is_none_or(|at| elapsed.saturating_sub(at) >= AGAIN);
-        let new = lost.saturating_sub(self.lost);
-        let losses = || match new {
+        let new = u64::saturating_sub(lost, self.lost);
+        let losses = match new {
             0 => String::new(),
             new => format!("; {} flow records lost", count(new)),
         };
         let line = if status.failing && (!self.failing || due) {
             let error = status.last_error.as_ref().map_or("", |(error, _)| error);
-            Line::Warning(format!("{name}: {error}; trying again{}", losses()))
+            Line::Warning(format!("{name}: {error}; trying again{losses}"))
         } else if !status.failing && self.failing {
-            Line::Note(format!("{name}: works again{}", losses()))
+            Line::Note(format!("{name}: works again{losses}"))
         } else if new > 0 && due {
-            Line::Warning(format!("{name}: it cannot keep up{}", losses()))
+            let what = if no_room > self.no_room { "it cannot keep up" } else { "it fails" };
+            Line::Warning(format!("{name}: {what}{losses}"))
         } else {
             return None;
         };
-        (self.failing, self.lost, self.at) = (status.failing, lost, Some(elapsed));
+        *self = Self { failing: status.failing, lost, no_room, at: Some(elapsed) };
         Some(line)
     }
 }
@@ -78,12 +86,15 @@ mod tests {
     use ringtap_export::Reason;
 
     fn status(failing: bool, lost: u64) -> Status {
+        losing(Reason::NoRoom, failing, lost)
+    }
+
+    fn losing(why: Reason, failing: bool, lost: u64) -> Status {
         Status {
             name: "json:a".into(),
             made: 100,
             sent: 0,
-            lost: Reason::ALL
-                .map(|reason| (reason, if reason == Reason::NoRoom { lost } else { 0 })),
+            lost: Reason::ALL.map(|reason| (reason, if reason == why { lost } else { 0 })),
             queued_bytes: 0,
             failing,
             last_error: Some(("No space left on device".into(), std::time::UNIX_EPOCH)),
@@ -107,5 +118,22 @@ mod tests {
         assert_eq!(at(34, false, 6_002), None);
         let slow = "json:a: it cannot keep up; 2 flow records lost";
         assert_eq!(at(63, false, 6_003), Some(Line::Warning(slow.into())));
+    }
+    #[test]
+    fn only_an_output_without_room_cannot_keep_up() {
+        let line = |why| {
+            Reported::default().check(&losing(why, false, 5), Duration::from_secs(1)).map(|line| {
+                match line {
+                    Line::Warning(text) | Line::Note(text) => text,
+                }
+            })
+        };
+        for why in [Reason::Ipv6, Reason::TimeSpan, Reason::CounterRange, Reason::ReaderGone] {
+            assert_eq!(line(why), None, "{why:?}");
+        }
+        let refused = "json:a: it fails; 5 flow records lost";
+        assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
+        let slow = "json:a: it cannot keep up; 5 flow records lost";
+        assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
     }
 }

@@ -175,13 +175,13 @@ impl Launch<'_> {
                 match format.text() {
                     Some(format) => {
                         let sink = LineSink::new(format, interfaces.clone(), store);
-                        let encoder = || LineEncoder(format, interfaces.clone());
+                        let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
                         self.run(patience, encoder, |_| sink)
                     }
                     None => {
                         let ingress = !interfaces.is_empty();
                         let sink = RowSink::new(ingress, store);
-                        self.run(patience, || RowEncoder(ingress), |_| sink)
+                        self.run(patience, || RowEncoder { ingress }, |_| sink)
                     }
                 }
             }

@@ -28,14 +28,16 @@ impl Payload for Rows {
     }
 }
 
-/// Its argument: whether there is a column for the interface.
-pub(crate) struct RowEncoder(pub(crate) bool);
+pub(crate) struct RowEncoder {
+    /// Whether there is a column for the interface.
+    pub(crate) ingress: bool,
+}
 
 impl Encode for RowEncoder {
     type Payload = Rows;
 
     fn payload(&self) -> Rows {
-        Rows::new(self.0)
+        Rows::new(self.ingress)
     }
 
     #[inline]
@@ -64,14 +66,14 @@ pub(crate) struct RowSink {
     in_file: Tally,
     /// All of the file is written, but it could not get its name.
     unnamed: bool,
-    /// Nothing is written any more.
-    over: bool,
+    /// Why nothing is written any more.
+    over: Option<Reason>,
 }
 
 impl RowSink {
     pub(crate) fn new(ingress: bool, store: Box<dyn Store>) -> Self {
         let (rows, flows, in_file) = (Rows::new(ingress), Tally::default(), Tally::default());
-        Self { ingress, store, file: None, rows, flows, in_file, unnamed: false, over: false }
+        Self { ingress, store, file: None, rows, flows, in_file, unnamed: false, over: None }
     }
 
     /// Writes the rows as a row group.
@@ -97,7 +99,7 @@ impl RowSink {
         let bytes = file.end().map_err(|error| failed(&error, shared))?;
         self.persist(&bytes, shared)?;
         shared.send(Sent { message_octets: bytes.len() as u64, ..Sent::default() });
-        self.unnamed = true;
+        (self.unnamed, self.in_file) = (true, Tally::default());
         // If that fails it is tried again before anything else is written.
         let _ = self.name(shared);
         Ok(())
@@ -117,15 +119,15 @@ impl RowSink {
     fn name(&mut self, shared: &Shared) -> Result<(), Reason> {
         if self.unnamed {
             self.store.finish().map_err(|error| failed(&error, shared))?;
-            (self.unnamed, self.in_file) = (false, Tally::default());
+            self.unnamed = false;
         }
         Ok(())
     }
 
     /// The file under way cannot be completed: all in it is lost.
     fn give_up(&mut self, reason: Reason, shared: &Shared) {
-        self.over = true;
-        shared.take_back(std::mem::take(&mut self.in_file));
+        self.over = Some(reason);
+        shared.take_back(reason, std::mem::take(&mut self.in_file));
         shared.lose(reason, std::mem::take(&mut self.flows));
         if reason != Reason::ReaderGone {
             shared.fail_for_good(shared.last_error().unwrap_or_default());
@@ -137,8 +139,8 @@ impl Sink for RowSink {
     type Payload = Rows;
 
     fn write(&mut self, block: &mut Block<Rows>, shared: &Shared) {
-        if self.over {
-            return shared.lose(Reason::Failed, block.flows);
+        if let Some(reason) = self.over {
+            return shared.lose(reason, block.flows);
         }
         if self.rows.len() >= GROUP_ROWS && self.name(shared).is_err() {
             // There is no file to write to yet, and no more room in memory.
@@ -156,7 +158,7 @@ impl Sink for RowSink {
 
     fn renew(&mut self, shared: &Shared) {
         if self.store.is_regular()
-            && !self.over
+            && self.over.is_none()
             && self.name(shared).is_ok()
             && let Err(reason) = self.end(shared)
         {
@@ -165,7 +167,7 @@ impl Sink for RowSink {
     }
 
     fn finish(&mut self, shared: &Shared) {
-        if self.over {
+        if self.over.is_some() {
             return;
         }
         let ended = self.end(shared);

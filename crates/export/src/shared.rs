@@ -155,10 +155,10 @@ impl Shared {
         self.message_octets.fetch_add(sent.message_octets, Ordering::Relaxed);
     }
 
-    /// What was written to a file that could not be finished is lost after all.
-    pub(crate) fn take_back(&self, flows: Tally) {
+    /// What was written to a file that could not be finished is lost after all, for this reason.
+    pub(crate) fn take_back(&self, reason: Reason, flows: Tally) {
         self.sent.sub(flows);
-        self.lose(Reason::Failed, flows);
+        self.lose(reason, flows);
     }
 
     pub(crate) fn sent(&self) -> Sent {

@@ -31,7 +31,10 @@ impl Payload for Lines {
     }
 }
 
-pub(crate) struct LineEncoder(pub(crate) TextFormat, pub(crate) Interfaces);
+pub(crate) struct LineEncoder {
+    pub(crate) format: TextFormat,
+    pub(crate) interfaces: Interfaces,
+}
 
 impl Encode for LineEncoder {
     type Payload = Lines;
@@ -45,7 +48,7 @@ impl Encode for LineEncoder {
         if lines.bytes.is_empty() {
             lines.first_ns = record.first_ns;
         }
-        (self.0.line)(&mut lines.bytes, record, &self.1);
+        (self.format.line)(&mut lines.bytes, record, &self.interfaces);
         lines.latest_ns = lines.latest_ns.max(record.last_ns);
         Ok(())
     }
@@ -62,13 +65,12 @@ pub(crate) struct LineSink {
     store: Box<dyn Store>,
     headed: bool,
     latest_ns: u64,
-    /// The reader of stdout has gone.
-    left: bool,
+    reader_gone: bool,
 }
 
 impl LineSink {
     pub(crate) fn new(format: TextFormat, interfaces: Interfaces, store: Box<dyn Store>) -> Self {
-        Self { format, interfaces, store, headed: false, latest_ns: 0, left: false }
+        Self { format, interfaces, store, headed: false, latest_ns: 0, reader_gone: false }
     }
 
     /// The format's head, if it is due.
@@ -122,6 +124,9 @@ impl LineSink {
             Reason::Failed
         })?;
         (self.headed, self.latest_ns) = (false, 0);
+        if complete.is_ok() {
+            shared.works();
+        }
         complete
     }
 }
@@ -131,14 +136,15 @@ impl Sink for LineSink {
 
     fn write(&mut self, block: &mut Block<Lines>, shared: &Shared) {
         let lines = &block.payload;
-        let written = if self.left { Err(Reason::ReaderGone) } else { self.lines(lines, shared) };
+        let written =
+            if self.reader_gone { Err(Reason::ReaderGone) } else { self.lines(lines, shared) };
         match written {
             Ok(()) => {
                 let message_octets = lines.bytes.len() as u64;
                 shared.send(Sent { flows: block.flows, messages: 1, message_octets });
             }
             Err(reason) => {
-                self.left |= reason == Reason::ReaderGone;
+                self.reader_gone |= reason == Reason::ReaderGone;
                 shared.lose(reason, block.flows);
             }
         }
@@ -152,7 +158,7 @@ impl Sink for LineSink {
     }
 
     fn finish(&mut self, shared: &Shared) {
-        if self.left {
+        if self.reader_gone {
             return;
         }
         let ended = self.end(shared);

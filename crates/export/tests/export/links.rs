@@ -479,6 +479,54 @@ fn a_reader_of_stdout_that_leaves_is_no_failure() {
     }
 }
 
+/// A row group and its footer: without it nothing can be read, also of what was written before.
+#[test]
+fn a_reader_that_leaves_a_parquet_file_is_why_all_of_it_is_lost() {
+    // The magic number and a row group fit, the next one does not; a block comes after that.
+    let file = Small::new(4_000_000, io::ErrorKind::BrokenPipe, false);
+    let (mut sinks, exports) = file.start("parquet:f", 1, Settings::default());
+    let all = 1 << 18;
+    records(all).for_each(|record| sinks[0].take(&record));
+    sinks[0].finish();
+    let summary = exports.finish().remove(0);
+    assert!(!file.written.lock().unwrap().is_empty());
+    assert_eq!((summary.lost(), summary.failure), (all, None));
+    assert_eq!(summary.not_sent["reader_gone"].records, all, "{:?}", summary.not_sent);
+}
+
+/// Only the renaming failed: the records are there, under the other name.
+#[test]
+fn a_complete_parquet_file_without_its_name_is_a_failure_and_no_loss() {
+    let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
+    file.unnamed.store(usize::MAX, Ordering::SeqCst);
+    let (mut sinks, exports) = file.start("parquet:f", 1, Settings::default());
+    records(10).for_each(|record| sinks[0].take(&record));
+    sinks[0].finish();
+    let summary = exports.finish().remove(0);
+    assert_eq!((summary.sent.flows.records, summary.lost()), (10, 0));
+    assert_eq!(summary.failure.as_deref(), Some("permission denied"));
+}
+
+/// A hangup finds that the file cannot get its name; the end of the run finds that it can.
+#[test]
+fn a_file_that_gets_its_name_later_is_no_failure() {
+    for name in FILES {
+        let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
+        let settings = Settings { live: true, ..Settings::default() };
+        let (mut sinks, exports) = file.start(name, 1, settings);
+        let handle = exports.handle();
+        records(10).for_each(|record| sinks[0].take(&record));
+        hand_over(&handle, &mut *sinks[0]);
+        wait_until(|| handle.status()[0].queued_bytes == 0);
+        file.unnamed.store(1, Ordering::SeqCst);
+        handle.renew();
+        wait_until(|| handle.status()[0].failing);
+        sinks[0].finish();
+        let summary = exports.finish().remove(0);
+        assert_eq!((summary.lost(), summary.failure), (0, None), "{name}");
+    }
+}
+
 #[test]
 fn a_file_begun_anew_is_complete_in_itself() {
     for name in FILES {
