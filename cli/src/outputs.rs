@@ -118,7 +118,7 @@ pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
                 "ipv6" => "NetFlow v5 has no IPv6",
                 "time_span" => "the protocol's 32 bits cannot express the flow's time",
                 "counter_range" => "the protocol's 32 bits cannot express the flow's counters",
-                // Somebody has seen enough.
+                // No failure: its reader wanted no more.
                 "reader_gone" => continue,
                 _ => "it could not be written",
             };
@@ -135,19 +135,32 @@ struct RecordFile {
     file: Whole,
     /// `None` before a further file has begun.
     out: Option<File>,
-    /// Bytes of the open file; what lies behind them is the rest of a write that failed.
+    /// Bytes of the open file that were written whole.
     len: u64,
+    /// The rest of a write that failed may lie behind them.
+    torn: bool,
 }
 
 impl RecordFile {
     fn open(mut file: Whole) -> io::Result<Self> {
         let out = Some(file.begin_file()?);
-        Ok(Self { file, out, len: 0 })
+        Ok(Self { file, out, len: 0, torn: false })
+    }
+
+    /// Removes the rest of a write that failed.
+    fn mend(&mut self) -> io::Result<()> {
+        if let (true, Some(out)) = (self.torn, &mut self.out) {
+            out.set_len(self.len)?;
+            out.seek(SeekFrom::Start(self.len))?;
+            self.torn = false;
+        }
+        Ok(())
     }
 }
 
 impl Store for RecordFile {
     fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.mend()?;
         let out = match &mut self.out {
             Some(out) => out,
             none => {
@@ -156,13 +169,12 @@ impl Store for RecordFile {
             }
         };
         let written = write_all(out, octets);
-        match written {
-            Ok(()) => self.len += octets.len() as u64,
-            Err(_) if self.file.is_regular() => {
-                out.set_len(self.len)?;
-                out.seek(SeekFrom::Start(self.len))?;
-            }
-            Err(_) => {}
+        if written.is_ok() {
+            self.len += octets.len() as u64;
+        } else if self.file.is_regular() {
+            self.torn = true;
+            // At once, for it gives room back; if that fails, it is tried again before anything else is done.
+            let _ = self.mend();
         }
         written
     }
@@ -171,6 +183,7 @@ impl Store for RecordFile {
         if !self.file.is_regular() {
             return Ok(());
         }
+        self.mend()?;
         self.file.finish()?;
         self.out = None;
         Ok(())
@@ -197,4 +210,33 @@ fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neither the write nor the truncation after it succeeds.
+    #[test]
+    fn the_rest_of_a_write_that_failed_is_removed_before_anything_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flows");
+        for further in ["", "next\n"] {
+            let mut file = RecordFile::open(Whole::new(path.clone())).unwrap();
+            file.write(b"whole\n").unwrap();
+            let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+            let part = part.into_iter().find(|name| *name != path).unwrap();
+            let mut whole = file.out.replace(File::open(&part).unwrap()).unwrap();
+            whole.write_all(b"to").unwrap();
+            assert!(file.write(b"torn\n").is_err());
+            assert!(file.write(b"torn\n").is_err());
+            file.out = Some(whole);
+            if !further.is_empty() {
+                file.write(further.as_bytes()).unwrap();
+            }
+            file.finish().unwrap();
+            let read = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(read, format!("whole\n{further}"));
+        }
+    }
 }

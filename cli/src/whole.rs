@@ -1,7 +1,8 @@
 //! A file that gets its name when it is whole, so that nobody reads half of one. Pipes and devices are written as they
 //! are, and `-` is stdout.
 //!
-//! Invariant: a file of which a write failed is never given its name.
+//! Invariant: a file [begun](Whole::begin) here, of which a write failed, is never given its name. Whoever takes the file
+//! itself ([`Whole::begin_file`]) sees to that.
 //!
 //! ```text
 //! .flows.json.PID.part ── whole ─▶ flows.json ── begun anew: .flows.json.PID.part ─▶ flows.json.1

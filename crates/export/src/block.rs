@@ -54,16 +54,16 @@ pub(crate) trait Encode: Send + 'static {
     /// An empty payload.
     fn payload(&self) -> Self::Payload;
 
-    /// Appends a record.
+    /// Appends a record, and returns what it counts for.
     ///
     /// # Errors
     /// Why the output cannot express it.
-    fn add(&mut self, record: &FlowRecord, payload: &mut Self::Payload) -> Result<(), Reason>;
+    fn add(&mut self, record: &FlowRecord, payload: &mut Self::Payload) -> Result<Tally, Reason>;
 
     /// Completes the payload: nothing follows in it.
     fn seal(&mut self, _payload: &mut Self::Payload) {}
 
-    /// What a record counts for in this output.
+    /// What a record counts for in this output, also if it is not appended.
     fn tally(&self, record: &FlowRecord) -> Tally;
 }
 
@@ -194,11 +194,9 @@ impl<E: Encode> Sender<E> {
         self.patience = self.patience.saturating_add(regained).min(PATIENCE);
         block.bytes = block.payload.len();
         self.shared.hand_over(block.flows, block.bytes);
-        // The ring has room for all blocks there are, so it is never full; it is closed if the writer died.
-        if let Err(block) = self.full.push(block) {
-            self.shared.taken(block.bytes);
-            self.shared.lose(Reason::Failed, block.flows);
-        }
+        // The ring has room for all blocks there are. If the writer died, what is in the ring is lost and counted at the
+        // end of the run.
+        let _ = self.full.push(block);
         self.full.flush();
     }
 }
@@ -212,8 +210,8 @@ impl<E: Encode> RecordSink for Sender<E> {
         }
         let Some(block) = &mut self.block else { return };
         match self.encoder.add(record, &mut block.payload) {
-            Ok(()) => {
-                block.flows += self.encoder.tally(record);
+            Ok(flows) => {
+                block.flows += flows;
                 if block.payload.len() >= self.room.block {
                     self.hand_over();
                 }
@@ -302,9 +300,9 @@ mod tests {
             Ports::default()
         }
 
-        fn add(&mut self, record: &FlowRecord, payload: &mut Ports) -> Result<(), Reason> {
+        fn add(&mut self, record: &FlowRecord, payload: &mut Ports) -> Result<Tally, Reason> {
             payload.0.push(record.key.src_port);
-            Ok(())
+            Ok(self.tally(record))
         }
 
         fn tally(&self, _record: &FlowRecord) -> Tally {

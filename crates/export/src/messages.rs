@@ -61,9 +61,9 @@ impl Encode for MessageEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, messages: &mut Messages) -> Result<(), Reason> {
+    fn add(&mut self, record: &FlowRecord, messages: &mut Messages) -> Result<Tally, Reason> {
         let mut added = self.encoder.add(record);
-        if added == Err(Refusal::Full) {
+        if matches!(added, Err(Refusal::Full)) {
             self.end(messages);
             added = self.encoder.add(record);
         }

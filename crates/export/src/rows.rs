@@ -41,9 +41,9 @@ impl Encode for RowEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, rows: &mut Rows) -> Result<(), Reason> {
+    fn add(&mut self, record: &FlowRecord, rows: &mut Rows) -> Result<Tally, Reason> {
         rows.push(record);
-        Ok(())
+        Ok(self.tally(record))
     }
 
     fn tally(&self, record: &FlowRecord) -> Tally {

@@ -44,13 +44,13 @@ impl Encode for LineEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, lines: &mut Lines) -> Result<(), Reason> {
+    fn add(&mut self, record: &FlowRecord, lines: &mut Lines) -> Result<Tally, Reason> {
         if lines.bytes.is_empty() {
             lines.first_ns = record.first_ns;
         }
         (self.format.line)(&mut lines.bytes, record, &self.interfaces);
         lines.latest_ns = lines.latest_ns.max(record.last_ns);
-        Ok(())
+        Ok(self.tally(record))
     }
 
     fn tally(&self, record: &FlowRecord) -> Tally {
@@ -90,7 +90,10 @@ impl LineSink {
             let mut written = Ok(());
             if !head.is_empty() {
                 written = persist(store, &head, shared, Retry::UntilRenewal);
-                self.headed |= written.is_ok();
+                if written.is_ok() {
+                    self.headed = true;
+                    count(&head, shared);
+                }
             }
             if written.is_ok() {
                 written = persist(store, &lines.bytes, shared, Retry::UntilRenewal);
@@ -116,8 +119,10 @@ impl LineSink {
         if let Some(tail) = self.format.tail {
             tail(&mut rest, self.latest_ns);
         }
-        let complete =
-            if rest.is_empty() { Ok(()) } else { write_once(&mut *self.store, &rest, shared) };
+        let complete = write_once(&mut *self.store, &rest, shared);
+        if complete.is_ok() {
+            count(&rest, shared);
+        }
         // What is written is worth having even without its tail.
         self.store.finish().map_err(|error| {
             shared.fails(&error);
@@ -166,4 +171,9 @@ impl Sink for LineSink {
             shared.judge();
         }
     }
+}
+
+/// Counts what was written beside records.
+fn count(octets: &[u8], shared: &Shared) {
+    shared.send(Sent { message_octets: octets.len() as u64, ..Sent::default() });
 }

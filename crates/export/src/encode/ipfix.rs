@@ -213,7 +213,7 @@ impl Ipfix {
 
 impl Encoder for Ipfix {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
+    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
         let bits = bits(record);
         let (set, template) = (FIRST_TEMPLATE + bits as u16, &self.templates[bits]);
         if !self.message.fits(set, template.len) {
@@ -221,9 +221,10 @@ impl Encoder for Ipfix {
         }
         let place = self.message.record(set, template.len);
         template.put(&View { record, way: 0, first: 0, last: 0 }, place);
-        self.message.flows += as_biflow(record);
+        let flows = as_biflow(record);
+        self.message.flows += flows;
         self.latest_ms = self.latest_ms.max(milliseconds(record.last_ns));
-        Ok(())
+        Ok(flows)
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {

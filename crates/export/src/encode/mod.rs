@@ -42,11 +42,11 @@ pub const LEAST_LIMIT: usize = 512;
 
 /// Builds messages of one protocol.
 pub trait Encoder: Send {
-    /// Puts a record into the message under way.
+    /// Puts a record into the message under way, and returns what it counts for.
     ///
     /// # Errors
     /// [`Refusal`]; the message is as it was.
-    fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal>;
+    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal>;
 
     /// The message under way, complete; `None` if it holds no record.
     fn seal(&mut self) -> Option<Sealed<'_>>;
@@ -74,8 +74,9 @@ pub trait Encoder: Send {
     /// Takes over the times of a message that another encoder of the same protocol made, as if its records were here.
     fn learn(&mut self, message: &[u8]);
 
-    /// Makes such a message one of this encoder's: its header gets the sequence number that is next, and no earlier
-    /// time than the messages before it. Stamping twice is as good as once.
+    /// Makes such a message one of this encoder's: its header gets the sequence number that is next and, in IPFIX, no
+    /// earlier time than the messages before it. In NetFlow the time stays, for those of its records count from it.
+    /// Stamping twice is as good as once.
     fn stamp(&self, message: &mut [u8]);
 
     /// The stamped message, which stands for these flows, is sent or given up.

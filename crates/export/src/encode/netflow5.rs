@@ -69,7 +69,7 @@ impl NetFlow5 {
 
 impl Encoder for NetFlow5 {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
+    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
         if record.key.version != IpVersion::V4 {
             return Err(Refusal::Unfit(Reason::Ipv6));
         }
@@ -89,7 +89,7 @@ impl Encoder for NetFlow5 {
             }
         }
         self.flows += all;
-        Ok(())
+        Ok(all)
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {

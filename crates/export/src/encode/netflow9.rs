@@ -173,7 +173,7 @@ impl NetFlow9 {
 
 impl Encoder for NetFlow9 {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<(), Refusal> {
+    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
         let (all, templates) = (self.templates, [0, 1].map(|way| bits(record, way)));
         let len = |way: usize| all[templates[way]].len;
         let set = |way: usize| FIRST_TEMPLATE + templates[way] as u16;
@@ -187,8 +187,9 @@ impl Encoder for NetFlow9 {
             let place = self.message.record(set(way), len(way));
             all[templates[way]].put(&View { record, way, first, last }, place);
         }
-        self.message.flows += as_uniflows(record);
-        Ok(())
+        let flows = as_uniflows(record);
+        self.message.flows += flows;
+        Ok(flows)
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {

@@ -167,7 +167,7 @@ pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encod
             added = encoder.add(record);
         }
         match added {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(refusal) => out.refused.push((*record, refusal)),
         }
     }

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use ringtap_export::{Output, Prepared, Settings, Summary, Tls};
@@ -11,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use crate::links::{export_with, flows};
+use crate::links::{export_with, flows, wait_until};
 
 /// An authority: signs certificates, and is known by its own.
 struct Authority {
@@ -89,6 +90,16 @@ fn settings(folder: &tempfile::TempDir, known: &Authority, own: Option<&Identity
 
 /// Exports to a collector that answers each connection by `serve`, until there are no more.
 fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send + Sync) -> Summary {
+    export_halves_to(settings, count, serve, || {})
+}
+
+/// The same; `half_time` comes between the first and the second half of the records.
+fn export_halves_to(
+    settings: &Settings,
+    count: u64,
+    serve: impl Fn(TcpStream) + Send + Sync,
+    half_time: impl FnOnce(),
+) -> Summary {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::scope(|scope| {
@@ -102,7 +113,7 @@ fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send +
                 serve(stream);
             }
         });
-        let summary = export_with(settings, &format!("ipfix+tls://{address}"), count, || {});
+        let summary = export_with(settings, &format!("ipfix+tls://{address}"), count, half_time);
         TcpStream::connect(address).unwrap().write_all(&[0]).unwrap();
         server.join().unwrap();
         summary
@@ -208,15 +219,18 @@ fn a_collector_that_asks_who_we_are_is_told() {
 fn a_tls_collector_that_restarts_is_found_again() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
     let server = config(&authority.certify("127.0.0.1", 2999), None);
-    let (cut, received) =
-        (std::sync::atomic::AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
-    let summary = export_to(&settings(&folder, &authority, None), 30_000, |stream| {
-        if !cut.swap(true, std::sync::atomic::Ordering::SeqCst) {
+    let (cut, received) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
+    let serve = |stream| {
+        if !cut.load(Ordering::SeqCst) {
             let session = ServerConnection::new(Arc::clone(&server)).unwrap();
             let _ = StreamOwned::new(session, stream).read(&mut [0; 100]);
+            cut.store(true, Ordering::SeqCst);
             return;
         }
         received.lock().unwrap().push(decrypted(stream, &server).unwrap());
+    };
+    let summary = export_halves_to(&settings(&folder, &authority, None), 30_000, serve, || {
+        wait_until(|| cut.load(Ordering::SeqCst));
     });
     assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
     let octets = received.into_inner().unwrap().concat();
