@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_export::{Handle, Status};
 use ringtap_plan::report::Interval;
 use ringtap_plan::{Alert, ClockChanges, Ended, Shortage, Watch};
-use ringtap_terminal::console::{Level, is_wanted};
+use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 use crate::args::Capture;
 use crate::metrics::Standing;
@@ -245,12 +245,11 @@ impl Console {
     fn check_sharding(&self) {
         let Extent::Live(interfaces, capture) = &self.extent else { return };
         let told = || self.split_told.swap(true, Ordering::Relaxed);
-        if self.watch.split.get() == 0 || !is_wanted(Level::Warning) || told() {
+        if self.watch.split.get() == 0 || told() {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        self.say(&format!(
-            "{style}warning:{style:#} {}: packets between the same two addresses come by different queues, so \
+        self.warn(&format!(
+            "{}: packets between the same two addresses come by different queues, so \
              their flows are metered in parts. {}",
             interfaces.join(", "),
             remedy(interfaces.first().map_or("IFACE", String::as_str), *capture)
@@ -263,10 +262,10 @@ impl Console {
         for (place, interface) in interfaces.iter().enumerate() {
             let told = || self.gone_told.fetch_or(1 << place, Ordering::Relaxed) >> place & 1 == 1;
             if interfaces.len() > 1 && self.watch.interfaces.is_gone(place) && !told() {
-                let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-                self.say(&format!(
-                    "{style}error:{style:#} the interface {interface} is gone; the others are listened to further"
-                ));
+                let text = format!(
+                    "the interface {interface} is gone; the others are listened to further"
+                );
+                self.say(&labelled("error", &text));
             }
         }
     }
@@ -274,14 +273,12 @@ impl Console {
     /// Tells, once, that flows are being left out.
     fn check_shedding(&self) {
         let told = || self.shed_told.swap(true, Ordering::Relaxed);
-        if self.watch.shed.get() == 0 || !is_wanted(Level::Warning) || told() {
+        if self.watch.shed.get() == 0 || told() {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        self.say(&format!(
-            "{style}warning:{style:#} more comes than can be metered: the packets of some pairs of addresses are left \
-             out, and counted as shed"
-        ));
+        self.warn(
+            "more comes than can be metered: the packets of some pairs of addresses are left out, and counted as shed",
+        );
     }
 
     /// Reports outputs that fail, lose records, or work again.
@@ -291,34 +288,30 @@ impl Console {
         drop(outputs);
         for line in lines {
             match line {
-                Line::Warning(text) if is_wanted(Level::Warning) => {
-                    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-                    self.say(&format!("{style}warning:{style:#} {text}"));
-                }
+                Line::Warning(text) => self.warn(&text),
                 Line::Note(text) if is_wanted(Level::Info) => self.say(&text),
-                Line::Warning(_) | Line::Note(_) => {}
+                Line::Note(_) => {}
             }
         }
     }
 
     /// Warns, once, that a table of a live run is full.
     fn check_room(&self) {
-        if !matches!(self.extent, Extent::Live(..)) || !is_wanted(Level::Warning) {
+        if !matches!(self.extent, Extent::Live(..)) {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         let forgotten = self.watch.fragments_forgotten.get() > 0;
         if forgotten && !self.fragments_told.swap(true, Ordering::Relaxed) {
-            self.say(&format!(
-                "{style}warning:{style:#} more fragmented datagrams are under way than there is room for: later fragments \
-                 may lack their ports. Raise --memory"
-            ));
+            self.warn(
+                "more fragmented datagrams are under way than there is room for: later fragments may lack their ports. \
+                 Raise --memory",
+            );
         }
         if self.short_of() != Shortage::default()
             && !self.shortage_told.swap(true, Ordering::Relaxed)
         {
-            self.say(&format!(
-                "{style}warning:{style:#} memory does not suffice{}: flows are cut short, or counts are no longer exact. \
+            self.warn(&format!(
+                "memory does not suffice{}: flows are cut short, or counts are no longer exact. \
                  Raise --memory or --max-flows",
                 self.shortages()
             ));
@@ -328,12 +321,11 @@ impl Console {
     /// Tells each time that the clock of an interface was set.
     fn check_clock(&self) {
         let (count, by_ns) = self.watch.clock();
-        if self.clock_told.swap(count, Ordering::Relaxed) >= count || !is_wanted(Level::Warning) {
+        if self.clock_told.swap(count, Ordering::Relaxed) >= count {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        self.say(&format!(
-            "{style}warning:{style:#} the clock that stamps frames was set {}: flows that were live then are ended, and \
+        self.warn(&format!(
+            "the clock that stamps frames was set {}: flows that were live then are ended, and \
              intervals go on from the new time",
             ClockChanges::set_by(by_ns)
         ));
@@ -398,6 +390,13 @@ impl Console {
     /// Does something with the screen, if there is one.
     fn on_screen<T>(&self, work: impl FnOnce(&mut Screen) -> T) -> Option<T> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+
+    /// A warning, if warnings are wanted.
+    fn warn(&self, text: &str) {
+        if is_wanted(Level::Warning) {
+            self.say(&labelled("warning", text));
+        }
     }
 
     /// A line on stderr, or on the screen.

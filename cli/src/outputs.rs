@@ -108,7 +108,7 @@ pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for one in outputs {
         if let Some(failure) = &one.failure {
-            all.push(("error", format!("writing to {}: {failure}", one.collector)));
+            all.push(("error", format!("writing to {}: {failure}", one.output)));
         }
         for (reason, flows) in &one.not_sent {
             let what = match *reason {
@@ -123,7 +123,7 @@ pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
                 _ => "it could not be written",
             };
             let records = count(flows.records);
-            let text = format!("{}: {records} flow records lost: {what}", one.collector);
+            let text = format!("{}: {records} flow records lost: {what}", one.output);
             all.push(("warning", text));
         }
     }

@@ -310,7 +310,7 @@ impl Page {
                 lost => format!("{} records not sent", count(lost)),
             };
             table.row([
-                one.collector.clone(),
+                one.output.clone(),
                 format!("{} records", count(one.sent.flows.records)),
                 format!("{} messages", count(one.sent.messages)),
                 lost,

@@ -354,7 +354,7 @@ impl Shared {
         let lost = Reason::ALL.into_iter().map(|reason| (reason, &self.lost[reason as usize]));
         let lost = lost.map(|(reason, counts)| (reason.name(), counts.get()));
         Summary {
-            collector: self.name.clone(),
+            output: self.name.clone(),
             sent: self.sent(),
             not_sent: lost.filter(|(_, tally)| tally.records > 0).collect(),
             failure: lock(&self.failure).clone(),

@@ -107,7 +107,8 @@ impl AddAssign for Sent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Its URL, or format and path.
-    pub collector: String,
+    #[serde(rename = "collector")]
+    pub output: String,
     /// What it was sent. Over UDP nobody knows what arrived; over TCP, what the system took counts.
     pub sent: Sent,
     /// What it was not sent, by [`Reason::name`].

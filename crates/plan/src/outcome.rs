@@ -164,7 +164,7 @@ struct Written<'a> {
 impl<'a> Written<'a> {
     fn of(summary: &'a Summary) -> Self {
         Self {
-            output: &summary.collector,
+            output: &summary.output,
             records: summary.sent.flows.records,
             octets: summary.sent.message_octets,
             not_written: summary.not_sent.iter().map(|(why, lost)| (*why, lost.records)).collect(),

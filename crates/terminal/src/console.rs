@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 
-/// Writes `text` to stdout, without colours where they are not wanted. A reader that has seen
-/// enough is no error.
+/// Writes `text` to stdout, without colours where they are not wanted. A reader that has gone is
+/// no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -55,13 +55,17 @@ pub fn is_wanted(level: Level) -> bool {
 
 /// Says on stderr what went wrong; `kind` is `error` or `warning`.
 pub fn complain(kind: &str, message: &str) {
-    if kind != "error" && !is_wanted(Level::Warning) {
-        return;
+    if kind == "error" || is_wanted(Level::Warning) {
+        // If stderr is closed, there is nowhere to say so.
+        let _ = writeln!(anstream::stderr(), "{}", labelled(kind, message));
     }
+}
+
+/// A line that begins with its kind, in colour.
+pub fn labelled(kind: &str, message: &str) -> String {
     let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
     let style = Style::new().bold().fg_color(Some(color.into()));
-    // If stderr is closed, there is nowhere to say so.
-    let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {message}");
+    format!("{style}{kind}:{style:#} {message}")
 }
 
 /// Says on stderr what is worth knowing and no trouble.

@@ -71,9 +71,9 @@ pub(crate) enum Opened {
 /// How a message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// Without a word.
+    /// Nothing is known against it.
     Taken,
-    /// With the news that the one before was refused.
+    /// The one before was refused.
     EarlierRefused,
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn export_with(
     sink.finish();
     let mut summaries = exports.finish();
     let summary = summaries.remove(0);
-    assert_eq!(summary.collector, url);
+    assert_eq!(summary.output, url);
     let lost: u64 = summary.not_sent.values().map(|tally| tally.packets).sum();
     assert_eq!(summary.sent.flows.packets + lost, 5 * count, "{summary:?}");
     summary
