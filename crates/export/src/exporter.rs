@@ -9,12 +9,11 @@
 //! end of a connection they are withdrawn; over UDP never, for RFC 7011, section 8.4, forbids it ("Template Withdrawals
 //! […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::block::Block;
 use crate::encode::{Encoder, Progress};
-use crate::link::{Delivery, Link, Opened, Trouble, Until};
+use crate::link::{Delivery, Link, Opened, Trouble};
 use crate::messages::Messages;
 use crate::shared::{Shared, now};
 use crate::writer::Sink;
@@ -28,7 +27,6 @@ pub(crate) struct Exporter {
     /// Counts sequence numbers and makes what is no flow record.
     encoder: Box<dyn Encoder>,
     link: Box<dyn Link>,
-    until: Until,
     refresh: Refresh,
     meter: Option<Meter>,
     /// When templates were sent, and how many messages since; `None`: they are due.
@@ -40,16 +38,10 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    pub(crate) fn new(
-        encoder: Box<dyn Encoder>,
-        link: Box<dyn Link>,
-        settings: &Settings,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(crate) fn new(encoder: Box<dyn Encoder>, link: Box<dyn Link>, settings: &Settings) -> Self {
         Self {
             encoder,
             link,
-            until: Until::new(shared),
             refresh: settings.refresh,
             meter: settings.meter.clone(),
             announced: None,
@@ -59,19 +51,19 @@ impl Exporter {
     }
 
     /// Sends a message of flow records, and before it whatever must come first.
-    fn deliver(&mut self, message: &mut [u8], flows: Tally) {
+    fn deliver(&mut self, message: &mut [u8], flows: Tally, shared: &Shared) {
         self.encoder.learn(message);
         loop {
-            if let Err(reason) = self.prepare() {
-                return self.until.shared().lose(reason, flows);
+            if let Err(reason) = self.prepare(shared) {
+                return shared.lose(reason, flows);
             }
             self.encoder.stamp(message);
             let sent = Sent { flows, messages: 1, message_octets: message.len() as u64 };
-            match self.send(message, sent) {
+            match self.send(message, sent, shared) {
                 Ok(()) => return self.encoder.advance(flows),
                 Err(Trouble::Broken) => {}
                 Err(Trouble::Lost(reason)) => {
-                    self.until.shared().lose(reason, flows);
+                    shared.lose(reason, flows);
                     return self.encoder.advance(flows);
                 }
             }
@@ -79,9 +71,9 @@ impl Exporter {
     }
 
     /// Opens the link, and sends templates and statistics if they are due.
-    fn prepare(&mut self) -> Result<(), Reason> {
+    fn prepare(&mut self, shared: &Shared) -> Result<(), Reason> {
         loop {
-            match self.link.open(&self.until) {
+            match self.link.open(shared) {
                 Opened::Still => {}
                 Opened::Anew => {
                     self.encoder.restart();
@@ -107,9 +99,9 @@ impl Exporter {
             };
             let templates = (0..announcements).flat_map(|_| self.encoder.announcement());
             let mut messages: Vec<Vec<u8>> = templates.collect();
-            messages.extend(self.encoder.statistics(&self.progress()));
+            messages.extend(self.encoder.statistics(&self.progress(shared)));
             self.announced = Some((now(), 0));
-            match messages.iter().try_for_each(|message| self.send_alone(message)) {
+            match messages.iter().try_for_each(|message| self.send_alone(message, shared)) {
                 Ok(()) => return Ok(()),
                 // Without templates the rest is worth nothing: they stay due.
                 Err(trouble) => {
@@ -122,23 +114,25 @@ impl Exporter {
         }
     }
 
-    fn send_alone(&mut self, message: &[u8]) -> Result<(), Trouble> {
+    fn send_alone(&mut self, message: &[u8], shared: &Shared) -> Result<(), Trouble> {
         let (flows, message_octets) = (Tally::default(), message.len() as u64);
-        self.send(message, Sent { flows, messages: 1, message_octets })
+        self.send(message, Sent { flows, messages: 1, message_octets }, shared)
     }
 
-    fn send(&mut self, message: &[u8], sent: Sent) -> Result<(), Trouble> {
-        let taken = self.link.send(message, &self.until);
+    fn send(&mut self, message: &[u8], sent: Sent, shared: &Shared) -> Result<(), Trouble> {
+        let taken = self.link.send(message, shared);
         match taken {
-            Ok(Delivery::Taken) => self.confirm(),
-            Ok(Delivery::EarlierRefused) | Err(Trouble::Lost(Reason::Refused)) => self.refuse(),
+            Ok(Delivery::Taken) => self.confirm(shared),
+            Ok(Delivery::EarlierRefused) | Err(Trouble::Lost(Reason::Refused)) => {
+                self.refuse(shared)
+            }
             Err(_) => self.refused_at = None,
         }
         taken?;
-        self.note_success();
+        self.note_success(shared);
         self.in_doubt = sent;
         if !self.link.forgets() {
-            self.confirm();
+            self.confirm(shared);
         }
         if let Some((_, messages)) = &mut self.announced {
             *messages += 1;
@@ -147,64 +141,63 @@ impl Exporter {
     }
 
     /// The message in doubt was not refused.
-    fn confirm(&mut self) {
+    fn confirm(&mut self, shared: &Shared) {
         let sent = std::mem::take(&mut self.in_doubt);
         if sent.messages > 0 {
-            self.until.shared().send(sent);
+            shared.send(sent);
         }
     }
 
     /// The link took something, or did not refuse it.
-    fn note_success(&self) {
+    fn note_success(&self, shared: &Shared) {
         if self.refused_at.is_none_or(|at| at.elapsed() > REFUSAL_LASTS) {
-            self.until.shared().works();
+            shared.works();
         }
     }
 
     /// The message in doubt was refused. Whoever comes to listen will need templates.
-    fn refuse(&mut self) {
+    fn refuse(&mut self, shared: &Shared) {
         let refused = std::mem::take(&mut self.in_doubt);
-        self.until.shared().lose(Reason::Refused, refused.flows);
+        shared.lose(Reason::Refused, refused.flows);
         self.announced = None;
         self.refused_at = Some(now());
     }
 
     /// Waits a little for the answer to the last message.
-    fn settle(&mut self) {
-        match self.link.settle(&self.until) {
-            Delivery::EarlierRefused => self.refuse(),
+    fn settle(&mut self, shared: &Shared) {
+        match self.link.settle(shared) {
+            Delivery::EarlierRefused => self.refuse(shared),
             Delivery::Taken => {
-                self.confirm();
+                self.confirm(shared);
                 // That nothing was refused says nothing of a message that could not be sent.
                 if self.refused_at.is_some() {
-                    self.note_success();
+                    self.note_success(shared);
                 }
             }
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self, shared: &Shared) -> Progress {
         let metered = self.meter.as_ref().map(Meter::read);
-        let shared = self.until.shared();
         Progress { sent: shared.sent(), not_sent: shared.not_sent(), metered }
     }
 
     /// Sends, last of all, what was not sent. A collector gets statistics of a run without flows, too.
-    fn conclude(&mut self) {
+    fn conclude(&mut self, shared: &Shared) {
         if self.in_doubt.messages > 0 {
-            self.settle();
+            self.settle(shared);
         }
-        if self.prepare().is_ok() {
-            let last = self.encoder.statistics(&self.progress());
+        if self.prepare(shared).is_ok() {
+            let last = self.encoder.statistics(&self.progress(shared));
             // If this one does not arrive, the report has the same numbers.
-            let _ = last.iter().try_for_each(|message| self.send_alone(message));
+            let _ = last.iter().try_for_each(|message| self.send_alone(message, shared));
         }
     }
 
-    fn close(&mut self) {
-        match self.link.close(&self.until) {
-            Delivery::EarlierRefused => self.refuse(),
-            Delivery::Taken => self.confirm(),
+    fn close(&mut self, shared: &Shared) {
+        match self.link.close(shared) {
+            Delivery::EarlierRefused => self.refuse(shared),
+            Delivery::Taken => self.confirm(shared),
         }
     }
 }
@@ -212,43 +205,43 @@ impl Exporter {
 impl Sink for Exporter {
     type Payload = Messages;
 
-    fn write(&mut self, block: &mut Block<Messages>, _shared: &Shared) {
+    fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
         let Messages { bytes, parts, .. } = &mut block.payload;
         let mut rest = &mut bytes[..];
         let mut begin = 0;
         for part in parts.iter() {
             let (message, after) = rest.split_at_mut(part.end - begin);
-            self.deliver(message, part.flows);
+            self.deliver(message, part.flows, shared);
             (rest, begin) = (after, part.end);
         }
     }
 
-    fn tick(&mut self, _shared: &Shared) {
+    fn tick(&mut self, shared: &Shared) {
         if self.in_doubt.messages > 0 {
-            self.settle();
+            self.settle(shared);
         }
     }
 
-    fn renew(&mut self, _shared: &Shared) {
+    fn renew(&mut self, shared: &Shared) {
         if self.link.is_file() {
             // A file that is finished without its last statistics is better than one that waits for room.
             self.link.hurry(true);
-            self.conclude();
-            self.close();
+            self.conclude(shared);
+            self.close(shared);
             self.link.hurry(false);
         }
     }
 
     fn finish(&mut self, shared: &Shared) {
-        self.conclude();
+        self.conclude(shared);
         if self.link.is_connection() {
             // "After receiving a Template Withdrawal, a Collecting Process MUST stop using the Template to interpret
             // subsequently exported Data Sets." (section 8.1) None follow. A connection that breaks is not made again
             // for this, and what was sent is.
             let farewell = self.encoder.farewell();
-            let _ = farewell.iter().try_for_each(|message| self.send_alone(message));
+            let _ = farewell.iter().try_for_each(|message| self.send_alone(message, shared));
         }
-        self.close();
+        self.close(shared);
         // A datagram that was refused is counted and no failure: nobody promised that it would arrive.
         if self.refused_at.is_none() || !shared.is_failing() {
             shared.judge();
@@ -267,15 +260,15 @@ mod tests {
     struct Datagrams(Vec<Result<Delivery, Trouble>>);
 
     impl Link for Datagrams {
-        fn open(&mut self, _: &Until) -> Opened {
+        fn open(&mut self, _: &Shared) -> Opened {
             Opened::Still
         }
 
-        fn send(&mut self, _: &[u8], _: &Until) -> Result<Delivery, Trouble> {
+        fn send(&mut self, _: &[u8], _: &Shared) -> Result<Delivery, Trouble> {
             self.0.remove(0)
         }
 
-        fn close(&mut self, _: &Until) -> Delivery {
+        fn close(&mut self, _: &Shared) -> Delivery {
             Delivery::Taken
         }
 
@@ -287,10 +280,9 @@ mod tests {
     /// Sends a message of one record for each result; the records sent, and those lost by reason.
     fn export(results: &[Result<Delivery, Trouble>], error: &str) -> crate::Summary {
         let encoder = || Box::new(NetFlow5::new(0, 1_400));
-        let shared = Arc::new(Shared::new("test".into(), Patience::Collector, true));
+        let shared = Shared::new("test".into(), Patience::Collector, true);
         let link = Box::new(Datagrams(results.to_vec()));
-        let own = Arc::clone(&shared);
-        let mut exporter = Exporter::new(encoder(), link, &Settings::default(), own);
+        let mut exporter = Exporter::new(encoder(), link, &Settings::default());
         let (src, dst) = ([0; 16], [0; 16]);
         let key =
             FlowKey { version: IpVersion::V4, src, dst, src_port: 1, dst_port: 2, protocol: 17 };
@@ -302,7 +294,7 @@ mod tests {
             worker.add(&FlowRecord { packets: [1, 0], ..FlowRecord::new(key) }).unwrap();
             let sealed = worker.seal().unwrap();
             let (mut message, flows) = (sealed.bytes.to_vec(), sealed.flows);
-            exporter.deliver(&mut message, flows);
+            exporter.deliver(&mut message, flows, &shared);
         }
         exporter.finish(&shared);
         shared.summary()

@@ -176,12 +176,12 @@ impl Launch<'_> {
                     Some(format) => {
                         let sink = LineSink::new(format, interfaces.clone(), store);
                         let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
-                        self.run(patience, encoder, |_| sink)
+                        self.run(patience, encoder, sink)
                     }
                     None => {
                         let ingress = !interfaces.is_empty();
                         let sink = RowSink::new(ingress, store);
-                        self.run(patience, || RowEncoder { ingress }, |_| sink)
+                        self.run(patience, || RowEncoder { ingress }, sink)
                     }
                 }
             }
@@ -203,10 +203,8 @@ impl Launch<'_> {
             encoder: encoders.pop().unwrap_or_else(|| unreachable!("one for each worker")),
             protocol,
         };
-        let sink = |shared| {
-            let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
-            Exporter::new(own, link, settings, shared)
-        };
+        let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
+        let sink = Exporter::new(own, link, settings);
         self.run(patience, encoder, sink)
     }
 
@@ -215,7 +213,7 @@ impl Launch<'_> {
         &self,
         patience: Patience,
         mut encoder: impl FnMut() -> E,
-        sink: impl FnOnce(Arc<Shared>) -> S,
+        sink: S,
     ) -> io::Result<Launched> {
         let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
         let room = Room::new(buffer_bytes, self.workers, !live, prompt);
@@ -228,7 +226,7 @@ impl Launch<'_> {
             sinks.push(Box::new(sender));
             inboxes.push(inbox);
         }
-        let (sink, own) = (sink(Arc::clone(&shared)), Arc::clone(&shared));
+        let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name(format!("output {}", self.number));
         let thread = thread.spawn(move || writer::run(sink, inboxes, own))?;
         shared.set_writer(thread.thread().clone());

@@ -1,7 +1,8 @@
 //! A file: RFC 5655, section 6: "An IPFIX File is an aligned series of IPFIX Messages": just the messages.
 
-use super::{Delivery, Link, Opened, Trouble, Until};
+use super::{Delivery, Link, Opened, Trouble};
 use crate::Reason;
+use crate::shared::Shared;
 use crate::store::{Retry, Store, Unwritten, persist, write_once};
 
 pub(crate) struct FileLink {
@@ -19,15 +20,15 @@ impl FileLink {
 }
 
 impl Link for FileLink {
-    fn open(&mut self, _until: &Until) -> Opened {
+    fn open(&mut self, _shared: &Shared) -> Opened {
         if self.reader_gone {
             return Opened::Never(Reason::ReaderGone);
         }
         if std::mem::take(&mut self.fresh) { Opened::Anew } else { Opened::Still }
     }
 
-    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble> {
-        let (store, shared) = (&mut *self.store, until.shared());
+    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
+        let (store, shared) = (&mut *self.store, shared);
         let written = if self.hurried {
             write_once(store, message, shared).map_err(Unwritten::Lost)
         } else {
@@ -40,17 +41,17 @@ impl Link for FileLink {
                 Err(Trouble::Lost(reason))
             }
             Err(Unwritten::Renewal) => {
-                self.close(until);
+                self.close(shared);
                 Err(Trouble::Broken)
             }
         }
     }
 
-    fn close(&mut self, until: &Until) -> Delivery {
+    fn close(&mut self, shared: &Shared) -> Delivery {
         if !self.reader_gone {
             match self.store.finish() {
                 Ok(()) => self.fresh = true,
-                Err(error) => until.fails(&error),
+                Err(error) => shared.fails(&error),
             }
         }
         Delivery::Taken

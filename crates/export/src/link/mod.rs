@@ -1,16 +1,13 @@
 //! How messages get to a collector: datagrams, a connection, plain or encrypted, a file. Everything that can go wrong outside is here.
 //!
-//! Invariant: no call takes much longer than [`Until`] allows, but for writing to a pipe that nobody empties.
+//! Invariant: no call takes much longer than [`Shared::over`] allows, but for writing to a pipe that nobody empties.
 
 mod file;
 mod tcp;
 mod tls;
 mod udp;
 
-use std::fmt;
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
 use crate::Reason;
 use crate::shared::Shared;
@@ -25,16 +22,16 @@ pub(crate) use udp::UdpLink;
 /// One way to a collector.
 pub(crate) trait Link: Send {
     /// Makes sure that messages can be sent.
-    fn open(&mut self, until: &Until) -> Opened;
+    fn open(&mut self, shared: &Shared) -> Opened;
 
     /// Sends a message.
-    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble>;
+    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble>;
 
     /// Everything was sent, for good or to this file.
-    fn close(&mut self, until: &Until) -> Delivery;
+    fn close(&mut self, shared: &Shared) -> Delivery;
 
     /// Whether an earlier message was refused. May wait a little for the answer to the last one.
-    fn settle(&mut self, _until: &Until) -> Delivery {
+    fn settle(&mut self, _shared: &Shared) -> Delivery {
         Delivery::Taken
     }
 
@@ -84,39 +81,6 @@ pub(crate) enum Trouble {
     Broken,
     /// This message will never be sent.
     Lost(Reason),
-}
-
-/// Until when waiting makes sense, and where errors are told while they happen.
-pub(crate) struct Until(Arc<Shared>);
-
-impl Until {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-
-    /// Whether the time is over.
-    pub(crate) fn over(&self) -> bool {
-        self.0.over()
-    }
-
-    /// The time there is.
-    pub(crate) fn left(&self) -> Duration {
-        self.0.left()
-    }
-
-    /// Sleeps for `time`, but not beyond the end, and not if a retry is asked for.
-    pub(crate) fn sleep(&self, time: Duration) {
-        self.0.pause(time);
-    }
-
-    /// Tells of an error.
-    pub(crate) fn fails(&self, error: &dyn fmt::Display) {
-        self.0.fails(error);
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0
-    }
 }
 
 /// Addresses of a host, or why there are none.

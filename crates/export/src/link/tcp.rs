@@ -4,8 +4,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::{Delivery, Link, Opened, TlsClient, Trouble, Until, now};
+use super::{Delivery, Link, Opened, TlsClient, Trouble, now};
 use crate::Reason;
+use crate::shared::Shared;
 
 /// A slice of waiting, after which is asked whether to go on.
 const SLICE: Duration = Duration::from_millis(50);
@@ -48,13 +49,13 @@ impl TcpLink {
         Self { addresses, tls, channel: None, pause: Duration::ZERO, since: None }
     }
 
-    fn connect(&mut self, until: &Until) -> Option<Box<dyn Channel>> {
+    fn connect(&mut self, shared: &Shared) -> Option<Box<dyn Channel>> {
         for &address in &self.addresses {
-            match connect(address, self.tls.as_ref(), until) {
+            match connect(address, self.tls.as_ref(), shared) {
                 Ok(channel) => return Some(channel),
                 // An attempt that the end cut short says less than those before it.
-                Err(_) if until.shared().last_error().is_some() && until.over() => {}
-                Err(error) => until.fails(&error),
+                Err(_) if shared.last_error().is_some() && shared.over() => {}
+                Err(error) => shared.fails(&error),
             }
         }
         None
@@ -64,16 +65,16 @@ impl TcpLink {
 fn connect(
     address: SocketAddr,
     tls: Option<&TlsClient>,
-    until: &Until,
+    shared: &Shared,
 ) -> io::Result<Box<dyn Channel>> {
-    let timeout = CONNECT.min(until.left()).max(Duration::from_millis(1));
+    let timeout = CONNECT.min(shared.left()).max(Duration::from_millis(1));
     let stream = TcpStream::connect_timeout(&address, timeout)?;
     stream.set_write_timeout(Some(SLICE))?;
     stream.set_read_timeout(Some(SLICE))?;
     stream.set_nodelay(true)?;
     match tls {
         None => Ok(Box::new(stream)),
-        Some(client) => Ok(Box::new(client.shake_hands(stream, until)?)),
+        Some(client) => Ok(Box::new(client.shake_hands(stream, shared)?)),
     }
 }
 
@@ -94,7 +95,7 @@ pub(super) fn is_slice_over(error: &io::Error) -> bool {
 }
 
 impl Link for TcpLink {
-    fn open(&mut self, until: &Until) -> Opened {
+    fn open(&mut self, shared: &Shared) -> Opened {
         if self.channel.is_some() {
             return Opened::Still;
         }
@@ -102,10 +103,10 @@ impl Link for TcpLink {
         if self.since.take().is_some_and(|since| since.elapsed() > PAUSE_MAX) {
             self.pause = Duration::ZERO;
         }
-        while !until.over() {
-            until.sleep(self.pause);
+        while !shared.over() {
+            shared.pause(self.pause);
             self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-            self.channel = self.connect(until);
+            self.channel = self.connect(shared);
             if self.channel.is_some() {
                 self.since = Some(now());
                 return Opened::Anew;
@@ -114,11 +115,11 @@ impl Link for TcpLink {
         Opened::Never(Reason::TooLate)
     }
 
-    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble> {
+    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
         // Whatever ends this early, the stream then ends in the middle of a message: it is not used again.
         let Some(mut channel) = self.channel.take() else { return Err(Trouble::Broken) };
         let fail = |error: io::Error| {
-            until.fails(&error);
+            shared.fails(&error);
             Err(Trouble::Broken)
         };
         match is_closed(&mut *channel) {
@@ -134,10 +135,10 @@ impl Link for TcpLink {
                 Ok(_) if rest.is_empty() => break,
                 Ok(written) => {
                     rest = &rest[written..];
-                    until.shared().note_progress();
+                    shared.note_progress();
                 }
                 Err(error) if is_slice_over(&error) => {
-                    if until.over() {
+                    if shared.over() {
                         return Err(Trouble::Lost(Reason::TooLate));
                     }
                 }
@@ -148,13 +149,13 @@ impl Link for TcpLink {
         Ok(Delivery::Taken)
     }
 
-    fn close(&mut self, until: &Until) -> Delivery {
+    fn close(&mut self, shared: &Shared) -> Delivery {
         if let Some(mut channel) = self.channel.take()
             && channel.end().is_ok()
         {
             // A collector that has read everything closes its side, too. One that does not is not waited for long.
             let mut slices = CLOSING;
-            while slices > 0 && !until.over() {
+            while slices > 0 && !shared.over() {
                 match channel.read(&mut [0; 256]) {
                     Ok(1..) => {}
                     Err(error) if is_slice_over(&error) => slices -= 1,

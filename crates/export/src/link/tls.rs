@@ -27,8 +27,9 @@ use rustls::{
     RootCertStore, SignatureScheme,
 };
 
+use super::now;
 use super::tcp::{Channel, is_slice_over};
-use super::{Until, now};
+use crate::shared::Shared;
 
 /// For the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -94,16 +95,16 @@ impl TlsClient {
     }
 
     /// A channel through `stream`, whose reads and writes wait for a slice of time.
-    pub(super) fn shake_hands(&self, stream: TcpStream, until: &Until) -> io::Result<TlsChannel> {
+    pub(super) fn shake_hands(&self, stream: TcpStream, shared: &Shared) -> io::Result<TlsChannel> {
         self.identity.asked.store(false, Ordering::Relaxed);
         let session = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let mut channel = TlsChannel { session: session.map_err(io::Error::other)?, stream };
-        let end = now() + HANDSHAKE.min(until.left());
+        let end = now() + HANDSHAKE.min(shared.left());
         while channel.session.is_handshaking() || channel.session.wants_write() {
             match channel.session.complete_io(&mut channel.stream) {
                 Ok(_) => {}
                 Err(error) if is_slice_over(&error) => {
-                    if now() >= end || until.over() {
+                    if now() >= end || shared.over() {
                         return Err(io::Error::other("it does not answer in TLS"));
                     }
                 }
@@ -112,7 +113,7 @@ impl TlsClient {
         }
         let is_late = channel.session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         if is_late && self.identity.asked.load(Ordering::Relaxed) {
-            channel.hear_verdict(until)?;
+            channel.hear_verdict(shared)?;
         }
         Ok(channel)
     }
@@ -154,12 +155,12 @@ pub(super) struct TlsChannel {
 
 impl TlsChannel {
     /// Whatever the collector says first, if it says anything soon.
-    fn hear_verdict(&mut self, until: &Until) -> io::Result<()> {
+    fn hear_verdict(&mut self, shared: &Shared) -> io::Result<()> {
         let end = now() + VERDICT;
         loop {
             // Before the look: a verdict that came while we were kept from looking is one.
             let is_last = now() >= end;
-            if until.over() {
+            if shared.over() {
                 return Err(ErrorKind::TimedOut.into());
             }
             match self.session.read_tls(&mut self.stream) {

@@ -6,8 +6,9 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use super::{Delivery, Link, Opened, Trouble, Until};
+use super::{Delivery, Link, Opened, Trouble};
 use crate::Reason;
+use crate::shared::Shared;
 
 /// Messages in a row before a pause: a Linux socket that was not told otherwise has room for about ninety of them.
 const BURST: u32 = 32;
@@ -70,14 +71,14 @@ fn attempt(mut send: impl FnMut() -> io::Result<usize>) -> Result<Delivery, Trou
 }
 
 impl Link for UdpLink {
-    fn open(&mut self, until: &Until) -> Opened {
-        if until.over() {
+    fn open(&mut self, shared: &Shared) -> Opened {
+        if shared.over() {
             return Opened::Never(Reason::TooLate);
         }
         if std::mem::take(&mut self.fresh) { Opened::Anew } else { Opened::Still }
     }
 
-    fn send(&mut self, message: &[u8], until: &Until) -> Result<Delivery, Trouble> {
+    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
         self.since_pause += 1;
         if self.since_pause == BURST {
             self.since_pause = 0;
@@ -86,7 +87,7 @@ impl Link for UdpLink {
         attempt(|| {
             let sent = self.socket.send(message);
             if let Err(error) = &sent {
-                until.fails(error);
+                shared.fails(error);
                 if error.kind() == ErrorKind::ConnectionRefused {
                     self.turn();
                 }
@@ -95,19 +96,19 @@ impl Link for UdpLink {
         })
     }
 
-    fn settle(&mut self, until: &Until) -> Delivery {
-        std::thread::sleep(SETTLE.min(until.left()));
+    fn settle(&mut self, shared: &Shared) -> Delivery {
+        std::thread::sleep(SETTLE.min(shared.left()));
         match self.socket.take_error() {
             Ok(Some(error)) => {
-                until.fails(&error);
+                shared.fails(&error);
                 Delivery::EarlierRefused
             }
             _ => Delivery::Taken,
         }
     }
 
-    fn close(&mut self, until: &Until) -> Delivery {
-        self.settle(until)
+    fn close(&mut self, shared: &Shared) -> Delivery {
+        self.settle(shared)
     }
 
     fn forgets(&self) -> bool {
