@@ -6,7 +6,8 @@
 //! ```
 //!
 //! [`ParquetFile`] returns the bytes to append and writes nothing itself, so the caller decides what happens if a write
-//! fails. The file is written in one pass, so a pipe does as well as a file. Memory is bounded by the row group.
+//! fails. The file is written in one pass, so a pipe does as well as a file. Memory is bounded by the row group,
+//! but for what the footer will say of each group: some 30 KB, kept until the end.
 //! Numbers are unsigned of their own width, times are milliseconds in UTC, and addresses are text, which every reader
 //! shows, compares and casts.
 
