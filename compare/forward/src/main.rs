@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ringtap_faces::{Faces, Handler, Intake, Persistence, Remote, Settings};
+use ringtap_faces::{Faces, Handler, Intake, Persistence, Remote, Settings, Whole};
 use ringtap_ndn::{Headers, Interest, NameBuf, NewData, NewInterest, component};
 
 /// Before it counts.
@@ -45,10 +45,12 @@ struct Producer {
 impl Handler for Consumer {
     fn up(&mut self, _: &mut Faces, _: u32) {}
     fn down(&mut self, _: &mut Faces, _: u32) {}
-    fn packet(&mut self, _: &mut Faces, _: u32, headers: &Headers, packet: &[u8]) {
-        match (headers.nack, packet.first()) {
-            (None, Some(6)) => self.answered += 1,
-            _ => self.nacks += 1,
+    fn packets(&mut self, _: &mut Faces, packets: &[Whole<'_>]) {
+        for Whole { headers, packet, .. } in packets {
+            match (headers.nack, packet.first()) {
+                (None, Some(6)) => self.answered += 1,
+                _ => self.nacks += 1,
+            }
         }
     }
 }
@@ -56,12 +58,14 @@ impl Handler for Consumer {
 impl Handler for Producer {
     fn up(&mut self, _: &mut Faces, _: u32) {}
     fn down(&mut self, _: &mut Faces, _: u32) {}
-    fn packet(&mut self, faces: &mut Faces, face: u32, headers: &Headers, packet: &[u8]) {
-        let Ok(interest) = Interest::read(packet) else { return };
-        self.wire.clear();
-        let name = interest.name;
-        NewData { name, freshness_ms: Some(1000), content: &self.content }.write(&mut self.wire);
-        faces.send(face, &Headers { token: headers.token, ..Headers::default() }, &self.wire);
+    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
+        for Whole { face, headers, packet } in packets {
+            let Ok(interest) = Interest::read(packet) else { continue };
+            self.wire.clear();
+            let (name, content) = (interest.name, &self.content);
+            NewData { name, freshness_ms: Some(1000), content }.write(&mut self.wire);
+            faces.send(*face, &Headers { token: headers.token, ..Headers::default() }, &self.wire);
+        }
     }
 }
 
