@@ -119,6 +119,7 @@ mod tests {
         let slow = "json:a: it cannot keep up; 2 flow records lost";
         assert_eq!(at(63, false, 6_003), Some(Line::Warning(slow.into())));
     }
+
     #[test]
     fn only_an_output_without_room_cannot_keep_up() {
         let line = |why| {
