@@ -325,9 +325,9 @@ impl Console {
             return;
         }
         self.warn(&format!(
-            "the clock that stamps frames was set {}: flows that were live then are ended, and \
-             intervals go on from the new time",
-            ClockChanges::set_by(by_ns)
+            "the clock that stamps frames was set {}: {}",
+            ClockChanges::set_by(by_ns),
+            ClockChanges::effect(by_ns)
         ));
     }
 

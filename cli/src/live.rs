@@ -116,7 +116,7 @@ fn options(args: &MonitorArgs) -> Options {
     }
 }
 
-/// Opens an interface, and tells what there is to say of it.
+/// Opens an interface and prints its notices.
 pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
     let mut receivers = ringtap_live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);

@@ -75,8 +75,8 @@ impl Metrics {
         self.listener.local_addr().ok()
     }
 
-    /// Starts a thread that answers with what holds at the moment, of a run with so many queues, of these interfaces if it
-    /// is a live one.
+    /// Starts a thread that answers each request with the current values of a run. `queues` is how many the run has;
+    /// `interfaces` is empty for files.
     pub(crate) fn serve(
         self,
         watch: &'static Watch,
@@ -410,7 +410,7 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }
-        assert!(!text.contains("\nringtap_flows "), "nothing is told before it is known");
+        assert!(!text.contains("\nringtap_flows "), "flows are left out until they are counted");
         assert!(!text.contains("interface"), "files have none: {text}");
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn connect() {
             let name = name.display();
             complain(
                 "warning",
-                &format!("NOTIFY_SOCKET={name}: {error}; the service manager is told nothing"),
+                &format!("NOTIFY_SOCKET={name}: {error}; the service manager gets no messages"),
             );
         }
     }

@@ -46,7 +46,7 @@ impl OutputReporter {
         self.handle.status()
     }
 
-    /// What there is to report `elapsed` after the start.
+    /// The lines to print at `elapsed` after the start.
     pub(crate) fn check(&mut self, elapsed: Duration) -> Vec<Line> {
         let status = self.handle.status();
         let all = status.iter().zip(&mut self.outputs);

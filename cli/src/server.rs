@@ -42,7 +42,7 @@ pub(crate) struct Limits {
     pub(crate) response: Duration,
     /// A client may wait so long between an answer and its next request.
     pub(crate) idle: Duration,
-    /// Long messages get more time: a second for each so many bytes that have passed.
+    /// A deadline is extended by one second for each this many bytes transferred.
     pub(crate) bytes_per_second: u64,
     /// Bytes of all requests together that are held, and of all answers.
     pub(crate) held_bytes: usize,
@@ -177,7 +177,7 @@ impl<L: Listener> Server<L> {
     }
 
     /// Waits until a client can be served, `wake` has something to read or was closed, or `most` is over; then serves
-    /// whoever can be. Whether it was `wake`.
+    /// the clients that are ready. Returns whether `wake` ended the wait.
     pub(crate) fn turn(
         &mut self,
         most: Duration,

@@ -476,3 +476,35 @@ fn a_plan_is_printed_and_mistakes_are_told() {
     let (_, errors, code) = said(ringtap().arg("forward"));
     assert!(code == 2 && errors.contains("--config"), "{errors}");
 }
+
+/// The example in the documentation, with its addresses and paths put where a test may be.
+#[test]
+fn the_documented_configuration_runs() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/NDN.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("ndn.sock");
+    let udp = free_address();
+    let text = example
+        .replace("/run/ndn.sock", socket.to_str().unwrap())
+        .replace("[\"0.0.0.0:6363\", \"[::]:6363\"]", &format!("[\"{udp}\"]"))
+        .replace("\"eth1\"", "\"lo\"")
+        .replace("ether://eth1", "ether://lo");
+    assert_ne!(text, example);
+    let config = folder.path().join("ndn.toml");
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: an Ethernet needs root");
+        return;
+    }
+    fs::write(&config, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.args(["forward", "--duration", "60s", "--config"]).arg(&config);
+    let running = Beside::start(command, "forwarding at unix://");
+    let routes = said(ringtap().args(["forward", "ctl"]).arg(&socket).arg("routes")).0;
+    assert!(routes.contains("/example"), "{routes}");
+    running.interrupt();
+    let (report, errors, code) = running.end();
+    assert_eq!(code, 0, "{errors}");
+    assert!(String::from_utf8(report).unwrap().contains("0 unaccounted for"));
+}

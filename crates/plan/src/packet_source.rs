@@ -90,17 +90,21 @@ impl ClockChanges {
         format!("{} by {seconds} s", if by_ns < 0 { "back" } else { "ahead" })
     }
 
+    /// What that changes, in words.
+    pub fn effect(by_ns: i64) -> &'static str {
+        match by_ns {
+            ..0 => "flows that were live then are ended, and intervals go on from the new time",
+            _ => "intervals go on from the new time",
+        }
+    }
+
     /// What there is to report, in words.
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if self.set > 0 {
             let times = if self.set == 1 { "once" } else { "several times, last" };
-            let flows =
-                if self.last_ns < 0 { "; flows that were live then were ended" } else { "" };
-            notices.push(format!(
-                "the time of packets was set {times} {}{flows}; intervals go on from the new time",
-                Self::set_by(self.last_ns)
-            ));
+            let (by, effect) = (Self::set_by(self.last_ns), Self::effect(self.last_ns));
+            notices.push(format!("the time of packets was set {times} {by}; {effect}"));
         }
         if self.strays > 0 {
             notices.push(format!(

@@ -55,7 +55,7 @@ impl Forwarder {
                 }
                 self.expire(now_ns, at);
             }
-            // The only one left to answer asks us in turn: it is told, so that it may try elsewhere.
+            // The only face that may still answer also asks for this name. It gets the Nack, and can try another route.
             Some(face) if !more => self.refuse(at, face, mildest, out),
             Some(_) => {}
         }
