@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use ringtap_metrics::Latency;
 use ringtap_sketch::{Distinct, Exact, Sketch};
-use ringtap_stage::{Mark, Outbox, Worker};
+use ringtap_stage::{Attachments, Mark, Outbox, Worker};
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::common::{Both, Common};
@@ -160,7 +160,7 @@ impl<V: Keys> Worker for MeasureWorker<V> {
     type Message = ();
     type Partial = Option<Box<Found<V>>>;
 
-    fn on_burst(&mut self, burst: &[PacketRecord], _outbox: &mut impl Outbox<()>) {
+    fn on_burst(&mut self, burst: &[PacketRecord], _: &Attachments, _outbox: &mut impl Outbox<()>) {
         let begin = (self.now)();
         self.sort(burst);
         let (common, settings) = (self.common.as_deref(), &self.settings);

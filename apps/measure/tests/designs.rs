@@ -10,7 +10,7 @@ use ringtap_measure::{
 };
 use ringtap_ring::Kind as Ring;
 use ringtap_skeleton::{RunOptions, Seating, ShardMap, Skeleton, run, simulate};
-use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
 use ringtap_wire::{Flags, PacketRecord};
 
 const PACKETS: u64 = 30_000;
@@ -59,7 +59,7 @@ struct List {
 impl Feed for List {
     type Item = PacketRecord;
 
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let rest = &self.packets[self.at..];
         if rest.is_empty() {
             return Fed::Mark(Mark::End { time_ns: PACKETS });

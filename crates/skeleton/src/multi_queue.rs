@@ -24,7 +24,7 @@
 use std::sync::{Arc, Mutex};
 
 use ringtap_metrics::Counter;
-use ringtap_stage::{Application, Fed, Feed};
+use ringtap_stage::{Application, Burst, Fed, Feed};
 
 use crate::books::Books;
 use crate::merger::MergerNode;
@@ -37,7 +37,7 @@ struct QueueNode<'a, A: Application, F> {
     feed: F,
     owner: Owner<'a, A>,
     /// Read from the feed and not yet handled; empty between steps.
-    burst: Vec<A::Item>,
+    burst: Burst<A::Item>,
     dispatched: &'a Counter,
 }
 
@@ -49,7 +49,7 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for QueueNode<'_, A, F
         match self.feed.next(&mut self.burst) {
             Fed::Items => {
                 self.dispatched.add(self.burst.len() as u64);
-                self.owner.items(&self.burst);
+                self.owner.items(&self.burst, self.burst.attachments());
                 self.burst.clear();
             }
             Fed::Mark(mark) => self.owner.mark(mark),
@@ -101,7 +101,7 @@ pub(crate) fn nodes<'a, A: Application>(
     let (owners, merger) = owners(app, options, books)?;
     let mut nodes: Vec<Placed<'a>> = Vec::new();
     for ((queue, feed), owner) in feeds.into_iter().enumerate().zip(owners) {
-        let burst = Vec::with_capacity(BURST);
+        let burst = Burst::with_capacity(BURST);
         let node = QueueNode { feed, owner, burst, dispatched: &books.dispatched[queue] };
         nodes.push((Role::Queue(queue), Box::new(node)));
     }

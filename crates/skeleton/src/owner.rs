@@ -13,7 +13,7 @@
 
 use ringtap_metrics::Counter;
 use ringtap_ring::{Producer, ring};
-use ringtap_stage::{Application, Mark, Resumed, Shard, Worker};
+use ringtap_stage::{Application, Attachments, Mark, Resumed, Shard, Worker};
 
 use crate::books::Books;
 use crate::merger::MergerNode;
@@ -78,9 +78,9 @@ impl<'a, A: Application> Owner<'a, A> {
     }
 
     /// Handles items. Only if it is not busy.
-    pub(crate) fn items(&mut self, items: &[A::Item]) {
+    pub(crate) fn items(&mut self, items: &[A::Item], attachments: &Attachments) {
         if !items.is_empty() {
-            self.worker.on_burst(items, &mut self.outbox);
+            self.worker.on_burst(items, attachments, &mut self.outbox);
             self.handled.add(items.len() as u64);
         }
     }

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use ringtap_stage::{Application, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
+use ringtap_stage::{Application, Burst, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
 
 use crate::books::Books;
 use crate::node::{Node, Step};
@@ -23,14 +23,14 @@ pub fn run<A: Application>(
 fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) -> Run<A::Report> {
     let mut worker = app.worker(Shard::WHOLE);
     let mut merger = app.merger();
-    let mut burst = Vec::with_capacity(BURST);
+    let mut burst = Burst::with_capacity(BURST);
     let mut handled = 0;
     let mut idle = Rest::default();
     loop {
         burst.clear();
         match feed.next(&mut burst) {
             Fed::Items => {
-                worker.on_burst(&burst, &mut Direct(&mut merger));
+                worker.on_burst(&burst, burst.attachments(), &mut Direct(&mut merger));
                 handled += burst.len() as u64;
             }
             Fed::Mark(mark) => {

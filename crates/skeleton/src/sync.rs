@@ -18,7 +18,7 @@
 
 use ringtap_metrics::Counter;
 use ringtap_ring::{Consumer, Producer, ring};
-use ringtap_stage::{Application, Fed, Feed, Mark};
+use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use crate::books::Books;
 use crate::node::{Node, Step};
@@ -28,7 +28,7 @@ use crate::{BURST, Role, RunError, RunOptions, ShardMap};
 
 /// What a worker is sent. Marks may wait for it, a part never waits behind another.
 enum Work<I> {
-    Part(Vec<I>),
+    Part(Burst<I>),
     Mark(Mark),
 }
 
@@ -41,7 +41,7 @@ struct Master<'a, A: Application, F> {
     shards: ShardMap,
     queue: usize,
     /// Read from the feed and not yet sorted; empty between steps.
-    burst: Vec<A::Item>,
+    burst: Burst<A::Item>,
     slaves: Vec<Slave<A::Item>>,
     /// The first worker that may still have to be sent its part.
     next: usize,
@@ -55,9 +55,9 @@ struct Master<'a, A: Application, F> {
 /// A worker as the master knows it.
 struct Slave<I: Send> {
     to: Producer<Work<I>>,
-    back: Consumer<Vec<I>>,
+    back: Consumer<Burst<I>>,
     /// Its part, while that is at home.
-    part: Option<Vec<I>>,
+    part: Option<Burst<I>>,
 }
 
 impl<I: Send> Slave<I> {
@@ -73,12 +73,10 @@ impl<A: Application, F: Feed<Item = A::Item>> Master<'_, A, F> {
     fn sort(&mut self) {
         self.dispatched.add(self.burst.len() as u64);
         let first = self.queue * self.slaves.len();
-        for item in self.burst.drain(..) {
-            let owner = self.shards.owner_in(self.queue, self.app.shard_key(&item)) - first;
-            if let Some(part) = &mut self.slaves[owner].part {
-                part.push(item);
-            }
-        }
+        let (app, shards, queue) = (self.app, &self.shards, self.queue);
+        let owner = |item: &A::Item| shards.owner_in(queue, app.shard_key(item)) - first;
+        self.burst.share_out(&mut self.slaves, owner, |slave| slave.part.get_or_insert_default());
+        self.burst.clear();
         self.next = 0;
     }
 
@@ -157,9 +155,9 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Master<'_, A, F> {
 struct WorkerNode<'a, A: Application> {
     owner: Owner<'a, A>,
     inbox: Consumer<Work<A::Item>>,
-    back: Producer<Vec<A::Item>>,
+    back: Producer<Burst<A::Item>>,
     /// Its part, whose items have been taken.
-    done: Option<Vec<A::Item>>,
+    done: Option<Burst<A::Item>>,
 }
 
 impl<A: Application> Node for WorkerNode<'_, A> {
@@ -177,7 +175,7 @@ impl<A: Application> Node for WorkerNode<'_, A> {
         self.inbox.flush();
         match work {
             Work::Part(mut part) => {
-                self.owner.items(&part);
+                self.owner.items(&part, part.attachments());
                 part.clear();
                 self.done = Some(part);
             }
@@ -212,7 +210,7 @@ pub(crate) fn nodes<'a, A: Application>(
         for (place, owner) in owners.by_ref().take(each).enumerate() {
             let (to, inbox) = ring(options.ring, options.capacity.min(WORK), 1)?;
             let (done, back) = ring(options.ring, options.capacity.min(1), 1)?;
-            slaves.push(Slave { to, back, part: Some(Vec::with_capacity(batch)) });
+            slaves.push(Slave { to, back, part: Some(Burst::with_capacity(batch)) });
             let worker = WorkerNode { owner, inbox, back: done, done: None };
             nodes.push((Role::Worker(queue * each + place), Box::new(worker)));
         }
@@ -221,7 +219,7 @@ pub(crate) fn nodes<'a, A: Application>(
             feed,
             shards: options.shards.clone(),
             queue,
-            burst: Vec::with_capacity(batch),
+            burst: Burst::with_capacity(batch),
             next: slaves.len(),
             slaves,
             away: 0,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ringtap_ring::Kind;
 use ringtap_skeleton::{Role, RunError, RunOptions, Seating, ShardMap, Skeleton, reference, run};
-use ringtap_stage::{Fed, Feed};
+use ringtap_stage::{Burst, Fed, Feed};
 use toy::{Item, List, Toy, every_skeleton_and_ring, options, queued};
 
 #[test]
@@ -106,7 +106,7 @@ struct Dialogue {
 impl Feed for Dialogue {
     type Item = Item;
 
-    fn next(&mut self, burst: &mut Vec<Item>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<Item>) -> Fed {
         let mut patience = 20_000;
         while self.handled.load(Relaxed) < self.said {
             patience -= 1;

@@ -13,7 +13,11 @@
 //! worker at the same place of the stream, whatever the arrangement.
 #![forbid(unsafe_code)]
 
+mod burst;
+
 use std::fmt::Debug;
+
+pub use burst::{Attachments, Burst, Cursor};
 
 /// An in-band message to all workers, in stream order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +97,13 @@ pub trait Worker {
     /// See [`Application::Partial`].
     type Partial;
 
-    /// Takes items in stream order.
-    fn on_burst(&mut self, burst: &[Self::Item], outbox: &mut impl Outbox<Self::Message>);
+    /// Takes items in stream order, and what is attached to them.
+    fn on_burst(
+        &mut self,
+        burst: &[Self::Item],
+        attachments: &Attachments,
+        outbox: &mut impl Outbox<Self::Message>,
+    );
 
     /// Goes on with items that wait for what another worker does with earlier ones. While something
     /// waits, the worker is given nothing. An item may wait only for items before it in the stream, so
@@ -172,15 +181,15 @@ pub trait Feed {
     /// What it delivers.
     type Item;
 
-    /// Appends up to `burst.capacity() - burst.len()` items, or delivers a mark. Items and marks
-    /// come in an order that depends on the input alone.
-    fn next(&mut self, burst: &mut Vec<Self::Item>) -> Fed;
+    /// Appends up to `burst.capacity() - burst.len()` items and what is attached to them, or delivers a mark. Items and
+    /// marks come in an order that depends on the input alone.
+    fn next(&mut self, burst: &mut Burst<Self::Item>) -> Fed;
 }
 
 impl<F: Feed + ?Sized> Feed for &mut F {
     type Item = F::Item;
 
-    fn next(&mut self, burst: &mut Vec<F::Item>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<F::Item>) -> Fed {
         (**self).next(burst)
     }
 }

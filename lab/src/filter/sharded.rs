@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use ringtap_memory::prefetch;
-use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
+use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
 
 use crate::filter::accepting::Accepting;
 use crate::filter::history::Recorder;
@@ -215,7 +215,12 @@ impl Worker for ShardedWorker {
     type Message = std::convert::Infallible;
     type Partial = Partial;
 
-    fn on_burst(&mut self, burst: &[Item], _outbox: &mut impl Outbox<Self::Message>) {
+    fn on_burst(
+        &mut self,
+        burst: &[Item],
+        _: &Attachments,
+        _outbox: &mut impl Outbox<Self::Message>,
+    ) {
         for group in burst.chunks(GROUP) {
             self.fetch(group);
             group.iter().for_each(|item| self.handle(item));

@@ -13,7 +13,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
 
 use crate::filter::history::Recorder;
 use crate::filter::packet::Packet;
@@ -105,7 +105,7 @@ impl<'a, P, S> Dispatch<'a, P, S> {
 impl<P: Iterator<Item = Packet>, S: Stamp> Feed for Dispatch<'_, P, S> {
     type Item = S::Item;
 
-    fn next(&mut self, burst: &mut Vec<S::Item>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<S::Item>) -> Fed {
         let end = (self.interval + 1) * self.window.step;
         if self.number == end {
             self.interval += 1;
@@ -150,7 +150,7 @@ mod tests {
         window.expect(2);
         let packets = std::iter::repeat_n(Packet::Control(control), 13);
         let mut feed = Dispatch::new(packets, Number, &window, None);
-        let mut burst = Vec::with_capacity(100);
+        let mut burst = Burst::with_capacity(100);
         let mut fed = || (feed.next(&mut burst), burst.len());
         let tick = |number| Fed::Mark(Mark::Tick { number, time_ns: 0 });
         assert_eq!([fed(), fed(), fed()], [(Fed::Items, 4), (tick(0), 4), (Fed::Items, 8)]);

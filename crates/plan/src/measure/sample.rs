@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use ringtap_capture::{Files, Notice};
 use ringtap_live::now_ns;
 use ringtap_skeleton::ShardMap;
-use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
 use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Paths, Tunnels};
 
 use crate::packet_source::{Closed, FeedCounts, PacketSource};
@@ -75,7 +75,7 @@ impl Sample {
     pub fn read(plan: &Plan, files: Files, watch: &Watch) -> Self {
         let mut feeds = PacketFeed::all(plan, &Arc::default(), files, watch);
         let (mut packets, mut cut) = (Vec::new(), false);
-        let mut burst = Vec::with_capacity(ringtap_skeleton::BURST);
+        let mut burst = Burst::with_capacity(ringtap_skeleton::BURST);
         while let Some(feed) = feeds.first_mut() {
             match feed.next(&mut burst) {
                 Fed::Mark(Mark::End { .. }) => break,
@@ -221,7 +221,7 @@ impl<'a> SampleFeed<'a> {
 impl Feed for SampleFeed<'_> {
     type Item = PacketRecord;
 
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let now_ns = now_ns();
         if self.watch.stopped() {
             // What has not arrived will not.

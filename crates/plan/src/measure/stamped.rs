@@ -2,7 +2,7 @@
 //! within the program, from when it was decoded.
 
 use ringtap_live::now_ns;
-use ringtap_stage::{Fed, Feed};
+use ringtap_stage::{Burst, Fed, Feed};
 use ringtap_wire::PacketRecord;
 
 use crate::packet_source::{Closed, PacketSource};
@@ -12,7 +12,7 @@ pub(super) struct Stamped<F>(pub(super) F);
 impl<F: PacketSource> Feed for Stamped<F> {
     type Item = PacketRecord;
 
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let before = burst.len();
         let fed = self.0.next(burst);
         if burst.len() > before {

@@ -1,7 +1,7 @@
 //! The dispatcher: reads the feed of its queue and hands each item to the owner of its key.
 
 use ringtap_metrics::Counter;
-use ringtap_stage::{Application, Fed, Feed, Mark};
+use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use super::lane::LaneTx;
 use crate::node::{Node, Step};
@@ -15,7 +15,7 @@ pub(super) struct Dispatcher<'a, A: Application, F> {
     /// To the workers of this queue.
     lanes: Vec<LaneTx<A::Item>>,
     /// Read from the feed; those before `at` are on their lanes.
-    burst: Vec<A::Item>,
+    burst: Burst<A::Item>,
     at: usize,
     /// A mark on its way, and the first lane that does not have it yet.
     mark: Option<(Mark, usize)>,
@@ -31,28 +31,49 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         lanes: Vec<LaneTx<A::Item>>,
         dispatched: &'a Counter,
     ) -> Self {
-        let burst = Vec::with_capacity(BURST);
+        let burst = Burst::with_capacity(BURST);
         Self { app, feed, shards, queue, lanes, burst, at: 0, mark: None, dispatched }
     }
 
     /// Hands over as much of the burst as finds room, and shows it to the workers: the next call of
     /// the feed may wait for a quiet source.
     fn hand_over(&mut self) -> usize {
-        let rest = &self.burst[self.at..];
-        let done = if let [only] = self.lanes.as_mut_slice() {
-            only.push_burst(rest)
+        let done = if self.burst.attachments().is_empty() {
+            self.push()
         } else {
-            let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
-            let (queue, first) = (self.queue, self.queue * lanes.len());
-            let push = |item: &&A::Item| {
-                lanes[shards.owner_in(queue, app.shard_key(item)) - first].push(**item)
-            };
-            rest.iter().take_while(push).count()
+            self.push_with_attachments()
         };
         self.flush();
         self.at += done;
         self.dispatched.add(done as u64);
         done
+    }
+
+    /// Pushes items that have no attachments; how many found room.
+    fn push(&mut self) -> usize {
+        let rest = &self.burst[self.at..];
+        if let [only] = self.lanes.as_mut_slice() {
+            return only.push_burst(rest);
+        }
+        let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
+        let (queue, first) = (self.queue, self.queue * lanes.len());
+        let push = |item: &&A::Item| {
+            lanes[shards.owner_in(queue, app.shard_key(item)) - first].push(**item)
+        };
+        rest.iter().take_while(push).count()
+    }
+
+    /// The same of items of which some have.
+    fn push_with_attachments(&mut self) -> usize {
+        let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
+        let (queue, first) = (self.queue, self.queue * lanes.len());
+        let mut cursor = self.burst.attachments().cursor();
+        cursor.skip_to(self.at);
+        let push = |&(at, item): &(usize, &A::Item)| {
+            let lane = &mut lanes[shards.owner_in(queue, app.shard_key(item)) - first];
+            lane.push_with(*item, at, &mut cursor)
+        };
+        self.burst.iter().enumerate().skip(self.at).take_while(push).count()
     }
 
     /// Gives the mark to every lane that has room; true when all have it.

@@ -1,21 +1,26 @@
-//! A lane: the ring of items to one worker, and beside it a small ring of marks, each with the
+//! A lane: the ring of items to one worker, and beside it two small rings, of marks and of attachments, each entry with the
 //! number of items that precede it.
 //!
 //! ```text
-//! items  | 0 | 1 | 2 | 3 | 4 | 5 | …
-//! marks          └ after 2: Tick  └ after 5: End
+//! items        | 0 | 1 | 2 | 3 | 4 | 5 | …
+//! marks              └ after 2: Tick  └ after 5: End
+//! attachments      └ of 1: three pieces
 //! ```
 //!
 //! So a mark has its exact place in the stream, and a burst is still a plain slice of items,
 //! each one cache line. Why the worker cannot run past a mark: the mark is published before any
 //! item that follows it, and the worker looks for items first and for marks afterwards; so if it
-//! sees such an item, it sees the mark too.
+//! sees such an item, it sees the mark too. In the same way an item and its attachments are one unit: they are published
+//! before it, and if there is no room for them, the item waits, too.
 
 use ringtap_ring::{Consumer, InvalidCapacity, Kind, Producer, ring};
-use ringtap_stage::Mark;
+use ringtap_stage::{Attachments, Cursor, Mark};
 
 /// Marks are rare; the dispatcher waits if a worker is this many behind.
 const MARKS: usize = 16;
+
+/// Room for pieces: what the item with most attachments has, twice.
+const PIECES: usize = 2 * (Attachments::MOST_BYTES / Piece::BYTES + Attachments::MOST);
 
 #[derive(Clone, Copy)]
 struct Placed {
@@ -23,10 +28,29 @@ struct Placed {
     mark: Mark,
 }
 
+/// A piece of an attachment, one cache line.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Piece {
+    /// The number of its item.
+    item: u64,
+    kind: u8,
+    /// How many of `bytes` are used.
+    len: u8,
+    /// Whether the attachment ends here.
+    last: bool,
+    bytes: [u8; Piece::BYTES],
+}
+
+impl Piece {
+    const BYTES: usize = 53;
+}
+
 /// The dispatcher's end.
 pub(super) struct LaneTx<I: Send> {
     items: Producer<I>,
     marks: Producer<Placed>,
+    pieces: Producer<Piece>,
     pushed: u64,
 }
 
@@ -34,12 +58,17 @@ pub(super) struct LaneTx<I: Send> {
 pub(super) struct LaneRx<I: Send> {
     items: Consumer<I>,
     marks: Consumer<Placed>,
+    pieces: Consumer<Piece>,
     taken: u64,
+    /// What is attached to the items that were handed out last.
+    attachments: Attachments,
+    /// An attachment whose pieces are being joined.
+    value: Vec<u8>,
 }
 
 /// What comes next on a lane.
 pub(super) enum Next<'a, I> {
-    Items(&'a [I]),
+    Items(&'a [I], &'a Attachments),
     Mark(Mark),
     Nothing,
 }
@@ -51,7 +80,17 @@ pub(super) fn lane<I: Copy + Send>(
 ) -> Result<(LaneTx<I>, LaneRx<I>), InvalidCapacity> {
     let (items, items_rx) = ring(kind, capacity, batch)?;
     let (marks, marks_rx) = ring(kind, MARKS, 1)?;
-    Ok((LaneTx { items, marks, pushed: 0 }, LaneRx { items: items_rx, marks: marks_rx, taken: 0 }))
+    let (pieces, pieces_rx) = ring(kind, PIECES, 1)?;
+    let to = LaneTx { items, marks, pieces, pushed: 0 };
+    let from = LaneRx {
+        items: items_rx,
+        marks: marks_rx,
+        pieces: pieces_rx,
+        taken: 0,
+        attachments: Attachments::default(),
+        value: Vec::new(),
+    };
+    Ok((to, from))
 }
 
 impl<I: Copy + Send> LaneTx<I> {
@@ -61,6 +100,38 @@ impl<I: Copy + Send> LaneTx<I> {
         let pushed = self.items.push(item).is_ok();
         self.pushed += u64::from(pushed);
         pushed
+    }
+
+    /// Pushes an item with what `cursor` says is attached to it, the item at this place of its burst. False, and nothing
+    /// is done, if there is no room for both.
+    pub(super) fn push_with(&mut self, item: I, at: usize, cursor: &mut Cursor<'_>) -> bool {
+        if cursor.next_item() != at {
+            return self.push(item);
+        }
+        let (values, bytes) = cursor.size(at);
+        if self.items.free() == 0 || self.pieces.free() < values + bytes / Piece::BYTES {
+            return false;
+        }
+        while let Some((kind, value)) = cursor.take(at) {
+            self.push_value(kind, value);
+        }
+        self.pieces.flush();
+        self.push(item)
+    }
+
+    fn push_value(&mut self, kind: u8, mut value: &[u8]) {
+        loop {
+            let (now, rest) = value.split_at(value.len().min(Piece::BYTES));
+            let mut bytes = [0; Piece::BYTES];
+            bytes[..now.len()].copy_from_slice(now);
+            let (len, last) = (now.len() as u8, rest.is_empty());
+            let piece = Piece { item: self.pushed, kind, len, last, bytes };
+            assert!(self.pieces.push(piece).is_ok(), "a ring with room for all pieces was full");
+            value = rest;
+            if last {
+                return;
+            }
+        }
     }
 
     /// How many of `items` found room.
@@ -95,15 +166,47 @@ impl<I: Copy + Send> LaneRx<I> {
             Some(placed) => usize::try_from(placed.after - self.taken).unwrap_or(usize::MAX),
             None => usize::MAX,
         };
-        match items {
-            [] => Next::Nothing,
-            _ => Next::Items(&items[..items.len().min(upto)]),
+        if items.is_empty() {
+            return Next::Nothing;
         }
+        let items = &items[..items.len().min(upto)];
+        let Self { pieces, taken, attachments, value, .. } = self;
+        attachments.clear();
+        join(pieces, *taken, items.len(), attachments, value);
+        Next::Items(items, attachments)
     }
 
     /// Gives the slots of the `n` first items back.
     pub(super) fn release(&mut self, n: usize) {
         self.items.release(n);
         self.taken += n as u64;
+    }
+}
+
+/// Takes the pieces of the next `items` items, of which the first has the number `first`, and joins them.
+#[inline]
+fn join(
+    pieces: &mut Consumer<Piece>,
+    first: u64,
+    items: usize,
+    attachments: &mut Attachments,
+    value: &mut Vec<u8>,
+) {
+    let mut taken = false;
+    while let Some(piece) = pieces.peek(1).first() {
+        let Some(at) = usize::try_from(piece.item - first).ok().filter(|&at| at < items) else {
+            break;
+        };
+        value.extend_from_slice(&piece.bytes[..usize::from(piece.len)]);
+        if piece.last {
+            // What one item had fits again.
+            let _ = attachments.push(at, piece.kind, value);
+            value.clear();
+        }
+        pieces.release(1);
+        taken = true;
+    }
+    if taken {
+        pieces.flush();
     }
 }

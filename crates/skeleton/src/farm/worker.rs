@@ -18,8 +18,8 @@ impl<A: Application> Node for WorkerNode<'_, A> {
             return step;
         }
         match self.lane.next(BURST) {
-            Next::Items(burst) => {
-                self.owner.items(burst);
+            Next::Items(burst, attachments) => {
+                self.owner.items(burst, attachments);
                 let n = burst.len();
                 self.lane.release(n);
             }

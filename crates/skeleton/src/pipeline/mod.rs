@@ -31,7 +31,7 @@ mod reader;
 mod worker;
 
 use ringtap_ring::{Consumer, Producer, ring};
-use ringtap_stage::{Application, Feed, Mark};
+use ringtap_stage::{Application, Burst, Feed, Mark};
 
 use crate::books::Books;
 use crate::owner::owners;
@@ -44,13 +44,13 @@ const MOST_PARTS: usize = 1 << 14;
 /// Items for every worker, and what follows them.
 struct Message<I> {
     /// One for each worker.
-    parts: Box<[Vec<I>]>,
+    parts: Box<[Burst<I>]>,
     mark: Option<Mark>,
 }
 
 impl<I> Message<I> {
     fn new(workers: usize, items: usize) -> Self {
-        Self { parts: (0..workers).map(|_| Vec::with_capacity(items)).collect(), mark: None }
+        Self { parts: (0..workers).map(|_| Burst::with_capacity(items)).collect(), mark: None }
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn nodes<'a, A: Application>(
             feed,
             shards: options.shards.clone(),
             queue,
-            burst: Vec::with_capacity(items),
+            burst: Burst::with_capacity(items),
             spare: (0..messages).map(|_| Message::new(each, items)).collect(),
             returned: Inbox(inbox),
             outlet: Outlet(outlet),

@@ -1,7 +1,7 @@
 //! The reader: fills messages from the feed of its queue. The paper's RDR.
 
 use ringtap_metrics::Counter;
-use ringtap_stage::{Application, Fed, Feed, Mark};
+use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use super::{Inbox, Message, Outlet};
 use crate::ShardMap;
@@ -13,7 +13,7 @@ pub(super) struct Reader<'a, A: Application, F> {
     pub(super) shards: ShardMap,
     pub(super) queue: usize,
     /// Read from the feed and not yet sorted; empty between steps.
-    pub(super) burst: Vec<A::Item>,
+    pub(super) burst: Burst<A::Item>,
     /// Messages that have not been sent, or not since they came back.
     pub(super) spare: Vec<Message<A::Item>>,
     pub(super) returned: Inbox<A::Item>,
@@ -31,10 +31,9 @@ impl<A: Application, F: Feed<Item = A::Item>> Reader<'_, A, F> {
         }
         let fed = self.feed.next(&mut self.burst);
         let first = self.queue * message.parts.len();
-        for item in &self.burst {
-            let owner = self.shards.owner_in(self.queue, self.app.shard_key(item));
-            message.parts[owner - first].push(*item);
-        }
+        let (app, shards, queue) = (self.app, &self.shards, self.queue);
+        let owner = |item: &A::Item| shards.owner_in(queue, app.shard_key(item)) - first;
+        self.burst.share_out(&mut message.parts, owner, |part| part);
         self.dispatched.add(self.burst.len() as u64);
         self.burst.clear();
         fed

@@ -1,6 +1,6 @@
 //! A worker of the pipeline: takes its part out of each message. The paper's WRK.
 
-use ringtap_stage::Application;
+use ringtap_stage::{Application, Burst};
 
 use super::{Inbox, Outlet};
 use crate::node::{Node, Step};
@@ -13,7 +13,7 @@ pub(super) struct WorkerNode<'a, A: Application> {
     inbox: Inbox<A::Item>,
     outlet: Outlet<A::Item>,
     /// The part being handled; empty between steps, when it goes into a message for a full one.
-    part: Vec<A::Item>,
+    part: Burst<A::Item>,
 }
 
 impl<'a, A: Application> WorkerNode<'a, A> {
@@ -24,7 +24,7 @@ impl<'a, A: Application> WorkerNode<'a, A> {
         outlet: Outlet<A::Item>,
         items: usize,
     ) -> Self {
-        Self { owner, place, inbox, outlet, part: Vec::with_capacity(items) }
+        Self { owner, place, inbox, outlet, part: Burst::with_capacity(items) }
     }
 }
 
@@ -39,7 +39,7 @@ impl<A: Application> Node for WorkerNode<'_, A> {
         std::mem::swap(&mut self.part, &mut message.parts[self.place]);
         let mark = message.mark;
         self.outlet.pass_on(message);
-        self.owner.items(&self.part);
+        self.owner.items(&self.part, self.part.attachments());
         self.part.clear();
         if let Some(mark) = mark {
             self.owner.mark(mark);

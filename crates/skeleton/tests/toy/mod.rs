@@ -30,6 +30,7 @@ pub(crate) struct Report {
     pub(crate) chains: BTreeMap<u32, u64>,
     pub(crate) messages: u64,
     pub(crate) message_sum: u64,
+    pub(crate) attached: u64,
     pub(crate) ticks: BTreeMap<u64, u64>,
 }
 
@@ -37,6 +38,7 @@ pub(crate) struct ToyWorker {
     index: usize,
     chains: BTreeMap<u32, u64>,
     items: u64,
+    attached: u64,
     since_mark: u64,
     said: u64,
     panic_at: Option<u64>,
@@ -48,6 +50,7 @@ pub(crate) struct ToyWorker {
 pub(crate) struct Partial {
     chains: Option<BTreeMap<u32, u64>>,
     items: u64,
+    attached: u64,
     /// Messages sent so far by this worker.
     said: u64,
 }
@@ -83,6 +86,7 @@ impl Application for Toy {
             index: shard.index,
             chains: BTreeMap::new(),
             items: 0,
+            attached: 0,
             since_mark: 0,
             said: 0,
             panic_at: self.panic_at,
@@ -101,10 +105,16 @@ impl Worker for ToyWorker {
     type Message = (usize, u64);
     type Partial = Partial;
 
-    fn on_burst(&mut self, burst: &[Item], outbox: &mut impl Outbox<(usize, u64)>) {
+    fn on_burst(
+        &mut self,
+        burst: &[Item],
+        attachments: &Attachments,
+        outbox: &mut impl Outbox<(usize, u64)>,
+    ) {
         let own = self;
         own.handled.fetch_add(burst.len() as u64, Relaxed);
-        for &(key, number) in burst {
+        let mut attached = attachments.cursor();
+        for (at, &(key, number)) in burst.iter().enumerate() {
             assert!(own.panic_at != Some(number), "told to panic at {number}");
             if own.lose == Some(number) {
                 continue;
@@ -113,6 +123,11 @@ impl Worker for ToyWorker {
             own.since_mark += 1;
             let state = own.chains.entry(key).or_default();
             *state = chain(*state, number);
+            while let Some((kind, bytes)) = attached.take(at) {
+                own.attached += 1;
+                *state = chain(*state, u64::from(kind) << 32 | bytes.len() as u64);
+                bytes.iter().for_each(|&byte| *state = chain(*state, u64::from(byte)));
+            }
             if number % 3 == 0 {
                 own.said += 1;
                 outbox.send((own.index, number));
@@ -134,7 +149,8 @@ impl Worker for ToyWorker {
         }
         let items = std::mem::take(&mut own.since_mark);
         let chains = matches!(mark, Mark::End { .. }).then(|| std::mem::take(&mut own.chains));
-        Some(Partial { chains, items, said: own.said })
+        let attached = std::mem::take(&mut own.attached);
+        Some(Partial { chains, items, attached, said: own.said })
     }
 }
 
@@ -155,12 +171,26 @@ impl Merger for ToyMerger {
         let heard = self.heard.get(&shard.index).copied().unwrap_or(0);
         assert_eq!(heard, partial.said, "a partial overtook a message");
         *self.report.ticks.entry(mark.time_ns()).or_default() += partial.items;
+        self.report.attached += partial.attached;
         for (key, state) in partial.chains.into_iter().flatten() {
             assert!(self.report.chains.insert(key, state).is_none(), "key {key} in two workers");
         }
     }
     fn finish(self) -> Report {
         self.report
+    }
+}
+
+/// Attaches to every fifth item one to three values of up to some 640 bytes.
+fn attach(number: u64, burst: &mut Burst<Item>) {
+    if !number.is_multiple_of(5) {
+        return;
+    }
+    let at = burst.len() - 1;
+    let (_, attachments) = burst.parts_mut();
+    for value in 0..=number % 3 {
+        let bytes = vec![number as u8; (number * (value + 1) % 641) as usize];
+        assert!(attachments.push(at, value as u8, &bytes));
     }
 }
 
@@ -191,7 +221,7 @@ impl List {
 
 impl Feed for List {
     type Item = Item;
-    fn next(&mut self, burst: &mut Vec<Item>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<Item>) -> Fed {
         if self.next > self.items {
             return Fed::Mark(Mark::End { time_ns: self.items * 1000 });
         }
@@ -209,6 +239,7 @@ impl Feed for List {
             let (queue, shards) = &self.queue;
             if shards.queue(key(&item)) == *queue {
                 burst.push(item);
+                attach(item.1, burst);
             }
             self.next += 1;
         }

@@ -24,7 +24,7 @@ mod table;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use ringtap_stage::{Application, Mark, Outbox, Resumed, Shard, Worker};
+use ringtap_stage::{Application, Attachments, Mark, Outbox, Resumed, Shard, Worker};
 
 use self::cache::{Cache, Cached};
 use self::table::Table;
@@ -224,7 +224,12 @@ impl Worker for PaperWorker {
     type Message = std::convert::Infallible;
     type Partial = Partial;
 
-    fn on_burst(&mut self, burst: &[Item], _outbox: &mut impl Outbox<Self::Message>) {
+    fn on_burst(
+        &mut self,
+        burst: &[Item],
+        _: &Attachments,
+        _outbox: &mut impl Outbox<Self::Message>,
+    ) {
         let handled = burst.iter().take_while(|item| self.handle(item)).count();
         self.waiting.extend(&burst[handled..]);
         self.tally.work_off();

@@ -1,0 +1,239 @@
+//! Items on their way to a worker, and what is attached to them.
+//!
+//! ```text
+//! items        | 0 | 1 | 2 | 3 | 4 | …            plain values, one cache line each
+//! attachments        └ kind, bytes  └ kind, bytes   in the order of the items
+//! ```
+//!
+//! Few items have an attachment. So it does not lie among the items: a burst is a plain slice, and a worker that uses no
+//! attachments does not see that there are any.
+
+use std::ops::{Deref, DerefMut};
+
+/// A reader's next items, with their attachments. Dereferences to the items.
+#[derive(Clone, Debug)]
+pub struct Burst<I> {
+    items: Vec<I>,
+    attachments: Attachments,
+}
+
+impl<I> Burst<I> {
+    /// Empty, with room for so many items.
+    pub fn with_capacity(items: usize) -> Self {
+        Self { items: Vec::with_capacity(items), attachments: Attachments::default() }
+    }
+
+    /// Removes items and attachments, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.items.clear();
+        self.attachments.clear();
+    }
+
+    /// What is attached to the items.
+    #[inline(always)]
+    pub fn attachments(&self) -> &Attachments {
+        &self.attachments
+    }
+
+    /// The items and their attachments.
+    #[inline(always)]
+    pub fn parts_mut(&mut self) -> (&mut Vec<I>, &mut Attachments) {
+        (&mut self.items, &mut self.attachments)
+    }
+}
+
+impl<I: Copy> Burst<I> {
+    /// Appends every item with its attachments to one of `parts`: `owner` says to which, `part` where its burst is.
+    #[inline(always)]
+    pub fn share_out<P>(
+        &self,
+        parts: &mut [P],
+        owner: impl Fn(&I) -> usize,
+        part: impl Fn(&mut P) -> &mut Burst<I>,
+    ) {
+        let mut cursor = self.attachments.cursor();
+        for (at, item) in self.items.iter().enumerate() {
+            let part = part(&mut parts[owner(item)]);
+            part.items.push(*item);
+            if cursor.next_item() == at {
+                cursor.copy(at, part.items.len() - 1, &mut part.attachments);
+            }
+        }
+    }
+}
+
+impl<I> Default for Burst<I> {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
+}
+
+impl<I> Deref for Burst<I> {
+    type Target = Vec<I>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Vec<I> {
+        &self.items
+    }
+}
+
+impl<I> DerefMut for Burst<I> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Vec<I> {
+        &mut self.items
+    }
+}
+
+/// What is attached to the items of a burst: values of a few hundred bytes, in the order of the items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attachments {
+    heads: Vec<Head>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    item: u32,
+    /// Where its bytes end.
+    end: u32,
+    kind: u8,
+}
+
+impl Attachments {
+    /// Bytes that one item may have attached at the most.
+    pub const MOST_BYTES: usize = 4096;
+
+    /// Attachments that one item may have at the most.
+    pub const MOST: usize = 32;
+
+    /// None, for bursts of items that have none.
+    pub const NONE: &'static Self = &Self { heads: Vec::new(), bytes: Vec::new() };
+
+    /// True if no item has one.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// Removes all, and keeps the memory.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        self.bytes.clear();
+    }
+
+    /// Attaches `bytes` to the item at this place of the burst, which is the latest that has attachments. False, and
+    /// nothing is done, if the item has [`MOST`](Self::MOST) or would have more than [`MOST_BYTES`](Self::MOST_BYTES).
+    #[must_use]
+    pub fn push(&mut self, item: usize, kind: u8, bytes: &[u8]) -> bool {
+        let of_item = |head: &&Head| head.item as usize == item;
+        let already = self.heads.iter().rev().take_while(of_item).count();
+        let start = match (self.heads.len() - already).checked_sub(1) {
+            Some(before) => self.heads[before].end as usize,
+            None => 0,
+        };
+        if already >= Self::MOST || self.bytes.len() - start + bytes.len() > Self::MOST_BYTES {
+            return false;
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.heads.push(Head { item: item as u32, end: self.bytes.len() as u32, kind });
+        true
+    }
+
+    /// Goes through them in the order of the items.
+    #[inline(always)]
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor { attachments: self, at: 0, start: 0 }
+    }
+}
+
+/// A place among the attachments of a burst.
+pub struct Cursor<'a> {
+    attachments: &'a Attachments,
+    at: usize,
+    start: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The place of the next item with attachments; `usize::MAX` if there is none.
+    #[inline(always)]
+    pub fn next_item(&self) -> usize {
+        self.attachments.heads.get(self.at).map_or(usize::MAX, |head| head.item as usize)
+    }
+
+    /// The next attachment, if it is the item's at this place: kind and bytes.
+    #[inline]
+    pub fn take(&mut self, item: usize) -> Option<(u8, &'a [u8])> {
+        let head = self.attachments.heads.get(self.at).filter(|head| head.item as usize == item)?;
+        let bytes = &self.attachments.bytes[self.start..head.end as usize];
+        (self.at, self.start) = (self.at + 1, head.end as usize);
+        Some((head.kind, bytes))
+    }
+
+    /// Passes over the attachments of items before this place.
+    pub fn skip_to(&mut self, item: usize) {
+        while self.next_item() < item {
+            self.take(self.next_item());
+        }
+    }
+
+    /// How many attachments the item at this place has, which is the next one with any, and how many bytes they have
+    /// together.
+    pub fn size(&self, item: usize) -> (usize, usize) {
+        let of_item = |head: &&Head| head.item as usize == item;
+        let heads = self.attachments.heads[self.at..].iter().take_while(of_item);
+        let (count, end) =
+            heads.fold((0, self.start), |(count, _), head| (count + 1, head.end as usize));
+        (count, end - self.start)
+    }
+
+    /// Appends what the item at `from` has attached to what the item at `to` of another burst has.
+    pub fn copy(&mut self, from: usize, to: usize, attachments: &mut Attachments) {
+        while let Some((kind, bytes)) = self.take(from) {
+            // What one item had fits again.
+            let _ = attachments.push(to, kind, bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attachments_go_with_their_items() {
+        let mut burst = Burst::with_capacity(8);
+        burst.extend([10_usize, 11, 12, 13]);
+        let (_, attachments) = burst.parts_mut();
+        assert!(attachments.push(1, 7, b"one"));
+        assert!(attachments.push(1, 8, b""));
+        assert!(attachments.push(3, 7, b"three"));
+        let mut parts = [Burst::with_capacity(8), Burst::with_capacity(8)];
+        parts[1].push(9);
+        burst.share_out(&mut parts, |item| item % 2, |part| part);
+        let [even, odd] = parts;
+        assert_eq!((even.as_slice(), odd.as_slice()), (&[10, 12][..], &[9, 11, 13][..]));
+        assert!(even.attachments().is_empty());
+        let mut cursor = odd.attachments().cursor();
+        assert_eq!((cursor.next_item(), cursor.take(0)), (1, None));
+        assert_eq!(cursor.take(1), Some((7, &b"one"[..])));
+        assert_eq!(cursor.take(1), Some((8, &b""[..])));
+        assert_eq!((cursor.take(1), cursor.next_item()), (None, 2));
+        assert_eq!(cursor.take(2), Some((7, &b"three"[..])));
+        assert_eq!(cursor.next_item(), usize::MAX);
+        burst.clear();
+        assert!(burst.is_empty() && burst.attachments().is_empty());
+    }
+
+    #[test]
+    fn an_item_has_no_more_than_it_may() {
+        let mut attachments = Attachments::default();
+        assert!(attachments.push(0, 0, &[0; Attachments::MOST_BYTES]));
+        assert!(!attachments.push(0, 0, &[0]));
+        for _ in 0..Attachments::MOST {
+            assert!(attachments.push(1, 0, &[0; 8]));
+        }
+        assert!(!attachments.push(1, 0, &[]));
+        assert!(attachments.push(2, 0, &[1]));
+    }
+}
