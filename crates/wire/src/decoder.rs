@@ -13,6 +13,7 @@
 //! Invariants: never fails, never panics, reads no clock; allocates after [`Decoder::new`] for ways never seen before
 //! only, and these are bounded ([`Paths`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::carried::Carried;
@@ -25,6 +26,7 @@ use crate::path_cache::PathCache;
 use crate::reason::NonIp;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
+use crate::transport;
 use crate::tunnel::{self, Inside, Tunnels, Watched};
 
 /// Datagrams whose first fragments are remembered, unless [`Decoder::with_fragments`] says otherwise: 2.4 MiB when all
@@ -40,6 +42,8 @@ pub struct Decoder {
     watched: Watched,
     /// Of the tunnel opened last.
     inner: PacketRecord,
+    /// Where the packet of `inner` lies in the frame.
+    inside: Range<usize>,
 }
 
 /// What a frame turned out to be.
@@ -65,6 +69,7 @@ impl Decoder {
             tunnels: Tunnels::default(),
             watched: Watched::by(Tunnels::default()),
             inner: PacketRecord::EMPTY,
+            inside: 0..0,
         }
     }
 
@@ -102,6 +107,37 @@ impl Decoder {
     #[inline(always)]
     pub fn inner(&self, outer: &PacketRecord) -> Option<&PacketRecord> {
         outer.flags.contains(Flags::TUNNEL).then_some(&self.inner)
+    }
+
+    /// What follows the TCP or UDP header of a packet, as far as it was captured. `record` is that of the frame decoded
+    /// last or of what its tunnel carried, `link` and `frame` are what was decoded. `None` of any other protocol, of a later
+    /// fragment, and where nothing was captured of it.
+    ///
+    /// The headers are read again, so this is for the few packets whose payload is of interest.
+    #[inline(never)]
+    pub fn payload<'a>(
+        &self,
+        link: LinkType,
+        frame: &'a [u8],
+        record: &PacketRecord,
+    ) -> Option<&'a [u8]> {
+        if !record.flags.contains(Flags::PORTS) || record.flags.contains(Flags::BAD_HEADER) {
+            return None;
+        }
+        let span = |bytes: &'a [u8]| Span { bytes, wire: record.wire_len.max(bytes.len() as u32) };
+        let packet = if record.flags.contains(Flags::INNER) {
+            span(frame.get(self.inside.clone())?)
+        } else {
+            let (Network::Ipv4(packet) | Network::Ipv6(packet)) =
+                link::strip(link, span(frame), &mut Stack::default()).ok()?;
+            packet
+        };
+        let behind = if record.flags.contains(Flags::IPV4) {
+            v4::behind(packet, record.ip_len)?
+        } else {
+            v6::behind(packet)?
+        };
+        transport::data(record.protocol, behind.bytes).filter(|data| !data.is_empty())
     }
 
     /// Decodes one frame. All 64 bytes of `out` are written.
@@ -179,7 +215,9 @@ impl Decoder {
         if self.tunnels != Tunnels::Outer
             && let Some(inside) = tunnel::open(out, &carried)
         {
-            self.open(self.paths.by_port(stack.path()), inside, base, out);
+            let within = self.open(self.paths.by_port(stack.path()), inside, base, out);
+            let start = within.as_ptr() as usize - bytes.as_ptr() as usize;
+            self.inside = start..start + within.len();
             out.flags.insert(Flags::TUNNEL);
         }
         decoded
@@ -221,15 +259,16 @@ impl Decoder {
     }
 
     /// Decodes what lies inside the tunnel that `outer` carries, and inside every tunnel there; [`Decoder::inner`] holds
-    /// the innermost packet then.
+    /// the innermost packet then, whose bytes are returned.
     #[inline(never)]
-    fn open(
+    fn open<'a>(
         &mut self,
         mut path: Path,
-        mut inside: Inside<'_>,
+        mut inside: Inside<'a>,
         mut base: PacketRecord,
         outer: &PacketRecord,
-    ) {
+    ) -> &'a [u8] {
+        let mut within: &[u8] = &[];
         let mut around = *outer;
         let mut scope = 0;
         base.flags.insert(Flags::INNER);
@@ -248,11 +287,14 @@ impl Decoder {
             // Fragments in different tunnels do not meet, whatever their headers say.
             scope = (self.paths.tunnel(&tunnel, u64::from(scope)) >> 32) as u32 | 1;
             let mut carried = Carried::NOTHING;
+            let (Network::Ipv4(packet) | Network::Ipv6(packet)) = inside.network;
+            within = packet.bytes;
             self.network(inside.network, base, scope, &mut around, &mut carried);
             let Some(next) = tunnel::open(&around, &carried) else { break };
             inside = next;
         }
         self.inner = around;
+        within
     }
 
     #[inline(always)]

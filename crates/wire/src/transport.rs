@@ -51,6 +51,23 @@ fn tcp_header_len(offset: u8) -> u8 {
     (offset >> 4 << 2).max(20)
 }
 
+/// What follows the header of TCP or UDP, as far as it was captured and lies inside the packet.
+pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
+    match protocol {
+        TCP => payload.get(usize::from(tcp_header_len(*payload.get(12)?))..),
+        UDP => {
+            let &[l0, l1] = payload.get(4..6)?.first_chunk()?;
+            // A length of 0 is that of a jumbogram, or was left to the network card.
+            let len = match usize::from(u16::from_be_bytes([l0, l1])) {
+                0 => payload.len(),
+                len => len.min(payload.len()),
+            };
+            payload.get(usize::from(UDP_HEADER_LEN)..len)
+        }
+        _ => None,
+    }
+}
+
 /// Reads what the transport header of an unfragmented packet or first fragment says; `len` is that of header and data
 /// as the IP header has it. True if the ports, or the type and code of ICMP, are known then.
 pub(crate) fn read(payload: &[u8], len: u32, out: &mut PacketRecord) -> bool {

@@ -129,6 +129,12 @@ pub(crate) fn decode<'a>(
     if later { Carried::NOTHING } else { carried }
 }
 
+/// What stands behind the header of a packet, whose length is known to be `ip_len`.
+pub(crate) fn behind(packet: Span<'_>, ip_len: u32) -> Option<Span<'_>> {
+    let header_len = usize::from(packet.bytes.first()? & 0x0f) * 4;
+    packet.limit(ip_len).skip(header_len)
+}
+
 /// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).
 #[inline(always)]
 pub(crate) fn widen(address: [u8; 4]) -> [u8; 16] {

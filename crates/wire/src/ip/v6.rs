@@ -137,25 +137,18 @@ fn extensions<'a>(
     let mut payload = rest.limit(len);
     let mut fragment: Option<Fragment> = None;
     for _ in 0..EXTENSIONS_MAX {
-        let extension_len = match (out.protocol, payload.bytes) {
-            (HOP_BY_HOP | ROUTING | DESTINATION | SHIM6, [_, words, ..]) => {
-                (usize::from(*words) + 1) * 8
-            }
-            (AUTHENTICATION, [_, words, ..]) => (usize::from(*words) + 2) * 4,
-            (FRAGMENT, [_, _, p0, p1, i0, i1, i2, i3, ..]) => {
-                let place = u16::from_be_bytes([*p0, *p1]);
-                let key = DatagramKey {
-                    src: out.src,
-                    dst: out.dst,
-                    identification: u32::from_be_bytes([*i0, *i1, *i2, *i3]),
-                    protocol: DatagramKey::IPV6,
-                    scope: context.scope,
-                };
-                fragment = Some(Fragment { key, later: place >> 3 != 0, more: place & 1 != 0 });
-                8
-            }
-            _ => break,
-        };
+        let Some(extension_len) = extension_len(out.protocol, payload.bytes) else { break };
+        if let (FRAGMENT, [_, _, p0, p1, i0, i1, i2, i3, ..]) = (out.protocol, payload.bytes) {
+            let place = u16::from_be_bytes([*p0, *p1]);
+            let key = DatagramKey {
+                src: out.src,
+                dst: out.dst,
+                identification: u32::from_be_bytes([*i0, *i1, *i2, *i3]),
+                protocol: DatagramKey::IPV6,
+                scope: context.scope,
+            };
+            fragment = Some(Fragment { key, later: place >> 3 != 0, more: place & 1 != 0 });
+        }
         let Some(rest) = payload.skip(extension_len) else { break };
         out.protocol = payload.bytes[0];
         payload = rest;
@@ -176,6 +169,34 @@ fn extensions<'a>(
         }
     }
     if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }
+}
+
+/// The length of the extension header `next` at the beginning of `bytes`; `None` if it is none, or was cut.
+fn extension_len(next: u8, bytes: &[u8]) -> Option<usize> {
+    match (next, bytes) {
+        (HOP_BY_HOP | ROUTING | DESTINATION | SHIM6, [_, words, ..]) => {
+            Some((usize::from(*words) + 1) * 8)
+        }
+        (AUTHENTICATION, [_, words, ..]) => Some((usize::from(*words) + 2) * 4),
+        (FRAGMENT, [_, _, _, _, _, _, _, _, ..]) => Some(8),
+        _ => None,
+    }
+}
+
+/// What stands behind the extension headers of a packet that is no later fragment.
+pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
+    let (h, rest) = packet.take::<40>()?;
+    let len = match (payload_len(h), h[6]) {
+        (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
+        (len, _) => len,
+    };
+    let (mut next, mut payload) = (h[6], rest.limit(len));
+    for _ in 0..EXTENSIONS_MAX {
+        let Some(len) = extension_len(next, payload.bytes) else { break };
+        next = payload.bytes[0];
+        payload = payload.skip(len)?;
+    }
+    Some(payload)
 }
 
 /// The length in a jumbogram's hop-by-hop option (RFC 2675), which lies above 65,535.

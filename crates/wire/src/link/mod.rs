@@ -144,6 +144,7 @@ impl LinkType {
 }
 
 /// What the link layer declares to follow it.
+#[derive(Clone, Copy)]
 pub(crate) enum Network<'a> {
     Ipv4(Span<'a>),
     Ipv6(Span<'a>),
