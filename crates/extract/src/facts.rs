@@ -1,0 +1,162 @@
+//! The facts of a flow: values by kind, in the order in which they were first seen.
+//!
+//! ```text
+//! | kind | length | value … | kind | length | value … | …        1, 2 and `length` bytes
+//! ```
+
+/// What a fact is about.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A name in the question of a DNS message, labels separated by dots.
+    DnsQueryName = 0,
+}
+
+impl Kind {
+    /// All kinds, in order of their numbers.
+    pub const ALL: [Self; 1] = [Self::DnsQueryName];
+
+    /// The field of records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DnsQueryName => "dnsQueryName",
+        }
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Distinct values that are kept of a flow at the most.
+    pub const fn most(self) -> usize {
+        match self {
+            Self::DnsQueryName => 16,
+        }
+    }
+}
+
+/// What became of a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// The flow had it before.
+    Known,
+    /// It was added, and takes so many bytes.
+    New(usize),
+    /// The flow has as many of its kind as are kept.
+    Beyond,
+}
+
+/// The facts of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Facts(Option<Box<Kept>>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    values: Vec<u8>,
+}
+
+/// Bytes of a value beside itself.
+const HEAD: usize = 3;
+
+impl Facts {
+    /// True if there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Adds a value, of which the first 65,535 bytes count, unless it takes more than `room` bytes: then nothing is done,
+    /// and the error is how many it would take.
+    ///
+    /// # Errors
+    /// There is not enough room.
+    pub fn add(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        let mut of_kind = 0;
+        for known in self.values(kind) {
+            if known == value {
+                return Ok(Added::Known);
+            }
+            of_kind += 1;
+        }
+        if of_kind >= kind.most() {
+            return Ok(Added::Beyond);
+        }
+        let bytes = HEAD + value.len() + if self.is_empty() { size_of::<Kept>() } else { 0 };
+        if bytes > room {
+            return Err(bytes);
+        }
+        let Kept { values } = &mut **self.0.get_or_insert_default();
+        values.push(kind as u8);
+        values.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        values.extend_from_slice(value);
+        Ok(Added::New(bytes))
+    }
+
+    /// The values of a kind, in the order in which they were first seen.
+    pub fn values(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.bytes();
+        std::iter::from_fn(move || {
+            let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
+            let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
+            rest = behind;
+            Some((kind, value))
+        })
+        .filter(move |(own, _)| *own == kind as u8)
+        .map(|(_, value)| value)
+    }
+
+    /// All of them as bytes, for digests: equal facts are equal bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |kept| &kept.values)
+    }
+
+    /// The sum of what [`Facts::add`] said that they take.
+    pub fn size(&self) -> usize {
+        self.0.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.values.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind::DnsQueryName;
+
+    #[test]
+    fn distinct_values_are_kept_in_order_up_to_a_bound() {
+        let mut facts = Facts::default();
+        let mut size = 0;
+        for number in [3_u8, 1, 3, 2, 1] {
+            if let Added::New(bytes) = facts.add(KIND, &[number; 5], usize::MAX).unwrap() {
+                size += bytes;
+            }
+        }
+        assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [[3; 5], [1; 5], [2; 5]]);
+        assert_eq!(facts.size(), size);
+        for number in 0..20 {
+            let added = facts.add(KIND, &[number; 5], usize::MAX).unwrap();
+            assert_eq!(added == Added::Beyond, number >= 16, "{number}: {added:?}");
+        }
+        assert_eq!(facts.values(KIND).count(), 16);
+    }
+
+    #[test]
+    fn without_room_nothing_is_added() {
+        let mut facts = Facts::default();
+        assert_eq!(facts.add(KIND, b"name", 10), Err(HEAD + 4 + size_of::<Kept>()));
+        assert!(facts.is_empty() && facts.size() == 0);
+        assert!(facts.add(KIND, b"", 1000).is_ok());
+        assert_eq!(facts.add(KIND, b"name", 6), Err(7));
+        assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [b""]);
+    }
+
+    #[test]
+    fn a_kind_is_found_by_its_number() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_number(kind as u8), Some(kind));
+        }
+        assert_eq!(Kind::from_number(Kind::ALL.len() as u8), None);
+    }
+}

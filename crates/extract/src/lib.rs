@@ -1,0 +1,166 @@
+//! Payload to facts: what a packet's payload says of its flow, such as the names that were asked for.
+//!
+//! ```text
+//! frame ─▶ Decoder ─▶ record ──────────────────────────▶ worker: flow table ─▶ flow record
+//!            └─ payload ─▶ Extractors ─▶ kind, value ──▶        └─ Facts of the flow ┘
+//! ```
+//!
+//! Payload is read once, where the frame is lent: [`Extractors::wants`] says by ports whether a packet is worth a look, and
+//! [`Extractors::read`] hands its payload to the extractor whose it is. What that finds travels with the record, and the
+//! flow table keeps it as the flow's [`Facts`].
+//!
+//! An extractor is a file and a line in the list below.
+//!
+//! Invariants: no input makes this crate panic; memory and time are bounded by the payload; no clock. What a payload says
+//! depends on its bytes and on earlier packets of its address pair alone, so every arrangement finds the same.
+#![forbid(unsafe_code)]
+
+mod dns;
+mod facts;
+
+use std::fmt;
+use std::str::FromStr;
+
+use ringtap_wire::{Flags, PacketRecord};
+
+pub use facts::{Added, Facts, Kind};
+
+/// Looks at the payloads of one protocol.
+trait Extractor {
+    /// Whether a packet with payload is worth a look, by its protocol and ports.
+    fn wants(packet: &PacketRecord) -> bool;
+
+    /// Gives what `payload` says to `found`, in order.
+    ///
+    /// # Errors
+    /// Why it could not be read. What was found before that was given.
+    fn read(payload: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread>;
+}
+
+macro_rules! extractors {
+    ($($name:literal $bit:literal $extractor:ty),+ $(,)?) => {
+        impl Extractors {
+            /// All of them.
+            pub const ALL: Self = Self(0 $(| 1 << $bit)+);
+
+            /// Names of all.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Whether [`read`](Self::read) shall be given the packet's payload.
+            #[inline(always)]
+            pub fn wants(self, packet: &PacketRecord) -> bool {
+                self.0 != 0
+                    && packet.flags.contains(Flags::DATA)
+                    && (false $(|| <$extractor>::wants(packet))+)
+            }
+
+            /// Gives what the payload of a packet says to `found`, in order; the name of the extractor that looked.
+            ///
+            /// # Errors
+            /// The same name, and why it could not be read. What was found before that was given.
+            pub fn read(
+                self,
+                packet: &PacketRecord,
+                payload: &[u8],
+                found: &mut dyn FnMut(Kind, &[u8]),
+            ) -> Result<&'static str, (&'static str, Unread)> {
+                $(if self.0 & 1 << $bit != 0 && <$extractor>::wants(packet) {
+                    let read = <$extractor>::read(payload, found);
+                    return read.map(|()| $name).map_err(|why| ($name, why));
+                })+
+                Ok("")
+            }
+        }
+    };
+}
+
+extractors! {
+    "dns" 0 dns::Dns,
+}
+
+/// Why a payload could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unread {
+    /// It contradicts its protocol.
+    Malformed,
+    /// It goes on where the captured bytes end.
+    Truncated,
+    /// It has more to say than is kept of one packet.
+    TooMuch,
+}
+
+impl Unread {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Truncated => "truncated",
+            Self::TooMuch => "too_much",
+        }
+    }
+}
+
+/// A set of extractors, as `--extract` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extractors(u32);
+
+impl Extractors {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+
+    /// Names of those in the set.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = Self::NAMES.iter().enumerate();
+        all.filter(|(bit, _)| self.0 >> bit & 1 != 0).map(|(_, name)| *name).collect()
+    }
+}
+
+/// A name in the list that is no extractor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownExtractor(String);
+
+impl fmt::Display for UnknownExtractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Extractors::NAMES.join(", ");
+        write!(f, "unknown extractor {:?}: there are {names}, all and none", self.0)
+    }
+}
+
+impl std::error::Error for UnknownExtractor {}
+
+impl FromStr for Extractors {
+    type Err = UnknownExtractor;
+
+    fn from_str(list: &str) -> Result<Self, UnknownExtractor> {
+        let mut set = Self::NONE;
+        for name in list.split(',').map(str::trim) {
+            set.0 |= match (name, Self::NAMES.iter().position(|own| *own == name)) {
+                (_, Some(bit)) => 1 << bit,
+                ("all", _) => Self::ALL.0,
+                ("none", _) => 0,
+                _ => return Err(UnknownExtractor(name.to_owned())),
+            };
+        }
+        Ok(set)
+    }
+}
+
+impl fmt::Display for Extractors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&if self.0 == 0 { "none".to_owned() } else { self.names().join(",") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_named() {
+        assert_eq!("all".parse(), Ok(Extractors::ALL));
+        assert_eq!("dns,none".parse::<Extractors>().unwrap().names(), ["dns"]);
+        assert_eq!("none".parse::<Extractors>().unwrap().to_string(), "none");
+        let error = "dns,smtp".parse::<Extractors>().unwrap_err().to_string();
+        assert_eq!(error, "unknown extractor \"smtp\": there are dns, all and none");
+    }
+}
