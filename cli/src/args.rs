@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use ringtap_export::{Collector, FileOutput, Refresh};
-use ringtap_plan::{Analyses, Skeleton, Tunnels};
+use ringtap_plan::{Analyses, Extractors, Skeleton, Tunnels};
 use ringtap_terminal::Usage;
 
 pub(crate) use capture::Capture;
@@ -149,6 +149,9 @@ pub(crate) struct MonitorArgs {
     /// interval, by sketches)
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
+    /// What is read from payloads into flow records: dns (query names), all or none [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "Analyses")]
+    pub(crate) extract: Option<Extractors>,
     /// Of tunnels (GRE, VXLAN, GTP, …), what makes flows, talkers and scans: outer (the tunnel), inner
     /// (what it carries) or both
     #[arg(

@@ -272,6 +272,7 @@ fn request(
         source,
         live: !interfaces.is_empty(),
         analyses: analyses(args),
+        extract: args.extract,
         tunnels: args.tunnels,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use ringtap_plan::report::{
-    Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Talkers, Time,
-    VerticalScan, Volume,
+    Facts, Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Talkers,
+    Time, VerticalScan, Volume,
 };
 use ringtap_plan::{Exported, InterfaceCounts, Outcome, Plan, Role, Tunnels};
 
@@ -50,6 +50,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
     }
     if let Some(flows) = &report.flows {
         page.flows(flows);
+        page.facts(report.facts.as_ref(), &outcome.unread_payloads);
     }
     if let Some(talks) = &report.conversations {
         let about = if talks.exact { "" } else { "about " };
@@ -202,6 +203,24 @@ impl Page {
         ));
         if !ended.is_empty() {
             self.line(&ended.join(", "));
+        }
+    }
+
+    /// What was read from payloads into flow records.
+    fn facts(&mut self, facts: Option<&Facts>, unread: &BTreeMap<String, u64>) {
+        let mut parts = Vec::new();
+        if let Some(Facts { kept, beyond, no_room }) = facts {
+            parts.extend(kept.iter().map(|(name, values)| format!("{} {name}", count(*values))));
+            let left_out =
+                [(*beyond, "beyond what a flow keeps"), (*no_room, "for lack of memory")];
+            for (values, why) in left_out.into_iter().filter(|&(values, _)| values > 0) {
+                parts.push(format!("{} left out {why}", count(values)));
+            }
+        }
+        let unread = unread.iter().map(|(why, packets)| format!("{} {why}", count(*packets)));
+        parts.extend(unread);
+        if !parts.is_empty() {
+            self.line(&format!("from payloads: {}", parts.join(", ")));
         }
     }
 
@@ -369,6 +388,7 @@ impl Page {
         let between = if plan.buffer_bytes > 0 { ", " } else { " " };
         table.row(["source", &plan.source.join(between)]);
         table.row(["analyses", &plan.analyses.names().join(", ")]);
+        table.row(["payloads", &plan.extract.to_string()]);
         table.row(["tunnels", plan.tunnels.name()]);
         table.row(["skeleton", &plan.skeleton.to_string()]);
         table.row(["threads", &seats(plan)]);

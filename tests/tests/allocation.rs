@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringtap_memory::{Allocator, allocations};
 use ringtap_plan::{Outputs, PacketFeed, Plan, Request, Ring, Tunnels, Watch};
-use ringtap_stage::{Fed, Feed};
+use ringtap_stage::{Burst, Fed, Feed};
 use ringtap_tests::{Capture, generate, generate_tunnelled, parallel, profile, request, skeletons};
 use ringtap_wire::PacketRecord;
 
@@ -28,7 +28,7 @@ struct Marks {
 
 impl Feed for Gauge<'_> {
     type Item = PacketRecord;
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let fed = self.inner.next(burst);
         let Marks { at_warm, at_end } = self.marks;
         if self.watch.packets.get() >= self.warm && at_warm.load(Relaxed) == 0 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringtap_capture::{Chunk, PcapWriter};
 use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
 use ringtap_plan::{Expression, ExpressionError, Outputs, Plan, Request, Ring, Tunnels, Watch};
-use ringtap_stage::{Application, Mark, Outbox, Shard, Worker};
+use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
 use ringtap_tests::*;
 use ringtap_wire::{LinkType, PacketRecord};
 
@@ -353,17 +353,22 @@ impl Worker for LeakyWorker {
     type Message = Message;
     type Partial = Partial;
 
-    fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
+    fn on_burst(
+        &mut self,
+        burst: &[PacketRecord],
+        attachments: &Attachments,
+        outbox: &mut impl Outbox<Message>,
+    ) {
         match self.countdown {
             Some(n) if n < burst.len() as u64 => {
                 let (before, rest) = burst.split_at(n as usize);
-                self.inner.on_burst(before, outbox);
-                self.inner.on_burst(&rest[1..], outbox);
+                self.inner.on_burst(before, Attachments::NONE, outbox);
+                self.inner.on_burst(&rest[1..], Attachments::NONE, outbox);
                 self.countdown = None;
             }
             _ => {
                 self.countdown = self.countdown.map(|n| n - burst.len() as u64);
-                self.inner.on_burst(burst, outbox);
+                self.inner.on_burst(burst, attachments, outbox);
             }
         }
     }

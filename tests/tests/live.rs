@@ -80,7 +80,7 @@ fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
 /// The record without its times, and without its interface, which a file does not have.
 fn timeless_record(record: &FlowRecord) -> FlowRecord {
     let path = Path { ingress: 0, ..record.path };
-    FlowRecord { first_ns: 0, last_ns: 0, path, ..*record }
+    FlowRecord { first_ns: 0, last_ns: 0, path, ..record.clone() }
 }
 
 /// Records in an order of their own.
@@ -244,7 +244,7 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
             });
             let indexes = [0, 1].map(|place: usize| interfaces[place][0].index());
             let receivers = MergedReceiver::share_out(interfaces, plan.queues);
-            let (outputs, from_wire) = gather(plan.workers, |record| *record);
+            let (outputs, from_wire) = gather(plan.workers, |record| record.clone());
             let send = || {
                 let mut senders = ["left", "left2"].map(|name| {
                     let options = SendOptions::default();

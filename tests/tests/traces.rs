@@ -195,7 +195,7 @@ fn every_failed_attempt_is_counted_and_only_scans_are_called_so() {
 #[test]
 fn community_ids_are_those_of_the_specification() {
     let Some(folder) = traces() else { return };
-    let (outputs, records) = gather(1, |record| *record);
+    let (outputs, records) = gather(1, |record| record.clone());
     let capture = Capture::File(folder.join("o050-combined.pcap"));
     let outcome =
         ringtap_plan::run(&reference(request()), capture.open(), outputs, &Watch::new()).unwrap();

@@ -24,6 +24,8 @@ pub struct Config {
     /// Live flows at the most, all workers together; also the bound on conversations, scan
     /// attempts, hosts and pairs kept.
     pub max_flows: usize,
+    /// Bytes for the facts of live flows, all workers together.
+    pub fact_bytes: usize,
     /// Room for the rows of intervals: [`ROW_UNITS`](crate::ROW_UNITS) each, and 1 for each protocol in one.
     pub interval_room: usize,
     /// Intervals whose activity is kept for the report, at the most.
@@ -50,14 +52,19 @@ impl Config {
         self.interval_ns.filter(|_| self.analyses.volumes)
     }
 
-    /// A worker's part of [`Config::max_flows`]: as large as its part of the key space.
+    /// A worker's part of [`Config::max_flows`].
     pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
+        self.part(self.max_flows, shard)
+    }
+
+    /// A worker's part of a number, as large as its part of the key space.
+    pub(crate) fn part(&self, number: usize, shard: Shard) -> usize {
         let all: u64 = self.shares.iter().copied().map(u64::from).sum();
         match self.shares.get(shard.index) {
             Some(&own) if self.shares.len() == shard.count && all > 0 => {
-                (self.max_flows as u64 * u64::from(own)).div_ceil(all) as usize
+                (number as u128 * u128::from(own)).div_ceil(u128::from(all)) as usize
             }
-            _ => self.max_flows.div_ceil(shard.count),
+            _ => number.div_ceil(shard.count),
         }
     }
 }

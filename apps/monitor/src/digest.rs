@@ -13,7 +13,10 @@ pub(crate) struct RecordDigest([u64; 4]);
 
 impl RecordDigest {
     pub(crate) fn add(&mut self, record: &FlowRecord) {
-        let hash = Sha256::digest(record.canonical());
+        let mut hasher = Sha256::new();
+        hasher.update(record.canonical());
+        hasher.update(record.facts.bytes());
+        let hash = hasher.finalize();
         let (words, _) = hash.as_chunks::<8>();
         for (sum, word) in self.0.iter_mut().zip(words) {
             *sum = sum.wrapping_add(u64::from_le_bytes(*word));

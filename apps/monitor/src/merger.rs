@@ -11,7 +11,7 @@ use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
-use crate::report::{Conversations, Flows, Report};
+use crate::report::{Conversations, Facts, Flows, Report};
 use crate::worker::{Findings, FlowCounts, Standing};
 use crate::{
     Alert, Analyses, Config, Ended, Message, OnAlert, OnInterval, OnShortage, Partial, Shortage,
@@ -242,6 +242,7 @@ impl Merger for MonitorMerger {
             packets_in_further_intervals: if on.volumes { self.volumes.further() } else { 0 },
             protocols: on.volumes.then(|| self.volumes.protocols()),
             conversations: on.volumes.then_some(self.conversations),
+            facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),
             flows: on.flows.then(flows),
             talkers: self.talkers.as_ref().map(|talkers| talkers.finish(self.top)),
             scans: on.scans.then(|| self.scans.finish()),

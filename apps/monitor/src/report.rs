@@ -6,6 +6,8 @@ pub mod activity;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
+use ringtap_extract::Kind;
+use ringtap_flow::FactCounts;
 use serde::{Serialize, Serializer};
 
 /// What the analyses found. A part is absent if its analysis did not run.
@@ -30,6 +32,9 @@ pub struct Report {
     /// Flow records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<Flows>,
+    /// Facts from payloads, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
     /// Port scans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scans: Option<Scans>,
@@ -139,6 +144,28 @@ pub struct Flows {
     /// Sum over the records' hashes, with `--digest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_digest: Option<String>,
+}
+
+/// Facts from payloads, in numbers of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// In flow records, by field.
+    pub kept: BTreeMap<&'static str, u64>,
+    /// Left out of flows that had as many of the field as are kept.
+    pub beyond: u64,
+    /// Left out because the memory for facts was used up.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub no_room: u64,
+}
+
+impl Facts {
+    pub(crate) fn of(counts: &FactCounts) -> Option<Self> {
+        let &FactCounts { kept, beyond, no_room } = counts;
+        let named = Kind::ALL.iter().map(|kind| kind.name()).zip(kept);
+        let kept: BTreeMap<_, _> = named.filter(|&(_, values)| values > 0).collect();
+        let any = !kept.is_empty() || no_room > 0;
+        any.then_some(Self { kept, beyond, no_room })
+    }
 }
 
 /// Port scans by failed connection attempts.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringtap_flow::{EndReason, FlowRecord, FlowTable, Observer, RecordSink};
-use ringtap_stage::{Mark, Outbox, Shard, Worker};
+use ringtap_flow::{EndReason, FactCounts, FlowRecord, FlowTable, Observer, RecordSink};
+use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
 use crate::analyses::activity::{ActivityTable, Sketches};
@@ -53,6 +53,7 @@ pub struct Standing {
 pub(crate) struct FlowCounts {
     /// By [`EndReason`], in order.
     pub(crate) ended: [u64; 5],
+    pub(crate) facts: FactCounts,
     pub(crate) digest: Option<RecordDigest>,
 }
 
@@ -66,6 +67,7 @@ impl FlowCounts {
         for (own, more) in self.ended.iter_mut().zip(other.ended) {
             *own += more;
         }
+        self.facts.add(&other.facts);
         if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
             own.merge(more);
         }
@@ -81,7 +83,7 @@ pub struct MonitorWorker {
     tunnels: Tunnels,
     tells_intervals: bool,
     /// What is left of a burst without its tunnels.
-    metered: Vec<PacketRecord>,
+    metered: Burst<PacketRecord>,
     /// Live flows when the end was reached.
     ending: Option<u64>,
     /// Time at the last mark.
@@ -112,7 +114,9 @@ impl MonitorWorker {
         let key = config.hash_key;
         Self {
             flow_table: on.need_flows().then(|| {
-                FlowTable::new(capacity, &config.metering, key, Arc::clone(&config.paths))
+                let paths = Arc::clone(&config.paths);
+                let fact_room = config.part(config.fact_bytes, shard);
+                FlowTable::new(capacity, &config.metering, key, paths).with_fact_room(fact_room)
             }),
             scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
             activity: on.activity.then(|| ActivityTable::new(config.interval_ns, &key)),
@@ -132,7 +136,7 @@ impl MonitorWorker {
             },
             tunnels: config.tunnels,
             tells_intervals: tells_intervals && on.volumes,
-            metered: Vec::with_capacity(BURST),
+            metered: Burst::with_capacity(BURST),
             ending: None,
             time_ns: 0,
         }
@@ -141,12 +145,20 @@ impl MonitorWorker {
     /// For a burst with tunnels: notes the conversations of its outermost packets, in their order, and picks the packets
     /// that make flows where those are of what tunnels carry.
     #[cold]
-    fn sift(&mut self, burst: &[PacketRecord]) {
+    fn sift(&mut self, burst: &[PacketRecord], attachments: &Attachments) {
         let outermost = |packet: &&PacketRecord| !packet.flags.contains(Flags::INNER);
         burst.iter().filter(outermost).for_each(|packet| self.tally.note(packet));
-        let metered = |packet: &&PacketRecord| !packet.flags.contains(Flags::TUNNEL);
         self.metered.clear();
-        self.metered.extend(burst.iter().filter(metered));
+        let (metered, kept) = self.metered.parts_mut();
+        let mut cursor = attachments.cursor();
+        for (at, packet) in burst.iter().enumerate() {
+            if packet.flags.contains(Flags::TUNNEL) {
+                cursor.skip_to(at + 1);
+            } else {
+                metered.push(*packet);
+                cursor.copy(at, metered.len() - 1, kept);
+            }
+        }
     }
 
     /// The intervals that are over at this time.
@@ -175,6 +187,9 @@ impl MonitorWorker {
         volumes.end();
         if let Some(talkers) = &mut tally.talkers {
             talkers.add_waiting();
+        }
+        if let Some(table) = &self.flow_table {
+            tally.flows.facts = *table.fact_counts();
         }
         Partial::End(Box::new(Findings {
             volumes,
@@ -205,15 +220,20 @@ impl Worker for MonitorWorker {
     type Message = Message;
     type Partial = Partial;
 
-    fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
+    fn on_burst(
+        &mut self,
+        burst: &[PacketRecord],
+        attachments: &Attachments,
+        outbox: &mut impl Outbox<Message>,
+    ) {
         self.tally.volumes.on_burst(burst);
         let flags = burst.iter().fold(0, |flags, packet| flags | packet.flags.0);
         let tunnelled = flags & (Flags::TUNNEL.0 | Flags::INNER.0) != 0;
-        let mut metered = burst;
+        let (mut metered, mut facts) = (burst, attachments);
         if tunnelled {
-            self.sift(burst);
+            self.sift(burst, attachments);
             if self.tunnels == Tunnels::Inner {
-                metered = &self.metered;
+                (metered, facts) = (&self.metered, self.metered.attachments());
             }
         }
         if let Some(activity) = &mut self.activity {
@@ -224,7 +244,7 @@ impl Worker for MonitorWorker {
         }
         if let Some(table) = &mut self.flow_table {
             let heard = &mut Heard { tally: &mut self.tally, noted: tunnelled };
-            table.burst(metered, heard);
+            table.burst(metered, facts, heard);
         }
         let Tally { volumes, conversations, .. } = &mut self.tally;
         if let Some(conversations) = conversations {

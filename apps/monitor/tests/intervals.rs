@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_monitor::{Analyses, Config, Message, Monitor, Outputs};
-use ringtap_stage::{Application, Mark, Merger, Outbox, Shard, Worker};
+use ringtap_stage::{Application, Attachments, Mark, Merger, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
 const MS: u64 = 1_000_000;
@@ -43,6 +43,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             },
             interval_ns: Some(MS),
             max_flows: 100,
+            fact_bytes: 0,
             interval_room: 1_000,
             activity_room: 0,
             scan_threshold: 20,
@@ -56,7 +57,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
         Outputs::default(),
     );
     let (mut worker, mut merger) = (app.worker(Shard::WHOLE), app.merger());
-    worker.on_burst(packets, &mut Ignore);
+    worker.on_burst(packets, Attachments::NONE, &mut Ignore);
     let mark = Mark::End { time_ns: packets.iter().map(|p| p.ts_ns).max().unwrap() };
     let partial = worker.on_mark(&mark, &mut Ignore).expect("few flows end at once");
     merger.on_partial(Shard::WHOLE, &mark, partial);

@@ -123,7 +123,7 @@ fn two_taps_are_one_stream_with_counts_of_each() {
             assert!(record["ingressInterface"].as_u64().unwrap() > 0, "{line}");
         }
         let lines = fs::read_to_string(&csv).unwrap();
-        assert!(lines.lines().next().unwrap().ends_with(",tunnelId,ingressInterface"));
+        assert!(lines.lines().next().unwrap().ends_with(",tunnelId,dnsQueryName,ingressInterface"));
         let all = lines.lines().skip(1).all(|line| line.ends_with(&format!(",{by}")));
         assert!(all || !exact, "{lines}");
         let lines = fs::read_to_string(&eve).unwrap();

@@ -132,7 +132,7 @@ fn a_full_disk_is_reported_at_once_and_again_when_it_has_room() {
     let report = report(&out, &errors);
     check_frames(&report);
     let csv = fs::read_to_string(disk.path().join("flows.csv")).unwrap();
-    assert!(csv.lines().all(|line| line.split(',').count() == 38), "each line is whole");
+    assert!(csv.lines().all(|line| line.split(',').count() == 39), "each line is whole");
     let written = report["write"][0]["records"].as_u64().unwrap();
     assert_eq!(csv.lines().count() as u64, written + 1);
     assert_eq!((written, code), (FLOWS, 0), "it waited in memory: {errors}");

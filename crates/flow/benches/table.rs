@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ringtap_flow::{FlowRecord, FlowTable, Metering, Observer};
+use ringtap_stage::Attachments;
 use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
 
 const KEY: HashKey = HashKey::from_seed(1);
@@ -75,7 +76,11 @@ fn main() {
             let mut table =
                 FlowTable::new(1 << 21, &Metering::default(), KEY, Arc::new(Paths::new()));
             let mut counted = Count(0);
-            let mut run = || packets.chunks(256).for_each(|burst| table.burst(burst, &mut counted));
+            let mut run = || {
+                packets
+                    .chunks(256)
+                    .for_each(|burst| table.burst(burst, Attachments::NONE, &mut counted))
+            };
             born = born.min(seconds(&mut run));
             live = live.min(seconds(&mut run));
             while !table.drain(512, &mut counted) {}

@@ -12,6 +12,7 @@
 //!
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
 
+use ringtap_extract::Facts;
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;
@@ -336,6 +337,7 @@ impl<E: Ends> Entry<E> {
             },
             end_reason,
             path: paths.get(self.path),
+            facts: Facts::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The flow record: what leaves when a flow ends. Names and meanings follow RFC 7011/7012 and,
 //! for the two directions, RFC 5103.
 
+use ringtap_extract::Facts;
 use ringtap_wire::Path;
 
 use crate::{FlowKey, History};
@@ -52,7 +53,7 @@ pub enum Initiator {
 
 /// One ended flow. Index 0 of each pair is the initiator's direction, index 1 the other; of a uniflow all of index 1
 /// is zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowRecord {
     /// The key in the initiator's direction.
     pub key: FlowKey,
@@ -82,6 +83,8 @@ pub struct FlowRecord {
     pub end_reason: EndReason,
     /// By which way the first packet of the connection came.
     pub path: Path,
+    /// What its payloads said.
+    pub facts: Facts,
 }
 
 impl FlowRecord {
@@ -105,10 +108,12 @@ impl FlowRecord {
             initiator: Initiator::FirstPacket,
             end_reason: EndReason::Forced,
             path: Path::default(),
+            facts: Facts::default(),
         }
     }
 
-    /// One fixed byte string per record, for digests: little-endian fields in a fixed order.
+    /// One fixed byte string per record, for digests: little-endian fields in a fixed order. It has all but the facts,
+    /// whose bytes are [`Facts::bytes`].
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;

@@ -5,6 +5,7 @@
 //!                    └──────────┐
 //! entries  | entry | entry | entry | …                     64 bytes each (IPv4), 88 (IPv6)
 //! first    | first packet's time | …                       8 bytes each, same positions
+//! facts    | facts | …                                     8 bytes each, same positions, as far as there are any
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that outgrow 32 bits are
@@ -15,6 +16,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ringtap_extract::{Added, Facts, Kind};
 use ringtap_memory::prefetch;
 use ringtap_wire::{PacketRecord, Paths};
 
@@ -67,6 +69,10 @@ pub(crate) struct Shelf<E: Ends> {
     index: Index,
     entries: Vec<Entry<E>>,
     first_ns: Vec<u64>,
+    /// Entries beyond its end have none.
+    facts: Vec<Facts>,
+    /// Bytes that the facts take.
+    pub(crate) fact_bytes: usize,
     /// Packets and octets by flow, of those whose counters overflowed.
     carried: HashMap<(Key<E>, u16), [[u64; 2]; 2]>,
     /// Where a sweep goes on: entries below this position are still to be looked at.
@@ -88,6 +94,8 @@ impl<E: Ends> Shelf<E> {
             index: Index::new(),
             entries,
             first_ns,
+            facts: Vec::new(),
+            fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
             swept: false,
@@ -260,7 +268,34 @@ impl<E: Ends> Shelf<E> {
         {
             carried = counters;
         }
-        entry.record(self.first_ns[at], carried, &rules.paths, reason)
+        let mut record = entry.record(self.first_ns[at], carried, &rules.paths, reason);
+        if let Some(facts) = self.facts.get_mut(at) {
+            record.facts = std::mem::take(facts);
+            self.fact_bytes -= record.facts.size();
+        }
+        record
+    }
+
+    /// Adds a fact to the flow of a packet that was just counted, if it takes no more than `room` bytes; what became of it,
+    /// `None`: there is not enough room.
+    #[cold]
+    pub(crate) fn add_fact(
+        &mut self,
+        arrival: &Arrival<'_>,
+        rules: &Rules,
+        same: impl FnMut(u16) -> bool,
+        (kind, value): (Kind, &[u8]),
+        room: usize,
+    ) -> Option<Added> {
+        let (at, _) = self.find(&Key::of(arrival.packet, arrival.ports), arrival, rules, same)?;
+        if self.facts.len() <= at {
+            self.facts.resize_with(at + 1, Facts::default);
+        }
+        let added = self.facts[at].add(kind, value, room).ok();
+        if let Some(Added::New(bytes)) = added {
+            self.fact_bytes += bytes;
+        }
+        added
     }
 
     /// Empties the entry's counters into those that cannot overflow.
@@ -289,9 +324,14 @@ impl<E: Ends> Shelf<E> {
         self.take_out(victim);
     }
 
+    /// Removes a flow whose record was made; the last one takes its place.
     fn take_out(&mut self, at: usize) {
         self.entries.swap_remove(at);
         self.first_ns.swap_remove(at);
+        // Those of the flow itself went into its record.
+        if self.facts.len() > self.entries.len() {
+            self.facts.swap_remove(at);
+        }
     }
 
     /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries. Returns true when all have been

@@ -12,8 +12,11 @@
 //! Not done: the entries are not stored in the index itself (one miss less for a lone packet), because without gaps a
 //! sweep is sequential and a flow takes 64 + 8 bytes (IPv6 88 + 8) and 12 to 20 of index.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use ringtap_extract::{Added, Kind};
+use ringtap_stage::Attachments;
 use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
 
 use crate::ends::{Ends, V4, V6};
@@ -60,6 +63,26 @@ pub struct Metering {
     pub vlan_in_key: bool,
 }
 
+/// What became of the facts that packets brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FactCounts {
+    /// Kept, by [`Kind`].
+    pub kept: [u64; Kind::ALL.len()],
+    /// Left out of a flow that had as many of the kind as are kept.
+    pub beyond: u64,
+    /// Left out because the memory for facts was used up.
+    pub no_room: u64,
+}
+
+impl FactCounts {
+    /// Adds those of another shard.
+    pub fn add(&mut self, other: &Self) {
+        self.kept.iter_mut().zip(other.kept).for_each(|(own, more)| *own += more);
+        self.beyond += other.beyond;
+        self.no_room += other.no_room;
+    }
+}
+
 /// All live flows of one shard.
 pub struct FlowTable {
     v4: Shelf<V4>,
@@ -69,6 +92,9 @@ pub struct FlowTable {
     rules: Rules,
     vlans: Option<Vlans>,
     hash_key: HashKey,
+    facts: FactCounts,
+    /// Bytes that the facts of live flows may take.
+    fact_room: usize,
     /// Whether a sweep under way is done with IPv4.
     swept_v4: bool,
 }
@@ -88,8 +114,20 @@ impl FlowTable {
             vlans: metering.vlan_in_key.then(|| Vlans::new(Arc::clone(&paths))),
             rules: Rules::new(&metering.timeouts, metering.uniflow, paths),
             hash_key,
+            facts: FactCounts::default(),
+            fact_room: usize::MAX,
             swept_v4: false,
         }
+    }
+
+    /// The same, with so many bytes of memory for the facts of live flows.
+    pub fn with_fact_room(self, bytes: usize) -> Self {
+        Self { fact_room: bytes, ..self }
+    }
+
+    /// What became of facts so far.
+    pub fn fact_counts(&self) -> &FactCounts {
+        &self.facts
     }
 
     /// Live flows.
@@ -103,8 +141,15 @@ impl FlowTable {
     }
 
     /// Counts packets on their flows, in order. Packets without addresses are passed over: those
-    /// that are not IP, and those whose IP header is unusable.
-    pub fn burst(&mut self, packets: &[PacketRecord], observer: &mut impl Observer) {
+    /// that are not IP, and those whose IP header is unusable. What is attached to a packet are facts of its flow, by the
+    /// number of their [`Kind`].
+    pub fn burst(
+        &mut self,
+        packets: &[PacketRecord],
+        attachments: &Attachments,
+        observer: &mut impl Observer,
+    ) {
+        let mut facts = attachments.cursor();
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
@@ -119,8 +164,46 @@ impl FlowTable {
                 self.find_all(packets, &mut stages[at]);
             }
             if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
-                self.count_all(packets, &stages[at], observer);
+                let first = (number - 2) * GROUP;
+                let mut from = 0;
+                // Facts go to the flow as soon as their packet is counted: the next one may end it.
+                while let Some(upto) = facts.next_item().checked_sub(first)
+                    && upto < packets.len()
+                {
+                    self.count_all(from..upto + 1, packets, &stages[at], observer);
+                    while let Some((kind, value)) = facts.take(first + upto) {
+                        self.add_fact(&packets[upto], stages[at].hashes[upto], kind, value);
+                    }
+                    from = upto + 1;
+                }
+                self.count_all(from..packets.len(), packets, &stages[at], observer);
             }
+        }
+    }
+
+    /// Adds a fact to the flow of a packet that was just counted.
+    #[cold]
+    fn add_fact(&mut self, packet: &PacketRecord, hash: u32, kind: u8, value: &[u8]) {
+        let usable = packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER);
+        let Some(kind) = Kind::from_number(kind).filter(|_| usable) else { return };
+        let (src, dst) = FlowKey::ports_of(packet);
+        let ports = u32::from(src) << 16 | u32::from(dst);
+        let arrival = &Arrival { packet, ports, hash, likely: None, alike: &[] };
+        let Self { v4, v6, rules, vlans, .. } = self;
+        let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
+        let mut vlan = |path| vlans.as_mut().map(|vlans| vlans.of(path));
+        let wanted = vlan(packet.path);
+        let same = |path| vlan(path) == wanted;
+        let added = if is_v6(packet) {
+            v6.add_fact(arrival, rules, same, (kind, value), room)
+        } else {
+            v4.add_fact(arrival, rules, same, (kind, value), room)
+        };
+        match added {
+            Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
+            Some(Added::Known) => {}
+            Some(Added::Beyond) => self.facts.beyond += 1,
+            None => self.facts.no_room += 1,
         }
     }
 
@@ -150,8 +233,14 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn count_all(&mut self, group: &[PacketRecord], stage: &Stage, observer: &mut impl Observer) {
-        let mut next = 0;
+    fn count_all(
+        &mut self,
+        range: Range<usize>,
+        group: &[PacketRecord],
+        stage: &Stage,
+        observer: &mut impl Observer,
+    ) {
+        let (mut next, group) = (range.start, &group[..range.end]);
         while let Some(packet) = group.get(next) {
             let (ports, hash, likely) = (stage.ports[next], stage.hashes[next], stage.likely[next]);
             next += 1;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ringtap_plan::{Files, Input, Machine, PacketFeed, Plan, Request, Skeleton, Watch};
-use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
 use ringtap_wire::PacketRecord;
 
 fn main() {
@@ -18,7 +18,7 @@ fn main() {
     let plan = Plan::new(request, &machine).expect("a plan");
     let watch = Watch::new();
     let mut feeds = PacketFeed::all(&plan, &Arc::default(), Files::new(vec![file]), &watch);
-    let mut burst = Vec::with_capacity(256);
+    let mut burst = Burst::with_capacity(256);
     let (mut bytes, mut turn) = (0, 0);
     while !feeds.is_empty() {
         turn = (turn + 1) % feeds.len();

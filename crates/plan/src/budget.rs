@@ -33,6 +33,11 @@ const FRAGMENTS_PART: u64 = 64;
 const LEAST_DATAGRAMS: u64 = 4_096;
 const MOST_DATAGRAMS: u64 = 1 << 20;
 
+/// The part of the memory left for tables that facts of flows may take, and the most that they take unasked: some 5
+/// million names.
+const FACTS_PART: u64 = 8;
+const MOST_FACT_BYTES: u64 = 512 << 20;
+
 /// The part of the memory left for tables that the rows of intervals may take.
 const INTERVALS_PART: u64 = 4;
 /// Bytes for a unit of an interval's row ([`ROW_UNITS`]): in the merger, the report and its text; and in each worker.
@@ -54,6 +59,8 @@ pub(crate) struct Needs {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) machine_bytes: u64,
     pub(crate) analyses: Analyses,
+    /// Whether flows have facts.
+    pub(crate) extracts: bool,
     pub(crate) workers: u64,
     pub(crate) ring_capacity: u64,
     /// 0 for files.
@@ -75,6 +82,7 @@ pub(crate) struct Budget {
     pub(crate) max_datagrams: u64,
     pub(crate) interval_units: u64,
     pub(crate) max_activities: u64,
+    pub(crate) fact_bytes: u64,
     pub(crate) max_flows: u64,
 }
 
@@ -113,7 +121,8 @@ impl Budget {
         }
         let rest = memory.saturating_sub(fixed);
         let rows = intervals.within(rest / INTERVALS_PART);
-        let affordable = ((rest - rows.bytes) / per_flow).max(1);
+        let fact_bytes = if needs.extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
+        let affordable = ((rest - rows.bytes - fact_bytes) / per_flow).max(1);
         let most_flows = FlowTable::MOST as u64 * workers;
         let asked =
             needs.max_flows.map(|flows| within("the number of flows", flows, 1, most_flows));
@@ -129,6 +138,7 @@ impl Budget {
             max_datagrams,
             interval_units: rows.units,
             max_activities: rows.activities,
+            fact_bytes,
             max_flows,
         })
     }
@@ -143,14 +153,14 @@ impl Budget {
 ///
 /// | | IPv4 | IPv6 | planned |
 /// |---|---|---|---|
-/// | flow table | 92 | 116 | 120 |
+/// | flow table, with the place of facts | 100 | 124 | 128 |
 /// | scans | 192 | 192 | 200 |
 /// | talkers | 219 | 219 | 224 |
 /// | volumes | 95 | 95 | 100 |
 ///
 /// Not in it: the room of expired flows of one IP version, which flows of the other cannot use.
 fn bytes_per_flow(on: Analyses) -> u64 {
-    let rows = [(on.need_flows(), 120), (on.scans, 200), (on.talkers, 224), (on.volumes, 100)];
+    let rows = [(on.need_flows(), 128), (on.scans, 200), (on.talkers, 224), (on.volumes, 100)];
     let needed: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
     needed.max(1)
 }

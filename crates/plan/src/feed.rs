@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use ringtap_bpf::Expression;
 use ringtap_capture::{Files, Place};
+use ringtap_extract::Extractors;
 use ringtap_skeleton::ShardMap;
-use ringtap_stage::{Fed, Feed};
+use ringtap_stage::{Burst, Fed, Feed};
 use ringtap_wire::{Decoded, Decoder, PacketRecord, Paths};
 
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
@@ -32,7 +33,8 @@ pub struct PacketFeed<'a> {
     places: usize,
     marks: usize,
     /// What the last packet of a full burst carried.
-    waiting: Option<PacketRecord>,
+    waiting: Burst<PacketRecord>,
+    extract: Extractors,
     counts: FeedCounts,
 }
 
@@ -60,7 +62,8 @@ impl<'a> PacketFeed<'a> {
             load: None,
             places: 0,
             marks: 0,
-            waiting: None,
+            waiting: Burst::with_capacity(1),
+            extract: plan.extract,
             counts: FeedCounts::default(),
         };
         inboxes.into_iter().enumerate().map(feed).collect()
@@ -72,7 +75,7 @@ impl<'a> PacketFeed<'a> {
     }
 
     /// Appends what comes next of the load; `None` if the load has nothing more.
-    fn hand_out(&mut self, load: &Load, burst: &mut Vec<PacketRecord>) -> Option<Fed> {
+    fn hand_out(&mut self, load: &Load, burst: &mut Burst<PacketRecord>) -> Option<Fed> {
         let List { places, marks } = &load.lists[self.queue];
         loop {
             let mark = marks.get(self.marks);
@@ -94,14 +97,15 @@ impl<'a> PacketFeed<'a> {
 
     /// Appends the packets at `places` that are this queue's, selected and part of the sample, as far as there is room.
     /// Returns how many places are done.
-    fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Vec<PacketRecord>) -> usize {
+    fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Burst<PacketRecord>) -> usize {
         let counts = &mut self.counts;
         let chooses = self.sample > 1;
         let before = burst.len();
         // Records are decoded where they will stay; who is not kept is overwritten by the next.
         let room = places.len().min(burst.capacity() - before);
-        burst.resize(before + room, PacketRecord::EMPTY);
-        let records = &mut burst[before..];
+        let (items, attachments) = burst.parts_mut();
+        items.resize(before + room, PacketRecord::EMPTY);
+        let records = &mut items[before..];
         let (mut done, mut kept, mut packets, mut octets) = (0, 0, 0, 0);
         for place in places {
             let Some(record) = records.get_mut(kept) else { break };
@@ -131,6 +135,16 @@ impl<'a> PacketFeed<'a> {
                 if !own {
                     if let Some(inner) = inner {
                         *record = inner;
+                        if self.extract.wants(record) {
+                            let to = (before + kept, &mut *attachments);
+                            counts.extract(
+                                self.extract,
+                                &self.decoder,
+                                (place.link, frame),
+                                record,
+                                to,
+                            );
+                        }
                         kept += 1;
                         counts.inner += 1;
                     }
@@ -142,21 +156,33 @@ impl<'a> PacketFeed<'a> {
             }
             octets += frame.len() as u64;
             packets += 1;
+            if self.extract.wants(record) {
+                let to = (before + kept, &mut *attachments);
+                counts.extract(self.extract, &self.decoder, (place.link, frame), record, to);
+            }
             kept += 1;
             if let Some(inner) = inner {
                 counts.inner += 1;
+                let mut to = (before + kept, &mut *attachments);
                 match records.get_mut(kept) {
                     Some(record) => {
                         *record = inner;
                         kept += 1;
                     }
-                    None => self.waiting = Some(inner),
+                    None => {
+                        let (items, attachments) = self.waiting.parts_mut();
+                        items.push(inner);
+                        to = (0, attachments);
+                    }
+                }
+                if self.extract.wants(&inner) {
+                    counts.extract(self.extract, &self.decoder, (place.link, frame), &inner, to);
                 }
             }
         }
         counts.captured_octets += octets;
         counts.packets += packets;
-        burst.truncate(before + kept);
+        items.truncate(before + kept);
         done
     }
 }
@@ -164,9 +190,10 @@ impl<'a> PacketFeed<'a> {
 impl Feed for PacketFeed<'_> {
     type Item = PacketRecord;
 
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
-        if let Some(inner) = self.waiting.take() {
-            burst.push(inner);
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
+        if !self.waiting.is_empty() {
+            self.waiting.share_out(&mut [burst], |_| 0, |burst| burst);
+            self.waiting.clear();
             return Fed::Items;
         }
         loop {

@@ -38,6 +38,7 @@ pub use watch::{Gauge, InterfaceGauges, MOST_INTERFACES, Watch};
 pub use ringtap_bpf::{Expression, ExpressionError};
 pub use ringtap_capture::{Files, Input, Notice, NoticeKind, Position, Severity};
 pub use ringtap_export::Summary as Exported;
+pub use ringtap_extract::Extractors;
 pub use ringtap_flow::Paths;
 pub use ringtap_flow::{FlowRecord, Metering, RecordSink, Timeouts};
 pub use ringtap_monitor::{

@@ -23,8 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use ringtap_bpf::Expression;
+use ringtap_extract::Extractors;
 use ringtap_live::{Counters, Drain, Lost, MergedReceiver};
-use ringtap_stage::{Fed, Feed, Mark};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
 use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
 use crate::interfaces::{InterfaceCounts, Tallies};
@@ -56,6 +57,7 @@ pub(crate) struct LiveFeed<'a> {
     decoder: Decoder,
     filter: Option<Arc<Expression>>,
     sample: u32,
+    extract: Extractors,
     key: HashKey,
     /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
     shed: Option<u32>,
@@ -116,6 +118,7 @@ impl<'a> LiveFeed<'a> {
             watch,
             filter: plan.filter.clone(),
             sample: plan.sample,
+            extract: plan.extract,
             key: plan.hash_key(),
             shed: plan.shed.then_some(0),
             clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), tick_ns(plan)),
@@ -136,9 +139,11 @@ impl<'a> LiveFeed<'a> {
     }
 
     /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
-    fn take(&mut self, burst: &mut Vec<PacketRecord>) -> usize {
+    fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
         let Self { receiver, tallies, decoder, counts, clock, filter, sample, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
+        let extract = self.extract;
+        let (burst, attachments) = burst.parts_mut();
         let room = (burst.capacity() - burst.len()) / 2;
         let (taken, octets_before) = (burst.len(), counts.captured_octets);
         let frames = receiver.burst(room.max(1), |interface, frame| {
@@ -177,9 +182,17 @@ impl<'a> LiveFeed<'a> {
             counts.captured_octets += frame.data.len() as u64;
             tally.octets += frame.data.len() as u64;
             counts.packets += 1;
+            if extract.wants(&burst[at]) {
+                let to = (at, &mut *attachments);
+                counts.extract(extract, decoder, (link, frame.data), &burst[at], to);
+            }
             if let Some(inner) = inner {
                 counts.inner += 1;
                 burst.push(inner);
+                if extract.wants(&inner) {
+                    let to = (at + 1, &mut *attachments);
+                    counts.extract(extract, decoder, (link, frame.data), &inner, to);
+                }
             }
         });
         if let Some(sharding) = &self.sharding {
@@ -249,7 +262,7 @@ impl<'a> LiveFeed<'a> {
 impl Feed for LiveFeed<'_> {
     type Item = PacketRecord;
 
-    fn next(&mut self, burst: &mut Vec<PacketRecord>) -> Fed {
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         self.watch.beats.add(self.queue, 1);
         if self.ended {
             return self.end();

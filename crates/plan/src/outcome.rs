@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ringtap_capture::Notice;
 use ringtap_export::Summary;
+use ringtap_extract::Unread;
 use ringtap_metrics::{Ledger, Stage};
 use ringtap_monitor::{Report, report};
 use ringtap_wire::{LinkType, NonIp};
@@ -39,6 +40,8 @@ pub struct Outcome {
     pub captured_octets: u64,
     /// Why packets were not IP.
     pub non_ip: BTreeMap<String, u64>,
+    /// Payloads that were to be read and could not be, by extractor and reason.
+    pub unread_payloads: BTreeMap<String, u64>,
     /// What the analyses found.
     pub report: Report,
     /// Where the packets went.
@@ -77,6 +80,8 @@ struct Canonical<'a> {
     packets: Packets<'a>,
     octets: Octets<'a>,
     non_ip: &'a BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unread_payloads: &'a BTreeMap<String, u64>,
     #[serde(flatten)]
     findings: Findings<'a>,
 }
@@ -109,6 +114,8 @@ struct Findings<'a> {
     conversations: Option<&'a report::Conversations>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flows: Option<&'a report::Flows>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<&'a report::Facts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scans: Option<&'a report::Scans>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,12 +230,17 @@ impl Outcome {
             }
             *non_ip.entry(reason.to_string()).or_default() += packets;
         }
+        let named = |((extractor, why), packets): ((&str, Unread), u64)| {
+            (format!("{extractor} {}", why.name()), packets)
+        };
+        let unread_payloads = counts.unread.into_iter().map(named).collect();
         let digest = plan.digest;
         let mut outcome = Self {
             plan,
             received,
             captured_octets: counts.captured_octets,
             non_ip,
+            unread_payloads,
             report,
             ledger,
             performance,
@@ -264,6 +276,7 @@ impl Outcome {
             },
             octets: Octets { captured: self.captured_octets, layers: &report.octets },
             non_ip: &self.non_ip,
+            unread_payloads: &self.unread_payloads,
             findings: Findings {
                 intervals: report.intervals.as_ref(),
                 packets_in_further_intervals: Some(report.packets_in_further_intervals)
@@ -271,6 +284,7 @@ impl Outcome {
                 protocols: report.protocols.as_ref(),
                 conversations: report.conversations.as_ref(),
                 flows: report.flows.as_ref(),
+                facts: report.facts.as_ref(),
                 scans: report.scans.as_ref(),
                 talkers: report.talkers.as_ref(),
             },
@@ -299,6 +313,10 @@ impl Outcome {
             ("conversation counts estimated", u64::from(estimated)),
             ("packets beyond the intervals listed", report.packets_in_further_intervals),
             ("intervals whose activity is not listed", report.activity_in_further_intervals),
+            (
+                "facts from payloads left out for lack of memory",
+                report.facts.as_ref().map_or(0, |facts| facts.no_room),
+            ),
             ("fragments forgotten for lack of memory", self.fragments_forgotten),
             (
                 "packets whose link addresses, tags and tunnel are not known",
@@ -353,6 +371,11 @@ impl Outcome {
             format!(
                 "the activity of {count} intervals is not in the report for lack of room: raise --memory, lengthen \
                  --interval or lower --top"
+            )
+        });
+        warn(self.report.facts.as_ref().map_or(0, |facts| facts.no_room), &|count| {
+            format!(
+                "{count} facts from payloads were left out of flow records for lack of memory: raise --memory"
             )
         });
         warn(self.fragments_forgotten, &|count| {

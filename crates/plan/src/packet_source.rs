@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use ringtap_bpf::Expression;
-use ringtap_stage::Feed;
-use ringtap_wire::{LinkType, NonIp, PacketRecord, selection_hash};
+use ringtap_extract::{Extractors, Unread};
+use ringtap_stage::{Attachments, Feed};
+use ringtap_wire::{Decoder, LinkType, NonIp, PacketRecord, selection_hash};
 use serde::Serialize;
 
 use crate::interfaces::InterfaceCounts;
@@ -34,6 +35,8 @@ pub struct FeedCounts {
     pub not_sampled: u64,
     /// Packets left out because more came than can be worked off.
     pub shed: u64,
+    /// Payloads that could not be read, by extractor and reason.
+    pub unread: BTreeMap<(&'static str, Unread), u64>,
     /// First fragments dropped within their 30 s for lack of room, so that later ones may lack their ports.
     pub fragments_forgotten: u64,
 }
@@ -50,6 +53,34 @@ impl FeedCounts {
         self.fragments_forgotten += other.fragments_forgotten;
         for (&reason, &packets) in &other.non_ip {
             *self.non_ip.entry(reason).or_default() += packets;
+        }
+        for (&why, &packets) in &other.unread {
+            *self.unread.entry(why).or_default() += packets;
+        }
+    }
+
+    /// Attaches what the payload of a packet says to the item at this place. The decoder has just made `record` of `frame`.
+    #[cold]
+    pub(crate) fn extract(
+        &mut self,
+        extract: Extractors,
+        decoder: &Decoder,
+        (link, frame): (LinkType, &[u8]),
+        record: &PacketRecord,
+        (at, attachments): (usize, &mut Attachments),
+    ) {
+        let Some(payload) = decoder.payload(link, frame, record) else { return };
+        let mut room = true;
+        let read = extract.read(record, payload, &mut |kind, value| {
+            room &= attachments.push(at, kind as u8, value);
+        });
+        let why = match read {
+            Ok(extractor) if !room => Some((extractor, Unread::TooMuch)),
+            Ok(_) => None,
+            Err(why) => Some(why),
+        };
+        if let Some(why) = why {
+            *self.unread.entry(why).or_default() += 1;
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ringtap_bpf::Expression;
+use ringtap_extract::Extractors;
 use ringtap_flow::Metering;
 use ringtap_monitor::{Analyses, Limits, MOST_INTERVALS, ROW_UNITS};
 use ringtap_ring::Kind;
@@ -38,6 +39,8 @@ pub struct Request {
     pub live: bool,
     /// Which analyses.
     pub analyses: Option<Analyses>,
+    /// What is read from payloads.
+    pub extract: Option<Extractors>,
     /// Of tunnels, whose packets make flows, talkers and scans.
     pub tunnels: Tunnels,
     /// Which arrangement.
@@ -137,6 +140,9 @@ pub struct Plan {
     /// Its analyses.
     #[serde(serialize_with = "analyses")]
     pub analyses: Analyses,
+    /// What is read from payloads; nothing without flow records.
+    #[serde(serialize_with = "extractors")]
+    pub extract: Extractors,
     /// Of tunnels, whose packets make flows, talkers and scans.
     #[serde(serialize_with = "display")]
     pub tunnels: Tunnels,
@@ -174,6 +180,9 @@ pub struct Plan {
     pub output_bytes: u64,
     /// Live flows at the most.
     pub max_flows: u64,
+    /// Bytes for the facts of live flows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fact_bytes: u64,
     /// Datagrams in fragments, at the most, whose later fragments get the ports of the first one.
     pub max_datagrams: u64,
     /// Room for the rows of intervals: [`ROW_UNITS`] each, and 1 for each protocol in one.
@@ -208,6 +217,10 @@ fn has_none(limits: &Limits) -> bool {
 
 fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(analyses.names())
+}
+
+fn extractors<S: Serializer>(extract: &Extractors, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(extract.names())
 }
 
 fn expression<S: Serializer>(filter: &Option<Arc<Expression>>, s: S) -> Result<S::Ok, S::Error> {
@@ -284,6 +297,8 @@ impl Plan {
         }
         let mut analyses = request.analyses.unwrap_or(Analyses::ALL);
         analyses.activity |= request.limits.any();
+        let extract = request.extract.unwrap_or(Extractors::ALL);
+        let extract = if analyses.flows { extract } else { Extractors::NONE };
         let Arrangement { queues, weights, mut seating } =
             arrange(skeleton, request.queues, request.workers, cores, analyses)?;
         seating.pin = request.cores.clone().unwrap_or_default();
@@ -298,6 +313,7 @@ impl Plan {
             memory_bytes: request.memory_bytes,
             machine_bytes: machine.memory_bytes,
             analyses,
+            extracts: extract != Extractors::NONE,
             workers: weights.len() as u64,
             ring_capacity: capacity as u64,
             interfaces: interfaces as u64,
@@ -318,6 +334,7 @@ impl Plan {
             source: request.source,
             app: "monitor",
             analyses,
+            extract,
             tunnels: request.tunnels,
             skeleton,
             queues,
@@ -333,6 +350,7 @@ impl Plan {
             buffer_bytes: budget.buffer_bytes,
             output_bytes: budget.output_bytes,
             max_flows: budget.max_flows,
+            fact_bytes: budget.fact_bytes,
             max_datagrams: budget.max_datagrams,
             interval_units: budget.interval_units,
             max_activities: budget.max_activities,

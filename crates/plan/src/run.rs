@@ -29,6 +29,7 @@ pub fn app(plan: &Plan, paths: &Arc<Paths>, outputs: Outputs) -> Monitor {
         interval_ns: plan.interval_ns,
         max_flows: plan.max_flows as usize,
         interval_room: plan.interval_units as usize,
+        fact_bytes: plan.fact_bytes as usize,
         activity_room: plan.max_activities as usize,
         scan_threshold: plan.scan_threshold,
         limits: plan.limits,

@@ -5,15 +5,16 @@
 //! 1700000000000,1700000000250,10.0.0.1,…,3,1:…,64,…,
 //! ```
 //!
-//! Every line has the same number of fields, empty where a flow has none, and none needs quotes. The header is there
+//! Every line has the same number of fields, empty where a flow has none; only facts from payloads may need quotes, and a
+//! list of them has semicolons between. The header is there
 //! even if no record is. The columns are the same for both IP versions, so where two Information Elements differ only
 //! in that, one name without the version stands for both. New columns are put at the end. The last one,
 //! `ingressInterface`, is there only if the records come from interfaces.
 
-use ringtap_flow::{FlowRecord, Initiator};
+use ringtap_flow::{FlowRecord, Initiator, Kind};
 
 use crate::address::{push_address, push_mac};
-use crate::lines::{milliseconds, push_number};
+use crate::lines::{milliseconds, push_csv, push_number};
 use crate::protocol::{TCP, has_ports, is_icmp};
 use crate::way::{macs, outer_version, vlans, way};
 use crate::{CommunityId, Interfaces};
@@ -35,6 +36,10 @@ const INGRESS: &[u8] = b",ingressInterface";
 /// Appends the header line.
 pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) {
     line.extend_from_slice(HEADER);
+    for kind in Kind::ALL {
+        line.push(b',');
+        line.extend_from_slice(kind.name().as_bytes());
+    }
     if !interfaces.is_empty() {
         line.extend_from_slice(INGRESS);
     }
@@ -112,6 +117,12 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
             if tunnel.id > 0 {
                 push_number(line, tunnel.id);
             }
+        }
+    }
+    for kind in Kind::ALL {
+        line.push(b',');
+        if !record.facts.is_empty() {
+            push_csv(line, record.facts.values(kind));
         }
     }
 }

@@ -4,13 +4,14 @@
 //! {"flowStartMilliseconds":1,"flowEndMilliseconds":2,"sourceIPv4Address":"10.0.0.1",…,"communityId":"1:…"}
 //! ```
 //!
-//! What a flow does not have is left out. Laid out by hand: every name and value is known to need no escaping. Counts
+//! What a flow does not have is left out. Laid out by hand: only facts from
+//! payloads need escaping. Counts
 //! are whole numbers up to 2⁶⁴ - 1; readers that know only doubles lose digits above 2⁵³.
 
-use ringtap_flow::{FlowRecord, Initiator, IpVersion, Path, Tunnel};
+use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Path, Tunnel};
 
 use crate::address::{push_address, push_mac};
-use crate::lines::{milliseconds, push_number};
+use crate::lines::{milliseconds, push_json, push_number};
 use crate::protocol::{ICMP, ICMPV6, TCP, has_ports};
 use crate::way::{macs, outer_version, vlans, way};
 use crate::{CommunityId, Interfaces};
@@ -54,12 +55,34 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     if record.path.ingress > 0 {
         number(line, b",\"ingressInterface\":", record.path.ingress);
     }
+    if !record.facts.is_empty() {
+        facts(line, &record.facts);
+    }
     let seen = record.initiator != Initiator::FirstPacket;
     number(line, b",\"biflowDirection\":", u8::from(seen));
     number(line, b",\"flowEndReason\":", record.end_reason as u8);
     line.extend_from_slice(b",\"communityId\":\"");
     line.extend_from_slice(CommunityId::of(record).as_bytes());
     line.extend_from_slice(b"\"}\n");
+}
+
+/// What payloads said, each field a list.
+fn facts(line: &mut Vec<u8>, facts: &Facts) {
+    for kind in Kind::ALL {
+        for (place, value) in facts.values(kind).enumerate() {
+            if place == 0 {
+                line.extend_from_slice(b",\"");
+                line.extend_from_slice(kind.name().as_bytes());
+                line.extend_from_slice(b"\":[");
+            } else {
+                line.push(b',');
+            }
+            push_json(line, value);
+        }
+        if facts.values(kind).next().is_some() {
+            line.push(b']');
+        }
+    }
 }
 
 /// What is known of the IP headers of each direction that had packets.

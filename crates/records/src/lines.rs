@@ -1,4 +1,6 @@
-//! Numbers in lines of text.
+//! Numbers and text in lines.
+
+use std::fmt::Write as _;
 
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
@@ -52,4 +54,71 @@ pub(crate) fn push_digits<const N: usize>(line: &mut Vec<u8>, mut number: u32) {
 pub(crate) fn push_hex(line: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     line.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+}
+
+/// Appends text as a JSON string; what is no UTF-8 becomes U+FFFD.
+pub(crate) fn push_json(line: &mut Vec<u8>, text: &[u8]) {
+    let mut out = String::from('"');
+    for letter in String::from_utf8_lossy(text).chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    line.extend_from_slice(out.as_bytes());
+}
+
+/// Appends texts as one field of CSV (RFC 4180) with semicolons between. Control characters, semicolons and backslashes
+/// within are written as `\xHH`, so that a record stays one line; what is no UTF-8 becomes U+FFFD.
+pub(crate) fn push_csv<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
+    let mut out = String::new();
+    for (place, text) in texts.enumerate() {
+        if place > 0 {
+            out.push(';');
+        }
+        for letter in String::from_utf8_lossy(text).chars() {
+            if letter.is_ascii_control() || letter == ';' || letter == '\\' {
+                let _ = write!(out, "\\x{:02x}", u32::from(letter));
+            } else {
+                out.push(letter);
+            }
+        }
+    }
+    if out.contains([',', '"']) {
+        out = format!("\"{}\"", out.replace('"', "\"\""));
+    }
+    line.extend_from_slice(out.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_is_a_json_string() {
+        let text = |text: &[u8]| {
+            let mut line = Vec::new();
+            push_json(&mut line, text);
+            serde_json::from_slice::<String>(&line).unwrap()
+        };
+        assert_eq!(text(b"example.org"), "example.org");
+        assert_eq!(text("a\"b\\c\n\u{0}\u{e9}".as_bytes()), "a\"b\\c\n\u{0}\u{e9}");
+        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn any_list_is_one_field() {
+        let field = |texts: &[&[u8]]| {
+            let mut line = Vec::new();
+            push_csv(&mut line, texts.iter().copied());
+            String::from_utf8(line).unwrap()
+        };
+        assert_eq!(field(&[]), "");
+        assert_eq!(field(&[b"example.org", b"b"]), "example.org;b");
+        assert_eq!(field(&[b"a,b", b"c\"d;e\n"]), "\"a,b;c\"\"d\\x3be\\x0a\"");
+    }
 }

@@ -13,7 +13,7 @@ use world::{World, world};
 
 /// The report of a plan, and all its records in order.
 fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
-    let (outputs, records) = gather(plan.workers, |record| *record);
+    let (outputs, records) = gather(plan.workers, |record| record.clone());
     let outcome = ringtap_plan::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
     assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
     let mut records = records.lock().unwrap().clone();

@@ -33,6 +33,7 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         flows: Some(flows),
         scans: Some(scans(plan, &metered)),
         talkers: Some(talkers(plan, &metered)),
+        facts: None,
         activity: None,
         activity_in_further_intervals: 0,
     };
@@ -409,7 +410,7 @@ impl Live {
     }
 
     fn ended(&self, end_reason: EndReason) -> FlowRecord {
-        FlowRecord { end_reason, ..self.record }
+        FlowRecord { end_reason, ..self.record.clone() }
     }
 }
 

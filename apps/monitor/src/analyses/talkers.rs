@@ -9,7 +9,7 @@ mod room;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ringtap_flow::{Dense, FlowRecord, IpVersion};
+use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion};
 use ringtap_wire::HashKey;
 
 use room::make_room;
@@ -75,7 +75,14 @@ pub(crate) struct TalkerTable {
     /// What any pair may have lost: packets and octets.
     pairs_lost: [u64; 2],
     /// Records not yet added: they are, a group at a time.
-    waiting: Vec<FlowRecord>,
+    waiting: Vec<Waiting>,
+}
+
+/// What counts of a flow record.
+struct Waiting {
+    key: FlowKey,
+    packets: [u64; 2],
+    octets: [u64; 2],
 }
 
 impl TalkerTable {
@@ -97,7 +104,8 @@ impl TalkerTable {
 
     #[inline]
     pub(crate) fn on_record(&mut self, record: &FlowRecord) {
-        self.waiting.push(*record);
+        let &FlowRecord { key, packets, octets, .. } = record;
+        self.waiting.push(Waiting { key, packets, octets });
         if self.waiting.len() == GROUP {
             self.add_waiting();
         }
@@ -130,7 +138,7 @@ impl TalkerTable {
         self.waiting.clear();
     }
 
-    fn add(&mut self, record: &FlowRecord, [src_hash, dst_hash, pair_hash]: [u32; 3]) {
+    fn add(&mut self, record: &Waiting, [src_hash, dst_hash, pair_hash]: [u32; 3]) {
         let key = &record.key;
         let there = Volume { packets: record.packets[0], octets: record.octets[0] };
         let back = Volume { packets: record.packets[1], octets: record.octets[1] };

@@ -40,7 +40,7 @@ fn records() -> Vec<FlowRecord> {
     for kind in kinds {
         for path in &ways {
             for back in [0, 2] {
-                let mut record = FlowRecord { path: *path, ..kind };
+                let mut record = FlowRecord { path: *path, ..kind.clone() };
                 record.packets[1] = back;
                 record.octets[1] = back * 100;
                 all.push(record);

@@ -168,7 +168,7 @@ pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encod
         }
         match added {
             Ok(_) => {}
-            Err(refusal) => out.refused.push((*record, refusal)),
+            Err(refusal) => out.refused.push((record.clone(), refusal)),
         }
     }
     send(encoder, &mut out);

@@ -335,7 +335,7 @@ proptest! {
     fn netflow5_says_every_direction_of_ipv4(records in vec(any_record(), 0..200)) {
         let encoded = encode(&mut NetFlow5::new(0x0102, UDP_LIMIT), &records);
         let (v4, v6): (Vec<_>, Vec<_>) =
-            records.iter().copied().partition(|record| record.key.version == IpVersion::V4);
+            records.iter().cloned().partition(|record| record.key.version == IpVersion::V4);
         let unfit: Vec<_> = v6.into_iter().map(|one| (one, Refusal::Unfit(Reason::Ipv6))).collect();
         prop_assert_eq!(&encoded.refused, &unfit);
 

@@ -1,6 +1,7 @@
 //! The table against an oracle that knows no hashing, no groups and no reuse of entries.
 
 use proptest::prelude::*;
+use ringtap_stage::Attachments;
 use ringtap_wire::Flags;
 
 use super::*;
@@ -22,7 +23,7 @@ impl Observer for Records {
         self.1 += 1;
     }
     fn ended(&mut self, record: &FlowRecord) {
-        self.0.push(*record);
+        self.0.push(record.clone());
     }
 }
 
@@ -55,7 +56,7 @@ fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowReco
         FlowTable::new(capacity, &Metering::default(), HashKey::from_seed(9), Arc::default());
     let mut records = Records::default();
     for burst in packets.chunks(bursts.max(1)) {
-        table.burst(burst, &mut records);
+        table.burst(burst, Attachments::NONE, &mut records);
     }
     let end = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
     while !table.sweep(end, 3, &mut records) {}
@@ -63,6 +64,49 @@ fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowReco
     assert_eq!(records.1, packets.len() as u64);
     records.0.sort();
     records.0
+}
+
+/// Facts go to the flow of their packet, also if the next packet of the burst ends it, wherever the entry is moved, and the
+/// memory they take is given back.
+#[test]
+fn facts_leave_with_their_flow() {
+    let packet_of = |port: u16, ts_ns: u64, flags: u8| {
+        packet(HashKey::from_seed(9), ts_ns, 1, 2, (port, 53), flags)
+    };
+    let packets = [
+        packet_of(1, 1, 0),
+        packet_of(2, 1, 0),
+        packet_of(3, 1, 0),
+        packet_of(2, 40 * SECOND, 0),
+        packet_of(2, 41 * SECOND, 0),
+    ];
+    let mut attachments = Attachments::default();
+    for (item, value) in [(0, "one"), (0, "uno"), (1, "two"), (3, "later"), (4, "later")] {
+        assert!(attachments.push(item, Kind::DnsQueryName as u8, value.as_bytes()));
+    }
+    let metering = Metering::default();
+    let mut table = FlowTable::new(10, &metering, HashKey::from_seed(9), Arc::default());
+    let mut records = Records::default();
+    table.burst(&packets, &attachments, &mut records);
+    assert_eq!(table.fact_counts().kept, [4]);
+    while !table.sweep(41 * SECOND, 1, &mut records) {}
+    while !table.drain(1, &mut records) {}
+    let facts = |record: &FlowRecord| {
+        let names = record.facts.values(Kind::DnsQueryName);
+        (
+            record.key.src_port,
+            names.map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
+        )
+    };
+    let mut found: Vec<(u16, Vec<String>)> = records.0.iter().map(facts).collect();
+    found.sort();
+    let expected: [(u16, &[&str]); 4] =
+        [(1, &["one", "uno"]), (2, &["later"]), (2, &["two"]), (3, &[])];
+    assert_eq!(
+        found,
+        expected.map(|(port, names)| (port, names.iter().map(|n| n.to_string()).collect()))
+    );
+    assert_eq!(table.v4.fact_bytes, 0);
 }
 
 /// A live flow by the definitions alone.
@@ -218,7 +262,7 @@ proptest! {
         let mut table = FlowTable::new(1000, &Metering::default(), HashKey::from_seed(9), Arc::default());
         let mut records = Records::default();
         for burst in packets.chunks(every) {
-            table.burst(burst, &mut records);
+            table.burst(burst, Attachments::NONE, &mut records);
             while !table.sweep(burst[burst.len() - 1].ts_ns, 2, &mut records) {}
         }
         while !table.drain(7, &mut records) {}
@@ -290,7 +334,7 @@ fn the_active_timeout_holds_with_sweeps_between() {
             while !table.sweep(now, 100, &mut records) {}
             due = now + timeouts.tick_ns();
         }
-        table.burst(&[packet(key, now, 1, 2, (5, 6), ACK)], &mut records);
+        table.burst(&[packet(key, now, 1, 2, (5, 6), ACK)], Attachments::NONE, &mut records);
     }
     assert_eq!(records.0.len(), 8);
     for record in records.0 {
@@ -325,7 +369,7 @@ fn table(metering: &Metering) -> FlowTable {
 
 fn all(mut table: FlowTable, packets: &[PacketRecord]) -> Vec<FlowRecord> {
     let mut records = Records::default();
-    table.burst(packets, &mut records);
+    table.burst(packets, Attachments::NONE, &mut records);
     while !table.drain(7, &mut records) {}
     records.0.sort();
     records.0
@@ -391,7 +435,7 @@ fn every_protocol_has_its_own_timeout() {
         for (later, left) in [(seconds, 1), (seconds + 1, 0)] {
             let mut table = table(&Metering { timeouts, ..Metering::default() });
             let mut records = Records::default();
-            table.burst(&[p], &mut records);
+            table.burst(&[p], Attachments::NONE, &mut records);
             while !table.sweep((100 + later) * SECOND, 10, &mut records) {}
             assert_eq!(table.len(), left, "protocol {protocol}, flags {flags}, {later} s");
         }
@@ -409,7 +453,7 @@ fn both_versions_share_the_capacity() {
         if host % 10 < 5 {
             p.flags = Flags(Flags::IPV6.0 | Flags::PORTS.0);
         }
-        table.burst(&[p], &mut records);
+        table.burst(&[p], Attachments::NONE, &mut records);
         assert!(table.len() <= 4);
     }
     assert_eq!(records.0.len(), 36);

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use ringtap_capture::PcapWriter;
 use ringtap_skeleton::Skeleton;
-use ringtap_stage::Mark;
+use ringtap_stage::{Burst, Mark};
 use ringtap_wire::LinkType;
 
 use super::*;
@@ -53,7 +53,7 @@ fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
     let hundredths = |ns: u64| (ns / (TICK / 100)) as i64;
     let mut out = Vec::new();
     loop {
-        let mut items = Vec::with_capacity(burst);
+        let mut items = Burst::with_capacity(burst);
         match feed.next(&mut items) {
             Fed::Items => out.extend(items.iter().map(|p| hundredths(p.ts_ns))),
             Fed::Mark(Mark::Tick { time_ns, .. }) => out.push(-hundredths(time_ns)),
@@ -96,7 +96,7 @@ fn the_latest_time_there_can_be_is_reached_and_passed() {
         let mut feeds = feeds(queues, files(bytes.clone()), &watch);
         let (mut times, mut marks) = (Vec::new(), 0);
         while marks < 10 {
-            let mut items = Vec::with_capacity(2);
+            let mut items = Burst::with_capacity(2);
             // What is not IP belongs to the first queue.
             match feeds[0].next(&mut items) {
                 Fed::Mark(Mark::End { time_ns: u64::MAX }) => break,
@@ -209,7 +209,7 @@ fn all(
         if ended(&out[queue]) {
             continue;
         }
-        let mut burst = Vec::with_capacity(256);
+        let mut burst = Burst::with_capacity(256);
         let fed = feeds[queue].next(&mut burst);
         idle = if fed == Fed::Idle { idle + 1 } else { 0 };
         assert!(idle < 10_000, "queues wait for each other");
@@ -259,7 +259,7 @@ fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
     let busy = plan(2).options().shards.queue(*pair);
     let watch = Watch::new();
     let mut feeds = feeds(2, files(bytes.clone()), &watch);
-    let mut burst = Vec::with_capacity(256);
+    let mut burst = Burst::with_capacity(256);
     let mut marks = 0;
     let read = loop {
         match feeds[1 - busy].next(&mut burst) {
@@ -310,7 +310,7 @@ fn nobody_waits_for_bytes_while_there_are_packets() {
         let watch = Watch::new();
         let mut feeds = feeds(queues, Files::from_reader("pipe", pipe), &watch);
         let mut handed = 0;
-        let mut burst = Vec::with_capacity(256);
+        let mut burst = Burst::with_capacity(256);
         while handed < 50 {
             for feed in &mut feeds {
                 if feed.next(&mut burst) == Fed::Items {
@@ -333,7 +333,7 @@ fn who_is_asked_to_stop_hands_out_what_was_read_and_ends() {
     let mut feeds = feeds(2, files(bytes), &watch);
     let mut out = vec![Vec::new(); 2];
     while let Some(queue) = out.iter().position(|out| !ended(out)) {
-        let mut burst = Vec::with_capacity(256);
+        let mut burst = Burst::with_capacity(256);
         let fed = feeds[queue].next(&mut burst);
         out_of(fed, &burst, &mut out[queue]);
         watch.stop();
@@ -356,7 +356,7 @@ fn what_a_tunnel_carries_follows_it_whatever_the_burst() {
         let mut ended = vec![false; queues];
         while ended.contains(&false) {
             for (feed, ended) in feeds.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
-                let mut items = Vec::with_capacity(burst);
+                let mut items = Burst::with_capacity(burst);
                 match feed.next(&mut items) {
                     Fed::Mark(Mark::End { .. }) => *ended = true,
                     _ => seen.extend(items.iter().map(|packet| (packet.ts_ns, packet.src[3]))),

@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn an_id_has_no_direction(record in any_record()) {
         prop_assume!(!matches!(record.key.protocol, 1 | 58));
-        let reversed = FlowRecord { key: record.key.reversed(), ..record };
+        let reversed = FlowRecord { key: record.key.reversed(), ..record.clone() };
         prop_assert_eq!(CommunityId::of(&record), CommunityId::of(&reversed));
     }
 }

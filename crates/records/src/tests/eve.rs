@@ -115,7 +115,7 @@ proptest! {
             "dest_port", "ip_v", "proto", "icmp_type", "icmp_code", "flow", "tcp", "ether",
             "tunnel", "community_id",
         ];
-        let event = event(record);
+        let event = event(record.clone());
         let fields = event.as_object().unwrap();
         prop_assert!(fields.keys().all(|name| TOP.contains(&name.as_str())), "{event}");
         prop_assert_eq!(event["src_ip"].as_str().unwrap().parse(), Ok(record.key.source()));

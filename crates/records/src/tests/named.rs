@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowRecord, IpVersion, Kind};
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
@@ -47,6 +47,21 @@ pub(super) fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+#[test]
+fn facts_are_a_list() {
+    let mut record = record(key(17, "10.0.0.1", "10.0.0.53", (5_000, 53)));
+    let values: [&[u8]; 3] = [b"example.org", b"a\"b;c", b"\xff,"];
+    for value in values {
+        assert!(record.facts.add(Kind::DnsQueryName, value, usize::MAX).is_ok());
+    }
+    let listed = json!(["example.org", "a\"b;c", "\u{fffd},"]);
+    assert_eq!(object(record.clone())["dnsQueryName"], listed);
+    let text = text(Format::Csv, &[record]);
+    let (head, line) = text.split_once('\n').unwrap();
+    assert!(head.ends_with(",dnsQueryName"));
+    assert!(line.ends_with(",\"example.org;a\"\"b\\x3bc;\u{fffd},\"\n"), "{line}");
 }
 
 #[test]
@@ -208,7 +223,7 @@ fn csv_has_one_header_whatever_follows() {
     assert!(nothing.starts_with("flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,"));
     assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
     assert_eq!(nothing.lines().count(), 1);
-    assert_eq!(nothing.split(',').count(), 37);
+    assert_eq!(nothing.split(',').count(), 38);
     assert_eq!(text(Format::Csv, &[tcp(), echo()]).lines().count(), 3);
 }
 
@@ -274,7 +289,7 @@ proptest! {
     /// All three say the same of any record, and what they say is true.
     #[test]
     fn any_record_reads_back(record in any_record()) {
-        let object = object(record);
+        let object = object(record.clone());
         let key = record.key;
         let six = key.version == IpVersion::V6;
         let address = |end: &str| -> IpAddr {
@@ -309,7 +324,7 @@ proptest! {
                 (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
             })
             .collect();
-        let mut from_csv = columns(record);
+        let mut from_csv = columns(record.clone());
         let mut from_parquet = rows(written(Format::Parquet, &[record])).remove(0);
         let version = from_parquet.remove(2);
         prop_assert_eq!(version, ("ipVersion".to_owned(), (key.version as u8).to_string()));

@@ -39,7 +39,7 @@ fn log(records: &[FlowRecord]) -> Log {
 }
 
 fn expect(record: FlowRecord, expected: &[(&str, &str)]) {
-    let log = log(&[record]);
+    let log = log(std::slice::from_ref(&record));
     for &(name, value) in expected {
         assert_eq!(log.rows[0][name], value, "{name}");
     }
@@ -49,7 +49,7 @@ fn expect(record: FlowRecord, expected: &[(&str, &str)]) {
 fn tcp_has_every_field() {
     let record = tcp();
     expect(
-        record,
+        record.clone(),
         &[
             ("ts", "1700000000.123999"),
             ("id.orig_h", "192.0.2.1"),
@@ -79,9 +79,9 @@ fn tcp_has_every_field() {
             ("resp_l2_addr", "02:00:00:00:00:b2"),
         ],
     );
-    let uid = &log(&[record]).rows[0]["uid"];
+    let uid = &log(std::slice::from_ref(&record)).rows[0]["uid"];
     assert!(uid.len() == 18 && uid.starts_with('C'), "{uid}");
-    let later = FlowRecord { first_ns: record.first_ns + 1, ..record };
+    let later = FlowRecord { first_ns: record.first_ns + 1, ..record.clone() };
     assert_ne!(&log(&[later]).rows[0]["uid"], uid);
 }
 
@@ -175,7 +175,7 @@ proptest! {
     /// Any record has all fields, none of them empty, and its numbers.
     #[test]
     fn any_record_is_a_line(record in any_record()) {
-        let log = log(&[record]);
+        let log = log(std::slice::from_ref(&record));
         let row = &log.rows[0];
         prop_assert!(row.values().all(|value| !value.is_empty()), "{row:?}");
         prop_assert_eq!(row["id.orig_h"].parse(), Ok(record.key.source()));

@@ -81,7 +81,7 @@ fn no_more_rows_than_asked_for_and_none_of_nothing() {
     // In an order in which every row beats all before it, then in the other one.
     let rising: Vec<_> =
         (1..100).map(|n| record((n, 1), (200, 2), 1, 1_000 + u64::from(n))).collect();
-    let falling: Vec<_> = rising.iter().rev().copied().collect();
+    let falling: Vec<_> = rising.iter().rev().cloned().collect();
     for records in [rising, falling] {
         for top in [0, 1, 2, 10] {
             let found = table(1_000, &records).finish(top);
@@ -180,7 +180,7 @@ fn two_tables_merged_are_one() {
         // A pair of addresses has one owner, hosts and ports have several.
         let part = |index| {
             let own = |r: &&FlowRecord| pair(r) % parts == index;
-            table(1_000, &records.iter().filter(own).copied().collect::<Vec<_>>())
+            table(1_000, &records.iter().filter(own).cloned().collect::<Vec<_>>())
         };
         for order in [(0..parts).collect::<Vec<_>>(), (0..parts).rev().collect()] {
             let merged = order.into_iter().map(part).reduce(|mut all, more| {
