@@ -20,13 +20,27 @@ const LONGEST: usize = 254;
 /// Questions that are read of one message; more than one is unusual.
 const MOST: usize = 15;
 
+/// The ports, each in the place that three of its bits say: nothing is in a place that is not its own.
+const PORTS: [u16; 8] = {
+    let mut places = [u16::MAX; 8];
+    places[place(u16::MAX)] = 0;
+    (places[place(53)], places[place(5353)], places[place(5355)]) = (53, 5353, 5355);
+    places
+};
+
+const fn place(port: u16) -> usize {
+    port as usize >> 1 & 7
+}
+
 pub(crate) struct Dns;
 
 impl Extractor for Dns {
     #[inline(always)]
     fn wants(packet: &PacketRecord) -> bool {
-        let port = |port| matches!(port, 53 | 5353 | 5355);
-        packet.protocol == UDP && (port(packet.src_port) || port(packet.dst_port))
+        // Without a branch between TCP and UDP: a number that is none of the ports.
+        let never = 0_u16.wrapping_sub(u16::from(packet.protocol != UDP));
+        let own = |port: u16| PORTS[place(port | never)] == port | never;
+        own(packet.src_port) | own(packet.dst_port)
     }
 
     fn read(message: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread> {
@@ -126,6 +140,16 @@ mod tests {
             names.push(String::from_utf8_lossy(name).into_owned());
         });
         (names, read)
+    }
+
+    #[test]
+    fn packets_are_told_by_their_ports() {
+        let wanted = |protocol, src_port, dst_port| {
+            Dns::wants(&PacketRecord { protocol, src_port, dst_port, ..PacketRecord::EMPTY })
+        };
+        let ports = (0..=u16::MAX).filter(|&port| wanted(UDP, 1, port)).collect::<Vec<_>>();
+        assert_eq!(ports, [53, 5353, 5355]);
+        assert!(wanted(UDP, 5353, 1) && !wanted(6, 53, 53) && !wanted(UDP, 1, 2));
     }
 
     #[test]

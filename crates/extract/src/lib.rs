@@ -21,13 +21,14 @@ mod facts;
 use std::fmt;
 use std::str::FromStr;
 
-use ringtap_wire::{Flags, PacketRecord};
+use ringtap_wire::PacketRecord;
 
 pub use facts::{Added, Facts, Kind};
 
 /// Looks at the payloads of one protocol.
 trait Extractor {
-    /// Whether a packet with payload is worth a look, by its protocol and ports.
+    /// Whether a packet is worth a look, by its protocol and ports. Asked of every packet, and packets of all kinds mix at
+    /// random: a branch would often be predicted wrongly.
     fn wants(packet: &PacketRecord) -> bool;
 
     /// Gives what `payload` says to `found`, in order.
@@ -49,9 +50,7 @@ macro_rules! extractors {
             /// Whether [`read`](Self::read) shall be given the packet's payload.
             #[inline(always)]
             pub fn wants(self, packet: &PacketRecord) -> bool {
-                self.0 != 0
-                    && packet.flags.contains(Flags::DATA)
-                    && (false $(|| <$extractor>::wants(packet))+)
+                self.0 != 0 && (false $(| <$extractor>::wants(packet))+)
             }
 
             /// Gives what the payload of a packet says to `found`, in order; the name of the extractor that looked.

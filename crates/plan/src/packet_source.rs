@@ -60,7 +60,7 @@ impl FeedCounts {
     }
 
     /// Attaches what the payload of a packet says to the item at this place. The decoder has just made `record` of `frame`.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn extract(
         &mut self,
         extract: Extractors,
@@ -69,7 +69,8 @@ impl FeedCounts {
         record: &PacketRecord,
         (at, attachments): (usize, &mut Attachments),
     ) {
-        let Some(payload) = decoder.payload(link, frame, record) else { return };
+        let payload = decoder.payload(link, frame, record).filter(|payload| !payload.is_empty());
+        let Some(payload) = payload else { return };
         let mut room = true;
         let read = extract.read(record, payload, &mut |kind, value| {
             room &= attachments.push(at, kind as u8, value);

@@ -111,11 +111,30 @@ impl Decoder {
 
     /// What follows the TCP or UDP header of a packet, as far as it was captured. `record` is that of the frame decoded
     /// last or of what its tunnel carried, `link` and `frame` are what was decoded. `None` of any other protocol, of a later
-    /// fragment, and where nothing was captured of it.
+    /// fragment, and where its header was not captured.
     ///
     /// The headers are read again, so this is for the few packets whose payload is of interest.
-    #[inline(never)]
+    #[inline]
     pub fn payload<'a>(
+        &self,
+        link: LinkType,
+        frame: &'a [u8],
+        record: &PacketRecord,
+    ) -> Option<&'a [u8]> {
+        const UNUSUAL: u16 = Flags::INNER.0 | Flags::FRAGMENT.0;
+        // Untagged Ethernet and IPv4 without options.
+        if link == LinkType::ETHERNET
+            && frame.get(12..15) == Some(&[0x08, 0x00, 0x45])
+            && record.flags.0 & UNUSUAL == 0
+        {
+            let end = frame.len().min(record.ip_len as usize + 14);
+            return transport::data(record.protocol, frame.get(34..end)?);
+        }
+        self.payload_of_any(link, frame, record)
+    }
+
+    #[inline(never)]
+    fn payload_of_any<'a>(
         &self,
         link: LinkType,
         frame: &'a [u8],
@@ -137,7 +156,7 @@ impl Decoder {
         } else {
             v6::behind(packet)?
         };
-        transport::data(record.protocol, behind.bytes).filter(|data| !data.is_empty())
+        transport::data(record.protocol, behind.bytes)
     }
 
     /// Decodes one frame. All 64 bytes of `out` are written.
