@@ -11,9 +11,9 @@ FUZZ_TARGETS := decode ndn pcap pcapng ring
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## build quickly (profile quick) and monitor the bundled capture
+run: ## build quickly (profile quick, no optional features) and monitor the bundled capture
 	@scripts/setup.sh
-	cargo run --profile quick --locked -- monitor -r examples/office.pcap
+	cargo run --profile quick --no-default-features --locked -- monitor -r examples/office.pcap
 
 build: ## build the release binary, target/release/ringtap
 	@scripts/setup.sh

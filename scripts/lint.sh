@@ -29,10 +29,13 @@ fi
 # The ring without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
+# What `make run` builds.
+step cargo clippy -p ringtap --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then
     step scripts/graph.py
+    step scripts/dependencies.py
 else
-    echo "lint: not looked at for want of python3: the graph of packages" >&2
+    echo "lint: not looked at for want of python3: the graph of packages, the number of dependencies" >&2
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
+#[cfg(feature = "pages")]
 use clap_complete::Shell;
 use ringtap_export::{Collector, FileOutput, Refresh};
 use ringtap_plan::{Analyses, Extractors, Skeleton, Tunnels};
@@ -72,12 +73,14 @@ pub(crate) enum Command {
     /// What this machine offers (cores, memory, interfaces), and advice
     Doctor(DoctorArgs),
     /// A completion script on stdout
+    #[cfg(feature = "pages")]
     #[command(hide = true)]
     Completions {
         /// For which shell
         shell: Shell,
     },
     /// Man pages, one a command
+    #[cfg(feature = "pages")]
     #[command(hide = true)]
     Man {
         /// Where to put them

@@ -25,6 +25,10 @@ mod outputs;
 mod pages;
 mod privileges;
 mod sandbox;
+#[cfg(feature = "tui")]
+mod screen;
+#[cfg(not(feature = "tui"))]
+#[path = "no_screen.rs"]
 mod screen;
 mod server;
 mod signals;
@@ -60,7 +64,9 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
+        #[cfg(feature = "pages")]
         Some(Command::Completions { shell }) => pages::completions(shell),
+        #[cfg(feature = "pages")]
         Some(Command::Man { directory }) => pages::man(&directory),
     }
 }

@@ -1,10 +1,13 @@
 //! Help, man pages and completions: all from the one list of flags.
 
+#[cfg(feature = "pages")]
 use std::path::Path;
 use std::process::ExitCode;
 
+#[cfg(feature = "pages")]
 use anyhow::Context;
 use clap::CommandFactory;
+#[cfg(feature = "pages")]
 use clap_complete::Shell;
 
 use crate::args::Cli;
@@ -17,6 +20,7 @@ pub(crate) fn help() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+#[cfg(feature = "pages")]
 /// A completion script on stdout.
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
@@ -25,6 +29,7 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+#[cfg(feature = "pages")]
 /// A man page of the program and one of each command, in `directory`.
 pub(crate) fn man(directory: &Path) -> anyhow::Result<ExitCode> {
     let doing = || format!("writing man pages to {}", directory.display());

@@ -11,7 +11,9 @@
 //! little; compression within compression is not unpacked.
 
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
+#[cfg(feature = "zstd")]
+use std::io::BufReader;
+use std::io::{self, Chain, Cursor, ErrorKind, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -59,6 +61,7 @@ type Whole = Chain<Cursor<Vec<u8>>, Raw>;
 pub(crate) enum Stream {
     Plain(Raw),
     Gzip(Box<MultiGzDecoder<Whole>>),
+    #[cfg(feature = "zstd")]
     Zstd(Box<zstd::Decoder<'static, BufReader<Whole>>>),
 }
 
@@ -72,10 +75,16 @@ impl Stream {
                 let whole = Cursor::new(buffer.take()).chain(raw);
                 Ok(Self::Gzip(Box::new(MultiGzDecoder::new(whole))))
             }
+            #[cfg(feature = "zstd")]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 let whole = Cursor::new(buffer.take()).chain(raw);
                 let decoder = zstd::Decoder::new(whole).map_err(NoticeKind::Open)?;
                 Ok(Self::Zstd(Box::new(decoder)))
+            }
+            #[cfg(not(feature = "zstd"))]
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                let why = "packed with zstd, and this program was built without the feature zstd";
+                Err(NoticeKind::Open(io::Error::other(why)))
             }
             _ => Ok(Self::Plain(raw)),
         }
@@ -86,6 +95,7 @@ impl Stream {
         match self {
             Self::Plain(raw) => raw.bytes,
             Self::Gzip(decoder) => decoder.get_ref().get_ref().1.bytes,
+            #[cfg(feature = "zstd")]
             Self::Zstd(decoder) => decoder.get_ref().get_ref().get_ref().1.bytes,
         }
     }
@@ -110,6 +120,7 @@ impl Read for Stream {
         match self {
             Self::Plain(raw) => raw.read(out),
             Self::Gzip(decoder) => decoder.read(out),
+            #[cfg(feature = "zstd")]
             Self::Zstd(decoder) => decoder.read(out),
         }
     }

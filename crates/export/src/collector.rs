@@ -95,6 +95,9 @@ pub enum UnknownCollector {
         "{0:?} names no HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
     )]
     Place(String),
+    /// It is left out of this program.
+    #[error("this program was built without the feature tls, so it does not export by TLS")]
+    NotBuilt,
     /// A file without a name.
     #[error("ipfix-file:PATH names a file, as in ipfix-file:flows.ipfix; - is stdout")]
     NoPath,
@@ -147,6 +150,9 @@ impl FromStr for Collector {
                     .map(|(host, port)| (Protocol::Ipfix, Transport::Udp { host, port }))?,
                 "ipfix+tcp" => place(Some(IPFIX_PORT))
                     .map(|(host, port)| (Protocol::Ipfix, Transport::Tcp { host, port }))?,
+                "ipfix+tls" if cfg!(not(feature = "tls")) => {
+                    return Err(UnknownCollector::NotBuilt);
+                }
                 "ipfix+tls" => place(Some(IPFIX_TLS_PORT))
                     .map(|(host, port)| (Protocol::Ipfix, Transport::Tls { host, port }))?,
                 "netflow9" => place(None)

@@ -13,6 +13,7 @@ use crate::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT}
 use crate::exporter::Exporter;
 use crate::link::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::messages::MessageEncoder;
+#[cfg(feature = "parquet")]
 use crate::rows::{RowEncoder, RowSink};
 use crate::shared::{Patience, Shared, now};
 use crate::store::{Store, patience};
@@ -178,11 +179,14 @@ impl Launch<'_> {
                         let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
                         self.run(patience, encoder, sink)
                     }
+                    #[cfg(feature = "parquet")]
                     None => {
                         let ingress = !interfaces.is_empty();
                         let sink = RowSink::new(ingress, store);
                         self.run(patience, || RowEncoder { ingress }, sink)
                     }
+                    #[cfg(not(feature = "parquet"))]
+                    None => Err(io::Error::other(ringtap_records::UnknownFormat::NotBuilt(format))),
                 }
             }
         }

@@ -26,6 +26,7 @@ mod messages;
 mod metered;
 mod output;
 mod refresh;
+#[cfg(feature = "parquet")]
 mod rows;
 mod sampling;
 mod shared;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ringtap_records::{Format, UnknownFormat};
 
+#[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;
 use crate::{Collector, Transport};
 
@@ -66,6 +67,7 @@ impl Output {
     /// Bytes of memory it takes beside the blocks on their way to it.
     pub fn fixed_bytes(&self) -> u64 {
         match self {
+            #[cfg(feature = "parquet")]
             Self::File(FileOutput { format: Format::Parquet, .. }) => FILE_BYTES as u64,
             _ => 0,
         }

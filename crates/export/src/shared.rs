@@ -43,6 +43,7 @@ impl Counts {
         self.octets.fetch_add(tally.octets, Ordering::Relaxed);
     }
 
+    #[cfg(feature = "parquet")]
     fn sub(&self, tally: Tally) {
         self.records.fetch_sub(tally.records, Ordering::Relaxed);
         self.packets.fetch_sub(tally.packets, Ordering::Relaxed);
@@ -156,6 +157,7 @@ impl Shared {
     }
 
     /// What was written to a file that could not be finished is lost after all, for this reason.
+    #[cfg(feature = "parquet")]
     pub(crate) fn take_back(&self, reason: Reason, flows: Tally) {
         self.sent.sub(flows);
         self.lose(reason, flows);

@@ -52,6 +52,7 @@ pub(crate) enum Unwritten {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// Until the run ends.
+    #[cfg_attr(not(any(test, feature = "parquet")), expect(dead_code, reason = "of Parquet alone"))]
     UntilEnd,
     /// Or until another file shall be begun.
     UntilRenewal,

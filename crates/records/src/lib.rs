@@ -22,6 +22,7 @@ mod eve;
 mod ids;
 mod json;
 mod lines;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod protocol;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use community_id::CommunityId;
+#[cfg(feature = "parquet")]
 pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
@@ -110,10 +112,16 @@ fn quoted(name: &str) -> String {
     text
 }
 
-/// No record format has this name.
+/// No record format has this name, or not in this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown record format {0:?}: json, csv, eve, zeek and parquet are written")]
-pub struct UnknownFormat(pub String);
+pub enum UnknownFormat {
+    /// No format is called so.
+    #[error("unknown record format {0:?}: json, csv, eve, zeek and parquet are written")]
+    Name(String),
+    /// It is left out of this program.
+    #[error("this program was built without the feature {0}, so it does not write {0}")]
+    NotBuilt(Format),
+}
 
 impl Format {
     /// All formats.
@@ -147,18 +155,13 @@ impl Format {
     /// Parquet, the sizes of the row groups.
     ///
     /// # Errors
-    /// What the Parquet library reports.
+    /// What the Parquet library reports, or that there is none in this program.
     pub fn encode(self, records: &[FlowRecord], interfaces: &Interfaces) -> io::Result<Vec<u8>> {
         let Some(TextFormat { head, line, tail }) = self.text() else {
-            let ingress = !interfaces.is_empty();
-            let (mut file, mut rows) = (ParquetFile::new(ingress)?, Rows::new(ingress));
-            let mut out = Vec::new();
-            for records in records.chunks(GROUP_ROWS) {
-                records.iter().for_each(|record| rows.push(record));
-                out.extend(file.group(&mut rows)?);
-            }
-            out.extend(file.end()?);
-            return Ok(out);
+            #[cfg(feature = "parquet")]
+            return parquet::file(records, !interfaces.is_empty());
+            #[cfg(not(feature = "parquet"))]
+            return Err(io::Error::other(UnknownFormat::NotBuilt(self)));
         };
         let mut out = Vec::new();
         if let Some(head) = head {
@@ -177,7 +180,12 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+        match known {
+            Some(Self::Parquet) if cfg!(not(feature = "parquet")) => {
+                Err(UnknownFormat::NotBuilt(Self::Parquet))
+            }
+            known => known.ok_or_else(|| UnknownFormat::Name(name.to_owned())),
+        }
     }
 }
 

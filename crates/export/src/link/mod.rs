@@ -4,10 +4,15 @@
 
 mod file;
 mod tcp;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
 mod tls;
 mod udp;
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::Reason;
 use crate::shared::Shared;
@@ -15,9 +20,17 @@ pub(crate) use crate::shared::now;
 
 pub(crate) use file::FileLink;
 pub(crate) use tcp::TcpLink;
-pub use tls::Tls;
 pub(crate) use tls::TlsClient;
 pub(crate) use udp::UdpLink;
+
+/// With which certificates TLS is spoken; all in PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Authorities that may vouch for collectors; without it, those of the system.
+    pub authorities: Option<PathBuf>,
+    /// Our certificate, and any between it and an authority's, and its private key: who we are.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
 
 /// One way to a collector.
 pub(crate) trait Link: Send {

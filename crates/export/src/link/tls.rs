@@ -12,7 +12,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,8 +27,8 @@ use rustls::{
     RootCertStore, SignatureScheme,
 };
 
-use super::now;
 use super::tcp::{Channel, is_slice_over};
+use super::{Tls, now};
 use crate::shared::Shared;
 
 /// For the whole handshake.
@@ -37,15 +37,6 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// With TLS 1.3 a collector that asks for our certificate judges it after our side of the handshake is done. For so
 /// long its next word is waited for: a refusal, or the session tickets that most send.
 const VERDICT: Duration = Duration::from_secs(2);
-
-/// With which certificates TLS is spoken; all in PEM files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// Authorities that may vouch for collectors; without it, those of the system.
-    pub authorities: Option<PathBuf>,
-    /// Our certificate, and any between it and an authority's, and its private key: who we are.
-    pub identity: Option<(PathBuf, PathBuf)>,
-}
 
 /// Our side of all handshakes with one collector.
 pub(crate) struct TlsClient {

@@ -22,6 +22,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+use ringtap_flow::FlowRecord;
 
 /// Rows in a group: enough to compress well and to be read in parallel, and some tens of megabytes while in memory.
 pub const GROUP_ROWS: usize = 1 << 16;
@@ -58,6 +59,18 @@ impl ParquetFile {
     pub fn end(self) -> io::Result<Vec<u8>> {
         self.0.into_inner().map_err(error)
     }
+}
+
+/// All records as one file. `ingress`: with a column for the interface.
+pub(crate) fn file(records: &[FlowRecord], ingress: bool) -> io::Result<Vec<u8>> {
+    let (mut file, mut rows) = (ParquetFile::new(ingress)?, Rows::new(ingress));
+    let mut out = Vec::new();
+    for records in records.chunks(GROUP_ROWS) {
+        records.iter().for_each(|record| rows.push(record));
+        out.extend(file.group(&mut rows)?);
+    }
+    out.extend(file.end()?);
+    Ok(out)
 }
 
 /// Times and the names of single flows have a new value in every row, so a dictionary of them would only cost.

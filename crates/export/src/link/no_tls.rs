@@ -1,0 +1,21 @@
+//! In place of `tls.rs` in a program without the feature `tls`.
+
+use std::io;
+use std::net::TcpStream;
+
+use super::Tls;
+use crate::UnknownCollector;
+use crate::shared::Shared;
+
+/// There is none.
+pub(crate) enum TlsClient {}
+
+impl TlsClient {
+    pub(crate) fn new(_host: &str, _tls: &Tls) -> io::Result<Self> {
+        Err(io::Error::other(UnknownCollector::NotBuilt))
+    }
+
+    pub(super) fn shake_hands(&self, _: TcpStream, _: &Shared) -> io::Result<TcpStream> {
+        match *self {}
+    }
+}
