@@ -167,11 +167,11 @@ fn it_prints_on_paper() {
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() > 10_000, "{} bytes", bytes.len());
 }
 
-/// The verdicts of a kept run are those that its rows and the claims of today give, and the README quotes them.
+/// The verdicts of a kept run are those that its rows and the claims of today give, and docs/PAPERS.md quotes them.
 #[test]
 fn kept_runs_are_judged_by_the_claims_of_today() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let page = fs::read_to_string(root.join("docs/PAPERS.md")).unwrap();
     let mut quoted = 0;
     for kept in fs::read_dir(root.join("experiments/runs")).unwrap().flatten() {
         let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
@@ -186,7 +186,7 @@ fn kept_runs_are_judged_by_the_claims_of_today() {
         let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
         assert!(verdicts == expected, "'ringtap-lab report {}' makes it anew", run.path.display());
         let name = kept.file_name().into_string().unwrap();
-        if readme.contains(&name) {
+        if page.contains(&name) {
             let [(_, reproduced), (_, not), (_, impossible), (_, open)] =
                 tally(&verdicts, &[ClaimKind::Measured]);
             let measured = reproduced + not + impossible + open;
@@ -198,7 +198,7 @@ fn kept_runs_are_judged_by_the_claims_of_today() {
                 format!("and {open} drown in its noise"),
                 format!("- {apart} claims are counted apart"),
             ] {
-                assert!(readme.contains(&sentence), "the README should say: {sentence}");
+                assert!(page.contains(&sentence), "docs/PAPERS.md should say: {sentence}");
             }
             quoted += 1;
         }
