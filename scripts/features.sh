@@ -5,6 +5,6 @@ have_dpdk() {
     pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null
 }
 
-features=(--features ringtap-capture/fuzz,ringtap-ndn/fuzz,ringtap-ring/model,ringtap-wire/fuzz)
+features=(--features ringtap-io/fuzz,ringtap-ndn/fuzz,ringtap-ring/model,ringtap-wire/fuzz)
 all_features=("${features[@]}")
-! have_dpdk || all_features+=(--features ringtap/dpdk,ringtap-live/dpdk,ringtap-dpdk/libdpdk)
+! have_dpdk || all_features+=(--features ringtap/dpdk,ringtap-io/dpdk)

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "pages")]
 use clap_complete::Shell;
+use ringtap_engine::{Analyses, Extractors, Skeleton, Tunnels};
 use ringtap_export::{Collector, FileOutput, Refresh};
-use ringtap_plan::{Analyses, Extractors, Skeleton, Tunnels};
 use ringtap_terminal::Usage;
 
 pub(crate) use capture::Capture;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_engine::report::Interval;
+use ringtap_engine::{Alert, ClockChanges, Ended, Shortage, Watch};
 use ringtap_export::{Handle, Status};
-use ringtap_plan::report::Interval;
-use ringtap_plan::{Alert, ClockChanges, Ended, Shortage, Watch};
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 use crate::args::Capture;

@@ -1,8 +1,10 @@
 //! The interfaces of a run, opened as the plan says.
 
-use ringtap_live::{MergedReceiver, Method, Options, Receiver, interface_index, required_queues};
-use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Skeleton};
-use ringtap_records::Interface;
+use ringtap_engine::{MOST_INTERFACES, Machine, Plan, Skeleton};
+use ringtap_export::records::Interface;
+use ringtap_io::live::{
+    MergedReceiver, Method, Options, Receiver, interface_index, required_queues,
+};
 
 use crate::args::MonitorArgs;
 use ringtap_terminal::Usage;
@@ -118,7 +120,7 @@ fn options(args: &MonitorArgs) -> Options {
 
 /// Opens an interface and prints its notices.
 pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
-    let mut receivers = ringtap_live::open(interface, options)?;
+    let mut receivers = ringtap_io::live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
     notices.for_each(|notice| complain("warning", &notice.to_string()));
     Ok(receivers)

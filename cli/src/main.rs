@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use args::Command;
 
 #[global_allocator]
-static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;
+static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))

@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use ringtap_engine::{Shortage, Watch};
 use ringtap_export::Status;
-use ringtap_plan::{Shortage, Watch};
 
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
-use ringtap_live::MergedReceiver;
-use ringtap_plan::{
+use ringtap_engine::{
     Analyses, ClockChanges, Expression, ExpressionError, Files, Limits, Machine, Metering,
     OnInterval, Outcome, Plan, RecordSink, Request, Severity, Skeleton, Timeouts, Watch,
 };
-use ringtap_records::Interfaces;
+use ringtap_export::records::Interfaces;
+use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
+use ringtap_io::live::MergedReceiver;
 
 use crate::args::{Capture, Form, MonitorArgs};
 use crate::console::{Console, Extent};
@@ -167,7 +167,7 @@ fn observe(
     records: Vec<Box<dyn RecordSink>>,
 ) -> anyhow::Result<Outcome> {
     let live = matches!(source, Source::Live { .. });
-    let outputs = ringtap_plan::Outputs {
+    let outputs = ringtap_engine::Outputs {
         records,
         alert: Some({
             let console = Arc::clone(console);
@@ -184,8 +184,10 @@ fn observe(
         }),
     };
     let outcome = match source {
-        Source::Files(files) => ringtap_plan::run(plan, *files, outputs, &WATCH),
-        Source::Live { receivers, .. } => ringtap_plan::run_live(plan, receivers, outputs, &WATCH),
+        Source::Files(files) => ringtap_engine::run(plan, *files, outputs, &WATCH),
+        Source::Live { receivers, .. } => {
+            ringtap_engine::run_live(plan, receivers, outputs, &WATCH)
+        }
     };
     console.close();
     let mut outcome = outcome?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringtap_plan::{Ended, Watch};
+use ringtap_engine::{Ended, Watch};
 use ringtap_terminal::Usage;
 
 /// As in `screen/mod.rs`.

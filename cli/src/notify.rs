@@ -19,9 +19,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
 
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console::complain;
 
 static MANAGER: OnceLock<Manager> = OnceLock::new();

@@ -20,7 +20,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// Bytes read from a client at a time.
 const CHUNK: usize = 64 << 10;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
@@ -23,7 +23,7 @@ use crate::console::Console;
 use crate::notify;
 use crate::outputs::Control;
 use crate::screen::Wish;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console::{complain, note};
 
 /// How often it looks; nobody waits longer for the second interrupt.

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ringtap_plan::{Files, Input, Notice, NoticeKind, Watch};
+use ringtap_engine::{Files, Input, Notice, NoticeKind, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 

@@ -5,11 +5,11 @@ mod activity;
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
-use ringtap_plan::report::{
+use ringtap_engine::report::{
     Facts, Flows, HorizontalScan, HostRow, Interval, PairRow, PortRow, Rankings, Scans, Talkers,
     Time, VerticalScan, Volume,
 };
-use ringtap_plan::{Exported, InterfaceCounts, Outcome, Plan, Role, Tunnels};
+use ringtap_engine::{Exported, InterfaceCounts, Outcome, Plan, Role, Tunnels};
 
 use crate::names;
 use ringtap_terminal::numbers::{bytes, count, rate};

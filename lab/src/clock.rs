@@ -1,31 +1,8 @@
-//! The clocks of the lab: how long a trial takes, and which day it is.
-
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// A stopwatch that runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopwatch(Instant);
-
-impl Stopwatch {
-    #[expect(clippy::disallowed_methods, reason = "measuring time is what the lab is for")]
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn elapsed(self) -> Duration {
-        self.0.elapsed()
-    }
-
-    pub(crate) fn seconds(self) -> f64 {
-        self.elapsed().as_secs_f64()
-    }
-}
+//! Which day it is.
 
 /// Today in UTC, as 2026-11-22.
-#[expect(clippy::disallowed_methods, reason = "a run is filed under its day")]
 pub(crate) fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date(since.as_secs() / 86_400)
+    date(ringtap_base::now_ns() / 86_400_000_000_000)
 }
 
 /// The date so many days after 1970-01-01, in the Gregorian calendar. Years begin in March here, so

@@ -30,7 +30,6 @@ pub mod machine;
 mod model;
 mod plot;
 mod programs;
-mod random;
 pub mod report;
 mod rows;
 mod run_folder;

@@ -16,16 +16,16 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
-use crate::clock::Stopwatch;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::programs::Programs;
-use crate::random::Random;
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Setting, Surroundings, settings};
 use crate::traffic;
 use crate::trial::{self, Unfit};
+use ringtap_base::Clock;
+use ringtap_base::SplitMix;
 
 /// Runs what it is given with the programs of one revision, on one machine, into one folder.
 pub struct Runner<'a> {
@@ -159,7 +159,7 @@ impl Runner<'_> {
             task.agrees(&known.result, expected);
             return Ok(known.state);
         }
-        let watch = Stopwatch::start();
+        let watch = Clock::start();
         let done = self.measure(task, &words);
         work.took.push(watch.seconds());
         let (values, result) = match done {
@@ -308,7 +308,7 @@ fn hash(text: &str) -> String {
 
 /// 0 to n − 1 in an order drawn from the seed (Fisher and Yates).
 pub(crate) fn shuffled(n: usize, seed: u64) -> Vec<usize> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix::new(seed);
     let mut order: Vec<_> = (0..n).collect();
     for last in (1..n).rev() {
         order.swap(last, (random.next() % (last as u64 + 1)) as usize);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::clock::Stopwatch;
 use crate::experiment::Reading;
+use ringtap_base::Clock;
 
 /// No report is as long; the rest is not read.
 const OUTPUT_MOST: u64 = 64 << 20;
@@ -54,7 +54,7 @@ pub(crate) fn run(
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
     let file = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
     let (stdout, stderr) = (file(&out)?, file(&err)?);
-    let watch = Stopwatch::start();
+    let watch = Clock::start();
     let mut child = Command::new(program)
         .args(words)
         .stdin(Stdio::null())

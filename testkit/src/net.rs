@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ringtap_live::{Options, Receiver, SendOptions, Sender, open};
+use ringtap_io::live::{Options, Receiver, SendOptions, Sender, open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// An end of the pair.

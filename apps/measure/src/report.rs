@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_metrics::Latency;
+use ringtap_base::Latency;
 use ringtap_sketch::{DistinctEstimate, Estimate, Exact, Heavy};
 use serde::Serialize;
 

@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ringtap_metrics::Latency;
+use ringtap_base::Latency;
 use ringtap_sketch::{Distinct, Exact, Sketch};
 use ringtap_stage::{Attachments, Mark, Outbox, Worker};
 use ringtap_wire::{Flags, PacketRecord};

@@ -1,7 +1,7 @@
 //! The flag by which users say how frames are taken from an interface.
 
 use clap::ValueEnum;
-use ringtap_live::Method;
+use ringtap_io::live::Method;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Capture {

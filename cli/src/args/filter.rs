@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use ringtap_plan::filter::{NotIp, Policy};
+use ringtap_engine::filter::{NotIp, Policy};
 
 use super::{Capture, Form, Moved};
 use crate::units;

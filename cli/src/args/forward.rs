@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use ringtap_relay::ndn::NameBuf;
+use ringtap_ndn::packets::NameBuf;
 
 use super::Output;
 use crate::units;

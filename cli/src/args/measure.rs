@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args, ValueHint};
-use ringtap_plan::measure::{CountBy, Design, Kind, State, Weight};
+use ringtap_engine::measure::{CountBy, Design, Kind, State, Weight};
 
 use super::{Capture, Form, Output, Threads};
 use crate::units;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use ringtap_ndn::{NameBuf, UDP_PORT};
+use ringtap_ndn::packets::{NameBuf, UDP_PORT};
 use ringtap_traffic::Popularity;
 
 use super::{Moved, Output};

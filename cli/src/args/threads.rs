@@ -1,7 +1,7 @@
 //! The flags by which users say where threads run and what joins them.
 
 use clap::Args;
-use ringtap_plan::Ring;
+use ringtap_engine::Ring;
 
 use crate::units::{self, Cores};
 

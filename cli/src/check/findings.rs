@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_live::Receiver;
+use ringtap_io::live::Receiver;
 use ringtap_traffic::{Arrivals, Reading, Stamp};
 use serde::Serialize;
 

@@ -14,14 +14,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{Drain, Options, Receiver, State, Wake};
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
+use ringtap_io::live::{Drain, Options, Receiver, State, Wake};
 use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
 use crate::{live, signals};
 use findings::Findings;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console;
 
 const LOST: u8 = 3;

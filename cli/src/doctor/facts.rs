@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringtap_plan::Machine;
+use ringtap_engine::Machine;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ mod facts;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use ringtap_plan::{MOST_INTERFACES, Machine, Plan, Request};
+use ringtap_engine::{MOST_INTERFACES, Machine, Plan, Request};
 use serde::Serialize;
 
 use crate::args::Form;

@@ -14,12 +14,12 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_plan::filter::{Done, Orders, bans_line};
+use ringtap_engine::filter::{Done, Orders, bans_line};
 
 use super::message::{BYTES_PER_SECOND, LOOK_EVERY, Message, TEXT_MOST};
 use crate::listener::{SocketFile, listen};
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// How long the workers may take to pass a revision, or to tell what they counted.
 const WORKERS_NS: u64 = 10_000_000_000;

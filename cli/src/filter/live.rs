@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
-use ringtap_live::{Method, Options, SendOptions, Sender};
-use ringtap_plan::filter::rules::{Board, RuleSet};
-use ringtap_plan::filter::{
+use ringtap_engine::filter::rules::{Board, RuleSet};
+use ringtap_engine::filter::{
     Census, FilterLive, FilterPlan, FilterReport, Knock, Orders, Way, filter_live,
 };
+use ringtap_io::live::{Method, Options, SendOptions, Sender};
 use ringtap_wire::LinkType;
 
 use super::control::Socket;
@@ -72,7 +72,7 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
     };
     let receivers = live::open_with(from, &options)?;
     live::announce(&receivers);
-    let way = |(queue, receiver): (u32, ringtap_live::Receiver)| {
+    let way = |(queue, receiver): (u32, ringtap_io::live::Receiver)| {
         if receiver.link() != LinkType::ETHERNET {
             bail!("{from} is not Ethernet");
         }

@@ -10,7 +10,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// The longest first line.
 const HEAD_MOST: usize = 32;

@@ -13,12 +13,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_live::now_ns;
-use ringtap_plan::filter::rules::{Limits, RuleSet};
-use ringtap_plan::filter::{
+use ringtap_base::now_ns;
+use ringtap_engine::filter::rules::{Limits, RuleSet};
+use ringtap_engine::filter::{
     ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, Outputs, filter_files,
 };
-use ringtap_plan::{Machine, Severity, Skeleton, Watch};
+use ringtap_engine::{Machine, Severity, Skeleton, Watch};
 
 use crate::args::{FilterAction, FilterArgs, Form};
 use crate::whole::Whole;

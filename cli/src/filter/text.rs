@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ringtap_plan::filter::rules::RuleSet;
-use ringtap_plan::filter::{FilterPlan, FilterReport, Policy};
+use ringtap_engine::filter::rules::RuleSet;
+use ringtap_engine::filter::{FilterPlan, FilterReport, Policy};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use ringtap_live::now_ns;
-use ringtap_relay::ndn::management::{ControlParameters, ControlResponse, command, last_segment};
-use ringtap_relay::ndn::{
+use ringtap_base::now_ns;
+use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command, last_segment};
+use ringtap_ndn::packets::{
     Data, Element, Error, LpPacket, NackReason, Name, NameBuf, NewInterest, PACKET_MAX, component,
 };
 
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// How long a forwarder may take for an answer, whatever else it sends meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4);

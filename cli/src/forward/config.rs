@@ -10,9 +10,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_relay::faces::{EthernetSettings, Remote, Settings as FaceSettings};
-use ringtap_relay::ndn::NameBuf;
-use ringtap_relay::{ForwardPlan, PlannedRoute, Settings, Strategy, Unsolicited};
+use ringtap_ndn::faces::{EthernetSettings, Remote, Settings as FaceSettings};
+use ringtap_ndn::packets::NameBuf;
+use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, Strategy, Unsolicited};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -248,7 +248,7 @@ struct Listen(Vec<SocketAddr>);
 
 impl Default for Listen {
     fn default() -> Self {
-        let port = ringtap_relay::ndn::UDP_PORT;
+        let port = ringtap_ndn::packets::UDP_PORT;
         Self(vec![
             SocketAddr::from(([0, 0, 0, 0], port)),
             SocketAddr::from(([0_u16, 0, 0, 0, 0, 0, 0, 0], port)),

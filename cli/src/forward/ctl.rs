@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ringtap_relay::Strategy;
-use ringtap_relay::faces::Remote;
-use ringtap_relay::ndn::NameBuf;
-use ringtap_relay::ndn::management::{
+use ringtap_ndn::faces::Remote;
+use ringtap_ndn::packets::NameBuf;
+use ringtap_ndn::packets::management::{
     CHILD_INHERIT, ControlParameters, FaceStatus, GeneralStatus, ORIGIN_STATIC, RibEntry,
     STRATEGY_PREFIX, StrategyChoice,
 };
+use ringtap_ndn::relay::Strategy;
 
 use super::client::Client;
 use super::text;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_plan::Watch;
-use ringtap_relay::{ForwardReport, Relay};
+use ringtap_engine::Watch;
+use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::listener::listen;

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use ringtap_relay::faces::{Counters, Remote};
-use ringtap_relay::ndn::Name;
-use ringtap_relay::ndn::management::{
+use ringtap_ndn::faces::{Counters, Remote};
+use ringtap_ndn::packets::Name;
+use ringtap_ndn::packets::management::{
     FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
 };
-use ringtap_relay::{ForwardPlan, ForwardReport};
+use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};

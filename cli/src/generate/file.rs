@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use ringtap_capture::PcapWriter;
+use ringtap_io::capture::PcapWriter;
 use ringtap_traffic::{Generator, Truth};
 use ringtap_wire::LinkType;
 
 use super::WATCH;
 use super::stamps::Stamps;
 use crate::whole::Whole;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console::complain;
 use ringtap_terminal::numbers::{bytes, count, rate};
 

@@ -7,15 +7,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{LiveSender, OpenError, TemplateError};
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
+use ringtap_io::live::{LiveSender, OpenError, TemplateError};
 
 use super::counts::{Counts, Met};
 use super::frames::Frames;
 use super::mac::Macs;
 use super::rate::Rate;
 use super::send::{ready, sleep_until};
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// Frames that are made before anybody believes that they leave.
 const PROBE: u64 = 64;

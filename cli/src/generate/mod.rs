@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use ringtap_live::{Method, SendOptions};
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
+use ringtap_io::live::{Method, SendOptions};
 use ringtap_traffic::{FlowRules, Generator, Profile, Size};
 
 pub(crate) use mac::Mac;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use ringtap_live::Pace;
+use ringtap_io::live::Pace;
 
 use crate::units;
 use ringtap_terminal::numbers;

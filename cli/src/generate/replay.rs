@@ -10,8 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ringtap_capture::{Chunk, Place};
-use ringtap_plan::{Files, Notice, Watch};
+use ringtap_engine::{Files, Notice, Watch};
+use ringtap_io::capture::{Chunk, Place};
 use ringtap_wire::LinkType;
 
 use super::given::Given;
@@ -191,7 +191,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use ringtap_capture::PcapWriter;
+    use ringtap_io::capture::PcapWriter;
 
     use super::*;
 

@@ -11,15 +11,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_live::{SendError, SendOptions, Sender, State, now_ns};
-use ringtap_plan::Watch;
+use ringtap_base::now_ns;
+use ringtap_engine::Watch;
+use ringtap_io::live::{SendError, SendOptions, Sender, State};
 
 use super::counts::{Counts, Met};
 use super::frames::{Batch, Frames};
 use super::mac::Macs;
 use super::rate::Rate;
 use super::stamps::Stamps;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console::complain;
 use ringtap_terminal::numbers::count;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ringtap_plan::measure::{Image, merge};
+use ringtap_engine::measure::{Image, merge};
 
 use super::{text, write};
 use crate::args::{Form, MergeArgs};

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_live::{Options, required_queues};
-use ringtap_plan::measure::{
+use ringtap_engine::measure::{
     Design, MeasureOutcome, MeasurePlan, MeasureRequest, Sample, SampleBuilder, advise, run_files,
     run_interface, run_sample,
 };
-use ringtap_plan::{Machine, Notice, Plan, Request, Severity, Skeleton, Watch};
+use ringtap_engine::{Machine, Notice, Plan, Request, Severity, Skeleton, Watch};
+use ringtap_io::live::{Options, required_queues};
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Form, MeasureArgs};

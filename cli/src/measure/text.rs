@@ -1,7 +1,7 @@
 //! What was measured, for people.
 
-use ringtap_plan::measure::measure_report::KeysFrom;
-use ringtap_plan::measure::{Advice, MeasureOutcome, MeasurePlan, MeasureReport, Merged, Tried};
+use ringtap_engine::measure::measure_report::KeysFrom;
+use ringtap_engine::measure::{Advice, MeasureOutcome, MeasurePlan, MeasureReport, Merged, Tried};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};

@@ -1,7 +1,7 @@
 //! Measurements to files, whole or not at all.
 
 use anyhow::Context;
-use ringtap_plan::measure::{Kind, MeasurePlan, Merged};
+use ringtap_engine::measure::{Kind, MeasurePlan, Merged};
 
 use crate::args::{SketchFile, SketchForm};
 use crate::whole::Whole;

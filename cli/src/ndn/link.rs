@@ -16,12 +16,12 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_ndn::{
+use ringtap_ndn::packets::{
     Element, Error, Headers, LpPacket, PACKET_MAX, Packet, Reassembler, Reassembly, write_lp,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use ringtap_relay::faces::{receive_drops, widen_receive_queue};
+use ringtap_ndn::faces::{receive_drops, widen_receive_queue};
 
 use crate::args::Url;
 

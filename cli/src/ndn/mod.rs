@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_plan::Watch;
+use ringtap_engine::Watch;
 
 use crate::args::{NdnAction, NdnArgs};
 use crate::signals;

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use ringtap_ndn::{Headers, Name, NameBuf, NewInterest, Packet};
+use ringtap_ndn::packets::{Headers, Name, NameBuf, NewInterest, Packet};
 use serde_json::json;
 
 use super::link::Link;
 use super::times::{Times, ms};
 use super::{LOOK, WATCH, fresh_number, lifetime_ms};
 use crate::args::{Form, PingArgs};
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::of;
 

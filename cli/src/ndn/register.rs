@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use ringtap_ndn::management::{self, ControlParameters, ControlResponse};
-use ringtap_ndn::{Headers, Name, NameBuf, Packet};
+use ringtap_ndn::packets::management::{self, ControlParameters, ControlResponse};
+use ringtap_ndn::packets::{Headers, Name, NameBuf, Packet};
 
 use super::link::{Answers, Link};
 use crate::args::Url;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 
 /// How long the answer may take: as long as an Interest lives that does not say.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use ringtap_ndn::{Headers, Interest, Name, NewData, PACKET_MAX, Packet};
+use ringtap_ndn::packets::{Headers, Interest, Name, NewData, PACKET_MAX, Packet};
 use serde_json::json;
 
 use super::link::{Answers, Link};
 use super::{LOOK, WATCH, register};
 use crate::args::{Form, ServerArgs, Url};
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::{count, of, rate};
@@ -37,8 +37,10 @@ pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
     let (mut link, at) = match &args.to {
         Some(to) => (Link::connect(to)?, to.clone()),
         None => {
-            let at =
-                args.listen.clone().unwrap_or(Url::Udp("127.0.0.1".into(), ringtap_ndn::UDP_PORT));
+            let at = args
+                .listen
+                .clone()
+                .unwrap_or(Url::Udp("127.0.0.1".into(), ringtap_ndn::packets::UDP_PORT));
             (Link::listen(&at)?, at)
         }
     };

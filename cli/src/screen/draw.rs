@@ -8,7 +8,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline, Wrap};
-use ringtap_plan::report::activity::{Activity, Busy};
+use ringtap_engine::report::activity::{Activity, Busy};
 
 use super::view::View;
 use crate::names;
@@ -222,8 +222,8 @@ mod tests {
 
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ringtap_plan::report::{Interval, Time, Volume};
-    use ringtap_plan::{Ended, Watch};
+    use ringtap_engine::report::{Interval, Time, Volume};
+    use ringtap_engine::{Ended, Watch};
 
     use super::super::loads::Load;
     use super::*;

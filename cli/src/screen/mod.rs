@@ -22,7 +22,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use ringtap_plan::{Ended, Watch};
+use ringtap_engine::{Ended, Watch};
 
 use loads::Loads;
 use ringtap_terminal::Usage;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringtap_plan::report::Interval;
-use ringtap_plan::report::activity::Activity;
-use ringtap_plan::{Ended, Watch};
+use ringtap_engine::report::Interval;
+use ringtap_engine::report::activity::Activity;
+use ringtap_engine::{Ended, Watch};
 
 use super::loads::Load;
 

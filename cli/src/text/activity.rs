@@ -1,6 +1,6 @@
 //! Who was busy, for people: one interval in full, more of them a line each.
 
-use ringtap_plan::report::activity::{Activity, Busy, Network, Target};
+use ringtap_engine::report::activity::{Activity, Busy, Network, Target};
 
 use super::{Page, Times};
 use crate::names;

@@ -58,7 +58,7 @@ pub(crate) fn said(command: &mut Command) -> (String, String, i32) {
 
 /// Whether the process may use cores 0 and 1; says so if not.
 pub(crate) fn have_two_cores() -> bool {
-    let both = ringtap_plan::Machine::this().check_cores(&[0, 1]).is_ok();
+    let both = ringtap_engine::Machine::this().check_cores(&[0, 1]).is_ok();
     if !both {
         eprintln!("SKIPPED: cores 0 and 1 are not both available here");
     }

@@ -12,7 +12,7 @@ mod net;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringtap_live::SendOptions;
+use ringtap_io::live::SendOptions;
 use ringtap_wire::{HashKey, LinkType, pair_hash};
 use serde_json::Value;
 use tempfile::TempDir;

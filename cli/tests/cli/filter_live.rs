@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ringtap_live::{Options, Receiver, SendOptions, open};
+use ringtap_io::live::{Options, Receiver, SendOptions, open};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -147,9 +147,9 @@ fn both_ways_each_direction_is_judged_and_nothing_goes_round() {
         let options = Options { outgoing: false, ..Options::default() };
         let mut near = between.net.inside(Left, || open("left", &options).unwrap());
         let mut far = between.far();
-        let mut from_far = between
-            .net
-            .inside(Left, || ringtap_live::Sender::open("far", &SendOptions::default()).unwrap());
+        let mut from_far = between.net.inside(Left, || {
+            ringtap_io::live::Sender::open("far", &SendOptions::default()).unwrap()
+        });
         let there: Vec<_> = (0..600).map(|n| frame([1, 7, 200][n as usize % 3], n)).collect();
         let back: Vec<_> = (0..900).map(|n| frame([7, 2, 200][n as usize % 3], n)).collect();
         between.send(&there);

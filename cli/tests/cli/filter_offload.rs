@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use ringtap_live::{Options, open};
+use ringtap_io::live::{Options, open};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use ringtap_ndn::management::{ControlParameters, ControlResponse, command};
-use ringtap_ndn::{
+use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command};
+use ringtap_ndn::packets::{
     Data, Element, Headers, Interest, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet,
     PitToken, write_lp,
 };
@@ -428,13 +428,15 @@ fn large_lists_and_large_packets_go_in_pieces() {
     let consumer = neighbour();
     consumer.send_to(&interest("/a/rather/long/prefix/7/x", 1, &[1]), running.udp).unwrap();
     answer(&producer, &[3; 7_000]);
-    let mut reassembler = ringtap_ndn::Reassembler::new(1, u64::MAX);
+    let mut reassembler = ringtap_ndn::packets::Reassembler::new(1, u64::MAX);
     let mut bytes = [0; 9000];
     loop {
         let len = consumer.recv(&mut bytes).unwrap();
         assert!(len <= 1000, "{len}");
         let piece = LpPacket::read(&bytes[..len]).unwrap();
-        if let ringtap_ndn::Reassembly::Whole(headers, whole) = reassembler.take(0, 0, &piece) {
+        if let ringtap_ndn::packets::Reassembly::Whole(headers, whole) =
+            reassembler.take(0, 0, &piece)
+        {
             assert_eq!(headers.token.as_bytes(), [1]);
             assert_eq!(Data::read(whole).unwrap().content, [3; 7_000]);
             break;

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use ringtap_live::{SendOptions, Sender};
+use ringtap_io::live::{SendOptions, Sender};
 use serde_json::Value;
 
 use crate::common::{have, ringtap, said};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use ringtap_live::{Method, SendOptions};
+use ringtap_io::live::{Method, SendOptions};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! `measure -i`, over a veth pair.
 
-use ringtap_live::{Method, SendOptions};
+use ringtap_io::live::{Method, SendOptions};
 use serde_json::Value;
 
 use crate::live::datagrams;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ringtap_live::SendOptions;
+use ringtap_io::live::SendOptions;
 use serde_json::Value;
 
 use crate::common::{have, ringtap, said};

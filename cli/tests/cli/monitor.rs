@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringtap_plan::{Machine, Ring};
+use ringtap_engine::{Machine, Ring};
 use serde_json::Value;
 
 use crate::common::{have_two_cores, json, office, ringtap, said};

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use ringtap_ndn::{
+use ringtap_ndn::packets::{
     Element, Headers, Interest, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet,
     PitToken, write_lp,
 };

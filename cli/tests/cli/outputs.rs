@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::common::have;
 use crate::live::datagrams;
 use crate::net::{Beside, Net, Right, Within};
-use ringtap_live::SendOptions;
+use ringtap_io::live::SendOptions;
 use ringtap_testkit::send_all;
 
 const FLOWS: u64 = 20_000;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use ringtap_live::SendOptions;
+use ringtap_io::live::SendOptions;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use ringtap_live::SendOptions;
+use ringtap_io::live::SendOptions;
 
 use crate::common::office;
 use crate::formats::records;

@@ -121,7 +121,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
 /// Not how many cores there are counts, but which of them the process may use.
 #[test]
 fn a_core_that_the_process_may_not_use_is_refused_with_those_that_it_may() {
-    let allowed = ringtap_plan::Machine::this().allowed_cores;
+    let allowed = ringtap_engine::Machine::this().allowed_cores;
     let [first, second, ..] = allowed[..] else {
         eprintln!("SKIPPED: one core alone");
         return;

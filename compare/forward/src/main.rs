@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ringtap_faces::{Faces, Handler, Intake, Persistence, Remote, Settings, Whole};
-use ringtap_ndn::{Headers, Interest, NameBuf, NewData, NewInterest, component};
+use ringtap_ndn::faces::{Faces, Handler, Intake, Persistence, Remote, Settings, Whole};
+use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, component};
 
 /// Before it counts.
 const WARM_UP: Duration = Duration::from_millis(500);

@@ -25,7 +25,7 @@ use std::{fmt::Write, process::ExitCode};
 use stream::Stream;
 
 #[global_allocator]
-static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;
+static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 /// Ours, the rival, and the ratio that is claimed.
 const CLAIMS: [(&str, &str, f64); 7] = [

@@ -186,7 +186,7 @@ impl Launch<'_> {
                         self.run(patience, || RowEncoder { ingress }, sink)
                     }
                     #[cfg(not(feature = "parquet"))]
-                    None => Err(io::Error::other(ringtap_records::UnknownFormat::NotBuilt(format))),
+                    None => Err(io::Error::other(crate::records::UnknownFormat::NotBuilt(format))),
                 }
             }
         }

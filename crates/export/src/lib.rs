@@ -25,6 +25,7 @@ mod link;
 mod messages;
 mod metered;
 mod output;
+pub mod records;
 mod refresh;
 #[cfg(feature = "parquet")]
 mod rows;
@@ -45,7 +46,7 @@ pub use sampling::Sampling;
 pub use store::Store;
 pub use summary::{Reason, Sent, Status, Summary, Tally};
 
-use ringtap_records::Interfaces;
+use crate::records::Interfaces;
 
 /// Memory for the blocks of one output unless something else is asked for.
 pub const BUFFER_BYTES: usize = 32 << 20;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use ringtap_records::{Format, UnknownFormat};
+use crate::records::{Format, UnknownFormat};
 
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use crate::records::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
-use ringtap_records::{GROUP_ROWS, ParquetFile, Rows};
 
 use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;

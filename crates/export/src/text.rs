@@ -1,7 +1,7 @@
 //! Formats of lines: JSON, CSV, EVE, Zeek.
 
+use crate::records::{Interfaces, TextFormat};
 use ringtap_flow::FlowRecord;
-use ringtap_records::{Interfaces, TextFormat};
 
 use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;

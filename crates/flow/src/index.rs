@@ -10,7 +10,7 @@
 //! core's second-level cache; the tag (the hash's upper bits) lets only one foreign word in 256
 //! cost a look at its row. Growing needs the hashes alone, the rows are not touched.
 
-use ringtap_memory::prefetch;
+use ringtap_base::prefetch;
 
 /// Positions 0, 1, 2 … by hash. Several rows may share a hash; the caller compares keys.
 pub(crate) struct Index {

@@ -16,8 +16,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ringtap_base::prefetch;
 use ringtap_extract::{Added, Facts, Kind};
-use ringtap_memory::prefetch;
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 
 use crate::{RunError, ShardMap};
 

@@ -23,7 +23,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed};
 
 use crate::books::Books;

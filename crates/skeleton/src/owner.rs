@@ -11,7 +11,7 @@
 //! not finished with is never overtaken, nor items that wait for another worker. The merger waits for
 //! nobody, and of the items that wait the earliest does not have to, so no owner is busy for ever.
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 use ringtap_ring::{Producer, ring};
 use ringtap_stage::{Application, Attachments, Mark, Resumed, Shard, Worker};
 

@@ -16,7 +16,7 @@
 //! No deadlock: a worker that has a part waits for the merger alone, which waits for nobody, so all parts come home. A
 //! ring back has room for the one part there is.
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 use ringtap_ring::{Consumer, Producer, ring};
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 

@@ -271,7 +271,7 @@ impl<C: Cell> Grid<C> {
             for (item, places) in burst.iter().zip(&mut places) {
                 *places = shape.places(hasher, hasher.hash(item.key()));
                 for &mut place in places {
-                    ringtap_memory::prefetch(&cells[place]);
+                    ringtap_base::prefetch(&cells[place]);
                 }
             }
             for (item, places) in burst.iter().zip(places) {

@@ -15,6 +15,8 @@
 //! the seed is drawn anew each run. This is no cryptographic hash: who sees estimates of keys of their
 //! own choice for long enough may learn about it.
 
+use ringtap_base::SplitMix;
+
 use crate::key::Key;
 
 /// The secret words that a seed stands for.
@@ -33,7 +35,7 @@ pub(crate) struct Hash {
 
 impl Hasher {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut random = SplitMix(seed);
+        let mut random = SplitMix::new(seed);
         Self { seed, k: std::array::from_fn(|_| random.next()) }
     }
 
@@ -83,19 +85,6 @@ impl Hash {
     pub(crate) fn lane(self, row: usize) -> u64 {
         let word = if row & 2 == 0 { self.x } else { self.y };
         if row & 1 == 0 { word >> 32 } else { word & 0xffff_ffff }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): random words from a seed.
-pub(crate) struct SplitMix(pub(crate) u64);
-
-impl SplitMix {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

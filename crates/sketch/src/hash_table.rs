@@ -126,7 +126,7 @@ impl<K: Key> Sketch for HashTable<K> {
             let mut places = [0; AHEAD];
             for (item, at) in burst.iter().zip(&mut places) {
                 *at = place(self.hasher.hash(item.key()), self.slots.len());
-                ringtap_memory::prefetch(&self.slots[*at]);
+                ringtap_base::prefetch(&self.slots[*at]);
             }
             for (item, at) in burst.iter().zip(places) {
                 self.total = self.total.saturating_add(item.weight());

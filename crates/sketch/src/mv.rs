@@ -87,7 +87,7 @@ impl<K: Key> MvSketch<K> {
             for (item, places) in burst.iter().zip(&mut places) {
                 *places = shape.places(hasher, hasher.hash(item.key()));
                 for &mut place in places {
-                    ringtap_memory::prefetch(&votes[place]);
+                    ringtap_base::prefetch(&votes[place]);
                 }
             }
             for (item, places) in burst.iter().zip(places) {

@@ -194,8 +194,8 @@ impl<K: Key> Sketch for SpaceSaving<K> {
             let mut places = [Place::default(); AHEAD];
             for (item, at) in burst.iter().zip(&mut places) {
                 *at = self.place(self.hasher.hash(item.key()));
-                ringtap_memory::prefetch(&self.counts[at.bucket]);
-                ringtap_memory::prefetch(&self.keys[at.bucket]);
+                ringtap_base::prefetch(&self.counts[at.bucket]);
+                ringtap_base::prefetch(&self.keys[at.bucket]);
             }
             for (item, at) in burst.iter().zip(places) {
                 self.total = self.total.saturating_add(item.weight());

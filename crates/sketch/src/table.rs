@@ -116,7 +116,7 @@ impl<K: Key> Table<K> {
             let mut hashes = [Hash::default(); AHEAD];
             for (item, hash) in burst.iter().zip(&mut hashes) {
                 *hash = self.hasher.hash(item.key());
-                ringtap_memory::prefetch(&self.slots[self.home(*hash)]);
+                ringtap_base::prefetch(&self.slots[self.home(*hash)]);
             }
             for (item, hash) in burst.iter().zip(hashes) {
                 count(self, item, hash);

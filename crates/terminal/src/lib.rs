@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod clock;
 pub mod console;
 mod form;
 pub mod numbers;
@@ -13,6 +12,5 @@ pub mod table;
 pub mod units;
 mod usage;
 
-pub use clock::Clock;
 pub use form::{Form, Output};
 pub use usage::{Usage, exit_code};

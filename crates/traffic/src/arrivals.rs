@@ -10,7 +10,7 @@
 //! counts as lost; should it come still, it is counted as stale, for nobody knows any more whether it came
 //! before.
 
-use ringtap_metrics::Latency;
+use ringtap_base::Latency;
 
 /// Numbers that are remembered.
 const WINDOW: u64 = 1 << 16;

@@ -59,7 +59,7 @@ pub use generator::{GeneratedFrame, Generator};
 pub use popularity::{Draw, Popularity, UnknownPopularity};
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
-pub use ringtap_metrics::Latency;
+pub use ringtap_base::Latency;
 pub use stamp::{Reading, Stamp};
 pub use truth::{
     Conversations, HorizontalScan, Octets, Protocols, Scans, Talker, Talkers, Truth, VerticalScan,

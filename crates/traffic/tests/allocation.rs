@@ -1,7 +1,7 @@
 //! All memory is taken at the start: frames cost no allocation. Alone in its program, because the
 //! count is the whole program's.
 
-use ringtap_memory::{Allocator, allocations};
+use ringtap_base::{Allocator, allocations};
 use ringtap_traffic::{Generator, Profile};
 
 #[global_allocator]

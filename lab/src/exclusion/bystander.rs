@@ -13,11 +13,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringtap_memory::ticks;
+use ringtap_base::ticks;
 use ringtap_skeleton::on_core;
 
 use crate::exclusion::spread::Spread;
-use crate::random::Random;
+use ringtap_base::SplitMix;
 
 /// Lines of each side: more than second-level caches hold.
 const LINES: usize = (32 << 20) / 64;
@@ -181,7 +181,7 @@ fn disturb(neighbour: Neighbour, start: &Barrier, over: &AtomicBool) {
         Neighbour::CasAll | Neighbour::StoreAll | Neighbour::LoadAll => LINES,
     };
     let lines: Vec<Line> = (0..count).map(|_| Line::default()).collect();
-    let mut random = Random::new(5);
+    let mut random = SplitMix::new(5);
     start.wait();
     let mut sum = 0;
     while !over.load(Ordering::Relaxed) {
@@ -207,7 +207,7 @@ fn disturb(neighbour: Neighbour, start: &Barrier, over: &AtomicBool) {
 /// Lines that each say which is next, so that one round comes by all, in no order.
 fn ring(seed: u64) -> Vec<Line> {
     let mut order: Vec<u32> = (0..LINES as u32).collect();
-    let mut random = Random::new(seed);
+    let mut random = SplitMix::new(seed);
     // One cycle through all: each place changes with one before it (S. Sattolo, 1986).
     for at in (1..LINES).rev() {
         order.swap(at, random.below(at as u64) as usize);

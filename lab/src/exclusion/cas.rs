@@ -13,11 +13,11 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ringtap_memory::{prefetch_write, ticks};
+use ringtap_base::{prefetch_write, ticks};
 use ringtap_skeleton::on_core;
 
 use crate::exclusion::spread::Spread;
-use crate::random::Random;
+use ringtap_base::SplitMix;
 
 /// Locks asked for ahead.
 const AHEAD: usize = 16;
@@ -106,7 +106,7 @@ pub fn measure(trial: &Trial) -> Measured {
 fn take_locks(trial: &Trial, thread: usize, shared: &[Line], start: &Barrier) -> (Vec<f64>, u64) {
     let own: Vec<Line> = (0..OWN).map(|_| Line::default()).collect();
     let lines = if trial.way == Way::Uncontended { &own[..] } else { shared };
-    let mut random = Random::new(trial.seed.wrapping_add(thread as u64) << 1 | 1);
+    let mut random = SplitMix::new(trial.seed.wrapping_add(thread as u64) << 1 | 1);
     let mut next = [0; AHEAD].map(|_: usize| random.below(lines.len() as u64) as usize);
     let mut samples = Vec::with_capacity(trial.samples);
     let mut taken = 0;

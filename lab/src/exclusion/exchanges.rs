@@ -13,14 +13,14 @@
 use std::str::FromStr;
 use std::sync::{Barrier, Mutex, PoisonError};
 
-use ringtap_forwarder::{
+use ringtap_base::Usage;
+use ringtap_ndn::forwarder::{
     Came, Counters, Face, FaceId, Forwarder, Locked, Prefetching, Settings, Sharded,
 };
-use ringtap_metrics::Usage;
-use ringtap_ndn::{Headers, Name, NameBuf, NewData, NewInterest};
+use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest};
 use ringtap_skeleton::on_core;
 
-use crate::random::Random;
+use ringtap_base::SplitMix;
 use ringtap_traffic::Popularity;
 
 /// Packets handed over at once.
@@ -167,7 +167,7 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
                 locked.set_face(face, Face::NEIGHBOUR);
             }
             let _ = locked.add_route(0, &Name::EMPTY, ANSWERS, 1, &mut nobody);
-            let mut random = Random::new(trial.seed ^ 0x5eed);
+            let mut random = SplitMix::new(trial.seed ^ 0x5eed);
             let workers = trial.workers.clamp(1, 256);
             let mut any = || {
                 let spray = |_: &Name<'_>| random.below(workers as u64) as usize;
@@ -227,7 +227,7 @@ fn shares(
     let rounds = exchanges.len().div_ceil(round);
     let mut shares = vec![vec![Vec::new(); workers]; rounds];
     for (number, (interest, _)) in exchanges.iter().enumerate() {
-        let read = ringtap_ndn::Packet::read(interest);
+        let read = ringtap_ndn::packets::Packet::read(interest);
         let worker = read.map_or(0, |packet| owner(packet.name()));
         shares[number / round][worker.min(workers - 1)].push(number as u32);
     }
@@ -320,7 +320,7 @@ impl Rounds<'_> {
         let mut burst = Vec::with_capacity(2 * TURN);
         let mut asked = 0;
         self.start.wait();
-        let (start_s, begin) = (Usage::now().wall_s, ringtap_memory::ticks());
+        let (start_s, begin) = (Usage::now().wall_s, ringtap_base::ticks());
         for round in 0..=self.rounds {
             let now_ns = 1 + round as u64 * 10_000_000;
             let new = self.share(self.asked, Some(round));
@@ -344,7 +344,7 @@ impl Rounds<'_> {
             // Data answer what another worker may have asked.
             self.start.wait();
         }
-        let (end_s, end) = (Usage::now().wall_s, ringtap_memory::ticks());
+        let (end_s, end) = (Usage::now().wall_s, ringtap_base::ticks());
         Span { start_s, end_s, ticks: end - begin, asked }
     }
 }

@@ -17,5 +17,5 @@ pub mod exchanges;
 pub mod model;
 mod spread;
 
-pub use ringtap_memory::{TICK, ticks};
+pub use ringtap_base::{TICK, ticks};
 pub use spread::Spread;

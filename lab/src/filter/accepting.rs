@@ -13,7 +13,7 @@
 //!
 //! Invariant: flips ascend strictly, so neighbouring ranges of equal answer have become one.
 
-use ringtap_memory::prefetch;
+use ringtap_base::prefetch;
 
 use ringtap_filter::Policy;
 

@@ -9,8 +9,8 @@ use crate::filter::paper::{Paper, PaperSettings};
 use crate::filter::sharded::Sharded;
 use crate::filter::traffic::{Generator, Mix};
 use crate::filter::{Outcome, Packet, Settings, oracle};
+use ringtap_base::Usage;
 use ringtap_filter::Policy;
-use ringtap_metrics::Usage;
 use ringtap_ring::Kind;
 use ringtap_skeleton::{RunError, RunOptions, Seating, ShardMap, Skeleton, free_cores, run};
 

@@ -19,7 +19,7 @@
 
 use std::sync::Arc;
 
-use ringtap_memory::prefetch;
+use ringtap_base::prefetch;
 use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
 
 use crate::filter::accepting::Accepting;

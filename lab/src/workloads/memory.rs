@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Arguments;
 use super::arguments::bind;
 use crate::LabError;
-use crate::clock::Stopwatch;
+use ringtap_base::Clock;
 
 /// Passes over the memory; the fastest counts, for nothing makes memory faster than it is.
 const PASSES: usize = 5;
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     let mut best = f64::INFINITY;
     let mut sum = 0u64;
     for _ in 0..PASSES {
-        let watch = Stopwatch::start();
+        let watch = Clock::start();
         // Without these the compiler would read once, or not at all.
         let words = std::hint::black_box(words.as_slice());
         sum = std::hint::black_box(words.iter().fold(0, |sum: u64, &word| sum.wrapping_add(word)));

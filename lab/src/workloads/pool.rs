@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::Arguments;
 use super::arguments::bind;
 use crate::LabError;
-use crate::clock::Stopwatch;
+use ringtap_base::Clock;
 
 const BUFFER_BYTES: usize = 2_048;
 const BURST: usize = 32;
@@ -98,7 +98,7 @@ fn offer(
     mut free: Consumer<Buffer, Vernier>,
     mut full: Producer<Buffer, Vernier>,
 ) -> u64 {
-    let watch = Stopwatch::start();
+    let watch = Clock::start();
     let (mut next, mut dropped, mut state) = (0u64, 0u64, plan.seed);
     while next < plan.packets {
         // Within a gust packets come faster, and the next gust begins when it would have by the mean rate.
@@ -152,7 +152,7 @@ fn count(
             spin_loop();
             continue;
         }
-        let watch = Stopwatch::start();
+        let watch = Clock::start();
         keys.clear();
         keys.extend(burst.iter().map(|buffer| buffer[0].to_le_bytes()));
         sketch.update_burst(&keys);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Arguments;
 use super::arguments::bind;
 use crate::LabError;
-use crate::clock::Stopwatch;
+use ringtap_base::Clock;
 
 /// Items of a burst.
 const BURST: usize = 256;
@@ -92,7 +92,7 @@ fn transfer<const WORDS: usize>(plan: &Plan) -> Result<(f64, u64), LabError> {
             let mut consumer = consumer;
             receive(&mut consumer, 0..warm, plan.bursts);
             start.wait();
-            let watch = Stopwatch::start();
+            let watch = Clock::start();
             let sum = receive(&mut consumer, warm..warm + plan.items, plan.bursts);
             (watch.seconds(), sum)
         });

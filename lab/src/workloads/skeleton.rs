@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 use crate::LabError;
-use crate::clock::Stopwatch;
+use ringtap_base::Clock;
 
 /// What is computed, with how many workers; 0 is a plain program without skeleton.
 struct Plan {
@@ -59,7 +59,7 @@ fn matrix_product(plan: &Plan) -> Result<(f64, bool), RunError> {
     let (a, b) = matmul::matrices(n);
     let mut c = vec![0.0; n * n];
     let block = (matmul::ROWS * n).max(1);
-    let watch = Stopwatch::start();
+    let watch = Clock::start();
     let tasks = a.chunks(block).zip(c.chunks_mut(block));
     if plan.workers == 0 {
         tasks.for_each(|(a, rows)| matmul::multiply_rows(a, &b, rows, n));
@@ -76,7 +76,7 @@ fn matrix_product(plan: &Plan) -> Result<(f64, bool), RunError> {
 fn sort(plan: &Plan) -> Result<(f64, bool), RunError> {
     let mut list = quicksort::numbers(plan.size);
     let before = quicksort::fingerprint(&list);
-    let watch = Stopwatch::start();
+    let watch = Clock::start();
     if plan.workers == 0 {
         sort_alone(&mut list);
     } else {
@@ -105,7 +105,7 @@ fn divide_list(list: &mut [u32]) -> Divided<(), [&mut [u32]; 2]> {
 
 fn number(plan: &Plan) -> Result<(f64, bool), RunError> {
     let n = plan.size as u64;
-    let watch = Stopwatch::start();
+    let watch = Clock::start();
     let found = if plan.workers == 0 {
         fibonacci::fibonacci(n)
     } else {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use ringtap_ndn::{Headers, Name, NameBuf, NewInterest, Packet, PitToken};
+use ringtap_ndn::packets::{Headers, Name, NameBuf, NewInterest, Packet, PitToken};
 use ringtap_traffic::Draw;
 
 use super::link::Link;
@@ -20,7 +20,7 @@ use super::times::Times;
 use super::{LOOK, WATCH, fresh_number, lifetime_ms};
 use crate::args::{LoadArgs, Names};
 use pending::Pending;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::Usage;
 
 /// Interests on their way at the most.

@@ -302,7 +302,8 @@ fn lines(bytes: &[u8]) -> Vec<&str> {
 fn workers_write_together_what_one_would() {
     let all: Vec<_> = records(5000).collect();
     for name in &FILES[1..5] {
-        let format = name.split(':').next().unwrap().parse::<ringtap_records::Format>().unwrap();
+        let format =
+            name.split(':').next().unwrap().parse::<ringtap_export::records::Format>().unwrap();
         let expected = format.encode(&all, &Default::default()).unwrap();
         for workers in [1, 2, 3] {
             let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);

@@ -1,6 +1,6 @@
 //! The dispatcher: reads the feed of its queue and hands each item to the owner of its key.
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use super::lane::LaneTx;

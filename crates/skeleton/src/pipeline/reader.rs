@@ -1,6 +1,6 @@
 //! The reader: fills messages from the feed of its queue. The paper's RDR.
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use super::{Inbox, Message, Outlet};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringtap_metrics::Counter;
+use ringtap_base::Counter;
 
 /// What a node did in a run.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -18,12 +18,13 @@
 //! Invariants: no counter is below the count of a key, so no heavy key is missed by a search that ends. All is linear: merge
 //! adds, subtract takes away, bit for bit.
 
+use ringtap_base::SplitMix;
+
 use super::{Budget, TooDear};
 use crate::{
     count_min::CountMin,
     face::{Estimate, Heavy, Linear, Mismatch, Sketch, SubtractError, ordered},
     grid::{Grid, Shape},
-    hash::SplitMix,
     image::{ImageError, ImageKind, Reader, Writer},
     key::Item,
 };
@@ -52,7 +53,7 @@ impl ReversibleModular {
     }
 
     fn of(verify: CountMin<[u8; 4], u64>, counters: Vec<u64>) -> Self {
-        let mut random = SplitMix(!verify.grid.hasher.seed());
+        let mut random = SplitMix::new(!verify.grid.hasher.seed());
         let mangle = Mangle::new(&mut random);
         let mut parts = Box::new([[0; 256]; 4]);
         for (byte, table) in parts.iter_mut().enumerate() {
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn mangling_can_be_undone_and_depends_on_the_seed() {
-        let [a, b] = [1, 2].map(|seed| Mangle::new(&mut SplitMix(seed)));
+        let [a, b] = [1, 2].map(|seed| Mangle::new(&mut SplitMix::new(seed)));
         for word in (0..100_000).chain([u32::MAX, 1 << 31]) {
             assert_eq!(a.undo(a.apply(word)), word);
         }

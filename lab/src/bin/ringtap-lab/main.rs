@@ -13,7 +13,7 @@ use clap::Parser;
 use ringtap_terminal::console;
 
 #[global_allocator]
-static ALLOCATOR: ringtap_memory::Allocator = ringtap_memory::Allocator;
+static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))

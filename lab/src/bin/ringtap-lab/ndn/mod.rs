@@ -6,11 +6,11 @@ mod model;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::bystander::{self, Row};
 use ringtap_lab::exclusion::cas::{self, Way};
 use ringtap_lab::exclusion::exchanges::{self, Mode};
-use ringtap_plan::Machine;
 use serde_json::{Value, json};
 
 use crate::args::{CasArgs, NdnAction, PitArgs};

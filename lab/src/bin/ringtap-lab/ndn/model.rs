@@ -2,20 +2,20 @@
 
 use std::process::ExitCode;
 
+use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::cas::{self, Way};
 use ringtap_lab::exclusion::exchanges::{self, Mode};
 use ringtap_lab::exclusion::model::{
     LineLock, PAPER_NAIVE, PAPER_PACKET, PAPER_PREFETCHED, Serial,
 };
-use ringtap_plan::Machine;
 use ringtap_traffic::Popularity;
 use serde_json::json;
 
 use super::figures::{median, print_json};
 use super::own_cores;
 use crate::args::ModelArgs;
-use ringtap_terminal::Clock;
+use ringtap_base::Clock;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::rate;
 use ringtap_terminal::table::{Lean, Table};

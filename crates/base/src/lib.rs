@@ -1,0 +1,29 @@
+//! What every part of the program needs: clocks, random numbers from a seed, counters, the allocator, prefetching.
+//!
+//! Invariants: a counter has one writer, so no read-modify-write; readers may see a value a moment old, never a torn
+//! one. Nothing here locks. `unsafe` is here so that those who use it need none: in the allocator, the prefetch
+//! instruction and the time stamp counter.
+#![deny(missing_docs, unsafe_code)]
+
+#[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
+mod allocator;
+mod clock;
+mod counter;
+mod latency;
+mod ledger;
+#[allow(unsafe_code, reason = "an instruction of the processor")]
+mod prefetch;
+mod random;
+#[allow(unsafe_code, reason = "an instruction of the processor")]
+mod ticks;
+mod usage;
+
+pub use allocator::{Allocator, allocations};
+pub use clock::{Clock, now_ns, steady_ns};
+pub use counter::Counter;
+pub use latency::Latency;
+pub use ledger::{Ledger, Stage};
+pub use prefetch::{prefetch, prefetch_write};
+pub use random::SplitMix;
+pub use ticks::{TICK, ticks};
+pub use usage::Usage;

@@ -1,0 +1,346 @@
+//! The feed of a live interface: a queue's frames, decoded, with marks as time goes on.
+//!
+//! ```text
+//! Receiver ─ burst ─▶ decode ─▶ records        a mark behind the burst that reaches its time,
+//!     └─ nothing ─▶ clock ─▶ mark              or when the queue has been quiet for so long
+//! ```
+//!
+//! Queues have no source in common, so each makes its marks of its own time ([`LiveClock`]). A mark's number is its time
+//! in ticks, which says of the marks of all queues which belong together. A queue of several interfaces has one time, that
+//! of its latest packet. While nothing comes, time goes on by the clock, counted from the last packet: so it does not
+//! matter whose clock stamped that. If that clock is set, all queues follow.
+//!
+//! At the end, and when the interface is gone, it is shut first, and then read empty, so every frame that came is
+//! accounted for. A queue that is empty waits for the others, for the time of the end is the latest of all.
+//!
+//! With shedding, a queue that falls behind leaves out the packets of more and more pairs of addresses, and of fewer
+//! again when it has caught up: rather some flows not at all than all of them with holes. What is shed is counted.
+//!
+//! Invariant: nothing waits here. A frame that the kernel dropped is counted under its reason.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use ringtap_extract::Extractors;
+use ringtap_io::bpf::Expression;
+use ringtap_io::live::{Counters, Drain, Lost, MergedReceiver};
+use ringtap_stage::{Burst, Fed, Feed, Mark};
+use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
+
+use crate::interfaces::{InterfaceCounts, Tallies};
+use crate::live_clock::{Clock, LiveClock, Now, Sets};
+use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
+use crate::sharding::Sharding;
+use crate::{Plan, Watch};
+
+/// How often a quiet queue looks at its counters, and whether its interface is still there.
+const LOOK_NS: u64 = 100_000_000;
+
+/// Bursts after which a busy queue looks at its counters.
+const LOOK_BURSTS: u32 = 4_096;
+
+/// Bursts after which it is seen how much waits, and whether to shed more or less.
+const SHED_BURSTS: u32 = 64;
+
+/// From so many sixteenths of the room for waiting frames on, one sixteenth more of the flows is shed; below the other,
+/// one less.
+const FULL: u32 = 8;
+const EASY: u32 = 2;
+
+pub(crate) struct LiveFeed<'a> {
+    receiver: MergedReceiver,
+    /// What came by each interface.
+    tallies: Tallies,
+    queue: usize,
+    watch: &'a Watch,
+    decoder: Decoder,
+    filter: Option<Arc<Expression>>,
+    sample: u32,
+    extract: Extractors,
+    key: HashKey,
+    /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
+    shed: Option<u32>,
+    clock: LiveClock,
+    sets: Arc<Sets>,
+    /// By the steady clock.
+    looked_ns: u64,
+    bursts: u32,
+    /// Once it was shut.
+    drain: Option<Drain>,
+    /// What the interface had lost by then.
+    lost: Vec<Lost>,
+    /// Nothing is left.
+    drained: bool,
+    ended: bool,
+    ending: Arc<Ending>,
+    /// None, if there is one queue.
+    sharding: Option<Arc<Sharding>>,
+    /// Frames handed on or left out, to compare with what the receiver counts.
+    frames: u64,
+    gone: bool,
+    counts: FeedCounts,
+}
+
+/// What the queues of an interface know of one another's end.
+struct Ending {
+    /// Queues that are not empty yet.
+    open: AtomicUsize,
+    high_ns: AtomicU64,
+}
+
+impl<'a> LiveFeed<'a> {
+    /// The feeds of a plan, one for each receiver.
+    pub(crate) fn all(
+        plan: &Plan,
+        paths: &Arc<Paths>,
+        receivers: Vec<impl Into<MergedReceiver>>,
+        watch: &'a Watch,
+    ) -> Vec<Self> {
+        let open = AtomicUsize::new(receivers.len());
+        let ending = Arc::new(Ending { open, high_ns: AtomicU64::new(0) });
+        let clock: Clock = Arc::new(Now::read);
+        let sets = Arc::new(Sets::default());
+        let sharding = (receivers.len() > 1).then(|| Arc::new(Sharding::new()));
+        let decoder = |queue, receiver: &MergedReceiver| {
+            let (datagrams, regions) = plan.fragments(queue, true);
+            let interfaces: Vec<_> = receiver.interfaces().iter().map(|one| one.1).collect();
+            Decoder::new(plan.hash_key(), Arc::clone(paths))
+                .with_tunnels(plan.tunnels)
+                .with_interfaces(&interfaces)
+                .with_fragments(datagrams, regions)
+        };
+        let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
+            tallies: Tallies::new(receiver.interfaces().len()),
+            decoder: decoder(queue, &receiver),
+            receiver,
+            queue,
+            watch,
+            filter: plan.filter.clone(),
+            sample: plan.sample,
+            extract: plan.extract,
+            key: plan.hash_key(),
+            shed: plan.shed.then_some(0),
+            clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), tick_ns(plan)),
+            sets: Arc::clone(&sets),
+            looked_ns: 0,
+            bursts: 0,
+            drain: None,
+            lost: Vec::new(),
+            drained: false,
+            ended: false,
+            ending: Arc::clone(&ending),
+            sharding: sharding.clone(),
+            frames: 0,
+            gone: false,
+            counts: FeedCounts::default(),
+        };
+        receivers.into_iter().map(Into::into).enumerate().map(feed).collect()
+    }
+
+    /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
+    fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
+        let Self { receiver, tallies, decoder, counts, clock, filter, sample, key, .. } = self;
+        let shed = self.shed.unwrap_or(0);
+        let extract = self.extract;
+        let (burst, attachments) = burst.parts_mut();
+        let room = (burst.capacity() - burst.len()) / 2;
+        let (taken, octets_before) = (burst.len(), counts.captured_octets);
+        let frames = receiver.burst(room.max(1), |interface, frame| {
+            let tally = tallies.of(interface);
+            tally.packets += 1;
+            clock.see(frame.ts_ns);
+            // Before anything else: what is not selected is as though it were not there.
+            if let Some(filter) = filter
+                && counts.leaves_out(filter, frame.link, frame.data, frame.original_len, true)
+            {
+                return;
+            }
+            // Whole pairs of addresses, so that flows are whole or not there. By other bits than workers are chosen by.
+            if shed > 0
+                && pair_hash(key, frame.link, frame.data).is_some_and(|hash| hash % 16 < shed)
+            {
+                counts.shed += 1;
+                return;
+            }
+            // Decoded where it stays.
+            decoder.from_interface(interface);
+            let at = burst.len();
+            burst.push(PacketRecord::EMPTY);
+            let (link, len) = (frame.link, frame.original_len);
+            let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut burst[at]);
+            let inner = decoder.inner(&burst[at]).copied();
+            // Not before it is decoded: a fragment left out may have the ports of another.
+            if *sample > 1 && !selected(link, frame.data, *sample) {
+                counts.not_sampled += 1;
+                burst.truncate(at);
+                return;
+            }
+            if let Decoded::NonIp(reason) = decoded {
+                *counts.non_ip.entry(reason).or_default() += 1;
+            }
+            counts.captured_octets += frame.data.len() as u64;
+            tally.octets += frame.data.len() as u64;
+            counts.packets += 1;
+            if extract.wants(&burst[at]) {
+                let to = (at, &mut *attachments);
+                counts.extract(extract, decoder, (link, frame.data), &burst[at], to);
+            }
+            if let Some(inner) = inner {
+                counts.inner += 1;
+                burst.push(inner);
+                if extract.wants(&inner) {
+                    let to = (at + 1, &mut *attachments);
+                    counts.extract(extract, decoder, (link, frame.data), &inner, to);
+                }
+            }
+        });
+        if let Some(sharding) = &self.sharding {
+            let outermost =
+                burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
+            let split = outermost.filter(|packet| sharding.splits(packet, self.queue)).count();
+            self.watch.split.add(self.queue, split as u64);
+        }
+        self.frames += frames as u64;
+        self.watch.packets.add(self.queue, frames as u64);
+        self.watch.bytes.add(self.queue, self.counts.captured_octets - octets_before);
+        self.tallies.publish(self.watch, self.queue);
+        frames
+    }
+
+    /// Nothing came: time goes on by the clock.
+    fn quiet(&mut self) -> Fed {
+        let (Now { steady_ns, .. }, mark) = self.clock.quiet();
+        if steady_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
+            self.looked_ns = steady_ns;
+            self.look();
+            self.adapt();
+        }
+        if self.drained {
+            return self.end();
+        }
+        mark.map_or(Fed::Idle, Fed::Mark)
+    }
+
+    /// Sheds more if much waits, and less if little does.
+    fn adapt(&mut self) {
+        let backlog = self.receiver.backlog();
+        if let Some(shed) = &mut self.shed {
+            if backlog >= FULL {
+                *shed = (*shed + 1).min(15);
+            } else if backlog < EASY {
+                *shed = shed.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Tells the watch what the kernel counts, what is shed and forgotten, and which interfaces are gone.
+    fn look(&mut self) {
+        self.watch.fragments_forgotten.set(self.queue, self.decoder.fragments_forgotten());
+        self.watch.shed.set(self.queue, self.counts.shed);
+        self.receiver.look_for_gone();
+        self.gone = self.receiver.all_gone();
+        let dropped = self.tallies.look(&mut self.receiver, self.watch, self.queue);
+        self.watch.dropped.set(self.queue, dropped);
+        self.watch.clock_set(self.sets.get().count, self.sets.get().last_ns);
+    }
+
+    fn end(&mut self) -> Fed {
+        let Ending { open, high_ns } = &*self.ending;
+        if !std::mem::replace(&mut self.ended, true) {
+            high_ns.fetch_max(self.clock.end_ns(), Ordering::Relaxed);
+            // Release: whoever sees all queues at their end (Acquire below) sees their times.
+            open.fetch_sub(1, Ordering::Release);
+        }
+        if open.load(Ordering::Acquire) > 0 {
+            return Fed::Idle;
+        }
+        Fed::Mark(Mark::End { time_ns: high_ns.load(Ordering::Relaxed) })
+    }
+}
+
+impl Feed for LiveFeed<'_> {
+    type Item = PacketRecord;
+
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
+        self.watch.beats.add(self.queue, 1);
+        if self.ended {
+            return self.end();
+        }
+        // A mark stands behind the burst that reached it.
+        if let Some(mark) = self.clock.mark() {
+            return Fed::Mark(mark);
+        }
+        if self.drained {
+            return self.end();
+        }
+        if self.gone {
+            self.watch.stop();
+        }
+        if self.drain.is_none() && self.watch.stopped() {
+            // Before it is shut: what is lost behind that is none of ours.
+            self.lost = self.receiver.lost();
+            self.drain = Some(self.receiver.drain());
+            self.clock.pause();
+        }
+        if let Some(drain) = &mut self.drain {
+            drain.look();
+        }
+        let taken = self.take(burst);
+        if let Some(drain) = &mut self.drain {
+            self.drained = self.receiver.is_drained(drain, taken);
+        }
+        if taken == 0 {
+            return self.quiet();
+        }
+        self.clock.busy();
+        self.bursts = self.bursts.wrapping_add(1);
+        if self.shed.is_some() && self.bursts.is_multiple_of(SHED_BURSTS) {
+            self.adapt();
+        }
+        if self.bursts.is_multiple_of(LOOK_BURSTS) {
+            self.look();
+        }
+        if burst.is_empty() { Fed::Moved } else { Fed::Items }
+    }
+}
+
+impl PacketSource for LiveFeed<'_> {
+    fn close(feeds: Vec<Self>) -> Closed {
+        let mut closed = Closed::default();
+        if let Some(first) = feeds.first() {
+            closed.split = first.watch.split.get();
+            let lost = if first.lost.is_empty() { &first.receiver.lost() } else { &first.lost };
+            closed.interfaces = InterfaceCounts::all(&first.receiver, lost);
+            let sets = first.sets.get();
+            first.watch.clock_set(sets.count, sets.last_ns);
+            closed.clock = ClockChanges { set: sets.count, last_ns: sets.last_ns, strays: 0 };
+        }
+        for mut feed in feeds {
+            for (place, interface) in closed.interfaces.iter_mut().enumerate() {
+                let Counters { dropped, .. } = feed.receiver.counters(place);
+                interface.add(feed.tallies.total(place), &dropped, feed.receiver.is_gone(place));
+                interface.counted_twice(feed.receiver.counted_twice(place));
+            }
+            closed.counts.add(&feed.counts);
+            closed.counts.fragments_forgotten += feed.decoder.fragments_forgotten();
+            closed.clock.strays += feed.clock.strays();
+            closed.packets += feed.frames;
+        }
+        let mut lost = BTreeMap::new();
+        for (reason, frames) in closed.interfaces.iter().flat_map(|one| &one.dropped) {
+            *lost.entry(*reason).or_default() += frames;
+        }
+        closed.lost = Some(lost);
+        closed.failure = InterfaceCounts::failure(&closed.interfaces);
+        closed
+    }
+}
+
+/// As often as timeouts want it, and an interval that is shorter; a sweep over all flows more often than every second is
+/// dear.
+fn tick_ns(plan: &Plan) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let interval_ns = plan.interval_ns.unwrap_or(u64::MAX);
+    plan.metering.timeouts.tick_ns().min(interval_ns).max(SECOND_NS)
+}

@@ -1,0 +1,200 @@
+//! What can be seen of a run from outside while it goes on, and the one thing that can be done.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use ringtap_base::Counter;
+use ringtap_skeleton::MOST_QUEUES;
+
+/// Progress, written by the feeds alone, and the request to stop.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Packets read so far.
+    pub packets: Gauge,
+    /// Bytes read so far: of files as they lie on disk, of frames as they were captured.
+    pub bytes: Gauge,
+    /// Packets lost so far before they could be read.
+    pub dropped: Gauge,
+    /// Packets left out so far because more came than can be worked off.
+    pub shed: Gauge,
+    /// Packets that came by another queue than what passed between the same addresses before.
+    pub split: Gauge,
+    /// The same of each interface.
+    pub interfaces: InterfaceGauges,
+    /// First fragments dropped so far for lack of room, whose later ones may lack their ports.
+    pub fragments_forgotten: Gauge,
+    /// Rounds of each queue's reader. It grows as long as the reader is not held up, whether packets come or not.
+    pub beats: Gauge,
+    /// How often the time of packets was set, and by how much the last time.
+    set: AtomicU64,
+    set_by_ns: AtomicI64,
+    stop: AtomicBool,
+}
+
+impl Watch {
+    /// Nothing seen yet.
+    pub const fn new() -> Self {
+        Self {
+            packets: Gauge::new(),
+            bytes: Gauge::new(),
+            dropped: Gauge::new(),
+            shed: Gauge::new(),
+            split: Gauge::new(),
+            interfaces: InterfaceGauges::new(),
+            fragments_forgotten: Gauge::new(),
+            beats: Gauge::new(),
+            set: AtomicU64::new(0),
+            set_by_ns: AtomicI64::new(0),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// The time of packets was set so often, by `last_ns` the last time.
+    pub(crate) fn clock_set(&self, count: u64, last_ns: i64) {
+        if self.set.load(Ordering::Relaxed) < count {
+            self.set_by_ns.store(last_ns, Ordering::Relaxed);
+            // Pairs with the Acquire load in `clock`: who sees the count sees how far.
+            self.set.fetch_max(count, Ordering::Release);
+        }
+    }
+
+    /// How often the time of packets was set, and by how many nanoseconds the last time.
+    pub fn clock(&self) -> (u64, i64) {
+        let count = self.set.load(Ordering::Acquire);
+        (count, self.set_by_ns.load(Ordering::Relaxed))
+    }
+
+    /// Asks the run to read no further: all flows are flushed and the report is made.
+    pub fn stop(&self) {
+        // Relaxed: it carries no data; the feed looks once a burst.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop. A source that waits for bytes should look now and then.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The most interfaces that are read as one.
+pub const MOST_INTERFACES: usize = 16;
+
+const _: () = assert!(MOST_INTERFACES <= u32::BITS as usize, "a bit of `gone` for each");
+
+/// What came so far by each interface and queue, by the interface's place in the list.
+#[derive(Debug)]
+pub struct InterfaceGauges {
+    parts: [[InterfacePart; MOST_QUEUES]; MOST_INTERFACES],
+    /// A bit for each.
+    gone: AtomicU32,
+}
+
+/// A cache line of its own, written by the queue's thread alone.
+#[derive(Debug)]
+#[repr(align(64))]
+struct InterfacePart {
+    packets: Counter,
+    bytes: Counter,
+    dropped: Counter,
+}
+
+impl InterfacePart {
+    const fn new() -> Self {
+        Self { packets: Counter::new(), bytes: Counter::new(), dropped: Counter::new() }
+    }
+}
+
+impl InterfaceGauges {
+    const fn new() -> Self {
+        let parts = [const { [const { InterfacePart::new() }; MOST_QUEUES] }; MOST_INTERFACES];
+        Self { parts, gone: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn add(&self, interface: usize, queue: usize, packets: u64, bytes: u64) {
+        let own = &self.parts[interface][queue];
+        own.packets.add(packets);
+        own.bytes.add(bytes);
+    }
+
+    pub(crate) fn set_dropped(&self, interface: usize, queue: usize, dropped: u64) {
+        let own = &self.parts[interface][queue].dropped;
+        own.add(dropped.saturating_sub(own.get()));
+    }
+
+    pub(crate) fn set_gone(&self, interface: usize) {
+        // Relaxed: it carries no data.
+        self.gone.fetch_or(1 << interface, Ordering::Relaxed);
+    }
+
+    /// Packets read so far by an interface.
+    pub fn packets(&self, interface: usize) -> u64 {
+        self.parts[interface].iter().map(|part| part.packets.get()).sum()
+    }
+
+    /// The same in each of the first queues.
+    pub fn queue_packets(&self, interface: usize, queues: usize) -> Vec<u64> {
+        self.parts[interface].iter().take(queues).map(|part| part.packets.get()).collect()
+    }
+
+    /// Bytes captured so far by an interface.
+    pub fn bytes(&self, interface: usize) -> u64 {
+        self.parts[interface].iter().map(|part| part.bytes.get()).sum()
+    }
+
+    /// Packets of an interface lost so far before they could be read.
+    pub fn dropped(&self, interface: usize) -> u64 {
+        self.parts[interface].iter().map(|part| part.dropped.get()).sum()
+    }
+
+    /// Whether an interface was found gone.
+    pub fn is_gone(&self, interface: usize) -> bool {
+        self.gone.load(Ordering::Relaxed) >> interface & 1 == 1
+    }
+}
+
+impl Default for InterfaceGauges {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A number that each queue has its own part of.
+#[derive(Debug)]
+pub struct Gauge([Part; MOST_QUEUES]);
+
+/// A cache line of its own: queues write theirs all the time.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Part(Counter);
+
+impl Gauge {
+    const fn new() -> Self {
+        Self([const { Part(Counter::new()) }; MOST_QUEUES])
+    }
+
+    /// Adds to the part of a queue, whose thread alone does so.
+    pub fn add(&self, queue: usize, more: u64) {
+        self.0[queue].0.add(more);
+    }
+
+    /// Sets the part of a queue, which never falls; its thread alone does so.
+    pub fn set(&self, queue: usize, to: u64) {
+        let own = &self.0[queue].0;
+        own.add(to.saturating_sub(own.get()));
+    }
+
+    /// All parts together.
+    pub fn get(&self) -> u64 {
+        self.0.iter().map(|part| part.0.get()).sum()
+    }
+
+    /// The parts of the first queues.
+    pub fn parts(&self, queues: usize) -> Vec<u64> {
+        self.0.iter().take(queues).map(|part| part.0.get()).collect()
+    }
+}
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Self::new()
+    }
+}

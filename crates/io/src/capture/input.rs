@@ -1,0 +1,127 @@
+//! From a path, standard input or any reader to the bytes of a capture, unpacked on the way.
+//!
+//! ```text
+//! Raw (counts bytes) ─┬──────────────────────────────▶ plain
+//!                     ├─ what was read for the magic ┐
+//!                     └──────────────────────────────┴▶ gzip members | zstd frames
+//! ```
+//!
+//! gzip: RFC 1952, several members; zstd: RFC 8878, several frames and skippable ones, windows up
+//! to 128 MiB as in the zstd tool. Invariant: memory is constant, however much unpacks from how
+//! little; compression within compression is not unpacked.
+
+use std::fs::File;
+#[cfg(feature = "zstd")]
+use std::io::BufReader;
+use std::io::{self, Chain, Cursor, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::capture::buffer::Buffer;
+use crate::capture::notice::NoticeKind;
+
+/// Opens a path for reading.
+pub(crate) fn open(path: &Path) -> Result<File, NoticeKind> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => NoticeKind::NotFound,
+        _ => NoticeKind::Open(error),
+    })?;
+    // A directory opens well and fails at the first read.
+    if file.metadata().is_ok_and(|data| data.is_dir()) {
+        return Err(NoticeKind::Directory);
+    }
+    Ok(file)
+}
+
+/// Bytes as they come from outside, counted.
+pub(crate) struct Raw {
+    reader: Box<dyn Read + Send>,
+    bytes: u64,
+}
+
+impl Raw {
+    pub(crate) fn new(reader: impl Read + Send + 'static) -> Self {
+        Self { reader: Box::new(reader), bytes: 0 }
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(out)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}
+
+/// What was read for the magic number, and the rest.
+type Whole = Chain<Cursor<Vec<u8>>, Raw>;
+
+/// The bytes of a capture file.
+pub(crate) enum Stream {
+    Plain(Raw),
+    Gzip(Box<MultiGzDecoder<Whole>>),
+    #[cfg(feature = "zstd")]
+    Zstd(Box<zstd::Decoder<'static, BufReader<Whole>>>),
+}
+
+impl Stream {
+    /// Looks at the first bytes and unpacks if need be. Leaves in `buffer` what was read and
+    /// still is to be walked.
+    pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
+        buffer.fill(&mut raw, 4).map_err(NoticeKind::Open)?;
+        match buffer.unread() {
+            [0x1f, 0x8b, ..] => {
+                let whole = Cursor::new(buffer.take()).chain(raw);
+                Ok(Self::Gzip(Box::new(MultiGzDecoder::new(whole))))
+            }
+            #[cfg(feature = "zstd")]
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                let whole = Cursor::new(buffer.take()).chain(raw);
+                let decoder = zstd::Decoder::new(whole).map_err(NoticeKind::Open)?;
+                Ok(Self::Zstd(Box::new(decoder)))
+            }
+            #[cfg(not(feature = "zstd"))]
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+                let why = "packed with zstd, and this program was built without the feature zstd";
+                Err(NoticeKind::Open(io::Error::other(why)))
+            }
+            _ => Ok(Self::Plain(raw)),
+        }
+    }
+
+    /// Bytes taken from outside so far, packed as they were.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        match self {
+            Self::Plain(raw) => raw.bytes,
+            Self::Gzip(decoder) => decoder.get_ref().get_ref().1.bytes,
+            #[cfg(feature = "zstd")]
+            Self::Zstd(decoder) => decoder.get_ref().get_ref().get_ref().1.bytes,
+        }
+    }
+
+    /// What a failed read means, when `packets` were delivered and `buffer` has what could still
+    /// be read.
+    pub(crate) fn failure(&self, error: io::Error, buffer: &Buffer, packets: u64) -> NoticeKind {
+        let end = buffer.end_offset();
+        // The decompressors' own errors have no number of the system's.
+        if matches!(self, Self::Plain(_)) || error.raw_os_error().is_some() {
+            NoticeKind::Read { offset: end, packets, error }
+        } else if error.kind() == ErrorKind::UnexpectedEof {
+            NoticeKind::CompressedCut { end, packets }
+        } else {
+            NoticeKind::CompressedDamaged { end, packets, error }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(raw) => raw.read(out),
+            Self::Gzip(decoder) => decoder.read(out),
+            #[cfg(feature = "zstd")]
+            Self::Zstd(decoder) => decoder.read(out),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What the kernel knows of interfaces, asked by rtnetlink.
+//!
+//! ```text
+//!  request  | nlmsghdr 16 | ifinfomsg 16 | [IFLA_IFNAME] |
+//!  answer   | nlmsghdr 16 | ifinfomsg 16 | attribute: len 2, type 2, bytes, padding to 4 | …
+//! ```
+//!
+//! Invariant: no bytes make it panic; an attribute that says more than is there ends the list.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::live::sys::socket;
+
+/// Enough for what is said of one interface, and the most that one answer of a list has.
+const ANSWER: usize = 64 << 10;
+
+const HEADER: usize = 16;
+const INFO: usize = 16;
+
+/// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, and the same of IPv4.
+const JOINED: [u16; 4] = [41, 58, 63, 64];
+
+/// `IFLA_XDP` and what stands in it.
+const XDP: u16 = 43;
+const XDP_ATTACHED: u16 = 2;
+const XDP_PROGRAM: [u16; 4] = [4, 5, 6, 7];
+
+/// One interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    /// `ARPHRD_…`.
+    pub(crate) hardware: u16,
+    pub(crate) mtu: u32,
+    /// The longest packet that the kernel joins of several segments, received or sent.
+    pub(crate) joined: u32,
+    /// How many receive queues it may have at the most.
+    pub(crate) rx_queues: u32,
+    /// Frames that it has sent.
+    pub(crate) tx_packets: u64,
+    /// Frames that it lost for want of room, before the kernel saw them.
+    pub(crate) rx_missed: u64,
+    /// Frames that its driver had no room for, or that the kernel dropped between the driver and the first
+    /// receiver; and some that receivers saw, but no protocol of the host took.
+    pub(crate) rx_dropped: u64,
+    /// The number of the XDP program that hangs in it.
+    pub(crate) xdp_program: Option<u32>,
+}
+
+/// A socket to ask by. It belongs to the network namespace in which it was opened.
+pub(crate) fn open() -> io::Result<OwnedFd> {
+    socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)
+}
+
+/// The interface called `name`, `None` if there is none.
+pub(crate) fn by_name(netlink: &OwnedFd, name: &str) -> io::Result<Option<Link>> {
+    // The kernel's own limit, which it would answer with a less clear error.
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+        return Ok(None);
+    }
+    one(netlink, &request(0, Some(name), 0))
+}
+
+/// The interface with number `index`, `None` if it is gone.
+pub(crate) fn by_index(netlink: &OwnedFd, index: u32) -> io::Result<Option<Link>> {
+    one(netlink, &request(index, None, 0))
+}
+
+/// The names of all interfaces.
+pub(crate) fn names(netlink: &OwnedFd) -> io::Result<Vec<String>> {
+    socket::send(netlink, &request(0, None, libc::NLM_F_DUMP as u16))?;
+    let mut names = Vec::new();
+    let mut answer = vec![0; ANSWER];
+    loop {
+        let len = socket::receive(netlink, &mut answer, 0)?;
+        let mut rest = answer.get(..len).unwrap_or_default();
+        if rest.len() < HEADER {
+            return Ok(names);
+        }
+        while let Some(message) = Message::take(&mut rest) {
+            match message.kind {
+                libc::RTM_NEWLINK => names.extend(parse(message.body).map(|link| link.name)),
+                _ => return Ok(names),
+            }
+        }
+    }
+}
+
+fn one(netlink: &OwnedFd, request: &[u8]) -> io::Result<Option<Link>> {
+    socket::send(netlink, request)?;
+    let mut answer = vec![0; ANSWER];
+    let len = socket::receive(netlink, &mut answer, 0)?;
+    let mut rest = answer.get(..len).unwrap_or_default();
+    let odd = || io::Error::other("an answer of rtnetlink that is none");
+    let message = Message::take(&mut rest).ok_or_else(odd)?;
+    if message.kind == libc::RTM_NEWLINK {
+        return parse(message.body).map(Some).ok_or_else(odd);
+    }
+    let error = io::Error::from_raw_os_error(-(word(message.body, 0).ok_or_else(odd)? as i32));
+    if error.raw_os_error() == Some(libc::ENODEV) { Ok(None) } else { Err(error) }
+}
+
+fn request(index: u32, name: Option<&str>, flags: u16) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER + INFO];
+    if let Some(name) = name {
+        bytes.extend((name.len() as u16 + 5).to_ne_bytes());
+        bytes.extend(libc::IFLA_IFNAME.to_ne_bytes());
+        bytes.extend(name.as_bytes());
+        bytes.push(0);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    let len = bytes.len() as u32;
+    let flags = flags | libc::NLM_F_REQUEST as u16;
+    let head = [&len.to_ne_bytes()[..], &libc::RTM_GETLINK.to_ne_bytes(), &flags.to_ne_bytes()];
+    for (to, from) in bytes.iter_mut().zip(head.concat()) {
+        *to = from;
+    }
+    for (to, from) in bytes[HEADER + 4..].iter_mut().zip(index.to_ne_bytes()) {
+        *to = from;
+    }
+    bytes
+}
+
+/// One message of an answer.
+struct Message<'a> {
+    kind: u16,
+    body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Takes the first message off `rest`.
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let len = word(rest, 0)? as usize;
+        let message = Self { kind: half(rest, 4)?, body: rest.get(HEADER..len)? };
+        *rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    }
+}
+
+fn parse(body: &[u8]) -> Option<Link> {
+    let mut link = Link { hardware: half(body, 2)?, index: word(body, 4)?, ..Link::default() };
+    for (kind, value) in attributes(body.get(INFO..)?) {
+        match kind {
+            libc::IFLA_IFNAME => {
+                let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
+                link.name = String::from_utf8_lossy(name).into_owned();
+            }
+            libc::IFLA_MTU => link.mtu = word(value, 0)?,
+            kind if JOINED.contains(&kind) => link.joined = link.joined.max(word(value, 0)?),
+            libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,
+            libc::IFLA_STATS64 => {
+                let [rx_dropped, rx_fifo_errors, rx_missed_errors] = [6, 14, 15];
+                link.rx_dropped = statistic(value, rx_dropped)?;
+                link.tx_packets = statistic(value, 1)?;
+                link.rx_missed = statistic(value, rx_fifo_errors)?
+                    .saturating_add(statistic(value, rx_missed_errors)?);
+            }
+            XDP => link.xdp_program = xdp_program(value),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+/// The program of whichever mode there is one in.
+fn xdp_program(value: &[u8]) -> Option<u32> {
+    attributes(value).find(|&(kind, value)| kind == XDP_ATTACHED && value != [0])?;
+    let mut programs = attributes(value).filter(|(kind, _)| XDP_PROGRAM.contains(kind));
+    programs.find_map(|(_, value)| word(value, 0).filter(|&number| number != 0))
+}
+
+fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = usize::from(half(rest, 0)?);
+        // The two highest bits are flags.
+        let one = (half(rest, 2)? & 0x3fff, rest.get(4..len)?);
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(one)
+    })
+}
+
+/// One of the fields of `struct rtnl_link_stats64`.
+fn statistic(bytes: &[u8], field: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(field * 8..field * 8 + 8)?.try_into().ok()?))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::from((value.len() as u16 + 4).to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn body() -> Vec<u8> {
+        let mut body = vec![0; INFO];
+        body[2..4].copy_from_slice(&772_u16.to_ne_bytes());
+        body[4..8].copy_from_slice(&7_u32.to_ne_bytes());
+        body.extend(attribute(libc::IFLA_IFNAME, b"probe0\0"));
+        body.extend(attribute(libc::IFLA_MTU, &1500_u32.to_ne_bytes()));
+        body.extend(attribute(58, &185_000_u32.to_ne_bytes()));
+        body.extend(attribute(41, &65_536_u32.to_ne_bytes()));
+        let statistics: Vec<u8> = (100..124_u64).flat_map(u64::to_ne_bytes).collect();
+        body.extend(attribute(libc::IFLA_STATS64, &statistics));
+        let xdp = [attribute(XDP_ATTACHED, &[2]), attribute(4, &41_u32.to_ne_bytes())].concat();
+        body.extend(attribute(XDP | 1 << 15, &xdp));
+        body
+    }
+
+    #[test]
+    fn an_answer_is_understood() {
+        let link = parse(&body()).unwrap();
+        assert_eq!((link.index, link.name.as_str(), link.hardware), (7, "probe0", 772));
+        assert_eq!((link.mtu, link.xdp_program), (1500, Some(41)));
+        assert_eq!(link.joined, 185_000);
+        assert_eq!((link.tx_packets, link.rx_missed), (101, 114 + 115));
+        assert_eq!(link.rx_dropped, 106);
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_or_wrong_does_not_panic() {
+        let whole = body();
+        for len in 0..whole.len() {
+            let _ = parse(&whole[..len]);
+        }
+        for at in 0..whole.len() {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 0xff;
+            let _ = parse(&wrong);
+            let _ = Message::take(&mut &wrong[..]);
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_is_found_by_name_and_by_index() {
+        let netlink = open().unwrap();
+        let link = by_name(&netlink, "lo").unwrap().unwrap();
+        assert_eq!(link.hardware, libc::ARPHRD_LOOPBACK);
+        assert_eq!(by_index(&netlink, link.index).unwrap().unwrap().name, "lo");
+        assert!(names(&netlink).unwrap().contains(&"lo".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_interface_is_not_found() {
+        let netlink = open().unwrap();
+        for name in ["", "none such", "a-name-longer-than-any-interface-has", "lo\0"] {
+            assert_eq!(by_name(&netlink, name).unwrap(), None, "{name:?}");
+        }
+        assert_eq!(by_index(&netlink, i32::MAX as u32).unwrap(), None);
+    }
+}

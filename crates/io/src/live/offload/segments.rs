@@ -1,0 +1,280 @@
+//! A super-frame of TCP or UDP, cut into the frames that the network card would have made of it.
+//!
+//! ```text
+//!  | headers | payload 0 | payload 1 | payload 2 |
+//!  segment i: headers, with length, IPv4 identification + i and header checksum, sequence number + i · size,
+//!             CWR in the first alone, FIN and PSH in the last alone, checksum │ payload i
+//! ```
+//!
+//! Invariant: the payloads of the segments, one after the other, are the payload of the super-frame.
+
+use super::checksum::{AT_TCP, AT_UDP, fold, put_sum, sum};
+use super::headers::{Headers, TCP, UDP};
+use super::{Offload, OffloadError};
+
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+
+/// Where TCP has its flags, and the flags that not all segments have.
+const AT_FLAGS: usize = 13;
+const FIN: u8 = 0x01;
+const PUSH: u8 = 0x08;
+const CWR: u8 = 0x80;
+
+/// How to cut a super-frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    headers: Headers,
+    /// Where the payload begins.
+    payload: usize,
+    size: usize,
+    /// UDP without a checksum.
+    unchecked: bool,
+}
+
+impl Segments {
+    /// How to cut `frame`; `None` if it is no super-frame.
+    ///
+    /// # Errors
+    /// If its kind is not supported, or the headers are of another kind.
+    pub fn of(frame: &[u8], offload: Offload) -> Result<Option<Self>, OffloadError> {
+        match offload {
+            Offload::Segments { size, tcp } => Self::new(frame, size.into(), tcp).map(Some),
+            Offload::Unsupported => Err(OffloadError),
+            _ => Ok(None),
+        }
+    }
+
+    fn new(frame: &[u8], size: usize, tcp: bool) -> Result<Self, OffloadError> {
+        let protocol = if tcp { TCP } else { UDP };
+        let headers = Headers::find(frame).filter(|found| found.protocol == protocol);
+        let headers = headers.ok_or(OffloadError)?;
+        let transport = frame.get(headers.transport..headers.end).ok_or(OffloadError)?;
+        let (len, unchecked) = if tcp {
+            let header = transport.first_chunk::<TCP_HEADER>().ok_or(OffloadError)?;
+            (usize::from(header[12] >> 4) * 4, false)
+        } else {
+            let header = transport.first_chunk::<UDP_HEADER>().ok_or(OffloadError)?;
+            (UDP_HEADER, header[AT_UDP..] == [0, 0])
+        };
+        let least = if tcp { TCP_HEADER } else { UDP_HEADER };
+        if len < least || transport.len() <= len || size == 0 {
+            return Err(OffloadError);
+        }
+        Ok(Self { headers, payload: headers.transport + len, size, unchecked })
+    }
+
+    /// How many segments there are; at least one.
+    pub fn count(&self) -> usize {
+        (self.headers.end - self.payload).div_ceil(self.size)
+    }
+
+    /// Bytes of the longest segment.
+    pub fn longest(&self) -> usize {
+        self.payload + self.size.min(self.headers.end - self.payload)
+    }
+
+    /// Appends segment `index` of the super-frame that this was made for. Nothing is appended if there is no such
+    /// segment.
+    pub fn append(&self, frame: &[u8], index: usize, to: &mut Vec<u8>) {
+        let Self { headers: Headers { ip, v6, protocol, transport, end }, payload, size, .. } =
+            *self;
+        let from = payload + index * size;
+        let till = (from + size).min(end);
+        let (Some(head), Some(piece)) = (frame.get(..payload), frame.get(from..till)) else {
+            return;
+        };
+        if piece.is_empty() {
+            return;
+        }
+        let begin = to.len();
+        to.extend_from_slice(head);
+        to.extend_from_slice(piece);
+        let Some(segment) = to.get_mut(begin..) else { return };
+        let len = segment.len();
+        if v6 {
+            put(segment, ip + 4, (len - ip - 40) as u16);
+        } else {
+            put(segment, ip + 2, (len - ip) as u16);
+            let id = half(segment, ip + 4).wrapping_add(index as u16);
+            put(segment, ip + 4, id);
+            put(segment, ip + 10, 0);
+            let checksum = !fold(sum(segment.get(ip..transport).unwrap_or_default()));
+            put(segment, ip + 10, u16::from_be_bytes(checksum.to_ne_bytes()));
+        }
+        let at = if protocol == TCP {
+            self.number(segment, index, till == end);
+            AT_TCP
+        } else {
+            put(segment, transport + 4, (len - transport) as u16);
+            AT_UDP
+        };
+        if self.unchecked {
+            return;
+        }
+        let pseudo = fold(self.headers.pseudo(segment, len - transport));
+        put(segment, transport + at, u16::from_be_bytes(pseudo.to_ne_bytes()));
+        if let Some(packet) = segment.get_mut(transport..) {
+            put_sum(packet, at);
+        }
+    }
+
+    /// Sequence number and flags of TCP.
+    fn number(&self, segment: &mut [u8], index: usize, last: bool) {
+        let tcp = self.headers.transport;
+        if let Some(place) = segment.get_mut(tcp + 4..tcp + 8) {
+            let mut number = [0; 4];
+            number.copy_from_slice(place);
+            let moved = (index * self.size) as u32;
+            place.copy_from_slice(&u32::from_be_bytes(number).wrapping_add(moved).to_be_bytes());
+        }
+        if let Some(flags) = segment.get_mut(tcp + AT_FLAGS) {
+            *flags &= if index > 0 { !CWR } else { u8::MAX };
+            *flags &= if last { u8::MAX } else { !(FIN | PUSH) };
+        }
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |&half| u16::from_be_bytes(half))
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u16) {
+    if let Some(place) = bytes.get_mut(at..at + 2) {
+        place.copy_from_slice(&value.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::live::offload::checksum::tests::is_right;
+
+    fn frame(tags: &[u16], v6: bool, protocol: u8, transport: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+        for tag in tags {
+            frame.extend(tag.to_be_bytes());
+            frame.extend([0, 7]);
+        }
+        let len = transport.len() as u16;
+        if v6 {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend(len.to_be_bytes());
+            frame.extend([protocol, 64]);
+            frame.extend((0..32).map(|byte| byte * 7));
+        } else {
+            frame.extend([8, 0, 0x45, 0]);
+            frame.extend((len + 20).to_be_bytes());
+            frame.extend([0xff, 0xfe, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        }
+        frame.extend(transport);
+        frame
+    }
+
+    fn payload(len: usize) -> impl Iterator<Item = u8> {
+        (0..len).map(|place| ((place * 31) >> 3) as u8)
+    }
+
+    /// A segment with options, sequence number 2³² − 10 and all flags.
+    pub(in crate::live::offload) fn tcp(tags: &[u16], v6: bool, len: usize) -> Vec<u8> {
+        let mut transport = vec![0x30, 0x39, 0, 80, 0xff, 0xff, 0xff, 0xf6, 0, 0, 0, 9];
+        transport.extend([0x60, 0xff, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+        transport.extend(payload(len));
+        frame(tags, v6, TCP, &transport)
+    }
+
+    pub(in crate::live::offload) fn udp(tags: &[u16], v6: bool, len: usize) -> Vec<u8> {
+        let mut transport = vec![0x30, 0x39, 0, 53];
+        transport.extend((len as u16 + 8).to_be_bytes());
+        transport.extend([0xab, 0xcd]);
+        transport.extend(payload(len));
+        frame(tags, v6, UDP, &transport)
+    }
+
+    fn cut(frame: &[u8], size: u16, tcp: bool) -> Vec<Vec<u8>> {
+        let segments = Segments::of(frame, Offload::Segments { size, tcp }).unwrap().unwrap();
+        let cut: Vec<_> = (0..segments.count())
+            .map(|index| {
+                let mut one = Vec::new();
+                segments.append(frame, index, &mut one);
+                one
+            })
+            .collect();
+        assert_eq!(cut.iter().map(Vec::len).max(), Some(segments.longest()));
+        let mut none = Vec::new();
+        segments.append(frame, segments.count(), &mut none);
+        assert!(none.is_empty());
+        cut
+    }
+
+    #[test]
+    fn segments_are_whole_packets_with_all_of_the_payload() {
+        for (tags, v6) in [(&[][..], false), (&[0x8100], true), (&[0x88a8, 0x8100], false)] {
+            for len in [1, 1447, 1448, 1449, 10_000, 60_000] {
+                for (tcp, super_frame) in [(true, tcp(tags, v6, len)), (false, udp(tags, v6, len))]
+                {
+                    let header = super_frame.len() - len;
+                    let mut joined: Vec<u8> = Vec::new();
+                    let segments = cut(&super_frame, 1448, tcp);
+                    for (index, one) in segments.iter().enumerate() {
+                        assert!(is_right(one), "{tags:?} {v6} {len} {tcp} {index}");
+                        assert_eq!(Headers::find(one).unwrap().end, one.len());
+                        if !v6 {
+                            let ip = 14 + 4 * tags.len();
+                            assert_eq!(fold(sum(&one[ip..ip + 20])), 0xffff, "IPv4 header");
+                            assert_eq!(half(one, ip + 4), 0xfffe_u16.wrapping_add(index as u16));
+                        }
+                        joined.extend(&one[header..]);
+                    }
+                    assert!(joined == super_frame[header..], "{len} {tcp}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_go_on_and_flags_stand_where_they_belong() {
+        let cut = cut(&tcp(&[], false, 25), 10, true);
+        let number = |one: &[u8]| u32::from_be_bytes(*one[38..].first_chunk().unwrap());
+        assert_eq!(cut.iter().map(|one| number(one)).collect::<Vec<_>>(), [u32::MAX - 9, 0, 10]);
+        let flags: Vec<u8> = cut.iter().map(|one| one[34 + AT_FLAGS]).collect();
+        assert_eq!(flags, [0xf6, 0x76, 0x7f]);
+        assert_eq!(cut.iter().map(Vec::len).collect::<Vec<_>>(), [68, 68, 63]);
+    }
+
+    #[test]
+    fn datagrams_without_a_checksum_stay_without() {
+        let mut super_frame = udp(&[], false, 100);
+        super_frame[40..42].fill(0);
+        assert!(cut(&super_frame, 40, false).iter().all(|one| one[40..42] == [0, 0]));
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_an_error_and_never_a_panic() {
+        let good = tcp(&[], false, 100);
+        let of = |frame: &[u8], size, tcp| Segments::of(frame, Offload::Segments { size, tcp });
+        assert_eq!(of(&good, 0, true), Err(OffloadError));
+        assert_eq!(of(&good, 10, false), Err(OffloadError));
+        assert_eq!(Segments::of(&good, Offload::Unsupported), Err(OffloadError));
+        assert_eq!(Segments::of(&good, Offload::Unknown), Ok(None));
+        for len in 0..good.len() {
+            assert_eq!(of(&good[..len], 10, true), Err(OffloadError), "{len}");
+        }
+        // Headers alone.
+        assert_eq!(of(&tcp(&[], false, 0), 10, true), Err(OffloadError));
+        // A tunnel: the outermost protocol is another one.
+        let mut tunnel = good.clone();
+        tunnel[23] = 47;
+        assert_eq!(of(&tunnel, 10, true), Err(OffloadError));
+        for at in 12..good.len() {
+            for bits in [0x01, 0x80, 0xff] {
+                let mut wrong = good.clone();
+                wrong[at] ^= bits;
+                if let Ok(Some(segments)) = of(&wrong, 7, true) {
+                    let mut to = Vec::new();
+                    (0..segments.count()).for_each(|index| segments.append(&wrong, index, &mut to));
+                }
+            }
+        }
+    }
+}

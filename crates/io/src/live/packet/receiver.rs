@@ -1,0 +1,169 @@
+//! One AF_PACKET socket with its ring.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_wire::LinkType;
+
+use super::setup::accept;
+use super::{Promiscuous, vlan};
+use crate::live::counters::{Counters, Dropped};
+use crate::live::description::Path;
+use crate::live::frame::Frame;
+use crate::live::offload::Offload;
+use crate::live::sys::block_ring::{BlockRing, HEADROOM};
+use crate::live::sys::socket;
+
+pub(crate) struct PacketReceiver {
+    pub(super) ring: BlockRing,
+    pub(super) socket: OwnedFd,
+    pub(super) link: LinkType,
+    /// Of a frame at most so many bytes are lent.
+    pub(super) snap: usize,
+    pub(super) hardware_time: bool,
+    pub(super) memory: usize,
+    pub(super) counters: Counters,
+    /// Frames that the kernel has counted, those that were dropped among them.
+    pub(super) counted: u64,
+    /// Frames lent that the kernel may have dropped since.
+    pub(super) unhandled: u64,
+    /// Whether the host takes IPv6.
+    pub(super) ipv6: bool,
+    pub(super) _promiscuous: Option<Arc<Promiscuous>>,
+}
+
+impl PacketReceiver {
+    #[inline]
+    pub(crate) fn burst(&mut self, most: usize, each: impl FnMut(Frame<'_>)) -> usize {
+        self.lend_while(most, |_| true, each)
+    }
+
+    /// The same, of frames up to a time alone.
+    #[inline]
+    pub(crate) fn burst_until(
+        &mut self,
+        until_ns: u64,
+        most: usize,
+        each: impl FnMut(Frame<'_>),
+    ) -> usize {
+        self.lend_while(most, |ring| ring.next_ns().is_none_or(|next| next <= until_ns), each)
+    }
+
+    /// The time of the next frame, if one is to be seen.
+    #[inline]
+    pub(crate) fn next_ns(&mut self) -> Option<u64> {
+        loop {
+            let next = self.ring.next_ns();
+            if next.is_some() {
+                return next;
+            }
+            self.ring.give_back();
+            if self.ring.take() == 0 {
+                return None;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn lend_while(
+        &mut self,
+        most: usize,
+        may: impl Fn(&BlockRing) -> bool,
+        mut each: impl FnMut(Frame<'_>),
+    ) -> usize {
+        let mut lent = 0;
+        while lent < most && may(&self.ring) {
+            let Some(raw) = self.ring.lend() else {
+                self.ring.give_back();
+                if self.ring.take() == 0 {
+                    break;
+                }
+                continue;
+            };
+            let (ts_ns, original_len) = (raw.ts_ns, raw.original_len);
+            let offload = raw.virtio.map_or(Offload::Done, Offload::from_virtio);
+            let (data, more) = if self.link == LinkType::ETHERNET {
+                self.unhandled += u64::from(vlan::may_be_dropped(&raw, self.ipv6));
+                vlan::restored(raw)
+            } else {
+                (raw.bytes.get(HEADROOM..).unwrap_or_default(), 0)
+            };
+            each(Frame {
+                ts_ns,
+                link: self.link,
+                original_len: original_len + more,
+                data: data.get(..self.snap).unwrap_or(data),
+                // The kernel counts from the frame as it is in the ring, without the tag.
+                offload: offload.shifted(more),
+            });
+            lent += 1;
+        }
+        if self.ring.exhausted() {
+            self.ring.give_back();
+        }
+        self.counters.received += lent as u64;
+        lent
+    }
+
+    pub(crate) fn shut(&mut self) {
+        // A filter that refuses all frames. They are none of ours then, and in no counter.
+        // Whether it is in place shows in what still comes.
+        let _ = socket::attach_filter(&self.socket, &[accept(0)]);
+    }
+
+    /// Whether frames wait, at once or before `timeout` is over.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        if self.ring.waiting() {
+            return true;
+        }
+        match socket::poll(&self.socket, libc::POLLIN, timeout) {
+            // The interface went down or away. Taken, for else the next call would not sleep.
+            Ok(came) if came & libc::POLLERR != 0 => {
+                socket::take_error(&self.socket);
+                self.ring.waiting()
+            }
+            Ok(came) => came & libc::POLLIN != 0,
+            Err(_) => self.ring.waiting(),
+        }
+    }
+
+    pub(crate) fn counters(&mut self) -> Counters {
+        let none = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+        // The kernel starts again from 0 each time it is asked.
+        let new = socket::get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
+        if let Ok(new) = new {
+            let Counters { dropped: Dropped { ring_full, .. }, freezes, .. } = &mut self.counters;
+            self.counted += u64::from(new.tp_packets);
+            *ring_full += u64::from(new.tp_drops);
+            *freezes += u64::from(new.tp_freeze_q_cnt);
+        }
+        self.counters
+    }
+
+    /// A block is not to be seen before it is full, or its time is over.
+    pub(crate) fn owes(&mut self) -> bool {
+        let Counters { received, dropped, .. } = self.counters();
+        self.counted > received + dropped.ring_full
+    }
+
+    /// What frames that did not fit the ring were is not known: as what was lent is.
+    pub(crate) fn counted_twice(&self) -> u64 {
+        match self.unhandled {
+            0 => 0,
+            unhandled => unhandled + self.counters.dropped.ring_full,
+        }
+    }
+
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.ring.backlog()
+    }
+
+    pub(crate) fn link(&self) -> LinkType {
+        self.link
+    }
+
+    pub(crate) fn describe(&self) -> (Path, usize) {
+        (Path::Packet { hardware_time: self.hardware_time }, self.memory)
+    }
+}

@@ -1,0 +1,219 @@
+//! The ring of TPACKET_V3: blocks that the kernel fills and hands over whole.
+//!
+//! ```text
+//!  block 0             block 1 (held)                      block 2
+//!  | status: kernel |  | status: user | frame | frame … |  | status: kernel |  …
+//!    kernel fills        lent in place, one by one     └ then status: kernel
+//! ```
+//!
+//! Invariants: memory of a block is touched only between seeing its status as the user's (Acquire)
+//! and setting it to the kernel's (Release); the kernel does the reverse. One block is held at a
+//! time. What the kernel says of places is checked against the block.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::mapping::Mapping;
+use crate::live::offload::VIRTIO;
+
+/// Bytes before each frame that belong to it: room for a VLAN tag.
+pub(crate) const HEADROOM: usize = 4;
+
+/// Where a block's status, its number of frames and the offset of the first one stand.
+const STATUS: usize = 8;
+const FRAMES: usize = 12;
+const FIRST: usize = 16;
+
+/// A frame in a held block.
+pub(crate) struct RawFrame<'a> {
+    /// [`HEADROOM`] bytes, and then what was captured.
+    pub(crate) bytes: &'a mut [u8],
+    /// Bytes on the wire, without a tag that was taken out.
+    pub(crate) original_len: u32,
+    /// Time of capture.
+    pub(crate) ts_ns: u64,
+    /// `TP_STATUS_…`.
+    pub(crate) status: u32,
+    /// The tag that was taken out, if the status says so.
+    pub(crate) tag: u16,
+    /// Its type, if the status says so.
+    pub(crate) tag_type: u16,
+    /// The virtio header before the frame, in a ring that has one.
+    pub(crate) virtio: Option<[u8; VIRTIO]>,
+}
+
+#[inline]
+fn time_ns(header: &libc::tpacket3_hdr) -> u64 {
+    u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)
+}
+
+pub(crate) struct BlockRing {
+    map: Mapping,
+    block_size: usize,
+    blocks: usize,
+    /// Bytes that are ours before each frame: those of the tag, or of the virtio header, which end at the frame.
+    room: usize,
+    /// The block that is held, or will be next.
+    current: usize,
+    /// Frames of the held block that were not lent yet; `None` while none is held.
+    left: Option<u32>,
+    /// Where the next one of them begins in the block.
+    at: usize,
+}
+
+impl BlockRing {
+    /// Maps the ring that `socket` was given; `virtio` says whether frames have virtio headers.
+    pub(crate) fn new(
+        socket: &OwnedFd,
+        block_size: usize,
+        blocks: usize,
+        virtio: bool,
+    ) -> io::Result<Self> {
+        let room = if virtio { VIRTIO.max(HEADROOM) } else { HEADROOM };
+        let map = Mapping::shared(socket, block_size * blocks, 0)?;
+        Ok(Self { map, block_size, blocks, room, current: 0, left: None, at: 0 })
+    }
+
+    /// Whether there are frames to lend.
+    #[inline]
+    pub(crate) fn waiting(&self) -> bool {
+        self.left.is_some() || self.is_ours()
+    }
+
+    /// Whether the current block is ours. The Acquire load pairs with the kernel's write barrier
+    /// before it sets the status: what it wrote into the block is visible.
+    #[inline]
+    fn is_ours(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    #[inline]
+    fn status(&self) -> &AtomicU32 {
+        self.status_of(self.current)
+    }
+
+    #[inline]
+    fn status_of(&self, block: usize) -> &AtomicU32 {
+        let at = self.map.at(block * self.block_size + STATUS, 4);
+        // SAFETY: aligned, for blocks are made of pages; mapped as long as `self` lives; both sides
+        // access the word as a whole.
+        unsafe { AtomicU32::from_ptr(at.as_ptr().cast()) }
+    }
+
+    /// How many blocks of how many wait for us, the held one among them.
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        // Blocks are filled in order and given back in order, so those that wait are in a row.
+        let (mut waiting, mut end) = (0, self.blocks);
+        while waiting < end {
+            let middle = waiting + (end - waiting) / 2;
+            let block = (self.current + middle) % self.blocks;
+            if self.status_of(block).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0 {
+                waiting = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        (waiting, self.blocks)
+    }
+
+    /// Takes the next block if it is ours and none is held; returns how many frames are left in
+    /// the held one. 0 if there is none.
+    #[inline]
+    pub(crate) fn take(&mut self) -> u32 {
+        if self.left.is_none() && self.is_ours() {
+            self.left = Some(self.word(FRAMES));
+            self.at = self.word(FIRST) as usize;
+        }
+        self.left.unwrap_or(0)
+    }
+
+    /// Lends the next frame of the held block. `None`: there are no more, or the rest of the block
+    /// cannot be what the kernel wrote, and [`BlockRing::give_back`] is due.
+    #[inline]
+    pub(crate) fn lend(&mut self) -> Option<RawFrame<'_>> {
+        let (start, left) = self.next()?;
+        let at = self.at;
+        // SAFETY: the header is aligned and within the held block (`next` checks it), is made of integers, and the
+        // kernel does not write to a held block.
+        let header = unsafe { start.cast::<libc::tpacket3_hdr>().as_ref() };
+        let begin = usize::from(header.tp_mac);
+        let end = begin + header.tp_snaplen as usize;
+        if begin < size_of::<libc::tpacket3_hdr>() + self.room || end > self.block_size - at {
+            return None;
+        }
+        let virtio = (self.room >= VIRTIO).then(|| {
+            // SAFETY: the bytes lie between the header and the frame (checked), the kernel has written them (a header
+            // stands right before the frame), and any bytes are a value. Nobody of ours has a reference to them yet.
+            unsafe { start.add(begin - VIRTIO).cast::<[u8; VIRTIO]>().read() }
+        });
+        // The last one has no next.
+        self.at = at + header.tp_next_offset as usize;
+        self.left = Some(left - 1);
+        let len = end - begin + HEADROOM;
+        let frame = RawFrame {
+            // SAFETY: the range lies within the held block and behind the header, both checked. The
+            // `&mut self` of this call keeps it borrowed while the frame is: nobody of ours has
+            // another reference to it, and the kernel has handed the block over.
+            bytes: unsafe {
+                std::slice::from_raw_parts_mut(start.as_ptr().add(begin - HEADROOM), len)
+            },
+            original_len: header.tp_len,
+            ts_ns: time_ns(header),
+            status: header.tp_status,
+            tag: header.hv1.tp_vlan_tci as u16,
+            tag_type: header.hv1.tp_vlan_tpid,
+            virtio,
+        };
+        Some(frame)
+    }
+
+    /// The time of the next frame of the held block. `None`: there are no more, or it cannot be what the kernel wrote.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let (start, _) = self.next()?;
+        // SAFETY: as in `lend`.
+        let header = unsafe { start.cast::<libc::tpacket3_hdr>().as_ref() };
+        Some(time_ns(header))
+    }
+
+    /// Where the next frame of the held block begins, with room for its header and aligned as that must be, and how many
+    /// frames are left with it.
+    #[inline]
+    fn next(&self) -> Option<(NonNull<u8>, u32)> {
+        let left = self.left.filter(|&left| left > 0)?;
+        let end = self.at.checked_add(size_of::<libc::tpacket3_hdr>())?;
+        if end > self.block_size || !self.at.is_multiple_of(8) {
+            return None;
+        }
+        // Blocks are made of pages, so what is aligned in a block is aligned.
+        Some((self.map.at(self.current * self.block_size + self.at, 0), left))
+    }
+
+    /// Whether a block is held of which all frames were lent.
+    #[inline]
+    pub(crate) fn exhausted(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// Gives the held block back to the kernel, if one is held.
+    #[inline]
+    pub(crate) fn give_back(&mut self) {
+        if self.left.take().is_some() {
+            // Pairs with the kernel's read of the status before it fills the block again: our
+            // last access to the block comes before.
+            self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.current = (self.current + 1) % self.blocks;
+        }
+    }
+
+    /// A word of the current block's head; the block is ours.
+    #[inline]
+    fn word(&self, offset: usize) -> u32 {
+        let at = self.map.at(self.current * self.block_size + offset, 4);
+        // SAFETY: aligned and mapped as the status is; written by the kernel before it handed the
+        // block over.
+        unsafe { at.cast::<u32>().read() }
+    }
+}

@@ -1,0 +1,117 @@
+//! The program that gives frames to sockets, and its place in an interface.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::live::capability::Capability;
+use crate::live::code::{R, Size, call, exit, load, map, set};
+use crate::live::error::OpenError;
+use crate::live::interface::Interface;
+use crate::live::notice::Notice;
+use crate::live::options::Attach;
+use crate::live::sys::bpf::{Link, Map, MapKind, Program};
+
+/// Where `struct xdp_md` has the queue.
+const QUEUE: i16 = 16;
+const REDIRECT_MAP: i32 = 51;
+const PASS: i32 = 2;
+
+const GENERIC: u32 = 1 << 1;
+const NATIVE: u32 = 1 << 2;
+
+/// A program that is in place as long as this lives.
+pub(super) struct Attachment {
+    /// First to go: without it no frame comes to the map.
+    _link: Link,
+    sockets: Map,
+    pub(super) native: bool,
+}
+
+impl Attachment {
+    /// Puts the program into the interface, for `queues` queues. Until sockets are given, all frames
+    /// go on to the host.
+    pub(super) fn new(
+        interface: &Interface,
+        queues: u32,
+        attach: Attach,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, OpenError> {
+        let doing = "loading an XDP program";
+        let sockets =
+            Map::new(MapKind::Sockets, queues).map_err(OpenError::at(doing, Capability::XDP))?;
+        let program = Program::load("ringtap", &instructions(&sockets))
+            .map_err(OpenError::at(doing, Capability::XDP))?;
+        let index = interface.link.index;
+        let native = match attach {
+            Attach::Generic => None,
+            Attach::Native => {
+                Some(program.attach(index, NATIVE).map_err(refused(interface, "native"))?)
+            }
+            Attach::Auto => match program.attach(index, NATIVE) {
+                Ok(link) => Some(link),
+                Err(error) if taken(&error) => return Err(refused(interface, "native")(error)),
+                Err(error) => {
+                    notices.push(Notice::GenericXdp {
+                        interface: interface.name().to_owned(),
+                        reason: error.to_string(),
+                    });
+                    None
+                }
+            },
+        };
+        Ok(match native {
+            Some(link) => Self { _link: link, sockets, native: true },
+            None => Self {
+                _link: program.attach(index, GENERIC).map_err(refused(interface, "generic"))?,
+                sockets,
+                native: false,
+            },
+        })
+    }
+
+    /// From now on the frames of `queue` go to `socket`.
+    pub(super) fn give(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
+        self.sockets.put_socket(queue, socket)
+    }
+
+    /// From now on the host has the frames of `queue` again.
+    pub(super) fn take_back(&self, queue: u32) {
+        // There is none any more if the interface is gone.
+        let _ = self.sockets.remove_socket(queue);
+    }
+}
+
+/// Whether the place is taken: by a program of the same mode, or of the other.
+fn taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+fn refused(interface: &Interface, mode: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    let name = interface.name().to_owned();
+    let link = interface.look_again();
+    move |source| {
+        if taken(&source) {
+            let id = link.ok().flatten().and_then(|link| link.xdp_program);
+            return OpenError::ProgramInPlace { name, id };
+        }
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                OpenError::at("attaching an XDP program", Capability::XDP)(source)
+            }
+            _ => OpenError::Xdp { name, mode, source },
+        }
+    }
+}
+
+/// `return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS)`.
+fn instructions(sockets: &Map) -> Vec<u64> {
+    let [map_low, map_high] = map(R(1), sockets.number());
+    vec![
+        load(Size::Word, R(2), R(1), QUEUE),
+        map_low,
+        map_high,
+        set(R(3), PASS),
+        call(REDIRECT_MAP),
+        exit(),
+    ]
+}

@@ -1,0 +1,119 @@
+//! One AF_XDP socket with its rings.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_wire::LinkType;
+
+use super::program::Attachment;
+use crate::live::counters::{Counters, Dropped};
+use crate::live::description::Path;
+use crate::live::frame::Frame;
+use crate::live::offload::Offload;
+use crate::live::packet::Promiscuous;
+use crate::live::sys::socket;
+use crate::live::sys::xsk_receive::XskReceive;
+
+pub(crate) struct XdpReceiver {
+    pub(super) rings: XskReceive,
+    pub(super) socket: OwnedFd,
+    pub(super) snap: usize,
+    pub(super) zero_copy: bool,
+    pub(super) busy_poll: bool,
+    /// Of each frame: not known, or not asked for.
+    pub(super) offload: Offload,
+    pub(super) received: u64,
+    pub(super) attachment: Arc<Attachment>,
+    pub(super) _promiscuous: Option<Arc<Promiscuous>>,
+}
+
+impl XdpReceiver {
+    #[inline]
+    pub(crate) fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
+        if self.rings.waiting() == 0 {
+            if self.busy_poll {
+                self.rings.poll_device(&self.socket);
+            } else {
+                self.rings.wake(&self.socket);
+            }
+            if self.rings.waiting() == 0 {
+                return 0;
+            }
+        }
+        let ts_ns = ringtap_base::now_ns();
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let lent = self.rings.burst(most, |data| {
+            each(Frame {
+                ts_ns,
+                link: LinkType::ETHERNET,
+                original_len: data.len() as u32,
+                data: data.get(..self.snap).unwrap_or(data),
+                offload: self.offload,
+            });
+        });
+        self.rings.wake(&self.socket);
+        self.received += u64::from(lent);
+        lent as usize
+    }
+
+    /// Whether a frame waits.
+    pub(crate) fn waits(&mut self) -> bool {
+        self.rings.waiting() > 0
+    }
+
+    pub(crate) fn shut(&mut self, queue: u32) {
+        self.attachment.take_back(queue);
+    }
+
+    /// Whether frames wait, at once or before `timeout` is over.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        if self.rings.waiting() > 0 {
+            return true;
+        }
+        match socket::poll(&self.socket, libc::POLLIN, timeout) {
+            // The interface went away. Taken, for else the next call would not sleep.
+            Ok(came) if came & libc::POLLERR != 0 => {
+                socket::take_error(&self.socket);
+            }
+            _ => {}
+        }
+        self.rings.waiting() > 0
+    }
+
+    pub(crate) fn counters(&mut self) -> Counters {
+        let none = libc::xdp_statistics {
+            rx_dropped: 0,
+            rx_invalid_descs: 0,
+            tx_invalid_descs: 0,
+            rx_ring_full: 0,
+            rx_fill_ring_empty_descs: 0,
+            tx_ring_empty_descs: 0,
+        };
+        let kernel = socket::get(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS, none);
+        let kernel = kernel.unwrap_or(none);
+        let no_buffer = kernel.rx_fill_ring_empty_descs;
+        Counters {
+            received: self.received,
+            dropped: Dropped {
+                no_buffer,
+                rx_ring_full: kernel.rx_ring_full,
+                // The kernel counts frames without a buffer among these as well, when it copies.
+                too_long: kernel.rx_dropped.saturating_sub(no_buffer),
+                invalid: kernel.rx_invalid_descs,
+                ..Dropped::default()
+            },
+            freezes: 0,
+        }
+    }
+
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        self.rings.backlog()
+    }
+
+    pub(crate) fn describe(&self) -> (Path, usize) {
+        let (memory, huge_pages) = self.rings.memory();
+        let native = self.attachment.native;
+        (Path::Xdp { native, zero_copy: self.zero_copy, huge_pages }, memory)
+    }
+}

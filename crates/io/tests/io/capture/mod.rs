@@ -1,0 +1,7 @@
+//! Capture files.
+
+mod classic;
+mod common;
+mod inputs;
+mod oracle;
+mod pcapng;

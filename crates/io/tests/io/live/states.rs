@@ -1,0 +1,128 @@
+//! Interfaces that go down, come up, and go away.
+
+use std::time::Duration;
+
+use ringtap_io::live::{Drain, Method, Notice, Options, Receiver, SendOptions, State, Wake, open};
+
+use super::frames::assorted;
+use ringtap_testkit::{Net, Right, account, send_all, take};
+
+const BOTH: [Method; 2] = [Method::Packet, Method::Xdp];
+
+fn by(method: Method, queues: u16) -> Options {
+    Options { method, queues: Some(queues), ..Options::default() }
+}
+
+/// What waiting says once the state is this, or after a while.
+fn wait_for(receiver: &mut Receiver, expected: State) -> Wake {
+    let mut said = Wake::Nothing(receiver.state());
+    for _ in 0..1000 {
+        if said == Wake::Nothing(expected) {
+            break;
+        }
+        said = receiver.wait(Duration::from_millis(10));
+    }
+    said
+}
+
+#[test]
+fn receiving_goes_on_when_the_interface_is_up_again() {
+    for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&by(method, queues));
+        send_all(&mut net.sender(&SendOptions::default()), &assorted(10));
+        assert_eq!(take(&mut receivers, 10).len(), 10);
+        assert_eq!((receivers[0].state(), receivers[0].missed()), (State::Up, Some(0)));
+        net.ip(Right, "link set right down");
+        assert_eq!(wait_for(&mut receivers[0], State::Down), Wake::Nothing(State::Down));
+        net.ip(Right, "link set right up");
+        assert_eq!(wait_for(&mut receivers[0], State::Up), Wake::Nothing(State::Up));
+        send_all(&mut net.sender(&SendOptions::default()), &assorted(20));
+        assert_eq!(account(&mut receivers, 30), (30, 0), "{method:?}, {queues} queues");
+    }
+}
+
+#[test]
+fn once_shut_only_what_came_before_is_left_though_the_sender_goes_on() {
+    for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&by(method, queues));
+        let mut sender = net.sender(&SendOptions::default());
+        send_all(&mut sender, &assorted(100));
+        // Only AF_PACKET has a frame as soon as it is sent.
+        let taken = if method == Method::Xdp { take(&mut receivers, 100).len() } else { 0 };
+        let mut drains: Vec<_> = receivers.iter_mut().map(Drain::begin).collect();
+        let mut left = 0;
+        for (drain, receiver) in drains.iter_mut().zip(&mut receivers) {
+            loop {
+                send_all(&mut sender, &assorted(10));
+                drain.look();
+                let found = receiver.burst(7, |_| ());
+                left += found;
+                if drain.is_over(found, receiver) {
+                    break;
+                }
+            }
+        }
+        assert_eq!(taken + left, 100, "{method:?}, {queues} queues");
+    }
+}
+
+#[test]
+fn a_deleted_interface_is_gone_for_good_and_waiting_does_not_fail() {
+    for method in BOTH {
+        let Some(net) = Net::new(1) else { return };
+        let mut receivers = net.receivers(&by(method, 1));
+        send_all(&mut net.sender(&SendOptions::default()), &assorted(10));
+        assert_eq!(receivers[0].wait(Duration::from_secs(10)), Wake::Frames);
+        net.ip(Right, "link del right");
+        // What came before is not lost.
+        assert_eq!(take(&mut receivers, 10).len(), 10, "{method:?}");
+        assert_eq!(wait_for(&mut receivers[0], State::Gone), Wake::Nothing(State::Gone));
+        assert_eq!(receivers[0].wait(Duration::from_millis(1)), Wake::Nothing(State::Gone));
+        assert_eq!(receivers[0].burst(1, |_| panic!("a frame")), 0);
+        assert_eq!(receivers[0].counters().received, 10);
+        assert_eq!(receivers[0].missed(), None);
+    }
+}
+
+#[test]
+fn an_interface_may_be_down_when_it_is_opened() {
+    for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
+        let Some(net) = Net::new(1) else { return };
+        net.ip(Right, "link set right down");
+        let mut receivers = match net.inside(Right, || open("right", &by(method, queues))) {
+            Ok(receivers) => receivers,
+            // Before Linux 6.13 sockets form no group then.
+            Err(error) => {
+                assert!(queues == 2 && error.to_string().contains("is down"), "{error}");
+                continue;
+            }
+        };
+        assert_eq!(receivers[0].take_notices(), [Notice::Down { interface: "right".to_owned() }]);
+        assert_eq!(receivers[0].wait(Duration::from_millis(1)), Wake::Nothing(State::Down));
+        net.ip(Right, "link set right up");
+        send_all(&mut net.sender(&SendOptions::default()), &assorted(20));
+        assert_eq!(account(&mut receivers, 20), (20, 0), "{method:?}, {queues} queues");
+    }
+}
+
+#[test]
+fn a_cable_that_is_out_is_told() {
+    let Some(net) = Net::new(1) else { return };
+    let mut receivers = net.receivers(&Options::default());
+    net.ip(ringtap_testkit::Left, "link set left down");
+    assert_eq!(wait_for(&mut receivers[0], State::NoCarrier), Wake::Nothing(State::NoCarrier));
+}
+
+#[test]
+fn another_name_makes_no_difference() {
+    let Some(net) = Net::new(1) else { return };
+    let mut receivers = net.receivers(&Options::default());
+    net.ip(Right, "link set right down");
+    net.ip(Right, "link set right name other");
+    net.ip(Right, "link set other up");
+    assert_eq!(wait_for(&mut receivers[0], State::Up), Wake::Nothing(State::Up));
+    send_all(&mut net.sender(&SendOptions::default()), &assorted(5));
+    assert_eq!(take(&mut receivers, 5).len(), 5);
+}

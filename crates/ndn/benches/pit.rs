@@ -1,0 +1,177 @@
+//! Nanoseconds of a pending Interest: `cargo bench -p ringtap-ndn`.
+//!
+//! Packets are made in advance, and come near a turn before they are taken, as if a network card had put them into the
+//! cache. With 65,536 Interests pending, each turn takes 32 new ones and 32 Data of the oldest. The
+//! PIT alone hashes names, looks up, puts in and takes out; an exchange also reads packets and does all else that a
+//! forwarder does. Times are those that the thread had a core; each figure is the best of five rounds. As a test
+//! (`cargo test --benches`) it runs one small round.
+
+use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, PitAlone, Settings};
+use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest, Packet, PitToken};
+
+#[global_allocator]
+static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
+
+const TURN: usize = 32;
+const ASKS: FaceId = FaceId(1);
+const ANSWERS: FaceId = FaceId(2);
+
+/// An Interest and its Data.
+type Exchange = (Vec<u8>, Vec<u8>);
+
+fn exchange(number: u64) -> Exchange {
+    let mut name = NameBuf::default();
+    name.push(format!("host{}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).as_bytes());
+    name.push(b"file");
+    name.push(&number.to_be_bytes());
+    let (mut interest, mut data) = (Vec::new(), Vec::new());
+    NewInterest::new(name.as_name(), number as u32).write(&mut interest);
+    NewData { name: name.as_name(), freshness_ms: None, content: &[7; 100] }.write(&mut data);
+    (interest, data)
+}
+
+/// Time that this thread had a core.
+fn core_ns() -> f64 {
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    schedule.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// Brings near, where a network card would have put it.
+fn arrive(bytes: &[u8]) {
+    bytes.iter().step_by(64).chain(bytes.last()).for_each(ringtap_base::prefetch);
+}
+
+/// Turns of new numbers, and of those that are `pending` older. What a turn takes has arrived a turn before.
+fn turns(
+    count: usize,
+    pending: usize,
+    arrive: impl Fn(usize, bool),
+    mut turn: impl FnMut(u64, usize, bool),
+) -> f64 {
+    let start = core_ns();
+    for first in (0..count + pending).step_by(TURN) {
+        let now_ns = 1 + first as u64 * 200;
+        arrive(first + TURN, true);
+        if let Some(before) = (first + TURN).checked_sub(pending) {
+            arrive(before, false);
+        }
+        if first < count {
+            turn(now_ns, first, true);
+        }
+        if let Some(before) = first.checked_sub(pending) {
+            turn(now_ns, before, false);
+        }
+    }
+    (core_ns() - start) / count as f64
+}
+
+fn pit_alone(exchanges: &[Exchange], count: usize, pending: usize) -> f64 {
+    let (mut interests, mut data) = (Vec::new(), Vec::new());
+    for exchange in exchanges {
+        if let (Ok(Packet::Interest(i)), Ok(Packet::Data(d))) =
+            (Packet::read(&exchange.0), Packet::read(&exchange.1))
+        {
+            interests.push(i);
+            data.push(d);
+        }
+    }
+    let mut pit = PitAlone::new(2 * pending, TURN);
+    let (mut asked, mut answered) = (0, 0);
+    // Of the packets, only the names are read.
+    let come = |first: usize, new: bool| {
+        let turn = first % exchanges.len()..first % exchanges.len() + TURN;
+        match new {
+            true => interests[turn].iter().for_each(|interest| arrive(interest.name.as_bytes())),
+            false => data[turn].iter().for_each(|data| arrive(data.name.as_bytes())),
+        }
+    };
+    let ns = turns(count, pending, come, |now_ns, first, new| {
+        let at = first % exchanges.len();
+        match new {
+            true => asked += pit.ask(now_ns, &interests[at..at + TURN]),
+            false => answered += pit.answer(&data[at..at + TURN]),
+        }
+    });
+    assert_eq!((asked, answered, pit.is_empty()), (count, count, true));
+    ns
+}
+
+fn forwarder(exchanges: &[Exchange], count: usize, pending: usize, cs: usize, burst: bool) -> f64 {
+    let mut forwarder = Forwarder::new(Settings {
+        pit_capacity: 2 * pending,
+        cs_capacity: cs,
+        ..Settings::default()
+    });
+    let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
+    forwarder.set_face(ASKS, Face::NEIGHBOUR);
+    forwarder.set_face(ANSWERS, Face::NEIGHBOUR);
+    assert!(forwarder.add_route(0, &Name::EMPTY, ANSWERS, 1, &mut none).is_ok());
+    let mut headers = vec![Headers::NONE; exchanges.len()];
+    let come = |first: usize, new: bool| {
+        let turn = &exchanges[first % exchanges.len()..][..TURN];
+        turn.iter().for_each(|(interest, data)| arrive(if new { interest } else { data }));
+    };
+    let ns = turns(count, pending, come, |now_ns, first, new| {
+        let at = first % exchanges.len();
+        let mut tokens = [PitToken::default(); TURN];
+        let mut sent = 0;
+        let mut out = |_: FaceId, headers: &Headers, _: &[u8]| {
+            tokens[sent % TURN] = headers.token;
+            sent += 1;
+        };
+        let packet = |place: usize| {
+            let (interest, data) = &exchanges[at + place];
+            match new {
+                true => (ASKS, &Headers::NONE, &interest[..]),
+                false => (ANSWERS, &headers[at + place], &data[..]),
+            }
+        };
+        let packets: [_; TURN] = std::array::from_fn(packet);
+        if burst {
+            forwarder.burst(now_ns, &packets, &mut out);
+        } else {
+            for (from, headers, packet) in packets {
+                forwarder.take(now_ns, from, headers, packet, &mut out);
+            }
+        }
+        if new {
+            // What answers brings back what was sent.
+            for (headers, token) in headers[at..at + TURN].iter_mut().zip(tokens) {
+                headers.token = token;
+            }
+        }
+    });
+    let counters = forwarder.counters();
+    assert_eq!((counters.satisfied, counters.tokens_right), (count as u64, count as u64));
+    ns
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let test = !arguments.iter().any(|argument| argument == "--bench");
+    let (count, pending, rounds) = if test { (4_096, 1_024, 1) } else { (1 << 20, 1 << 16, 5) };
+    let exchanges: Vec<_> = (0..2 * pending as u64).map(exchange).collect();
+    let through = |store, bursts| forwarder(&exchanges, count, pending, store, bursts);
+    let benches: [(&str, &dyn Fn() -> f64); 4] = [
+        ("a cycle of the PIT alone", &|| pit_alone(&exchanges, count, pending)),
+        ("an exchange", &|| through(0, true)),
+        ("an exchange, one packet at a time", &|| through(0, false)),
+        ("an exchange, content store", &|| through(pending / 2, true)),
+    ];
+    let wanted = |what: &str| {
+        let mut words = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
+        words.peek().is_none() || words.any(|word| word == what)
+    };
+    let mut best = [f64::INFINITY; 4];
+    for _ in 0..rounds {
+        for ((what, bench), best) in benches.iter().zip(&mut best) {
+            if wanted(what) {
+                *best = best.min(bench());
+            }
+        }
+    }
+    for ((what, _), ns) in benches.iter().zip(best).filter(|(_, ns)| ns.is_finite()) {
+        println!("{what:34} {ns:6.0} ns  {:5.2} M/s", 1e3 / ns);
+    }
+}

@@ -1,0 +1,532 @@
+//! All faces: made, found, closed, and sent by.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crate::packets::{Headers, PACKET_MAX, fragments, write_lp};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use crate::faces::channel::{Channel, Kind};
+use crate::faces::counters::{Counters, Lost};
+use crate::faces::error::OpenError;
+use crate::faces::face::{Face, Link, Persistence};
+use crate::faces::remote::Remote;
+use crate::faces::settings::Settings;
+use crate::faces::stream::{FRAME_MAX, Stream};
+use crate::faces::sys::Address;
+use crate::faces::waiting::Source;
+
+/// Faces have numbers from here on; NFD keeps those below for itself.
+const FIRST: u32 = 256;
+
+/// A frame over UDP, unless it is known how large it may be: fits an Ethernet with tunnels.
+const UDP_MTU: usize = 1420;
+
+/// Frames that cannot carry a packet in 64 pieces.
+const MTU_MIN: usize = 240;
+
+/// All faces of a forwarder, and how packets are sent by them.
+pub struct Faces {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) listener: Option<Listener>,
+    settings: Settings,
+    /// From [`FIRST`] on.
+    faces: Vec<Option<Box<Face>>>,
+    count: usize,
+    made: u64,
+    /// How many of them neighbours made by sending a packet.
+    on_demand: usize,
+    /// Those among them that are evicted next: number and time of use. They were the least recently used of all when
+    /// they were listed; one that was used since is passed over, and no other is older.
+    victims: VecDeque<(u32, u64)>,
+    evicted: u64,
+    /// Numbers of faces that were closed, the oldest first.
+    free: VecDeque<u32>,
+    programs: u64,
+    /// Faces over streams with something to send.
+    to_flush: Vec<u32>,
+    pieces: Vec<u8>,
+    /// What came from nobody's face, and what went over faces that are gone.
+    pub(crate) others: Counters,
+}
+
+/// Where programs connect.
+pub(crate) struct Listener {
+    pub(crate) socket: UnixListener,
+    name: String,
+    /// None is taken on for a while: there are no file descriptors left.
+    pub(crate) paused: bool,
+}
+
+impl Faces {
+    /// With sockets, and no faces but those of groups.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let mut faces = Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?,
+            channels: Vec::new(),
+            listener: None,
+            faces: Vec::new(),
+            count: 0,
+            made: 0,
+            on_demand: 0,
+            victims: VecDeque::new(),
+            evicted: 0,
+            free: VecDeque::new(),
+            programs: 0,
+            to_flush: Vec::new(),
+            pieces: Vec::new(),
+            others: Counters::default(),
+            settings: Settings { udp: Vec::new(), ethernet: Vec::new(), ..settings },
+        };
+        let mtus = settings.ethernet.iter().map(|ethernet| ethernet.mtu);
+        if let Some(mtu) = mtus.chain([settings.udp_mtu]).flatten().find(|&mtu| mtu < MTU_MIN) {
+            return Err(OpenError::Mtu(mtu));
+        }
+        for &at in &settings.udp {
+            let channel = faces.open_udp(at)?;
+            faces.channels[channel].strangers = true;
+        }
+        for ethernet in &settings.ethernet {
+            let channel = faces.open_ethernet(&ethernet.interface)?;
+            let opened = &mut faces.channels[channel];
+            opened.mtu = ethernet.mtu;
+            opened.strangers = ethernet.strangers;
+        }
+        Ok(faces)
+    }
+
+    /// Takes programs on that connect to this socket.
+    pub fn listen(&mut self, socket: UnixListener, path: &str) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        self.watch(&socket, Source::Listener)?;
+        self.listener = Some(Listener { socket, name: format!("unix://{path}"), paused: false });
+        Ok(())
+    }
+
+    /// A face to somebody: the one there is, or a new one. Whether it is new.
+    pub fn add(
+        &mut self,
+        remote: &Remote,
+        persistence: Persistence,
+    ) -> Result<(u32, bool), OpenError> {
+        let (channel, to) = match remote {
+            &Remote::Udp(at) => (self.udp_for(at)?, Address::of(&at)),
+            Remote::Ethernet { interface, to } => {
+                let channel = self.ethernet_for(interface)?;
+                let to = self.channels[channel].neighbour(*to).ok_or(OpenError::Program)?;
+                (channel, to)
+            }
+            Remote::Program(_) => return Err(OpenError::Program),
+        };
+        if let Some(face) = self.channels[channel].face_of(&to) {
+            if let Some(face) = self.get_mut(face)
+                && persistence != Persistence::OnDemand
+                && face.persistence != Persistence::Permanent
+            {
+                let was_on_demand = face.is_on_demand();
+                face.persistence = persistence;
+                self.on_demand -= usize::from(was_on_demand);
+            }
+            return Ok((face, false));
+        }
+        let face = self.connect(channel, to, remote.clone(), persistence, 0);
+        Ok((face.ok_or(OpenError::Full(self.settings.faces_max))?, true))
+    }
+
+    /// Closes a face, if there is one of this number. What it has counted stays in the sum.
+    pub fn close(&mut self, face: u32) -> bool {
+        let Some(closed) = self.slot(face).and_then(Option::take) else { return false };
+        self.others.add(&closed.counters);
+        self.free.push_back(face);
+        self.count -= 1;
+        self.on_demand -= usize::from(closed.is_on_demand());
+        match &closed.link {
+            Link::Datagrams { channel, to } => {
+                self.channels[*channel].disconnect(to);
+                if self.channels[*channel].group == Some(face) {
+                    self.channels[*channel].group = None;
+                }
+            }
+            // Closing the socket ends the watch.
+            Link::Stream(_) => {}
+        }
+        true
+    }
+
+    /// The face of this number.
+    pub fn get(&self, face: u32) -> Option<&Face> {
+        self.faces.get(face.checked_sub(FIRST)? as usize)?.as_deref()
+    }
+
+    /// All faces, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Face)> {
+        (FIRST..).zip(&self.faces).filter_map(|(number, face)| Some((number, face.as_deref()?)))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many of them neighbours made by sending a packet.
+    pub fn on_demand(&self) -> usize {
+        self.on_demand
+    }
+
+    /// How many of those there may be.
+    pub fn on_demand_max(&self) -> usize {
+        self.settings.on_demand_max()
+    }
+
+    /// Faces of neighbours that were closed to make room for others.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The sum over all faces, those that are gone among them.
+    pub fn total(&self) -> Counters {
+        let mut total = self.others;
+        self.iter().for_each(|(_, face)| total.add(&face.counters));
+        total
+    }
+
+    /// Datagrams that the kernel had no room for, before we saw them.
+    pub fn kernel_drops(&mut self) -> u64 {
+        self.channels.iter_mut().map(Channel::kernel_drops).sum()
+    }
+
+    /// Where we listen, as NFD writes it.
+    pub fn listening(&self) -> impl Iterator<Item = String> {
+        let name = self.listener.iter().map(|listener| listener.name.clone());
+        self.channels.iter().map(Channel::local).chain(name)
+    }
+
+    /// Sends a packet by a face, in pieces if it must be. Nothing leaves before [`Faces::flush`], or many wait.
+    pub fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) {
+        let Self { faces, channels, pieces, others, to_flush, .. } = self;
+        let at = number.wrapping_sub(FIRST) as usize;
+        let Some(face) = faces.get_mut(at).and_then(Option::as_deref_mut) else {
+            others.frames_out += 1;
+            return others.lose(Lost::Gone, 1);
+        };
+        face.count_out(headers, packet);
+        let Face { link, mtu, sequence, counters, .. } = face;
+        match link {
+            Link::Stream(stream) => {
+                counters.frames_out += 1;
+                match stream.append(|out| write_lp(headers, packet, out)) {
+                    Ok(len) => counters.octets_out += len as u64,
+                    Err(reason) => counters.lose(reason, 1),
+                }
+                if !std::mem::replace(&mut stream.listed, true) {
+                    to_flush.push(number);
+                }
+            }
+            &mut Link::Datagrams { channel, to } => {
+                let channel_at = channel;
+                let channel = &mut channels[channel];
+                let start = channel.bytes().len();
+                write_lp(headers, packet, channel.bytes());
+                let len = channel.bytes().len() - start;
+                let mut is_full = false;
+                if len <= *mtu {
+                    counters.frames_out += 1;
+                    counters.octets_out += len as u64;
+                    is_full = channel.written(number, to, start);
+                } else {
+                    channel.bytes().truncate(start);
+                    let count = fragments(headers, packet, *mtu, *sequence, pieces, |piece| {
+                        let start = channel.bytes().len();
+                        channel.bytes().extend_from_slice(piece);
+                        counters.frames_out += 1;
+                        counters.octets_out += piece.len() as u64;
+                        is_full = channel.written(number, to, start);
+                    });
+                    *sequence = sequence.wrapping_add(count);
+                    if count == 0 {
+                        counters.frames_out += 1;
+                        counters.lose(Lost::TooManyPieces, 1);
+                    }
+                }
+                if is_full {
+                    self.flush_channel(channel_at);
+                }
+            }
+        }
+    }
+
+    /// Sends what was written.
+    pub fn flush(&mut self) {
+        for channel in 0..self.channels.len() {
+            if self.channels[channel].has_leaving() {
+                self.flush_channel(channel);
+            }
+        }
+        while let Some(face) = self.to_flush.pop() {
+            self.flush_stream(face);
+        }
+    }
+
+    fn flush_channel(&mut self, channel: usize) {
+        let Self { channels, faces, others, .. } = self;
+        channels[channel].flush(|face, reason| {
+            let at = face.wrapping_sub(FIRST) as usize;
+            match faces.get_mut(at).and_then(Option::as_deref_mut) {
+                Some(face) => face.lose(reason),
+                None => others.lose(reason, 1),
+            }
+        });
+    }
+
+    /// Sends what a program takes, and has us told when it takes more. Who broke off is found when it is read from.
+    pub(crate) fn flush_stream(&mut self, number: u32) {
+        let at = number.wrapping_sub(FIRST) as usize;
+        let Some(face) = self.faces.get_mut(at).and_then(Option::as_deref_mut) else { return };
+        let Link::Stream(stream) = &mut face.link else { return };
+        stream.listed = false;
+        let waits = stream.flush().unwrap_or(false);
+        if waits != stream.waits {
+            stream.waits = waits;
+            let flags = if waits { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            let source = EventData::new_u64(Source::Stream(number).token());
+            // It can only fail for a socket that is not watched.
+            let _ = epoll::modify(&self.epoll, &stream.socket, source, flags);
+        }
+    }
+
+    /// A program has connected; `None` if there are as many faces as there may be.
+    pub(crate) fn accept(&mut self, socket: UnixStream, now_ns: u64) -> Option<u32> {
+        let name = self.listener.as_ref().map(|listener| listener.name.clone());
+        self.programs += 1;
+        let number = self.put(Face {
+            remote: Remote::Program(self.programs),
+            local: name.unwrap_or_default(),
+            persistence: Persistence::OnDemand,
+            mtu: FRAME_MAX,
+            serial: self.made,
+            sequence: 0,
+            used_ns: now_ns,
+            counters: Counters::default(),
+            link: Link::Stream(Box::new(Stream::new(socket))),
+        })?;
+        let Some(Link::Stream(stream)) = self.get(number).map(|face| &face.link) else {
+            return None;
+        };
+        if self.watch(&stream.socket, Source::Stream(number)).is_err() {
+            self.close(number);
+            return None;
+        }
+        Some(number)
+    }
+
+    /// Whether there are as many faces as there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= self.settings.faces_max
+    }
+
+    /// The program that has been connected longest of those that have not sent a whole frame.
+    pub(crate) fn silent_program(&self) -> Option<u32> {
+        let silent = self.iter().filter_map(|(number, face)| match face.remote {
+            Remote::Program(age) if face.counters.frames_in == 0 => Some((age, number)),
+            _ => None,
+        });
+        silent.min().map(|(_, number)| number)
+    }
+
+    /// Takes programs on again.
+    pub(crate) fn listen_again(&mut self) {
+        let Some(listener) = self.listener.as_ref().filter(|listener| listener.paused) else {
+            return;
+        };
+        let watched = self.watch(&listener.socket, Source::Listener);
+        if let Some(listener) = &mut self.listener {
+            listener.paused = watched.is_err();
+        }
+    }
+
+    /// The face that must be closed before a neighbour not known yet can have one: of those on demand, the least
+    /// recently used. `None` if there is room, or if the neighbour may have no face.
+    pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
+        let has_room =
+            self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
+        if has_room || !self.channels[channel].strangers {
+            return None;
+        }
+        if let Some(victim) = self.next_victim() {
+            return Some(victim);
+        }
+        let all = self.iter().filter(|(_, face)| face.is_on_demand());
+        let mut all: Vec<(u64, u32)> = all.map(|(number, face)| (face.used_ns, number)).collect();
+        // Several at once, so that the search through all faces is rare.
+        let listed = all.len().div_ceil(16);
+        if listed < all.len() {
+            all.select_nth_unstable(listed);
+            all.truncate(listed);
+        }
+        all.sort_unstable();
+        self.victims.extend(all.into_iter().map(|(used_ns, number)| (number, used_ns)));
+        self.next_victim()
+    }
+
+    /// The next of the listed faces that is as it was.
+    fn next_victim(&mut self) -> Option<u32> {
+        while let Some((number, used_ns)) = self.victims.pop_front() {
+            let is_same = |face: &&Face| face.is_on_demand() && face.used_ns == used_ns;
+            if self.get(number).filter(is_same).is_some() {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Closes a face to make room for another.
+    pub(crate) fn evict(&mut self, face: u32) {
+        self.evicted += u64::from(self.close(face));
+    }
+
+    /// A neighbour not known yet has sent a packet; `None` if it may have no face.
+    pub(crate) fn welcome(&mut self, channel: usize, from: Address, now_ns: u64) -> Option<u32> {
+        if !self.channels[channel].strangers || self.on_demand >= self.on_demand_max() {
+            return None;
+        }
+        let remote = match &self.channels[channel].kind {
+            Kind::Udp(_) => Remote::Udp(from.udp()?),
+            Kind::Ethernet { name, .. } => {
+                Remote::Ethernet { interface: name.clone(), to: Some(from.ethernet()?.from) }
+            }
+        };
+        self.connect(channel, from, remote, Persistence::OnDemand, now_ns)
+    }
+
+    /// Numbers of the faces on demand that were not used for too long.
+    pub fn idle(&self, now_ns: u64) -> Vec<u32> {
+        let most = self.settings.idle.as_nanos().min(u64::MAX.into()) as u64;
+        let idle = |face: &Face| face.is_on_demand() && now_ns.saturating_sub(face.used_ns) > most;
+        self.iter().filter(|(_, face)| idle(face)).map(|(number, _)| number).collect()
+    }
+
+    pub(crate) fn get_mut(&mut self, face: u32) -> Option<&mut Face> {
+        self.slot(face)?.as_deref_mut()
+    }
+
+    pub(crate) fn watch(&self, socket: impl AsFd, source: Source) -> io::Result<()> {
+        let data = EventData::new_u64(source.token());
+        Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
+    }
+
+    fn slot(&mut self, face: u32) -> Option<&mut Option<Box<Face>>> {
+        self.faces.get_mut(face.checked_sub(FIRST)? as usize)
+    }
+
+    fn connect(
+        &mut self,
+        at: usize,
+        to: Address,
+        remote: Remote,
+        persistence: Persistence,
+        now_ns: u64,
+    ) -> Option<u32> {
+        let channel = &self.channels[at];
+        let mtu = match (&channel.kind, &remote) {
+            (Kind::Ethernet { interface, .. }, _) => channel.mtu.unwrap_or(interface.mtu),
+            (Kind::Udp(_), Remote::Udp(peer)) if peer.ip().is_loopback() => {
+                self.settings.udp_mtu.unwrap_or(FRAME_MAX)
+            }
+            (Kind::Udp(_), _) => self.settings.udp_mtu.unwrap_or(UDP_MTU),
+        };
+        let is_group = matches!(remote, Remote::Ethernet { to: None, .. });
+        let number = self.put(Face {
+            remote,
+            local: channel.local(),
+            persistence,
+            mtu,
+            serial: self.made,
+            sequence: 0,
+            used_ns: now_ns,
+            counters: Counters::default(),
+            link: Link::Datagrams { channel: at, to },
+        })?;
+        self.channels[at].connect(to, number);
+        if is_group {
+            self.channels[at].group = Some(number);
+        }
+        Some(number)
+    }
+
+    fn put(&mut self, face: Face) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        // A number is used again as late as possible: somebody may still speak of the face that had it.
+        let may_grow = self.faces.len() < self.settings.faces_max;
+        let number = match self.free.pop_front_if(|_| !may_grow) {
+            Some(number) => number,
+            None => {
+                self.faces.push(None);
+                FIRST + self.faces.len() as u32 - 1
+            }
+        };
+        self.on_demand += usize::from(face.is_on_demand());
+        *self.slot(number)? = Some(Box::new(face));
+        self.count += 1;
+        self.made += 1;
+        Some(number)
+    }
+
+    /// The socket by which a neighbour over UDP is reached.
+    fn udp_for(&mut self, peer: SocketAddr) -> Result<usize, OpenError> {
+        let same = |channel: &Channel| matches!(channel.kind, Kind::Udp(at) if at.is_ipv4() == peer.is_ipv4());
+        if let Some(channel) = self.channels.iter().position(same) {
+            return Ok(channel);
+        }
+        let any: IpAddr = if peer.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        self.open_udp(SocketAddr::new(any, 0))
+    }
+
+    fn ethernet_for(&mut self, interface: &str) -> Result<usize, OpenError> {
+        let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
+        match self.channels.iter().position(same) {
+            Some(channel) => Ok(channel),
+            None => self.open_ethernet(interface),
+        }
+    }
+
+    fn open_udp(&mut self, at: SocketAddr) -> Result<usize, OpenError> {
+        let channel = Channel::udp(at, self.settings.udp_offload)
+            .map_err(|source| OpenError::Udp { at, source })?;
+        self.put_channel(channel)
+    }
+
+    fn open_ethernet(&mut self, interface: &str) -> Result<usize, OpenError> {
+        let channel = Channel::ethernet(interface)
+            .map_err(|source| OpenError::Ethernet { interface: interface.into(), source })?;
+        if let Kind::Ethernet { interface, .. } = &channel.kind
+            && interface.mtu < MTU_MIN
+        {
+            return Err(OpenError::Mtu(interface.mtu));
+        }
+        self.put_channel(channel)
+    }
+
+    fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
+        let number = self.channels.len();
+        self.watch(&channel.socket, Source::Channel(number as u32))?;
+        self.channels.push(channel);
+        Ok(number)
+    }
+}
+
+const _: () = assert!((MTU_MIN - 100) * 64 >= PACKET_MAX);

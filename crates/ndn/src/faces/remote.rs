@@ -1,0 +1,161 @@
+//! Who is at the other end of a face, as people and NFD write it.
+//!
+//! | written | is |
+//! |---|---|
+//! | `udp://192.0.2.1:6363`, `udp://[2001:db8::1]` | a neighbour over UDP; the port is 6363 if none is named |
+//! | `ether://eth0` | all neighbours on an Ethernet, by the group 01:00:5e:00:17:aa |
+//! | `ether://eth0/02:00:00:00:00:01` | one of them |
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use crate::packets::UDP_PORT;
+
+/// An address of Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// All forwarders on an Ethernet.
+    pub const NDN_GROUP: Self = Self([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);
+}
+
+/// Who a face leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Remote {
+    /// A neighbour over UDP.
+    Udp(SocketAddr),
+    /// Neighbours on an Ethernet: one, or all of them.
+    Ethernet {
+        /// The interface that they are reached by.
+        interface: String,
+        /// The one; `None`: the group.
+        to: Option<Mac>,
+    },
+    /// A program on this machine, by a Unix socket; numbered as they came.
+    Program(u64),
+}
+
+/// What is wrong with the text of a remote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} leads nowhere; write udp://192.0.2.1:6363, ether://eth0 or ether://eth0/02:00:00:00:00:01"
+)]
+pub struct RemoteError {
+    /// What was written.
+    pub text: String,
+}
+
+impl FromStr for Remote {
+    type Err = RemoteError;
+
+    /// Names of hosts are looked up, which may take a while.
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        read(text).ok_or_else(|| RemoteError { text: text.into() })
+    }
+}
+
+fn read(text: &str) -> Option<Remote> {
+    let (scheme, rest) = text.split_once("://")?;
+    match scheme {
+        "udp" | "udp4" | "udp6" => {
+            let fits = |address: &SocketAddr| match scheme {
+                "udp4" => address.is_ipv4(),
+                "udp6" => address.is_ipv6(),
+                _ => true,
+            };
+            let has_port = rest
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && !port.ends_with(']'))
+                && (!rest.starts_with('[') || rest.contains("]:"));
+            let whole = if has_port { rest.to_owned() } else { format!("{rest}:{UDP_PORT}") };
+            let address = whole.to_socket_addrs().ok()?.find(fits)?;
+            (address.port() != 0).then_some(Remote::Udp(address))
+        }
+        "ether" => {
+            let (interface, to) = match rest.split_once('/') {
+                Some((interface, mac)) => (interface, Some(mac.parse::<Mac>().ok()?)),
+                None => (rest, None),
+            };
+            let to = to.filter(|&mac| mac != Mac::NDN_GROUP);
+            (!interface.is_empty()).then(|| Remote::Ethernet { interface: interface.into(), to })
+        }
+        _ => None,
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udp(address) => write!(f, "{}://{address}", udp_scheme(address)),
+            Self::Ethernet { to, .. } => write!(f, "ether://[{}]", to.unwrap_or(Mac::NDN_GROUP)),
+            Self::Program(number) => write!(f, "fd://{number}"),
+        }
+    }
+}
+
+/// UDP over IPv4 or IPv6, as NFD calls it.
+pub(crate) fn udp_scheme(address: &SocketAddr) -> &'static str {
+    if address.is_ipv4() { "udp4" } else { "udp6" }
+}
+
+impl FromStr for Mac {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut mac = Self([0; 6]);
+        let mut parts = text.split(':');
+        for byte in &mut mac.0 {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(())?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| ())?;
+        }
+        if parts.next().is_none() { Ok(mac) } else { Err(()) }
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_read_and_shown_as_nfd_shows_them() {
+        for (text, shown) in [
+            ("udp://192.0.2.1:7000", "udp4://192.0.2.1:7000"),
+            ("udp4://192.0.2.1", "udp4://192.0.2.1:6363"),
+            ("udp://[2001:db8::1]", "udp6://[2001:db8::1]:6363"),
+            ("udp6://[2001:db8::1]:9", "udp6://[2001:db8::1]:9"),
+            ("ether://eth0", "ether://[01:00:5e:00:17:aa]"),
+            ("ether://eth0/02:00:00:00:00:0F", "ether://[02:00:00:00:00:0f]"),
+        ] {
+            assert_eq!(text.parse::<Remote>().unwrap().to_string(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_told() {
+        for text in [
+            "",
+            "192.0.2.1",
+            "udp://",
+            "udp://:6363",
+            "udp://192.0.2.1:99999",
+            "udp://192.0.2.1:0",
+            "udp6://192.0.2.1",
+            "tcp://192.0.2.1",
+            "ether://",
+            "ether://eth0/2:0:0:0:0:1",
+            "ether://eth0/02:00:00:00:00:01:02",
+        ] {
+            let error = text.parse::<Remote>().unwrap_err();
+            assert!(error.to_string().contains("write udp://"), "{text}");
+        }
+    }
+}

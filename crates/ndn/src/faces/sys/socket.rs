@@ -1,0 +1,181 @@
+//! Sockets: what std does not offer of them.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::address::Address;
+use super::check;
+use crate::faces::remote::Mac;
+
+/// Bytes that may wait at a socket, each way.
+const WAITING: c_int = 8 << 20;
+
+const SO_MEMINFO: c_int = 55;
+const UDP_GRO: c_int = 104;
+
+/// A UDP socket at this address.
+pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> {
+    let domain = if at.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let socket = open(domain, libc::SOCK_DGRAM, 0)?;
+    if at.is_ipv6() {
+        set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
+    }
+    widen(&socket);
+    if offload {
+        // An older kernel hands datagrams out one by one.
+        let _ = set(&socket, libc::SOL_UDP, UDP_GRO, &1);
+    }
+    bind(&socket, &Address::of(at))?;
+    Ok(socket)
+}
+
+/// An interface of Ethernet.
+pub(crate) struct Interface {
+    pub(crate) index: u32,
+    pub(crate) mtu: usize,
+}
+
+/// A socket for the frames of a protocol on an interface, those to a group among them.
+pub(crate) fn packet_socket(
+    name: &str,
+    protocol: u16,
+    group: Mac,
+) -> io::Result<(OwnedFd, Interface)> {
+    let socket = open(libc::AF_PACKET, libc::SOCK_DGRAM, 0)?;
+    let interface = interface(&socket, name)?;
+    widen(&socket);
+    let mut member = libc::packet_mreq {
+        mr_ifindex: interface.index as c_int,
+        mr_type: libc::PACKET_MR_MULTICAST as u16,
+        mr_alen: group.0.len() as u16,
+        mr_address: [0; 8],
+    };
+    member.mr_address[..6].copy_from_slice(&group.0);
+    set(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)?;
+    bind(&socket, &Address::link(interface.index, protocol, Mac([0; 6])))?;
+    Ok((socket, interface))
+}
+
+/// Asks for a receive queue of so many bytes at a socket, past the system's limit where the process may. Returns the size
+/// that the kernel gives it, which is twice what was asked for, as it counts its own overhead.
+pub fn widen_receive_queue(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<u32> {
+    let asked = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, asked)?;
+    let given = get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, [0_u32; 1])?;
+    Ok(given[0])
+}
+
+/// Datagrams that the kernel dropped at a UDP socket, mostly for lack of room in its receive queue.
+pub fn receive_drops(socket: BorrowedFd<'_>) -> u64 {
+    // `SK_MEMINFO_DROPS` is the ninth.
+    get(socket, libc::SOL_SOCKET, SO_MEMINFO, [0_u32; 9]).map_or(0, |info| info[8].into())
+}
+
+/// Frames that it had no room for at a packet socket, since it was last asked.
+pub(crate) fn kernel_drops_packet(socket: BorrowedFd<'_>) -> u64 {
+    let told = get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, [0_u32; 2]);
+    told.map_or(0, |told| told[1].into())
+}
+
+fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
+    // SAFETY: all zeros are a value of this struct: bytes, and a union of integers and pointers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as c_char;
+    }
+    let mut ask = |command: libc::c_ulong| {
+        // SAFETY: these commands read the name and write a number or an address into the union; no pointers.
+        check(unsafe {
+            libc::ioctl(
+                socket.as_raw_fd(),
+                command as _,
+                std::ptr::from_mut(&mut request).cast::<c_void>(),
+            )
+        })
+        .map(|_| request.ifr_ifru)
+    };
+    // SAFETY: the kernel has filled in this member of the union; any bytes are an integer.
+    let index = unsafe { ask(libc::SIOCGIFINDEX)?.ifru_ifindex };
+    // SAFETY: as above.
+    let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifru_mtu };
+    // SAFETY: as above, and of an address.
+    let address = unsafe { ask(libc::SIOCGIFHWADDR)?.ifru_hwaddr };
+    if address.sa_family != libc::ARPHRD_ETHER && address.sa_family != libc::ARPHRD_LOOPBACK {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is not Ethernet"));
+    }
+    Ok(Interface { index: index as u32, mtu: usize::try_from(mtu).unwrap_or(0) })
+}
+
+fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
+    // SAFETY: the descriptor is new, and ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes room for bursts.
+fn widen(socket: &OwnedFd) {
+    let _ = set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, WAITING);
+    let _ = set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, WAITING);
+}
+
+/// Past the system's limit where the process may, else within it.
+fn set_buffer(socket: impl AsFd, forced: c_int, limited: c_int, bytes: c_int) -> io::Result<()> {
+    set(&socket, libc::SOL_SOCKET, forced, &bytes)
+        .or_else(|_| set(&socket, libc::SOL_SOCKET, limited, &bytes))
+}
+
+fn bind(socket: &OwnedFd, address: &Address) -> io::Result<()> {
+    let bytes = address.as_bytes();
+    // SAFETY: the kernel reads as many bytes as the address has.
+    check(unsafe { libc::bind(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as u32) })
+        .map(drop)
+}
+
+/// Values that may be handed to and taken from a socket as bytes.
+///
+/// # Safety
+/// Any bytes are a value of the type, it has no padding, and it holds no addresses.
+unsafe trait Plain: Copy {}
+
+// SAFETY: an integer.
+unsafe impl Plain for c_int {}
+// SAFETY: integers without gaps.
+unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: integers without gaps.
+unsafe impl<const N: usize> Plain for [u32; N] {}
+
+fn set<T: Plain>(socket: impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value leads to no other memory of ours.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as u32,
+        )
+    })
+    .map(drop)
+}
+
+fn get<T: Plain>(socket: BorrowedFd<'_>, level: c_int, name: c_int, mut value: T) -> io::Result<T> {
+    let mut len = size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most `len` bytes, which the value has; any bytes are a value.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(&mut value).cast(),
+            &mut len,
+        )
+    })?;
+    Ok(value)
+}

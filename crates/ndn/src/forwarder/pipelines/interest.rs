@@ -1,0 +1,226 @@
+//! The Interest pipeline.
+
+use crate::packets::{Headers, Interest, NackReason, Rewrite};
+
+use super::{Arrival, Leaving, is_localhost, may_go};
+use crate::forwarder::counters::Drop;
+use crate::forwarder::face::{Face, FaceId, LinkKind};
+use crate::forwarder::forwarder::{Forwarder, Outbox};
+use crate::forwarder::strategy::Choice;
+use crate::forwarder::tables::PitKey;
+use crate::forwarder::token::Token;
+
+impl Forwarder {
+    pub(crate) fn interest(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        out: &mut impl Outbox,
+    ) -> Result<(), Drop> {
+        let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
+        self.counters.interests_in += 1;
+        if interest.hop_limit == Some(0) {
+            return Err(Drop::HopLimit);
+        }
+        if !via.local && is_localhost(&interest.name) {
+            return Err(Drop::Scope);
+        }
+        if !prefixes.fits() {
+            return Err(Drop::NameTooLong);
+        }
+        let hash = prefixes.full();
+        // Whoever left it out gets one that depends on what came, so that runs can be repeated.
+        let made = || self.key.with(self.key.with(hash, now_ns), from.0.into()) as u32;
+        let nonce = interest.nonce.unwrap_or_else(made);
+        if self.dead.has(now_ns, self.key.with(hash, nonce.into())) {
+            return self.looped(arrival, interest, nonce, out);
+        }
+
+        let strip_hint = !interest.hint.is_empty() && self.is_in_region(interest);
+        let key = PitKey {
+            hash,
+            name: interest.name.as_bytes(),
+            hint: if strip_hint { &[] } else { interest.hint },
+            can_be_prefix: interest.can_be_prefix,
+            must_be_fresh: interest.must_be_fresh,
+        };
+        let mut found = self.pit.find(&key);
+        if let Some(at) = found.take_if(|at| self.pit.entry(*at).expiry_ns <= now_ns) {
+            self.expire(now_ns, at);
+        }
+        if found.is_some_and(|at| self.is_duplicate(at, from, via, nonce)) {
+            return self.looped(arrival, interest, nonce, out);
+        }
+
+        let is_pending = found.is_some_and(|at| self.pit.ins(at).next().is_some());
+        if !is_pending && self.answer(arrival, interest, out) {
+            if let Some(at) = found {
+                self.counters.satisfied += 1;
+                self.pit.remove(at);
+            }
+            return Ok(());
+        }
+
+        let most = self.settings.pit_per_face.unwrap_or(usize::MAX);
+        if self.pit.asked_by(from) >= most && !found.is_some_and(|at| self.pit.asks(at, from)) {
+            self.send_back(arrival, interest, nonce, NackReason::Congestion, out);
+            return Err(Drop::FaceShare);
+        }
+
+        let at = match found {
+            Some(at) => at,
+            None => self.insert(arrival, &key, interest, nonce, strip_hint).ok_or(Drop::PitFull)?,
+        };
+        let expiry_ns = now_ns.saturating_add(self.lifetime_ns(interest));
+        if !self.pit.ask(at, from, nonce, expiry_ns, headers.token) {
+            if found.is_none() {
+                self.pit.remove(at);
+            }
+            return Err(Drop::RecordsFull);
+        }
+        let congestion_mark = headers.congestion_mark;
+        let leaving = Leaving { interest, nonce, strip_hint, congestion_mark };
+        self.forward(arrival, at, &leaving, out)
+    }
+
+    fn forward(
+        &mut self,
+        arrival: &Arrival<'_>,
+        at: u32,
+        leaving: &Leaving<'_>,
+        out: &mut impl Outbox,
+    ) -> Result<(), Drop> {
+        let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
+        if let Some(face) = headers.next_hop_face.filter(|_| via.local) {
+            self.scratch.chosen.clear();
+            let to = u32::try_from(face).ok().map(FaceId);
+            self.scratch.chosen.extend(to.filter(|&to| self.faces.get(to).is_some()));
+            if self.scratch.chosen.is_empty() {
+                return Err(Drop::NoRoute);
+            }
+            return self.send_chosen(now_ns, at, leaving, out);
+        }
+        let name = &leaving.interest.name;
+        self.look_up_hops(leaving.interest, prefixes, leaving.strip_hint, |faces, to| {
+            faces.get(to).is_some_and(|face| may_go(name, from, via, to, face))
+        });
+        let Self { pit, scratch, strategies, .. } = self;
+        let strategy =
+            strategies.longest(name, prefixes).map_or_else(Default::default, |(_, &s)| s);
+        match strategy.choose(pit, at, &scratch.hops, now_ns, &mut scratch.chosen) {
+            Choice::Send => self.send_chosen(now_ns, at, leaving, out),
+            Choice::Suppressed => Err(Drop::Suppressed),
+            Choice::Wait => Ok(()),
+            Choice::NoRoute => {
+                self.refuse(at, from, NackReason::NoRoute, out);
+                self.expire(now_ns, at);
+                Err(Drop::NoRoute)
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        arrival: &Arrival<'_>,
+        key: &PitKey<'_>,
+        interest: &Interest<'_>,
+        nonce: u32,
+        strip_hint: bool,
+    ) -> Option<u32> {
+        let components = arrival.prefixes.components();
+        if interest.nonce.is_some() && !strip_hint {
+            return self.pit.insert(key, components, interest);
+        }
+        let Self { scratch, pit, .. } = self;
+        scratch.kept.clear();
+        interest.rewrite(
+            &Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint },
+            &mut scratch.kept,
+        );
+        pit.insert(key, components, &Interest::read(&scratch.kept).ok()?)
+    }
+
+    /// Whether this nonce came by another face or left by any. By the same face of one neighbour it is no loop: the
+    /// neighbour asks again.
+    fn is_duplicate(&self, at: u32, from: FaceId, via: Face, nonce: u32) -> bool {
+        let again = |face| face == from && via.link == LinkKind::PointToPoint;
+        self.pit.ins(at).any(|record| record.nonce == nonce && !again(record.face))
+            || self.pit.outs(at).any(|record| record.nonce == nonce)
+    }
+
+    fn looped(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        nonce: u32,
+        out: &mut impl Outbox,
+    ) -> Result<(), Drop> {
+        self.send_back(arrival, interest, nonce, NackReason::Duplicate, out);
+        Err(Drop::Loop)
+    }
+
+    /// Answers an Interest that was not taken with a Nack, where one neighbour alone receives it.
+    fn send_back(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        nonce: u32,
+        reason: NackReason,
+        out: &mut impl Outbox,
+    ) {
+        let Arrival { from, via, headers, .. } = *arrival;
+        if via.link != LinkKind::PointToPoint {
+            return;
+        }
+        let Self { scratch, counters, .. } = self;
+        scratch.wire.clear();
+        let same = Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint: false };
+        interest.rewrite(&same, &mut scratch.wire);
+        counters.nacks_out += 1;
+        let nack = Some(reason);
+        out.send(
+            from,
+            &Headers { token: headers.token, nack, ..Headers::default() },
+            &scratch.wire,
+        );
+    }
+
+    /// Answers from the content store, if it can.
+    fn answer(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let Arrival { now_ns, from, headers, prefixes, .. } = *arrival;
+        let Self { content, scratch, counters, .. } = self;
+        if !content.answer(now_ns, interest, prefixes, &mut scratch.wire) {
+            counters.cs_misses += 1;
+            return false;
+        }
+        counters.cs_hits += 1;
+        counters.data_out += 1;
+        out.send(from, &Headers { token: headers.token, ..Headers::default() }, &scratch.wire);
+        true
+    }
+
+    fn is_in_region(&self, interest: &Interest<'_>) -> bool {
+        let regions = &self.settings.regions;
+        interest
+            .delegations()
+            .any(|name| regions.iter().any(|region| name.is_prefix_of(&region.as_name())))
+    }
+
+    /// Counts whether a token led to an entry that the name agrees with.
+    pub(super) fn check_token(&mut self, headers: &Headers, agrees: impl Fn(u32) -> bool) {
+        if headers.token.as_bytes().is_empty() {
+            return;
+        }
+        let right = Token::read(&headers.token)
+            .filter(|token| token.shard == self.shard)
+            .and_then(|token| self.pit.by_token(token.entry, token.generation))
+            .is_some_and(agrees);
+        self.counters.tokens_right += u64::from(right);
+        self.counters.tokens_wrong += u64::from(!right);
+    }
+}

@@ -1,0 +1,64 @@
+//! The Nack pipeline.
+
+use crate::packets::{Interest, NackReason};
+
+use super::Arrival;
+use crate::forwarder::counters::Drop;
+use crate::forwarder::face::LinkKind;
+use crate::forwarder::forwarder::{Forwarder, Outbox};
+use crate::forwarder::tables::PitKey;
+
+impl Forwarder {
+    pub(crate) fn nack(
+        &mut self,
+        arrival: &Arrival<'_>,
+        reason: NackReason,
+        interest: &Interest<'_>,
+        out: &mut impl Outbox,
+    ) -> Result<(), Drop> {
+        let Arrival { now_ns, from, via, prefixes, .. } = *arrival;
+        self.counters.nacks_in += 1;
+        if via.link != LinkKind::PointToPoint {
+            return Err(Drop::StrayNack);
+        }
+        if !prefixes.fits() {
+            return Err(Drop::NameTooLong);
+        }
+        let key = PitKey {
+            hash: prefixes.full(),
+            name: interest.name.as_bytes(),
+            hint: interest.hint,
+            can_be_prefix: interest.can_be_prefix,
+            must_be_fresh: interest.must_be_fresh,
+        };
+        let at = self.pit.find(&key).ok_or(Drop::StrayNack)?;
+        if self.pit.entry(at).expiry_ns <= now_ns {
+            self.expire(now_ns, at);
+            return Err(Drop::StrayNack);
+        }
+        let record = self.pit.out_mut(at, from).ok_or(Drop::StrayNack)?;
+        if Some(record.nonce) != interest.nonce {
+            return Err(Drop::StrayNack);
+        }
+        record.nack = Some(reason);
+
+        let waiting = || self.pit.outs(at).filter(|record| record.nack.is_none());
+        let (one, more) = (waiting().next().map(|record| record.face), waiting().nth(1).is_some());
+        let mildest = self.pit.outs(at).filter_map(|record| record.nack).min().unwrap_or(reason);
+        match one {
+            None => {
+                // Everybody asked has refused.
+                loop {
+                    let asks = self.pit.ins(at).next().map(|record| record.face);
+                    let Some(face) = asks else { break };
+                    self.refuse(at, face, mildest, out);
+                }
+                self.expire(now_ns, at);
+            }
+            // The only face that may still answer also asks for this name. It gets the Nack, and can try another route.
+            Some(face) if !more => self.refuse(at, face, mildest, out),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Strategies: to which of the next hops an Interest goes.
+//!
+//! Repetitions that come too soon are held back: within 10 ms of the last one sent at first, then twice as long each
+//! time, 250 ms at the most (best-route: for the entry; multicast: for each face).
+
+use crate::forwarder::face::FaceId;
+use crate::forwarder::tables::{NextHop, Pit};
+
+const INTERVAL_MAX_NS: u32 = 250_000_000;
+
+/// How next hops are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// The cheapest; for repetitions the cheapest not tried yet, or the one tried longest ago.
+    #[default]
+    BestRoute,
+    /// All of them.
+    Multicast,
+}
+
+/// What a strategy decided; the faces are in a list beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Send,
+    /// It came again too soon.
+    Suppressed,
+    /// A new Interest that can go nowhere.
+    NoRoute,
+    /// It waits for what may come.
+    Wait,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::BestRoute, Self::Multicast];
+
+    /// Its name, also within `/localhost/nfd/strategy`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BestRoute => "best-route",
+            Self::Multicast => "multicast",
+        }
+    }
+
+    /// Chooses among `hops`, the eligible ones by rising cost.
+    #[inline]
+    pub(crate) fn choose(
+        self,
+        pit: &mut Pit,
+        at: u32,
+        hops: &[NextHop],
+        now_ns: u64,
+        chosen: &mut Vec<FaceId>,
+    ) -> Choice {
+        chosen.clear();
+        match self {
+            Self::BestRoute => best_route(pit, at, hops, now_ns, chosen),
+            Self::Multicast => multicast(pit, at, hops, now_ns, chosen),
+        }
+    }
+}
+
+fn best_route(
+    pit: &mut Pit,
+    at: u32,
+    hops: &[NextHop],
+    now_ns: u64,
+    chosen: &mut Vec<FaceId>,
+) -> Choice {
+    let Some(latest_ns) = pit.outs(at).map(|record| record.sent_ns).max() else {
+        chosen.extend(hops.first().map(|hop| hop.face));
+        return if hops.is_empty() { Choice::NoRoute } else { Choice::Send };
+    };
+    let entry = pit.entry_mut(at);
+    if now_ns.saturating_sub(latest_ns) < entry.interval_ns.into() {
+        return Choice::Suppressed;
+    }
+    entry.interval_ns = (entry.interval_ns * 2).min(INTERVAL_MAX_NS);
+    let tried = |hop: &NextHop| pit.outs(at).find(|record| record.face == hop.face);
+    let unused = |hop: &&NextHop| tried(hop).is_none_or(|record| record.expiry_ns <= now_ns);
+    let earliest = || hops.iter().min_by_key(|hop| tried(hop).map_or(0, |record| record.sent_ns));
+    chosen.extend(hops.iter().find(unused).or_else(earliest).map(|hop| hop.face));
+    if chosen.is_empty() { Choice::Wait } else { Choice::Send }
+}
+
+fn multicast(
+    pit: &mut Pit,
+    at: u32,
+    hops: &[NextHop],
+    now_ns: u64,
+    chosen: &mut Vec<FaceId>,
+) -> Choice {
+    for hop in hops {
+        if let Some(record) = pit.out_mut(at, hop.face) {
+            if now_ns.saturating_sub(record.sent_ns) < record.interval_ns.into() {
+                continue;
+            }
+            record.interval_ns = (record.interval_ns * 2).min(INTERVAL_MAX_NS);
+        }
+        chosen.push(hop.face);
+    }
+    match (chosen.is_empty(), hops.is_empty()) {
+        (false, _) => Choice::Send,
+        (true, false) => Choice::Suppressed,
+        (true, true) => Choice::Wait,
+    }
+}

@@ -1,0 +1,75 @@
+//! The dead nonce list: nonces whose Interest is no longer pending, so that one that comes round again is known.
+//!
+//! ```text
+//!  set, 64 bytes:  | hash, until | hash, until | hash, until | hash, until |
+//! ```
+
+const WAYS: usize = 4;
+
+/// For how long a nonce is remembered.
+pub(crate) const LIFE_NS: u64 = 6_000_000_000;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Dead {
+    hash: u64,
+    until_ns: u64,
+}
+
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Set([Dead; WAYS]);
+
+#[derive(Debug)]
+pub(crate) struct DeadNonces {
+    sets: Vec<Set>,
+    evicted: u64,
+}
+
+impl DeadNonces {
+    pub(crate) const LIFE_NS: u64 = LIFE_NS;
+
+    pub(crate) fn new(capacity: usize) -> Self {
+        let sets = (capacity / WAYS).next_power_of_two().max(1);
+        Self { sets: vec![Set::default(); sets], evicted: 0 }
+    }
+
+    fn set(&self, hash: u64) -> usize {
+        (hash >> 20) as usize & (self.sets.len() - 1)
+    }
+
+    /// Brings near what is known of a nonce.
+    #[inline]
+    pub(crate) fn near(&self, hash: u64) {
+        ringtap_base::prefetch(&self.sets[self.set(hash)]);
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, now_ns: u64, hash: u64) -> bool {
+        let Set(set) = &self.sets[self.set(hash)];
+        set.iter().any(|dead| dead.hash == hash && dead.until_ns > now_ns)
+    }
+
+    /// Remembers it; what is forgotten soonest makes room.
+    pub(crate) fn put(&mut self, now_ns: u64, hash: u64) {
+        let set = self.set(hash);
+        let Set(set) = &mut self.sets[set];
+        let mut oldest = 0;
+        for (way, dead) in set.iter().enumerate() {
+            if dead.hash == hash {
+                oldest = way;
+                break;
+            }
+            if dead.until_ns < set[oldest].until_ns {
+                oldest = way;
+            }
+        }
+        let dead = &mut set[oldest];
+        self.evicted += u64::from(dead.hash != hash && dead.until_ns > now_ns);
+        *dead = Dead { hash, until_ns: now_ns.saturating_add(LIFE_NS) };
+    }
+
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+}

@@ -1,0 +1,89 @@
+//! Values in numbered places, as many as there is room for. The place that was freed last is taken first: it is near.
+
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    values: Vec<T>,
+    free: Vec<u32>,
+    capacity: usize,
+}
+
+impl<T> Pool<T> {
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = capacity.min(super::NONE as usize);
+        Self { values: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
+    }
+
+    /// How many more fit.
+    pub(super) fn room(&self) -> usize {
+        self.capacity - self.values.len() + self.free.len()
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, value: T) -> Option<u32> {
+        if let Some(at) = self.free.pop() {
+            self.values[at as usize] = value;
+            return Some(at);
+        }
+        self.put_new(value)
+    }
+
+    /// A place that was freed, with what is in it still; `None` if there is none.
+    #[inline]
+    pub(super) fn again(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    #[cold]
+    fn put_new(&mut self, value: T) -> Option<u32> {
+        if self.values.len() == self.capacity {
+            return None;
+        }
+        self.values.push(value);
+        Some(self.values.len() as u32 - 1)
+    }
+
+    /// Brings a value near.
+    #[inline]
+    pub(super) fn prefetch(&self, at: u32) {
+        if let Some(value) = self.values.get(at as usize) {
+            ringtap_base::prefetch(value);
+        }
+    }
+
+    /// Brings the place near that is taken after so many others.
+    #[inline]
+    pub(super) fn prefetch_free(&self, others: usize) -> Option<u32> {
+        let at = *self.free.get(self.free.len().checked_sub(1 + others)?)?;
+        self.prefetch(at);
+        Some(at)
+    }
+
+    /// Gives a place back; what is in it stays readable until it is taken again.
+    pub(super) fn free(&mut self, at: u32) {
+        self.free.push(at);
+    }
+
+    /// Places that were ever taken.
+    pub(super) fn used(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    pub(super) fn get(&self, at: u32) -> Option<&T> {
+        self.values.get(at as usize)
+    }
+}
+
+impl<T> std::ops::Index<u32> for Pool<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, at: u32) -> &T {
+        &self.values[at as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Pool<T> {
+    #[inline]
+    fn index_mut(&mut self, at: u32) -> &mut T {
+        &mut self.values[at as usize]
+    }
+}

@@ -1,0 +1,175 @@
+//! The hashes of a name's prefixes, all in one pass.
+//!
+//! ```text
+//!  /a/b/c:   hash of /, of /a, of /a/b, of /a/b/c       each continues the one before
+//! ```
+
+use crate::packets::Name;
+
+/// Components that a name may have.
+pub const COMPONENTS_MAX: usize = 64;
+
+/// The secret of the hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameKey([u64; 2]);
+
+impl NameKey {
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        let mix = |seed: u64| {
+            let z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x6a09_e667_f3bc_c908;
+            fold(z, 0xbf58_476d_1ce4_e5b9) | 1
+        };
+        Self([mix(seed.wrapping_add(1)), mix(seed.wrapping_add(2))])
+    }
+
+    /// The hash of the name without components.
+    pub(crate) fn root(&self) -> u64 {
+        self.0[0]
+    }
+
+    /// The hash of a name with one more component, given by all its bytes, type and length among them.
+    #[inline]
+    pub(crate) fn append(&self, hash: u64, component: &[u8]) -> u64 {
+        let mut hash = hash ^ component.len() as u64;
+        let (words, _) = component.as_chunks::<8>();
+        for word in words {
+            hash = fold(hash ^ u64::from_le_bytes(*word), self.0[1]);
+        }
+        // The last bytes may be among those before: as the length is known, all of them still count.
+        let last =
+            component.last_chunk().map_or_else(|| few(component), |w| u64::from_le_bytes(*w));
+        fold(hash ^ last, self.0[0])
+    }
+
+    /// A hash and a number together.
+    #[inline]
+    pub(crate) fn with(&self, hash: u64, number: u64) -> u64 {
+        fold(hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.0[1])
+    }
+
+    /// The hash of the first component, by which names are shared out.
+    #[inline]
+    pub(crate) fn first_component(&self, name: &Name<'_>) -> u64 {
+        let mut components = name.components();
+        components.next();
+        let len = name.as_bytes().len() - components.bytes_left();
+        self.append(self.root(), &name.as_bytes()[..len])
+    }
+}
+
+/// Less than 8 bytes as a number, another one for others of this length.
+#[inline(always)]
+fn few(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk(), bytes.last_chunk(), bytes) {
+        (Some(first), Some(last), _) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        (_, _, &[first, .., last]) => {
+            u64::from_le_bytes([first, bytes[bytes.len() / 2], last, 0, 0, 0, 0, 0])
+        }
+        (_, _, &[only]) => only.into(),
+        _ => 0,
+    }
+}
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    wide as u64 ^ (wide >> 64) as u64
+}
+
+/// The prefixes of a name: where they end and their hashes.
+#[derive(Clone, Debug)]
+pub(crate) struct Prefixes {
+    hashes: [u64; COMPONENTS_MAX + 1],
+    ends: [u16; COMPONENTS_MAX + 1],
+    components: usize,
+    fits: bool,
+}
+
+impl Prefixes {
+    pub(crate) fn new() -> Self {
+        let (hashes, ends) = ([0; COMPONENTS_MAX + 1], [0; COMPONENTS_MAX + 1]);
+        Self { hashes, ends, components: 0, fits: true }
+    }
+
+    /// Takes the prefixes of `name`; false if there are too many.
+    #[inline]
+    pub(crate) fn set(&mut self, key: &NameKey, name: &Name<'_>) -> bool {
+        let bytes = name.as_bytes();
+        self.hashes[0] = key.root();
+        self.components = 0;
+        self.fits = false;
+        let mut components = name.components();
+        let mut start = 0;
+        while components.next().is_some() {
+            if self.components == COMPONENTS_MAX {
+                return false;
+            }
+            let end = bytes.len() - components.bytes_left();
+            let hash = key.append(self.hashes[self.components], &bytes[start..end]);
+            self.components += 1;
+            self.hashes[self.components] = hash;
+            self.ends[self.components] = end as u16;
+            start = end;
+        }
+        self.fits = true;
+        true
+    }
+
+    /// Whether all of the name's prefixes are here: there were not too many.
+    #[inline]
+    pub(crate) fn fits(&self) -> bool {
+        self.fits
+    }
+
+    /// How many components there are.
+    #[inline]
+    pub(crate) fn components(&self) -> usize {
+        self.components
+    }
+
+    /// The hash of the first so many components.
+    #[inline]
+    pub(crate) fn hash(&self, components: usize) -> u64 {
+        self.hashes[components]
+    }
+
+    /// The hash of the whole name.
+    #[inline]
+    pub(crate) fn full(&self) -> u64 {
+        self.hashes[self.components]
+    }
+
+    /// How many bytes the first so many components have.
+    #[inline]
+    pub(crate) fn end(&self, components: usize) -> usize {
+        self.ends[components].into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_component_counts() {
+        let key = NameKey::from_seed(1);
+        let mut seen = HashSet::new();
+        for len in 0..40 {
+            // Its type and length are among its bytes.
+            let mut component = vec![0; 2 + len];
+            (component[0], component[1]) = (8, len as u8);
+            assert!(seen.insert(key.append(7, &component)), "{len}");
+            for at in 2..2 + len {
+                for bit in 0..8 {
+                    component[at] = 1 << bit;
+                    assert!(seen.insert(key.append(7, &component)), "{len} {at} {bit}");
+                }
+                component[at] = 0;
+            }
+        }
+    }
+}

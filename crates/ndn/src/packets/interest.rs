@@ -1,0 +1,280 @@
+//! Interest: who asks, for what, for how long.
+//!
+//! ```text
+//!  05 len | Name | CanBePrefix | MustBeFresh | ForwardingHint | Nonce | Lifetime | HopLimit | Parameters … |
+//! ```
+
+use crate::packets::write::{element_len, put, put_head, put_value, value_len};
+use crate::packets::{Element, Elements, Error, Name, kind};
+
+/// An Interest, read in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest<'a> {
+    /// What is asked for: one component or more.
+    pub name: Name<'a>,
+    /// Whether a Data with a longer name will do.
+    pub can_be_prefix: bool,
+    /// Whether a Data that is no longer fresh will not do.
+    pub must_be_fresh: bool,
+    /// Where else it may be sent: the names' elements, or nothing.
+    pub hint: &'a [u8],
+    /// Told apart by it, an Interest that comes again is a loop or a repetition.
+    pub nonce: Option<u32>,
+    /// For how long it is pending, in milliseconds.
+    pub lifetime_ms: u64,
+    /// How many more hops it may take.
+    pub hop_limit: Option<u8>,
+    /// What the application adds.
+    pub parameters: Option<&'a [u8]>,
+    /// All of it.
+    pub wire: &'a [u8],
+    /// All that the type and length are about.
+    body: &'a [u8],
+}
+
+impl<'a> Interest<'a> {
+    /// The lifetime of an Interest that states none.
+    pub const LIFETIME_MS: u64 = 4000;
+
+    /// Reads an Interest, which is all of `wire`.
+    pub fn read(wire: &'a [u8]) -> Result<Self, Error> {
+        let Element { kind: outer, value: body } = Element::only(wire)?;
+        if outer != kind::INTEREST {
+            return Err(Error::UnknownPacket);
+        }
+        let mut elements = Elements::of(body);
+        let (name, digests) = Name::of(&elements.next().ok_or(Error::NoName)??)?;
+        if name.is_empty() {
+            return Err(Error::NoName);
+        }
+        let mut read = Self {
+            name,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            hint: &[],
+            nonce: None,
+            lifetime_ms: Self::LIFETIME_MS,
+            hop_limit: None,
+            parameters: None,
+            wire,
+            body,
+        };
+        let mut latest = 0;
+        for element in elements {
+            let element = element?;
+            match rank(element.kind) {
+                Some(rank) if rank > latest => {
+                    latest = rank;
+                    read.take(&element)?;
+                }
+                _ if element.is_critical() => return Err(Error::Critical),
+                _ => {}
+            }
+        }
+        if digests != usize::from(read.parameters.is_some()) {
+            return Err(Error::ParametersDigest);
+        }
+        Ok(read)
+    }
+
+    fn take(&mut self, element: &Element<'a>) -> Result<(), Error> {
+        match element.kind {
+            kind::CAN_BE_PREFIX => self.can_be_prefix = element.fixed::<0>().map(|_| true)?,
+            kind::MUST_BE_FRESH => self.must_be_fresh = element.fixed::<0>().map(|_| true)?,
+            kind::FORWARDING_HINT => self.hint = hint(element.value)?,
+            kind::NONCE => self.nonce = Some(u32::from_be_bytes(element.fixed()?)),
+            kind::INTEREST_LIFETIME => self.lifetime_ms = element.number()?,
+            kind::HOP_LIMIT => self.hop_limit = Some(element.fixed::<1>()?[0]),
+            kind::APPLICATION_PARAMETERS => self.parameters = Some(element.value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The names that it may be sent to instead, in order.
+    pub fn delegations(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
+        Elements::of(self.hint)
+            .flatten()
+            .filter_map(|element| Name::of(&element).ok().map(|(name, _)| name))
+    }
+
+    /// Where in the wire the name's components begin.
+    #[inline]
+    pub fn name_at(&self) -> usize {
+        crate::packets::tlv::offset(self.wire, self.name.as_bytes())
+    }
+
+    /// Where in the wire the hint's names begin; 0 without a hint.
+    #[inline]
+    pub fn hint_at(&self) -> usize {
+        if self.hint.is_empty() { 0 } else { crate::packets::tlv::offset(self.wire, self.hint) }
+    }
+
+    /// Appends the Interest as it is to leave.
+    pub fn rewrite(&self, changes: &Rewrite, out: &mut Vec<u8>) {
+        let start = out.len();
+        let stripped = changes.strip_hint && !self.hint.is_empty();
+        if self.nonce == Some(changes.nonce) && !stripped {
+            out.extend_from_slice(self.wire);
+        } else {
+            self.rebuild(changes, stripped, out);
+        }
+        if let Some(hops) = changes.hop_limit
+            && let Some(place) = place(&out[start..], kind::HOP_LIMIT)
+        {
+            out[start + place] = hops;
+        }
+    }
+
+    /// Element by element, with the nonce put in its place and the hint left out.
+    fn rebuild(&self, changes: &Rewrite, stripped: bool, out: &mut Vec<u8>) {
+        let nonce = element_len(kind::NONCE, 4);
+        let hint = if stripped { element_len(kind::FORWARDING_HINT, self.hint.len()) } else { 0 };
+        let added = if self.nonce.is_none() { nonce } else { 0 };
+        put_head(out, kind::INTEREST, self.body.len() + added - hint);
+        let mut waiting = true;
+        let mut rest = self.body;
+        while let Ok((element, after)) = Element::first(rest) {
+            let bytes = &rest[..rest.len() - after.len()];
+            // Unknown elements stay where they are: only those that follow a nonce tell its place.
+            let follows = rank(element.kind).is_some_and(|rank| rank >= NONCE_RANK);
+            if waiting && follows {
+                put(out, kind::NONCE, &changes.nonce.to_be_bytes());
+                waiting = false;
+            }
+            let leave_out = element.kind == kind::NONCE && self.nonce.is_some()
+                || element.kind == kind::FORWARDING_HINT && stripped;
+            if !leave_out {
+                out.extend_from_slice(bytes);
+            }
+            rest = after;
+        }
+        if waiting {
+            put(out, kind::NONCE, &changes.nonce.to_be_bytes());
+        }
+    }
+}
+
+/// What a forwarder changes in an Interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    /// The hops that are left, if it counts them.
+    pub hop_limit: Option<u8>,
+    /// The nonce: its own, or a new one for an Interest without.
+    pub nonce: u32,
+    /// Whether the forwarding hint has done its work.
+    pub strip_hint: bool,
+}
+
+const NONCE_RANK: u8 = 4;
+
+/// The place among the elements; `None` for those that are not an Interest's.
+fn rank(element: u32) -> Option<u8> {
+    Some(match element {
+        kind::CAN_BE_PREFIX => 1,
+        kind::MUST_BE_FRESH => 2,
+        kind::FORWARDING_HINT => 3,
+        kind::NONCE => NONCE_RANK,
+        kind::INTEREST_LIFETIME => 5,
+        kind::HOP_LIMIT => 6,
+        kind::APPLICATION_PARAMETERS => 7,
+        kind::INTEREST_SIGNATURE_INFO => 8,
+        kind::INTEREST_SIGNATURE_VALUE => 9,
+        _ => return None,
+    })
+}
+
+/// One name or more.
+fn hint(value: &[u8]) -> Result<&[u8], Error> {
+    let mut names = 0;
+    for element in Elements::of(value) {
+        let element = element?;
+        match element.kind {
+            kind::NAME => names += usize::from(!Name::read(element.value)?.is_empty()),
+            _ if element.is_critical() => return Err(Error::Critical),
+            _ => {}
+        }
+    }
+    if names == 0 { Err(Error::NoName) } else { Ok(value) }
+}
+
+/// Where the value of the first element of this kind begins in a packet.
+fn place(packet: &[u8], kind: u32) -> Option<usize> {
+    let mut rest = Element::first(packet).ok()?.0.value;
+    while let Ok((element, after)) = Element::first(rest) {
+        if element.kind == kind {
+            return Some(packet.len() - after.len() - element.value.len());
+        }
+        rest = after;
+    }
+    None
+}
+
+/// An Interest to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewInterest<'a> {
+    /// What is asked for.
+    pub name: Name<'a>,
+    /// Whether a Data with a longer name will do.
+    pub can_be_prefix: bool,
+    /// Whether it must be fresh.
+    pub must_be_fresh: bool,
+    /// Other names that it may be sent to.
+    pub hint: &'a [Name<'a>],
+    /// The nonce; a forwarder adds one that is missing.
+    pub nonce: Option<u32>,
+    /// Milliseconds; 4000 if `None`.
+    pub lifetime_ms: Option<u64>,
+    /// Hops it may take.
+    pub hop_limit: Option<u8>,
+}
+
+impl<'a> NewInterest<'a> {
+    /// For this very name, with a nonce.
+    pub fn new(name: Name<'a>, nonce: u32) -> Self {
+        Self {
+            name,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            hint: &[],
+            nonce: Some(nonce),
+            lifetime_ms: None,
+            hop_limit: None,
+        }
+    }
+
+    /// Appends its bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let name = self.name.as_bytes();
+        let names = |name: &Name<'_>| element_len(kind::NAME, name.as_bytes().len());
+        let hint: usize = self.hint.iter().map(names).sum();
+        let len = element_len(kind::NAME, name.len())
+            + if self.can_be_prefix { 2 } else { 0 }
+            + if self.must_be_fresh { 2 } else { 0 }
+            + if hint > 0 { element_len(kind::FORWARDING_HINT, hint) } else { 0 }
+            + self.nonce.map_or(0, |_| 6)
+            + self.lifetime_ms.map_or(0, |ms| 2 + value_len(ms))
+            + self.hop_limit.map_or(0, |_| 3);
+        put_head(out, kind::INTEREST, len);
+        put(out, kind::NAME, name);
+        if self.can_be_prefix {
+            put(out, kind::CAN_BE_PREFIX, &[]);
+        }
+        if self.must_be_fresh {
+            put(out, kind::MUST_BE_FRESH, &[]);
+        }
+        if hint > 0 {
+            put_head(out, kind::FORWARDING_HINT, hint);
+            self.hint.iter().for_each(|name| put(out, kind::NAME, name.as_bytes()));
+        }
+        if let Some(nonce) = self.nonce {
+            put(out, kind::NONCE, &nonce.to_be_bytes());
+        }
+        if let Some(ms) = self.lifetime_ms {
+            put_value(out, kind::INTEREST_LIFETIME, ms);
+        }
+        if let Some(hops) = self.hop_limit {
+            put(out, kind::HOP_LIMIT, &[hops]);
+        }
+    }
+}

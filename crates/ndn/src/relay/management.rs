@@ -1,0 +1,379 @@
+//! What programs on this machine may ask for and change: the management protocol of NFD.
+//!
+//! | module | verbs |
+//! |---|---|
+//! | `rib` | `register`, `unregister`, `list` |
+//! | `faces` | `create`, `destroy`, `list`, `query` |
+//! | `fib`, `cs`, `status` | `list`, `info`, `general` |
+//! | `strategy-choice` | `set`, `unset`, `list` |
+
+use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
+use crate::forwarder::{Drop, Strategy};
+use crate::packets::management::{
+    CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
+    FibEntry, GeneralStatus, ORIGIN_APP, RibEntry, Route as RouteStatus, STRATEGY_PREFIX,
+    StrategyChoice,
+};
+use crate::packets::{Headers, Interest, NameBuf, NewData};
+
+use crate::relay::core::Core;
+use crate::relay::rib::Route;
+use ringtap_base::now_ns;
+
+/// A refusal: its code and words.
+type Refusal = (u64, &'static str);
+
+const WRONG: Refusal = (400, "ControlParameters is incorrect");
+
+/// What holds after a command.
+type Done = Result<ControlParameters, Refusal>;
+
+impl Core {
+    /// Carries out what an Interest asks for, and answers.
+    pub(crate) fn manage(
+        &mut self,
+        faces: &mut Faces,
+        from: u32,
+        headers: &Headers,
+        interest: &Interest<'_>,
+    ) {
+        let mut data = Vec::new();
+        let is_answered = self.datasets.answer(&interest.name, &mut data)
+            || match Command::read(interest) {
+                Ok(command) => self.carry_out(faces, from, interest, &command, &mut data),
+                Err(_) => {
+                    respond(interest, Err((400, "the command is malformed")), &mut data);
+                    true
+                }
+            };
+        if !is_answered {
+            self.counts.unanswered += 1;
+            return;
+        }
+        self.counts.answered += 1;
+        let about = Headers { token: headers.token, ..Headers::default() };
+        faces.send(from, &about, &data);
+    }
+
+    /// Whether there is an answer: to a name that no data set has there is none.
+    fn carry_out(
+        &mut self,
+        faces: &mut Faces,
+        from: u32,
+        interest: &Interest<'_>,
+        command: &Command<'_>,
+        data: &mut Vec<u8>,
+    ) -> bool {
+        let mut content = Vec::new();
+        let done = match (command.module, command.verb) {
+            (b"rib", b"register") => self.register(faces, from, command),
+            (b"rib", b"unregister") => self.unregister(faces, from, command),
+            (b"faces", b"create") => self.create(faces, command),
+            (b"faces", b"destroy") => self.destroy(faces, command),
+            (b"strategy-choice", b"set") => self.choose(command),
+            (b"strategy-choice", b"unset") => self.choose_not(command),
+            (b"faces", b"query") => {
+                let filter = command.rest.first().map(|one| FaceFilter::read(one.value));
+                match filter {
+                    Some(Ok(filter)) => {
+                        faces_to(faces, &filter, &mut content);
+                        return self.publish(interest, 5, content, data);
+                    }
+                    _ => Err(WRONG),
+                }
+            }
+            // A name that goes on is of an earlier version of a list.
+            _ if !command.rest.is_empty() && is_list(command) => return false,
+            (b"rib", b"list") => {
+                self.rib_to(&mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            (b"fib", b"list") => {
+                self.fib_to(&mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            (b"faces", b"list") => {
+                faces_to(faces, &FaceFilter::default(), &mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            (b"strategy-choice", b"list") => {
+                self.strategies_to(&mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            (b"cs", b"info") => {
+                self.content_store().write(&mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            (b"status", b"general") => {
+                self.status(faces).write(&mut content);
+                return self.publish(interest, 4, content, data);
+            }
+            _ => Err((501, "there is no such command")),
+        };
+        respond(interest, done, data);
+        true
+    }
+
+    /// Publishes a data set under the first components of the Interest.
+    fn publish(
+        &mut self,
+        interest: &Interest<'_>,
+        components: usize,
+        content: Vec<u8>,
+        data: &mut Vec<u8>,
+    ) -> bool {
+        let mut name = NameBuf::of(interest.name);
+        if let Some(end) = interest.name.components().offsets().nth(components) {
+            name.truncate(end);
+        }
+        // Two within a millisecond must not have one version: microseconds do.
+        let version = now_ns() / 1_000_000 * 1000 + self.counts.answered % 1000;
+        self.datasets.publish(name, version, content, data);
+        true
+    }
+
+    fn register(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let prefix = asked.name.clone().ok_or(WRONG)?;
+        let face = face_asked(&asked, from)?;
+        if faces.get(face).is_none() {
+            return Err((410, "Face not found"));
+        }
+        let route = Route {
+            face,
+            origin: asked.origin.unwrap_or(ORIGIN_APP),
+            cost: asked.cost.unwrap_or(0),
+            flags: asked.flags.unwrap_or(CHILD_INHERIT),
+            ends_ns: asked
+                .expiration_ms
+                .map(|ms| self.now_ns.saturating_add(ms.saturating_mul(1_000_000))),
+        };
+        if !self.set_route(faces, &prefix, route) {
+            return Err((414, "the prefix has too many components"));
+        }
+        Ok(ControlParameters {
+            name: Some(prefix),
+            face: Some(face.into()),
+            origin: Some(route.origin),
+            cost: Some(route.cost),
+            flags: Some(route.flags),
+            expiration_ms: asked.expiration_ms,
+            ..ControlParameters::default()
+        })
+    }
+
+    fn unregister(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let prefix = asked.name.clone().ok_or(WRONG)?;
+        let face = face_asked(&asked, from)?;
+        let origin = asked.origin.unwrap_or(ORIGIN_APP);
+        self.unset_route(faces, &prefix, face, origin);
+        Ok(ControlParameters {
+            name: Some(prefix),
+            face: Some(face.into()),
+            origin: Some(origin),
+            ..ControlParameters::default()
+        })
+    }
+
+    fn create(&mut self, faces: &mut Faces, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let mut uri = asked.uri.as_deref().ok_or(WRONG)?.to_owned();
+        // NFD names the interface of an Ethernet beside the address there.
+        let interface = asked.local_uri.as_deref().and_then(|local| local.strip_prefix("dev://"));
+        if let (Some(mac), Some(interface)) = (uri.strip_prefix("ether://["), interface) {
+            uri = format!("ether://{interface}/{}", mac.trim_end_matches(']'));
+        }
+        let remote: Remote = uri.parse().map_err(|_| (400, "the URI leads nowhere"))?;
+        let persistence = match asked.persistency {
+            None | Some(0) => Persistence::Persistent,
+            Some(2) => Persistence::Permanent,
+            _ => return Err((406, "a face that is asked for is persistent or permanent")),
+        };
+        let (face, is_new) =
+            faces.add(&remote, persistence).map_err(|_| (504, "the face could not be made"))?;
+        if is_new {
+            self.up(faces, face);
+        }
+        let made = faces.get(face).ok_or((504, "the face could not be made"))?;
+        let status = status_of(face, made);
+        Ok(ControlParameters {
+            face: Some(status.face),
+            uri: Some(status.uri),
+            local_uri: Some(status.local_uri),
+            persistency: Some(status.persistency),
+            flags: Some(0),
+            mtu: status.mtu,
+            ..ControlParameters::default()
+        })
+    }
+
+    fn destroy(&mut self, faces: &mut Faces, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let face = asked.face.and_then(|face| u32::try_from(face).ok()).ok_or(WRONG)?;
+        // A face that is gone is as was asked for.
+        if faces.close(face) {
+            self.down(faces, face);
+        }
+        Ok(ControlParameters { face: asked.face, ..ControlParameters::default() })
+    }
+
+    fn choose(&mut self, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let prefix = asked.name.clone().ok_or(WRONG)?;
+        let wanted = asked.strategy.ok_or(WRONG)?;
+        let strategy = Strategy::ALL.into_iter().find(|&one| {
+            let name = strategy_name(one);
+            wanted.as_bytes().starts_with(name.as_bytes())
+                && wanted.as_name().components().count() <= 5
+        });
+        let strategy = strategy.ok_or((404, "Unknown strategy"))?;
+        if !self.set_strategy(&prefix, strategy) {
+            return Err((414, "the prefix has too many components"));
+        }
+        let strategy = Some(strategy_name(strategy));
+        Ok(ControlParameters { name: Some(prefix), strategy, ..ControlParameters::default() })
+    }
+
+    fn choose_not(&mut self, command: &Command<'_>) -> Done {
+        let asked = command.parameters().ok_or(WRONG)?;
+        let prefix = asked.name.clone().ok_or(WRONG)?;
+        if prefix.as_bytes().is_empty() {
+            return Err((400, "the root has a strategy always"));
+        }
+        self.forwarder.unset_strategy(&prefix.as_name());
+        self.strategies.remove(&prefix);
+        Ok(ControlParameters { name: Some(prefix), ..ControlParameters::default() })
+    }
+
+    fn rib_to(&self, out: &mut Vec<u8>) {
+        for (prefix, entry) in self.rib.iter() {
+            let left_ms = |ends_ns: u64| ends_ns.saturating_sub(self.now_ns) / 1_000_000;
+            let route = |route: &Route| RouteStatus {
+                face: route.face.into(),
+                origin: route.origin,
+                cost: route.cost,
+                flags: route.flags,
+                expiration_ms: route.ends_ns.map(left_ms),
+            };
+            let routes = entry.routes.iter().map(route).collect();
+            RibEntry { name: prefix.clone(), routes }.write(out);
+        }
+    }
+
+    fn fib_to(&self, out: &mut Vec<u8>) {
+        for (prefix, entry) in self.rib.iter() {
+            let next_hops = entry.next_hops.iter().map(|&(face, cost)| (face.into(), cost));
+            FibEntry { name: prefix.clone(), next_hops: next_hops.collect() }.write(out);
+        }
+    }
+
+    fn strategies_to(&self, out: &mut Vec<u8>) {
+        for (prefix, &strategy) in &self.strategies {
+            StrategyChoice { name: prefix.clone(), strategy: strategy_name(strategy) }.write(out);
+        }
+    }
+
+    fn content_store(&self) -> CsInfo {
+        let counters = self.forwarder.counters();
+        CsInfo {
+            capacity: self.cs_capacity as u64,
+            flags: if self.cs_capacity > 0 { 3 } else { 0 },
+            entries: self.forwarder.kept() as u64,
+            hits: counters.cs_hits,
+            misses: counters.cs_misses,
+        }
+    }
+
+    fn status(&self, faces: &Faces) -> GeneralStatus {
+        let counters = self.forwarder.counters();
+        GeneralStatus {
+            version: format!("ringtap {}", self.version),
+            started_ms: self.began_ms,
+            now_ms: now_ns() / 1_000_000,
+            fib_entries: self.rib.iter().count() as u64,
+            pit_entries: self.forwarder.pending() as u64,
+            cs_entries: self.forwarder.kept() as u64,
+            in_interests: counters.interests_in,
+            in_data: counters.data_in,
+            in_nacks: counters.nacks_in,
+            out_interests: counters.interests_out,
+            out_data: counters.data_out,
+            out_nacks: counters.nacks_out,
+            satisfied: counters.satisfied,
+            unsatisfied: counters.unsatisfied,
+            evicted_faces: faces.evicted(),
+            refused_frames: faces.total().lost(Lost::NoFace),
+            refused_interests: counters.dropped(Drop::FaceShare),
+            ..GeneralStatus::default()
+        }
+    }
+}
+
+fn is_list(command: &Command<'_>) -> bool {
+    matches!(command.verb, b"list" | b"info" | b"general")
+}
+
+/// The face that a command is about: its own, unless it names one.
+fn face_asked(asked: &ControlParameters, from: u32) -> Result<u32, Refusal> {
+    match asked.face {
+        None | Some(0) => Ok(from),
+        Some(face) => u32::try_from(face).map_err(|_| (410, "Face not found")),
+    }
+}
+
+fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
+    for (number, face) in faces.iter() {
+        let status = status_of(number, face);
+        if filter.takes(&status) {
+            status.write(out);
+        }
+    }
+}
+
+fn status_of(number: u32, face: &Face) -> FaceStatus {
+    let counters = face.counters();
+    FaceStatus {
+        face: number.into(),
+        uri: face.remote().to_string(),
+        local_uri: face.local().to_owned(),
+        expiration_ms: None,
+        scope: face.is_local().into(),
+        persistency: match face.persistence() {
+            Persistence::Persistent => 0,
+            Persistence::OnDemand => 1,
+            Persistence::Permanent => 2,
+        },
+        link_type: face.is_shared().into(),
+        mtu: Some(face.mtu() as u64),
+        in_interests: counters.interests_in,
+        in_data: counters.data_in,
+        in_nacks: counters.nacks_in,
+        out_interests: counters.interests_out,
+        out_data: counters.data_out,
+        out_nacks: counters.nacks_out,
+        in_bytes: counters.octets_in,
+        out_bytes: counters.octets_out,
+        flags: face.is_local().into(),
+    }
+}
+
+/// A strategy as the protocol names it.
+fn strategy_name(strategy: Strategy) -> NameBuf {
+    let mut name: NameBuf = STRATEGY_PREFIX.parse().unwrap_or_default();
+    name.push(strategy.name().as_bytes());
+    name
+}
+
+/// Appends the answer to a command.
+fn respond(interest: &Interest<'_>, done: Done, data: &mut Vec<u8>) {
+    let response = match done {
+        Ok(parameters) => {
+            ControlResponse { code: 200, text: "OK".into(), parameters: Some(parameters) }
+        }
+        Err((code, text)) => ControlResponse { code, text: text.into(), parameters: None },
+    };
+    let mut content = Vec::new();
+    response.write(&mut content);
+    NewData { name: interest.name, freshness_ms: Some(1), content: &content }.write(data);
+}

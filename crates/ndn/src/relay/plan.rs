@@ -1,0 +1,75 @@
+//! What a forwarder is to do from the start.
+
+use crate::faces::{Remote, Settings as FaceSettings};
+use crate::forwarder::{Settings, Strategy, Unsolicited};
+use crate::packets::NameBuf;
+use serde_json::{Value, json};
+
+/// What a forwarder runs with; all choices made.
+#[derive(Clone, Debug, Default)]
+pub struct ForwardPlan {
+    /// Sizes and policies of the tables.
+    pub settings: Settings,
+    /// Where neighbours are.
+    pub faces: FaceSettings,
+    /// Routes from the start; their faces are permanent.
+    pub routes: Vec<PlannedRoute>,
+    /// Strategies of prefixes.
+    pub strategies: Vec<(NameBuf, Strategy)>,
+    /// Where programs connect, in words.
+    pub unix: Option<String>,
+}
+
+/// A route from the start.
+#[derive(Clone, Debug)]
+pub struct PlannedRoute {
+    /// Interests that begin with this
+    pub prefix: NameBuf,
+    /// go there;
+    pub to: Remote,
+    /// cheaper ones first.
+    pub cost: u64,
+}
+
+impl ForwardPlan {
+    /// For people and programs.
+    pub fn to_json(&self) -> Value {
+        let Settings {
+            pit_capacity,
+            pit_per_face,
+            cs_capacity,
+            cs_bytes,
+            dead_nonces,
+            unsolicited,
+            ..
+        } = &self.settings;
+        let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
+        let route = |route: &PlannedRoute| {
+            let to = match &route.to {
+                Remote::Ethernet { interface, .. } => format!("{} on {interface}", route.to),
+                other => other.to_string(),
+            };
+            json!({ "prefix": route.prefix.to_string(), "to": to, "cost": route.cost })
+        };
+        let strategy = |(prefix, strategy): &(NameBuf, Strategy)| json!({ "prefix": prefix.to_string(), "use": strategy.name() });
+        json!({
+            "udp": self.faces.udp.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "unix": self.unix,
+            "ethernet": ethernet,
+            "faces_max": self.faces.faces_max,
+            "faces_on_demand_max": self.faces.on_demand_max(),
+            "pit": pit_capacity,
+            "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),
+            "content_store": cs_capacity,
+            "content_store_bytes": cs_bytes,
+            "dead_nonces": dead_nonces,
+            "lifetime_max_ms": self.settings.lifetime_max_ms,
+            "unsolicited": match unsolicited {
+                Unsolicited::Drop => "drop",
+                Unsolicited::KeepLocal => "keep-local",
+            },
+            "routes": self.routes.iter().map(route).collect::<Vec<_>>(),
+            "strategies": self.strategies.iter().map(strategy).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! The rules of NDN forwarding, a test each.
+
+mod data;
+mod interest;
+mod nack;
+mod tables;

@@ -1,0 +1,302 @@
+//! Whatever comes in any order: shards and shared tables give out the same packets as a single forwarder.
+
+use std::collections::HashMap;
+
+use crate::support::{A, APP, B, Left, MS, RADIO, UP, UP2, ask, data_with, faces, name};
+use proptest::prelude::{
+    ProptestConfig, Strategy as _, prop, prop_assert_eq, prop_oneof, proptest,
+};
+use proptest::strategy::ValueTree as _;
+use ringtap_ndn::forwarder::{FaceId, Forwarder, Locked, Prefetching, Settings, Sharded, Strategy};
+use ringtap_ndn::packets::{Headers, NackReason, PitToken};
+
+/// What may come.
+#[derive(Clone, Debug)]
+enum Step {
+    Interest {
+        from: FaceId,
+        name: &'static str,
+        nonce: u32,
+        flags: u8,
+        lifetime_ms: u64,
+        hops: u8,
+    },
+    /// With the token of the Interest sent so many packets ago, if there was one.
+    Data {
+        from: FaceId,
+        name: &'static str,
+        freshness_ms: u64,
+        token: usize,
+    },
+    /// For the Interest sent so many packets ago.
+    Nack {
+        back: usize,
+        reason: NackReason,
+    },
+    Wait(u64),
+}
+
+const NAMES: [&str; 10] =
+    ["/a", "/a/b", "/a/b/c", "/b", "/b/x", "/c/1", "/c/2", "/d", "/localhop/a", "/localhost/a"];
+
+fn steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
+    let face = || prop::sample::select(vec![A, B, UP, UP2, APP, RADIO]);
+    let name = || prop::sample::select(NAMES.to_vec());
+    let reason = prop::sample::select(vec![NackReason::Congestion, NackReason::NoRoute]);
+    let interest =
+        (face(), name(), 0..40u32, 0..4u8, prop::sample::select(vec![0, 5, 50, 4000]), 0..4u8)
+            .prop_map(|(from, name, nonce, flags, lifetime_ms, hops)| Step::Interest {
+                from,
+                name,
+                nonce,
+                flags,
+                lifetime_ms,
+                hops,
+            });
+    let data = (face(), name(), prop::sample::select(vec![0, 20, 10_000]), 0..6usize).prop_map(
+        |(from, name, freshness_ms, token)| Step::Data { from, name, freshness_ms, token },
+    );
+    let nack = (0..4usize, reason).prop_map(|(back, reason)| Step::Nack { back, reason });
+    let wait = prop::sample::select(vec![1, 3, 10, 100, 7_000]).prop_map(Step::Wait);
+    prop::collection::vec(prop_oneof![6 => interest, 4 => data, 1 => nack, 2 => wait], 1..120)
+}
+
+/// A forwarder of some kind: what leaves when a packet comes.
+type Take<'a> = Box<dyn FnMut(u64, FaceId, &Headers, &[u8]) -> Vec<Left> + 'a>;
+
+fn settings() -> Settings {
+    // Nothing is ever short of room: that would differ.
+    Settings {
+        pit_capacity: 2048,
+        cs_capacity: 1024,
+        cs_bytes: 4 << 20,
+        dead_nonces: 1 << 14,
+        ..Settings::default()
+    }
+}
+
+/// The same faces, routes and strategies for each kind.
+macro_rules! equipped {
+    ($forwarder:expr) => {{
+        #[allow(unused_mut, reason = "the shared one needs no exclusive borrow")]
+        let mut forwarder = $forwarder;
+        faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
+        let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
+        for (prefix, face, cost) in [
+            ("/", UP, 10),
+            ("/", UP2, 20),
+            ("/b", B, 1),
+            ("/c", A, 1),
+            ("/c", UP, 2),
+            ("/c", RADIO, 3),
+        ] {
+            forwarder.add_route(0, &name(prefix).as_name(), face, cost, &mut none).unwrap();
+        }
+        forwarder.set_strategy(&name("/c").as_name(), Strategy::Multicast).unwrap();
+        forwarder
+    }};
+}
+
+fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Left> {
+    let mut left = Vec::new();
+    act(&mut |face, headers: &Headers, wire: &[u8]| {
+        left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+    });
+    left
+}
+
+fn single<'a>(settings: Settings) -> Take<'a> {
+    let mut forwarder = equipped!(Forwarder::new(settings));
+    Box::new(move |now, from, headers, wire| {
+        collect(|out| {
+            forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
+        })
+    })
+}
+
+fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
+    let mut forwarder = equipped!(Sharded::new(settings, shards));
+    Box::new(move |now, from, headers, wire| {
+        collect(|out| {
+            forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
+        })
+    })
+}
+
+fn locked<'a>(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Take<'a> {
+    let forwarder = equipped!(Locked::new(settings, buckets, prefetching));
+    Box::new(move |now, from, headers, wire| {
+        let came = [(from, headers, wire)];
+        collect(|out| forwarder.take(now, &came, &mut |f, h: &Headers, w: &[u8]| out(f, h, w)))
+    })
+}
+
+/// What leaves, step by step. Our own tokens are as they like, so they are numbered as they come.
+fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Left>> {
+    let mut now = 1_700_000_000_000 * MS;
+    let mut sent: Vec<Left> = Vec::new();
+    let mut numbers: HashMap<PitToken, u64> = HashMap::new();
+    let mut all = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let mine = |headers: Headers| Headers {
+            token: PitToken::new(&at.to_be_bytes()).unwrap(),
+            ..headers
+        };
+        let mut left = match step {
+            Step::Interest { from, name, nonce, flags, lifetime_ms, hops } => {
+                let mut asked = ask(name).nonce(*nonce).lifetime(*lifetime_ms);
+                (asked.can_be_prefix, asked.must_be_fresh) = (flags & 1 > 0, flags & 2 > 0);
+                asked.hop_limit = (*hops < 3).then_some(*hops);
+                take(now, *from, &mine(Headers::default()), &asked.wire())
+            }
+            Step::Data { from, name, freshness_ms, token } => {
+                let back = sent.len().checked_sub(1 + token).map(|at| sent[at].headers.token);
+                let headers = Headers { token: back.unwrap_or_default(), ..Headers::default() };
+                take(now, *from, &headers, &data_with(name, Some(*freshness_ms), &at.to_be_bytes()))
+            }
+            Step::Nack { back, reason } => match sent.len().checked_sub(1 + back) {
+                Some(at) => {
+                    let Left { face, wire, .. } = sent[at].clone();
+                    take(now, face, &Headers { nack: Some(*reason), ..Headers::default() }, &wire)
+                }
+                None => Vec::new(),
+            },
+            Step::Wait(ms) => {
+                now += ms * MS;
+                Vec::new()
+            }
+        };
+        for packet in &mut left {
+            if packet.text().starts_with("Interest") {
+                sent.push(packet.clone());
+                let next = numbers.len() as u64;
+                let number = *numbers.entry(packet.headers.token).or_insert(next);
+                packet.headers.token = PitToken::new(&number.to_be_bytes()).unwrap();
+            }
+        }
+        all.push(left);
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_designs_give_out_the_same_packets(steps in steps()) {
+        let settings = settings();
+        let reference = run(&steps, single(settings.clone()));
+        for shards in 1..=7 {
+            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+        }
+        for prefetching in [Prefetching::Off, Prefetching::On] {
+            prop_assert_eq!(&run(&steps, locked(&settings, 13, prefetching)), &reference, "{:?}", prefetching);
+        }
+    }
+
+    /// Shares are divided as capacities are, so designs of one part refuse what the reference refuses.
+    #[test]
+    fn a_share_of_the_pit_is_the_same_in_all_designs(steps in steps(), share in 1..6_usize) {
+        let settings = Settings { pit_per_face: Some(share), ..settings() };
+        let reference = run(&steps, single(settings.clone()));
+        prop_assert_eq!(&run(&steps, sharded(&settings, 1)), &reference, "sharded");
+        for prefetching in [Prefetching::Off, Prefetching::On] {
+            prop_assert_eq!(&run(&steps, locked(&settings, 1, prefetching)), &reference, "{:?}", prefetching);
+        }
+    }
+
+    /// A share that no face reaches has no effect, however many parts it is divided into.
+    #[test]
+    fn a_share_that_is_not_reached_changes_nothing(steps in steps()) {
+        let reference = run(&steps, single(settings()));
+        let settings = Settings { pit_per_face: Some(1_000), ..settings() };
+        for shards in 1..=7 {
+            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+        }
+        prop_assert_eq!(&run(&steps, locked(&settings, 13, Prefetching::On)), &reference);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_burst_gives_out_what_single_calls_give(
+        steps in steps(),
+        most in 1..70_usize,
+        share in prop::option::of(1..6_usize),
+    ) {
+        let settings = Settings { pit_per_face: share, ..settings() };
+        let (mut came, mut left) = (Vec::new(), Vec::new());
+        let mut one_by_one = single(settings.clone());
+        run(&steps, Box::new(|now, from, headers, wire| {
+            came.push((now, from, *headers, wire.to_vec()));
+            // The steps that follow go by what has left.
+            let now_left = one_by_one(now, from, headers, wire);
+            left.extend_from_slice(&now_left);
+            now_left
+        }));
+        let mut forwarder = equipped!(Forwarder::new(settings));
+        let together = collect(|out| {
+            for at_a_time in came.chunk_by(|a, b| a.0 == b.0) {
+                for burst in at_a_time.chunks(most) {
+                    let burst: Vec<_> = burst.iter().map(|(_, f, h, w)| (*f, h, &w[..])).collect();
+                    forwarder.burst(at_a_time[0].0, &burst, &mut |f, h: &Headers, w: &[u8]| out(f, h, w));
+                }
+            }
+        });
+        prop_assert_eq!(together, left);
+    }
+}
+
+#[test]
+fn the_steps_reach_what_they_should() {
+    // The property is worth what its steps reach: most kinds of packets must have left.
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..50 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        for left in run(&steps, single(settings())).into_iter().flatten() {
+            seen.insert(left.text().rsplit_once(' ').unwrap().0.to_owned());
+        }
+    }
+    let expected = ["Data", "Interest", "Nack Congestion", "Nack Duplicate", "Nack NoRoute"];
+    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+/// Threads that share tables, each with names of its own among all buckets: none of its packets may be lost.
+#[test]
+fn threads_share_the_tables() {
+    let forwarder = equipped!(Locked::new(&settings(), 4, Prefetching::On));
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let forwarder = &forwarder;
+            scope.spawn(move || {
+                for round in 0..2_000u32 {
+                    let text = format!("/{thread}-{round}");
+                    let asked = ask(&text).nonce(round).wire();
+                    let headers = Headers::default();
+                    let left = collect(|out| {
+                        forwarder.take(
+                            1,
+                            &[(A, &headers, &asked)],
+                            &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
+                        );
+                    });
+                    assert_eq!(left.len(), 1, "{text}");
+                    let answer = data_with(&text, None, b"");
+                    let back = Headers { token: left[0].headers.token, ..headers };
+                    let left = collect(|out| {
+                        forwarder.take(
+                            2,
+                            &[(UP, &back, &answer)],
+                            &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
+                        );
+                    });
+                    assert_eq!(left.len(), 1, "{text}");
+                }
+            });
+        }
+    });
+    assert_eq!((forwarder.counters().satisfied, forwarder.counters().tokens_right), (6_000, 6_000));
+}

@@ -1,0 +1,113 @@
+//! A forwarder that only remembers what came, and packets to send.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use ringtap_ndn::faces::{Faces, Handler, Intake, Remote, Settings, Whole};
+use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, PitToken};
+
+/// What was heard of faces.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) up: Vec<u32>,
+    pub(crate) down: Vec<u32>,
+    pub(crate) packets: Vec<(u32, Headers, Vec<u8>)>,
+    /// Whether what comes is sent back.
+    pub(crate) echo: bool,
+}
+
+impl Handler for Heard {
+    fn up(&mut self, _: &mut Faces, face: u32) {
+        self.up.push(face);
+    }
+
+    fn down(&mut self, faces: &mut Faces, face: u32) {
+        assert!(faces.get(face).is_none());
+        self.down.push(face);
+    }
+
+    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
+        for Whole { face, headers, packet } in packets {
+            self.packets.push((*face, *headers, packet.to_vec()));
+            if self.echo {
+                faces.send(*face, headers, packet);
+            }
+        }
+    }
+}
+
+/// Faces, what comes by them, and a clock that the test sets.
+pub(crate) struct Node {
+    pub(crate) faces: Faces,
+    pub(crate) intake: Intake,
+    pub(crate) heard: Heard,
+    pub(crate) now_ns: u64,
+}
+
+impl Node {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let faces = Faces::open(settings).unwrap();
+        Self { faces, intake: Intake::new(), heard: Heard::default(), now_ns: 1 }
+    }
+
+    /// One that listens on a port of its own, over UDP.
+    pub(crate) fn udp(settings: Settings) -> (Self, SocketAddr) {
+        let node = Self::new(Settings { udp: vec!["127.0.0.1:0".parse().unwrap()], ..settings });
+        let at = node.faces.listening().next().unwrap();
+        let Ok(Remote::Udp(at)) = at.parse() else { panic!("{at}") };
+        (node, at)
+    }
+
+    /// Takes what comes until `enough`; a test that waits in vain has failed.
+    pub(crate) fn until(&mut self, enough: impl Fn(&Self) -> bool) {
+        for _ in 0..300 {
+            self.intake.wait(&self.faces, Duration::from_millis(10)).unwrap();
+            self.intake.receive(&mut self.faces, self.now_ns, &mut self.heard);
+            if enough(self) {
+                return self.settled();
+            }
+        }
+        panic!(
+            "{} packets, {} up, {} down",
+            self.heard.packets.len(),
+            self.heard.up.len(),
+            self.heard.down.len()
+        );
+    }
+
+    /// Every frame is accounted for.
+    pub(crate) fn settled(&self) {
+        let total = self.faces.total();
+        assert_eq!(total.residual(), 0, "{total:?}");
+    }
+}
+
+pub(crate) fn name(text: &str) -> NameBuf {
+    text.parse().unwrap()
+}
+
+pub(crate) fn interest(text: &str, nonce: u32) -> Vec<u8> {
+    let mut wire = Vec::new();
+    NewInterest::new(name(text).as_name(), nonce).write(&mut wire);
+    assert!(Interest::read(&wire).is_ok());
+    wire
+}
+
+pub(crate) fn data(text: &str, len: usize) -> Vec<u8> {
+    let mut wire = Vec::new();
+    let content: Vec<u8> = (0..len).map(|at| (at * 7 + at / 251) as u8).collect();
+    let name = name(text);
+    NewData { name: name.as_name(), freshness_ms: Some(1), content: &content }.write(&mut wire);
+    wire
+}
+
+pub(crate) fn with_token(token: &[u8]) -> Headers {
+    Headers { token: PitToken::new(token).unwrap(), ..Headers::default() }
+}
+
+/// A neighbour that is nothing but a socket.
+pub(crate) fn neighbour() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    socket
+}

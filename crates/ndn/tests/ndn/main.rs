@@ -1,0 +1,11 @@
+//! The crate from outside.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "processes of tests talk to them")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
+mod conformance;
+mod equality;
+mod faces;
+mod relay;
+mod support;
+mod vectors;

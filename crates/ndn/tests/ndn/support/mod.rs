@@ -1,0 +1,246 @@
+//! A forwarder with its neighbours, and packets in short.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use ringtap_ndn::forwarder::{
+    Counters, Drop, Face, FaceId, Forwarder, LinkKind, Settings, Strategy,
+};
+use ringtap_ndn::packets::{
+    Data, Headers, Interest, NackReason, NameBuf, NewData, NewInterest, Packet, PitToken,
+};
+
+pub(crate) const MS: u64 = 1_000_000;
+
+/// Neighbours who ask, neighbours who answer, programs on this machine, a shared medium, a radio.
+pub(crate) const A: FaceId = FaceId(1);
+pub(crate) const B: FaceId = FaceId(2);
+pub(crate) const C: FaceId = FaceId(3);
+pub(crate) const UP: FaceId = FaceId(4);
+pub(crate) const UP2: FaceId = FaceId(5);
+pub(crate) const APP: FaceId = FaceId(6);
+pub(crate) const APP2: FaceId = FaceId(7);
+pub(crate) const SHARED: FaceId = FaceId(8);
+pub(crate) const RADIO: FaceId = FaceId(9);
+
+pub(crate) fn faces() -> [(FaceId, Face); 9] {
+    let shared = Face { local: false, link: LinkKind::MultiAccess };
+    let radio = Face { local: false, link: LinkKind::AdHoc };
+    let near = Face::NEIGHBOUR;
+    [
+        (A, near),
+        (B, near),
+        (C, near),
+        (UP, near),
+        (UP2, near),
+        (APP, Face::LOCAL),
+        (APP2, Face::LOCAL),
+        (SHARED, shared),
+        (RADIO, radio),
+    ]
+}
+
+pub(crate) fn name(text: &str) -> NameBuf {
+    text.parse().unwrap()
+}
+
+/// An Interest with a nonce of 1.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) name: NameBuf,
+    pub(crate) nonce: Option<u32>,
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+    pub(crate) lifetime_ms: Option<u64>,
+    pub(crate) hop_limit: Option<u8>,
+    pub(crate) hint: Vec<NameBuf>,
+}
+
+pub(crate) fn ask(text: &str) -> Ask {
+    Ask {
+        name: name(text),
+        nonce: Some(1),
+        can_be_prefix: false,
+        must_be_fresh: false,
+        lifetime_ms: None,
+        hop_limit: None,
+        hint: Vec::new(),
+    }
+}
+
+impl Ask {
+    pub(crate) fn nonce(self, nonce: u32) -> Self {
+        Self { nonce: Some(nonce), ..self }
+    }
+    pub(crate) fn prefix(self) -> Self {
+        Self { can_be_prefix: true, ..self }
+    }
+    pub(crate) fn fresh(self) -> Self {
+        Self { must_be_fresh: true, ..self }
+    }
+    pub(crate) fn lifetime(self, ms: u64) -> Self {
+        Self { lifetime_ms: Some(ms), ..self }
+    }
+    pub(crate) fn hops(self, hops: u8) -> Self {
+        Self { hop_limit: Some(hops), ..self }
+    }
+    pub(crate) fn hint(mut self, text: &str) -> Self {
+        self.hint.push(name(text));
+        self
+    }
+    pub(crate) fn wire(&self) -> Vec<u8> {
+        let hint: Vec<_> = self.hint.iter().map(NameBuf::as_name).collect();
+        let mut wire = Vec::new();
+        NewInterest {
+            name: self.name.as_name(),
+            can_be_prefix: self.can_be_prefix,
+            must_be_fresh: self.must_be_fresh,
+            hint: &hint,
+            nonce: self.nonce,
+            lifetime_ms: self.lifetime_ms,
+            hop_limit: self.hop_limit,
+        }
+        .write(&mut wire);
+        wire
+    }
+}
+
+pub(crate) fn data_with(text: &str, freshness_ms: Option<u64>, content: &[u8]) -> Vec<u8> {
+    let mut wire = Vec::new();
+    NewData { name: name(text).as_name(), freshness_ms, content }.write(&mut wire);
+    wire
+}
+
+pub(crate) fn data(text: &str) -> Vec<u8> {
+    data_with(text, None, b"content")
+}
+
+pub(crate) fn token(bytes: &[u8]) -> Headers {
+    Headers { token: PitToken::new(bytes).unwrap(), ..Headers::default() }
+}
+
+/// A packet that left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) face: FaceId,
+    pub(crate) headers: Headers,
+    pub(crate) wire: Vec<u8>,
+}
+
+impl Left {
+    pub(crate) fn interest(&self) -> Interest<'_> {
+        match Packet::read(&self.wire).unwrap() {
+            Packet::Interest(interest) => interest,
+            Packet::Data(_) => panic!("a Data"),
+        }
+    }
+    pub(crate) fn data(&self) -> Data<'_> {
+        Data::read(&self.wire).unwrap()
+    }
+    /// In short: `Interest /a`, `Data /a`, `Nack NoRoute /a`.
+    pub(crate) fn text(&self) -> String {
+        match (Packet::read(&self.wire).unwrap(), self.headers.nack) {
+            (Packet::Interest(interest), Some(reason)) => {
+                format!("Nack {reason:?} {}", interest.name)
+            }
+            (Packet::Interest(interest), None) => format!("Interest {}", interest.name),
+            (Packet::Data(data), _) => format!("Data {}", data.name),
+        }
+    }
+}
+
+/// A forwarder at some time, with a route of everything to UP.
+pub(crate) struct Node {
+    pub(crate) forwarder: Forwarder,
+    pub(crate) now_ms: u64,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings {
+            pit_capacity: 1000,
+            cs_capacity: 100,
+            cs_bytes: 1 << 20,
+            dead_nonces: 1000,
+            ..Settings::default()
+        })
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let mut node = Self { forwarder: Forwarder::new(settings), now_ms: 1_000_000 };
+        faces().into_iter().for_each(|(id, face)| node.forwarder.set_face(id, face));
+        node.route("/", UP, 10);
+        node
+    }
+
+    pub(crate) fn route(&mut self, prefix: &str, face: FaceId, cost: u64) -> Vec<Left> {
+        let mut left = Vec::new();
+        let mut out = |face, headers: &Headers, wire: &[u8]| {
+            left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+        };
+        self.forwarder
+            .add_route(self.now_ms * MS, &name(prefix).as_name(), face, cost, &mut out)
+            .unwrap();
+        left
+    }
+
+    pub(crate) fn multicast(&mut self, prefix: &str) {
+        self.forwarder.set_strategy(&name(prefix).as_name(), Strategy::Multicast).unwrap();
+    }
+
+    pub(crate) fn wait(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.forwarder.advance(self.now_ms * MS);
+    }
+
+    pub(crate) fn take(&mut self, from: FaceId, headers: Headers, wire: &[u8]) -> Vec<Left> {
+        let mut left = Vec::new();
+        let mut out = |face, headers: &Headers, wire: &[u8]| {
+            left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+        };
+        self.forwarder.take(self.now_ms * MS, from, &headers, wire, &mut out);
+        left
+    }
+
+    /// An Interest without headers.
+    pub(crate) fn ask(&mut self, from: FaceId, ask: Ask) -> Vec<Left> {
+        self.take(from, Headers::default(), &ask.wire())
+    }
+
+    /// A Data without headers.
+    pub(crate) fn data(&mut self, from: FaceId, text: &str) -> Vec<Left> {
+        self.take(from, Headers::default(), &data(text))
+    }
+
+    /// A Nack for what was sent.
+    pub(crate) fn nack(&mut self, from: FaceId, reason: NackReason, sent: &Left) -> Vec<Left> {
+        self.take(from, Headers { nack: Some(reason), ..Headers::default() }, &sent.wire)
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.forwarder.counters()
+    }
+
+    pub(crate) fn dropped(&self, reason: Drop) -> u64 {
+        self.counters().dropped(reason)
+    }
+}
+
+/// What left, in short.
+pub(crate) fn texts(left: &[Left]) -> Vec<(FaceId, String)> {
+    left.iter().map(|left| (left.face, left.text())).collect()
+}
+
+/// One packet that left, in short.
+pub(crate) fn one(face: FaceId, text: &str) -> Vec<(FaceId, String)> {
+    vec![(face, text.into())]
+}
+
+/// By which faces packets left.
+pub(crate) trait Faces {
+    fn faces(&self) -> Vec<FaceId>;
+}
+
+impl Faces for Vec<Left> {
+    fn faces(&self) -> Vec<FaceId> {
+        self.iter().map(|left| left.face).collect()
+    }
+}

@@ -1,0 +1,259 @@
+//! The lab by its commands, as users type them.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use ringtap_engine::Machine;
+use serde_json::Value;
+
+fn lab() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap-lab"));
+    command.env_remove("RINGTAP_LOG").env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
+    command
+}
+
+/// What was said on stdout and stderr, and the exit code.
+fn said(command: &mut Command) -> (String, String, i32) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
+}
+
+/// The report of a command that succeeds.
+fn report(words: &[&str]) -> Value {
+    let (out, errors, code) = said(lab().args(words).args(["--report", "json"]));
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// Those that others rely on.
+const IDS: [&str; 21] = [
+    "rings/element-size",
+    "rings/capacity",
+    "rings/fastforward",
+    "rings/cache-misses",
+    "monitor/workers",
+    "skeletons/microbenchmarks",
+    "probe/arrangements",
+    "probe/peers",
+    "pit/cas",
+    "pit/cores",
+    "filter/workers",
+    "filter/cache-size",
+    "filter/random",
+    "filter/small-caches",
+    "measure/rss-table",
+    "measure/non-rss-table",
+    "measure/sketch-size",
+    "measure/pool-size",
+    "measure/cores",
+    "measure/packet-size",
+    "measure/choose",
+];
+
+#[test]
+fn all_experiments_are_listed_with_their_figures() {
+    let (list, errors, code) = said(lab().arg("list"));
+    assert_eq!((errors.as_str(), code), ("", 0));
+    for id in IDS {
+        assert!(list.contains(&format!("  {id} ")), "{id}");
+    }
+    assert!(list.contains("(Figure 13)") && list.contains("Takemasa"), "{list}");
+}
+
+#[test]
+fn a_run_measures_judges_and_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut command = lab();
+        command.current_dir(&folder).args(["run", "rings/cache-misses", "--quick"]);
+        said(command.args(["--report", "json"]))
+    };
+    let (out, errors, code) = run();
+    assert_eq!(code, 0, "{errors}");
+    let judgements: Value = serde_json::from_str(&out).unwrap();
+    let judgements = judgements.as_array().unwrap();
+    assert_eq!(judgements.len(), 4, "{out}");
+    for judgement in judgements {
+        let (claim, verdict) =
+            (judgement["claim"].as_str().unwrap(), judgement["verdict"].as_str());
+        // Counters are a matter of the machine; the simulation is the same everywhere.
+        let wanted: &[_] = if claim.contains("simulation") {
+            &["reproduced", "not-reproduced"]
+        } else {
+            &["reproduced", "not-reproduced", "inconclusive", "not-possible-here"]
+        };
+        assert!(wanted.contains(&verdict.unwrap()), "{judgement}");
+    }
+    assert!(errors.contains("report.html"), "{errors}");
+    let runs: Vec<_> = fs::read_dir(folder.path().join("runs")).unwrap().flatten().collect();
+    assert_eq!(runs.len(), 1);
+    let rows = fs::read_to_string(runs[0].path().join("rings-cache-misses.csv")).unwrap();
+    assert!(rows.lines().count() > 15 && rows.contains(",simulation,"), "{rows}");
+    // What is there is not measured again, and the page can be made from it at any time.
+    assert_eq!(run().0, out);
+    assert_eq!(fs::read_to_string(runs[0].path().join("rings-cache-misses.csv")).unwrap(), rows);
+    let (page, _, code) = said(lab().current_dir(&folder).arg("report"));
+    assert!(code == 0 && folder.path().join(Path::new(page.trim())).is_file(), "{page}");
+}
+
+#[test]
+fn a_workload_prints_its_numbers() {
+    let words = "trial ring kind=mcring bytes=64 capacity=100 batch=10 mode=burst items=50k cores=";
+    let (out, errors, code) = said(lab().args(words.split(' ')));
+    assert_eq!((errors.as_str(), code), ("", 0));
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(found["items"] == 50_000 && found["items_per_second"].as_f64().unwrap() > 0.0, "{out}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (words, wanted) in [
+        ("run rings/colour", "ringtap-lab list"),
+        ("run", "ID"),
+        ("trial rope", "cache-misses"),
+        ("trial ring kind=mcring", "missing"),
+        ("compare", "REV"),
+        ("filter --mix 9 --packets 10", "mixes 1 to 8"),
+        ("filter --work java", "serial, interleaved, simd, jump, off"),
+        ("ndn cas --cores 1023", "core 1023 is not available"),
+        ("ndn pit --cores 1023", "core 1023 is not available"),
+        ("ndn pit --mode free", "sharded, locked, locked-prefetch"),
+        ("ndn pit --workers 0", "from 1 to 256"),
+        ("ndn model --cores-max 0", "from 1 to 1024"),
+    ] {
+        let (_, errors, code) = said(lab().args(words.split(' ')));
+        assert!(code == 2 && errors.contains(wanted), "{words}: {code} {errors}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, errors, code) = said(lab().current_dir(&folder).arg("report"));
+    assert!(code == 1 && errors.contains("ringtap-lab run"), "{errors}");
+}
+
+#[test]
+fn a_full_disk_leaves_no_cut_file_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, left) = (folder.path().join("disk"), folder.path().join("left"));
+    fs::create_dir(&disk).unwrap();
+    let script = "mount -t tmpfs -o size=56k tmpfs \"$1\" || exit 77; cd \"$1\" || exit 77
+                  \"$3\" run rings/cache-misses --quick; code=$?; cp -a . \"$2\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).args([&disk, &left]);
+    let (_, errors, code) =
+        said(command.arg(env!("CARGO_BIN_EXE_ringtap-lab")).env("NO_COLOR", "1"));
+    if code == 77 || errors.starts_with("unshare: ") {
+        return eprintln!("SKIPPED: a small disk is mounted as root, by unshare: {errors}");
+    }
+    assert!(code == 1 && errors.contains("No space left on device"), "{code}: {errors}");
+    let mut folders = vec![left];
+    let mut files = 0;
+    while let Some(path) = folders.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let is_ended = text.ends_with('\n');
+            let text = text.trim_end();
+            let whole = match path.extension().and_then(|end| end.to_str()) {
+                Some("svg") => text.ends_with("</svg>"),
+                Some("html") => text.ends_with("</html>"),
+                Some("json") => serde_json::from_str::<Value>(text).is_ok(),
+                Some("csv") => {
+                    let fields = text.lines().map(|line| line.split(',').count());
+                    is_ended && fields.min() > Some(1)
+                }
+                _ => false,
+            };
+            assert!(whole, "{name}: {text}");
+            files += 1;
+        }
+    }
+    assert!(files > 1);
+}
+
+#[test]
+fn all_designs_of_the_benchmark_find_the_same() {
+    let bench = |flags: &[&str]| -> Value {
+        report(&[&["filter", "--mix", "1", "--packets", "20k"], flags].concat())
+    };
+    let oracle = bench(&["--design", "oracle", "--work", "jump"]);
+    assert_eq!(oracle["packets"], 20_000);
+    assert!(oracle["packets_per_second"].as_u64().unwrap() > 0);
+    for flags in [
+        &["--design", "sharded", "-w", "1"][..],
+        &["--design", "sharded", "-w", "2"],
+        &["--design", "sharded", "-w", "2", "--distribution", "random"],
+        &["--design", "paper", "-w", "1", "--cache", "16"],
+        &["--design", "paper", "-w", "3", "--distribution", "random"],
+    ] {
+        let own = bench(&[flags, &["--work", "interleaved"]].concat());
+        for what in ["accepted", "refused", "verdicts_sha256", "histogram_sha256"] {
+            assert_eq!(own[what], oracle[what], "{flags:?} {what}");
+        }
+    }
+    let allow = bench(&["--default", "allow", "--work", "off"]);
+    assert!(allow["accepted"].as_u64() > oracle["accepted"].as_u64());
+}
+
+#[test]
+fn the_benches_give_a_flat_object_for_each_trial() {
+    let flat = |trial: &Value| trial.as_object().unwrap().values().all(|value| !value.is_object());
+    let pit = [
+        "ndn",
+        "pit",
+        "-w",
+        "1,2",
+        "--exchanges",
+        "2k",
+        "--pending",
+        "500",
+        "--trials",
+        "1",
+        "--population",
+        "1k",
+    ];
+    let found = report(&pit);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 18, "{found}");
+    for trial in trials {
+        assert!(flat(trial) && trial["exchanges_per_second"].as_f64().unwrap() > 0.0, "{trial}");
+        assert!(
+            trial["exchanges"] == 2_000 && trial["cycles_per_exchange"].as_f64().unwrap() > 0.0,
+            "{trial}"
+        );
+        let alone =
+            trial["workers"] == 1 || trial["mode"] == "sharded" && trial["names"] == "one-hot";
+        assert_eq!(trial["share_of_busiest"] == 1.0, alone, "{trial}");
+    }
+    let allowed = Machine::this().allowed_cores;
+    let core = allowed.first().map_or_else(|| "0".to_owned(), usize::to_string);
+    let cas =
+        ["ndn", "cas", "--cores", &core, "--lines", "1000", "--samples", "1k", "--trials", "1"];
+    let found = report(&cas);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 3, "{found}");
+    let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["naive", "prefetched", "uncontended"]);
+    assert!(trials.iter().all(|trial| flat(trial) && trial["samples"] == 1_000), "{found}");
+}
+
+#[test]
+fn the_published_model_loses_as_much_as_published() {
+    let found = report(&["ndn", "model", "--published"]);
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 120);
+    let relative = |model: &str, cores: u64| {
+        let found = trials.iter().find(|trial| trial["model"] == model && trial["cores"] == cores);
+        (found.unwrap()["relative"].as_f64().unwrap() * 100.0).round()
+    };
+    assert_eq!([relative("paper", 1), relative("paper", 20)], [100.0, 58.0]);
+    assert_eq!(relative("line-prefetched", 20), 100.0);
+    assert!(relative("line-naive", 20) < 90.0);
+    let (out, _, _) = said(lab().args(["ndn", "model", "--published"]));
+    assert!(out.contains("With 20 cores the published model loses 42 % by exclusion."), "{out}");
+}

@@ -1,0 +1,101 @@
+//! After warm-up the data path allocates nothing, so its memory does not grow with the file.
+
+#[path = "product/common.rs"]
+#[allow(dead_code)]
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use common::{Capture, generate, generate_tunnelled, parallel, profile, request, skeletons};
+use ringtap_base::{Allocator, allocations};
+use ringtap_engine::{Outputs, PacketFeed, Plan, Request, Ring, Tunnels, Watch};
+use ringtap_stage::{Burst, Fed, Feed};
+use ringtap_wire::PacketRecord;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// A feed that reads the allocation counter when so many packets have been read, and at the end.
+struct Gauge<'a> {
+    inner: PacketFeed<'a>,
+    watch: &'a Watch,
+    warm: u64,
+    marks: &'a Marks,
+}
+
+/// The counter as it stood; 0: not yet.
+#[derive(Default)]
+struct Marks {
+    at_warm: AtomicU64,
+    at_end: AtomicU64,
+}
+
+impl Feed for Gauge<'_> {
+    type Item = PacketRecord;
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
+        let fed = self.inner.next(burst);
+        let Marks { at_warm, at_end } = self.marks;
+        if self.watch.packets.get() >= self.warm && at_warm.load(Relaxed) == 0 {
+            at_warm.store(allocations(), Relaxed);
+        }
+        // The first queue at its end: what a worker hands over then is not the data path's.
+        if matches!(fed, Fed::Mark(ringtap_stage::Mark::End { .. })) && at_end.load(Relaxed) == 0 {
+            at_end.store(allocations(), Relaxed);
+        }
+        fed
+    }
+}
+
+/// Allocations in the second half of a run over traffic whose flows have all been seen.
+fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
+    let paths = std::sync::Arc::default();
+    let app = ringtap_engine::app(plan, &paths, Outputs::default());
+    let (watch, marks) = (Watch::new(), Marks::default());
+    let feeds = PacketFeed::all(plan, &paths, capture.open(), &watch);
+    // Workers are some loads behind what has been read, but not an eighth of all.
+    let warm = packets * 5 / 8;
+    let gauge = |inner| Gauge { inner, watch: &watch, warm, marks: &marks };
+    let gauges = feeds.into_iter().map(gauge).collect();
+    ringtap_skeleton::run(plan.skeleton, &app, gauges, &plan.options()).unwrap();
+    let (at_warm, at_end) = (marks.at_warm.into_inner(), marks.at_end.into_inner());
+    assert!(at_warm > 0 && at_end > 0);
+    at_end - at_warm
+}
+
+/// One test, for there is one counter.
+#[test]
+fn nothing_is_allocated_after_warm_up() {
+    assert!(allocations() > 0, "the counting allocator is in place");
+    whatever_the_ring();
+    whatever_tunnels_carry();
+}
+
+fn whatever_the_ring() {
+    let packets = 400_000;
+    let (bytes, _) = generate(&profile("w1", packets, 3_000), 1);
+    let capture = Capture::Bytes(bytes);
+    assert_eq!(second_half(&crate::common::reference(request()), &capture, packets), 0);
+    for skeleton in skeletons() {
+        for ring in Ring::ALL {
+            for shape in [(1, 2), (2, 2)] {
+                let plan = parallel(request(), skeleton, shape, ring, (1024, 50));
+                let after = second_half(&plan, &capture, packets);
+                assert_eq!(after, 0, "{skeleton}, {ring}, {shape:?}");
+            }
+        }
+    }
+}
+
+fn whatever_tunnels_carry() {
+    let packets = 400_000;
+    let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
+    let capture = Capture::Bytes(bytes);
+    for tunnels in Tunnels::ALL {
+        let request = Request { tunnels, ..request() };
+        assert_eq!(second_half(&crate::common::reference(request.clone()), &capture, packets), 0);
+        for skeleton in skeletons() {
+            let plan = parallel(request.clone(), skeleton, (2, 2), Ring::default(), (1024, 50));
+            assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {tunnels}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What the tests of the whole product share: captures in memory, plans in short.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use ringtap_engine::{
+    FlowRecord, Machine, Outcome, Outputs, Plan, RecordSink, Request, Ring, Skeleton, Watch,
+};
+use ringtap_io::capture::{Files, Input, PcapWriter};
+use ringtap_traffic::{FlowRules, Generator, Profile, RecordTruth, Truth};
+use ringtap_wire::LinkType;
+
+/// Captures that may lie beside the project: the real-world part of the tests.
+pub fn traces() -> Option<PathBuf> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces"));
+    if folder.join("MANIFEST.tsv").exists() {
+        return Some(folder);
+    }
+    println!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+    None
+}
+
+/// The capture that comes with the project.
+pub fn office() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/office.pcap"))
+}
+
+/// A named profile, shrunk.
+pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
+    let mut profile = Profile::named(name).expect("a named profile");
+    profile.packets = packets;
+    profile.flows = flows;
+    profile
+}
+
+/// A capture in memory, and what is in it.
+pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
+    generate_as(profile, seed, |frame| frame.to_vec())
+}
+
+/// The same, every IP packet of it within a tunnel between two hosts.
+pub fn generate_tunnelled(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
+    generate_as(profile, seed, |frame| {
+        let (link, packet) = frame.split_at(14);
+        // By its header, for padding may follow.
+        let length = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+        let (protocol, len) = match link[12..] {
+            [0x08, 0x00] => (4, length(2)),
+            [0x86, 0xdd] => (41, 40 + length(4)),
+            _ => return frame.to_vec(),
+        };
+        let len = (20 + len).to_be_bytes();
+        let header = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+        [&link[..12], &[8, 0], &header, &[10, 255, 0, 1, 10, 255, 0, 2], packet].concat()
+    })
+}
+
+/// The frames of a profile, each made into another one.
+fn generate_as(profile: &Profile, seed: u64, make: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<u8>, Truth) {
+    let mut generator = Generator::new(profile, seed).expect("a valid profile");
+    (write(&mut generator, make), generator.truth())
+}
+
+/// A capture in memory, and the flow records that a meter by these rules must find.
+pub fn metered(profile: &Profile, seed: u64, rules: FlowRules) -> (Vec<u8>, Vec<RecordTruth>) {
+    let mut generator = Generator::new(profile, seed).expect("a valid profile");
+    generator.meter(rules);
+    (write(&mut generator, <[u8]>::to_vec), generator.records())
+}
+
+fn write(generator: &mut Generator, make: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = PcapWriter::new(&mut bytes, LinkType(1), u32::MAX);
+    while let Some(frame) = generator.next() {
+        let made = make(frame.data);
+        let longer = (made.len() - frame.data.len()) as u32;
+        writer.write(frame.ts_ns, frame.original_len + longer, &made).expect("memory takes it");
+    }
+    writer.flush().expect("memory takes it");
+    drop(writer);
+    bytes
+}
+
+/// Where a test reads from; can be opened again and again.
+#[derive(Clone)]
+pub enum Capture {
+    /// A file.
+    File(PathBuf),
+    /// A capture in memory.
+    Bytes(Vec<u8>),
+}
+
+impl Capture {
+    /// Opens it.
+    pub fn open(&self) -> Files {
+        match self {
+            Self::File(path) => Files::new(vec![Input::Path(path.clone())]),
+            Self::Bytes(bytes) => Files::from_reader("memory", Cursor::new(bytes.clone())),
+        }
+    }
+}
+
+/// A request with everything on, a digest and a fixed seed.
+pub fn request() -> Request {
+    Request { digest: true, seed: 42, ..Request::default() }
+}
+
+/// The plan of the single-threaded reference.
+pub fn reference(request: Request) -> Plan {
+    let request = Request { skeleton: Some(Skeleton::Reference), ..request };
+    Plan::new(request, &Machine::this()).expect("a valid request")
+}
+
+/// A plan whose arrangement is chosen to the last detail: `shape` is the number of queues and of
+/// workers behind each, `size` capacity and batch. A multi-queue has one worker a queue.
+pub fn parallel(
+    request: Request,
+    skeleton: Skeleton,
+    shape: (usize, usize),
+    ring: Ring,
+    size: (usize, usize),
+) -> Plan {
+    let request = Request {
+        skeleton: Some(skeleton),
+        queues: Some(shape.0),
+        workers: (skeleton != Skeleton::MultiQueue).then_some(shape.1),
+        ring: Some(ring),
+        ring_capacity: Some(size.0),
+        ring_batch: Some(size.1),
+        ..request
+    };
+    Plan::new(request, &Machine::this()).expect("a valid request")
+}
+
+/// The skeletons that are held to the reference.
+pub fn skeletons() -> impl Iterator<Item = Skeleton> + Clone {
+    Skeleton::ALL.into_iter().filter(|&skeleton| skeleton != Skeleton::Reference)
+}
+
+/// Runs a plan; no packet may be unaccounted for.
+pub fn run(plan: &Plan, capture: &Capture) -> Outcome {
+    run_with(plan, capture, Outputs::default())
+}
+
+/// The same, with somebody who hears of records and alerts.
+pub fn run_with(plan: &Plan, capture: &Capture, outputs: Outputs) -> Outcome {
+    let outcome = ringtap_engine::run(plan, capture.open(), outputs, &Watch::new())
+        .expect("the run ends well");
+    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    outcome
+}
+
+/// Outputs that make something of each flow record, whichever of the `workers` it comes from, and where that gathers.
+pub fn gather<T: Send + 'static>(
+    workers: usize,
+    make: impl Fn(&FlowRecord) -> T + Clone + Send + 'static,
+) -> (Outputs, Arc<Mutex<Vec<T>>>) {
+    struct Gather<T, F>(Arc<Mutex<Vec<T>>>, F);
+    impl<T: Send, F: Fn(&FlowRecord) -> T + Send> RecordSink for Gather<T, F> {
+        fn take(&mut self, record: &FlowRecord) {
+            self.0.lock().expect("no test panicked").push((self.1)(record));
+        }
+    }
+    let gathered = Arc::new(Mutex::new(Vec::new()));
+    let sink = || Box::new(Gather(Arc::clone(&gathered), make.clone())) as Box<dyn RecordSink>;
+    let records = (0..workers).map(|_| sink()).collect();
+    (Outputs { records, ..Outputs::default() }, gathered)
+}
+
+/// The digest of a run.
+pub fn digest(outcome: &Outcome) -> &str {
+    outcome.digest.as_deref().expect("the plan asks for one")
+}

@@ -1,0 +1,41 @@
+//! What the fuzzers have found worth keeping, run again by plain tests on every machine.
+
+use std::path::Path;
+
+/// Runs every input of a target's corpus, by name, so that a failure can be looked up.
+fn replay(target: &str, run: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let mut inputs: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inputs.sort();
+    assert!(inputs.len() > 20, "{} inputs only: {target}", inputs.len());
+    for input in &inputs {
+        println!("{}", input.display());
+        run(&std::fs::read(input).unwrap());
+    }
+}
+
+#[test]
+fn decode() {
+    replay("decode", ringtap_wire::fuzz);
+}
+
+#[test]
+fn ndn() {
+    replay("ndn", ringtap_ndn::packets::fuzz);
+}
+
+#[test]
+fn pcap() {
+    replay("pcap", ringtap_io::capture::fuzz_pcap);
+}
+
+#[test]
+fn pcapng() {
+    replay("pcapng", ringtap_io::capture::fuzz_pcapng);
+}
+
+#[test]
+fn ring() {
+    replay("ring", ringtap_ring::model::run_script);
+}

@@ -1,0 +1,150 @@
+//! Facts from payloads belong to the flow whose packet carried them, under every arrangement.
+
+use std::collections::BTreeMap;
+
+use crate::common::*;
+use ringtap_engine::{Extractors, Plan, Request, Ring};
+use ringtap_flow::{FlowRecord, Kind};
+use ringtap_io::capture::PcapWriter;
+use ringtap_wire::LinkType;
+
+/// Names by client's host and port, in the order in which they were first seen.
+type Names = BTreeMap<(u8, u16), Vec<Vec<u8>>>;
+
+const PACKETS: u32 = 6_000;
+/// Distinct names that a flow keeps.
+const KEPT: usize = 16;
+
+/// A name of up to 240 bytes, in labels as in a message, and as text.
+fn name(number: u32) -> (Vec<u8>, Vec<u8>) {
+    let (mut labels, mut text) = (Vec::new(), Vec::new());
+    for part in 0..=number % 4 {
+        let label = vec![b'a' + (number % 23) as u8; (number / 7 % 56 + part + 1) as usize];
+        labels.push(label.len() as u8);
+        labels.extend_from_slice(&label);
+        text.extend((part > 0).then_some(b'.'));
+        text.extend_from_slice(&label);
+    }
+    labels.push(0);
+    (labels, text)
+}
+
+/// A DNS message with one or two questions, and their names.
+fn message(number: u32) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let queries = 1 + number % 2;
+    let mut bytes = vec![0, 7, 1, 0, 0, queries as u8, 0, 0, 0, 0, 0, 0];
+    let mut names = Vec::new();
+    for query in 0..queries {
+        let (labels, text) = name(number / 3 + 1_000 * query);
+        bytes.extend_from_slice(&labels);
+        bytes.extend_from_slice(&[0, 1, 0, 1]);
+        names.push(text);
+    }
+    (bytes, names)
+}
+
+fn ipv4(protocol: u8, src: [u8; 4], dst: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    let len = (20 + payload.len() as u16).to_be_bytes();
+    let header = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+    [&header[..], &src, &dst, payload].concat()
+}
+
+fn udp(src: u16, dst: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in [src, dst, 8 + payload.len() as u16, 0] {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    [&bytes[..], payload].concat()
+}
+
+/// DNS in both directions, plain, with a VLAN tag, within IP-in-IP; and other packets of the same hosts between.
+fn capture() -> (Capture, Names) {
+    let (mut bytes, mut names) = (Vec::new(), Names::new());
+    let mut writer = PcapWriter::new(&mut bytes, LinkType::ETHERNET, u32::MAX);
+    for number in 0..PACKETS {
+        let (host, port) = ((number % 11) as u8, 1_024 + (number % 37 * 7) as u16);
+        let (client, server) = ([10, 0, 0, host], [10, 1, 0, 53]);
+        let (message, asked) = message(number);
+        let packet = match number % 5 {
+            0 => ipv4(17, client, server, &udp(port, 9, &message)),
+            1 => ipv4(17, server, client, &udp(53, port, &message)),
+            _ => ipv4(17, client, server, &udp(port, 53, &message)),
+        };
+        if number % 5 > 0 {
+            let own = names.entry((host, port)).or_default();
+            for name in asked {
+                if !own.contains(&name) && own.len() < KEPT {
+                    own.push(name);
+                }
+            }
+        }
+        let frame = match number % 3 {
+            0 => [&[2; 12][..], &[8, 0], &packet].concat(),
+            1 => [&[2; 12][..], &[0x81, 0, 0, 9, 8, 0], &packet].concat(),
+            _ => {
+                let ends = [[10, 9, 0, (number % 4) as u8], [10, 9, 1, 0]];
+                [&[2; 12][..], &[8, 0], &ipv4(4, ends[0], ends[1], &packet)].concat()
+            }
+        };
+        writer.write(u64::from(number) * 1_000, frame.len() as u32, &frame).unwrap();
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    (Capture::Bytes(bytes), names)
+}
+
+/// The names of a run's records, and its digest.
+fn found(plan: &Plan, capture: &Capture) -> (Names, String) {
+    let (outputs, records) = gather(plan.workers, FlowRecord::clone);
+    let outcome = run_with(plan, capture, outputs);
+    let mut names = Names::new();
+    for record in records.lock().unwrap().iter() {
+        let key = &record.key;
+        let (client, port) =
+            if key.dst_port == 53 { (key.src, key.src_port) } else { (key.dst, key.dst_port) };
+        let own: Vec<_> = record.facts.values(Kind::DnsQueryName).map(<[u8]>::to_vec).collect();
+        if !own.is_empty() {
+            assert!(names.insert((client[3], port), own).is_none(), "{record:?}");
+        }
+    }
+    let kept = outcome.report.facts.as_ref().map_or(0, |facts| facts.kept["dnsQueryName"]);
+    assert_eq!(kept, names.values().map(|own| own.len() as u64).sum::<u64>());
+    (names, digest(&outcome).to_owned())
+}
+
+#[test]
+fn each_flow_has_the_names_of_its_packets_under_every_arrangement() {
+    let (capture, expected) = capture();
+    let (reference_names, digest) = found(&reference(request()), &capture);
+    assert_eq!(reference_names, expected);
+    assert!(expected.values().any(|own| own.len() == KEPT) && expected.len() > 300);
+    let shapes = [(1, 1), (1, 3), (2, 2), (3, 1)];
+    for (turn, skeleton) in skeletons().enumerate() {
+        for (r, ring) in Ring::ALL.into_iter().enumerate() {
+            for (s, shape) in shapes.into_iter().enumerate() {
+                let size = [(1, 1), (3, 50), (64, 8), (4096, 50)][(turn + r + s) % 4];
+                let plan = parallel(request(), skeleton, shape, ring, size);
+                let (names, own) = found(&plan, &capture);
+                assert_eq!(names, expected, "{skeleton}, {ring}, {shape:?}, {size:?}");
+                assert_eq!(own, digest, "{skeleton}, {ring}, {shape:?}, {size:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_extractors_there_are_no_facts_and_without_memory_they_are_counted() {
+    let (capture, expected) = capture();
+    let request = Request { extract: Some(Extractors::NONE), ..request() };
+    let (names, _) = found(&reference(request.clone()), &capture);
+    assert!(names.is_empty());
+    let mut plan = reference(Request { extract: None, ..request });
+    plan.fact_bytes = 20_000;
+    let outcome = run(&plan, &capture);
+    let facts = outcome.report.facts.as_ref().unwrap();
+    let all = expected.values().map(|own| own.len() as u64).sum::<u64>();
+    assert!(facts.no_room > 0 && facts.kept["dnsQueryName"] < all, "{facts:?}");
+    let losses = outcome.losses();
+    assert!(losses.contains(&("facts from payloads left out for lack of memory", facts.no_room)));
+    assert!(outcome.warnings().iter().any(|warning| warning.contains("raise --memory")));
+}

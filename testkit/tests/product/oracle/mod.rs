@@ -1,0 +1,89 @@
+//! The reference itself against an oracle that knows no tables, hashes, groups or shards: small
+//! crafted worlds in which everything collides (hosts that talk to themselves, times that run
+//! backwards, FIN with SYN, fragments without a first), and the whole report compared.
+
+mod naive;
+mod world;
+
+use crate::common::{Capture, gather, parallel, reference, skeletons};
+use proptest::prelude::*;
+use ringtap_engine::{FlowRecord, Plan, Report, Ring, Watch};
+
+use world::{World, world};
+
+/// The report of a plan, and all its records in order.
+fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
+    let (outputs, records) = gather(plan.workers, |record| record.clone());
+    let outcome = ringtap_engine::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
+    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    let mut records = records.lock().unwrap().clone();
+    records.sort();
+    (outcome.report, records)
+}
+
+fn agrees(world: &World) {
+    let capture = Capture::Bytes(world.file());
+    let plan = reference(world.request.clone());
+    let expected = naive::answer(&plan, &capture);
+    same(&monitored(&plan, &capture), &expected);
+    // Late packets, marks and shards meet nowhere else under such pressure.
+    for skeleton in skeletons() {
+        let plan = parallel(world.request.clone(), skeleton, (2, 3), Ring::default(), (64, 8));
+        same(&monitored(&plan, &capture), &expected);
+    }
+}
+
+/// Part by part, so that a difference can be read.
+fn same((ours, our_records): &(Report, Vec<FlowRecord>), expected: &(Report, Vec<FlowRecord>)) {
+    let (report, records) = expected;
+    assert_eq!((ours.packets, ours.octets), (report.packets, report.octets));
+    assert_eq!(ours.protocols, report.protocols);
+    assert_eq!(ours.conversations, report.conversations);
+    assert_eq!(ours.scans, report.scans);
+    assert_eq!(our_records, records);
+    assert_eq!(ours.flows, report.flows);
+    assert_eq!(ours.intervals, report.intervals);
+    let talkers = |report: &Report| report.talkers.clone().unwrap();
+    assert_eq!(talkers(ours).by_octets, talkers(report).by_octets);
+    assert_eq!(ours, report);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn report_and_records_are_those_of_the_oracle(world in world()) {
+        agrees(&world);
+    }
+}
+
+#[test]
+fn the_worlds_reach_what_they_are_made_for() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut reached = [0; 12];
+    for _ in 0..100 {
+        let world = world().new_tree(&mut runner).unwrap().current();
+        let plan = reference(world.request.clone());
+        let (report, records) = naive::answer(&plan, &Capture::Bytes(world.file()));
+        let (scans, flows) = (report.scans.unwrap(), report.flows.unwrap());
+        let facts = [
+            !scans.vertical.is_empty(),
+            scans.vertical.iter().any(|scan| scan.sample.len() == 10 && scan.ports > 10),
+            scans.horizontal.iter().any(|scan| scan.sample.len() == 10 && scan.targets > 10),
+            flows.end_reasons["idle"] > 0,
+            flows.end_reasons["active"] > 0,
+            flows.end_reasons["end_detected"] > 0,
+            report.packets.fragments > 0 && report.packets.truncated > 0,
+            report.intervals.is_some_and(|intervals| intervals.len() > 3),
+            report.packets.non_ip > 0 && report.packets.ipv6 > 0,
+            records.iter().any(|record| record.packets[0] > 3 && record.packets[1] > 3),
+            records.iter().any(|record| record.path.tunnel.is_some()),
+            report.packets.inner > 0 && records.iter().any(|record| record.key.protocol == 47),
+        ];
+        for (count, fact) in reached.iter_mut().zip(facts) {
+            *count += u32::from(fact);
+        }
+    }
+    assert!(reached.iter().all(|&count| count >= 3), "{reached:?}");
+}

@@ -1,0 +1,217 @@
+//! Generated traffic, whose truth is known: the skeletons cannot be wrong together.
+
+use std::collections::BTreeSet;
+
+use crate::common::*;
+use ringtap_engine::{Outcome, Plan, Request, Ring};
+use ringtap_flow::{EndReason, FlowRecord, Initiator, Metering, Timeouts};
+use ringtap_traffic::{Began, Ended, FlowRules, Profile, RecordTruth, ScanSpec, Truth};
+
+fn check(name: &str, outcome: &Outcome, truth: &Truth) {
+    let report = &outcome.report;
+    assert_eq!(outcome.received, truth.packets, "{name}");
+    assert_eq!(report.packets.handled, truth.packets, "{name}");
+    assert_eq!(
+        (report.packets.ipv4, report.packets.ipv6, report.packets.non_ip),
+        (truth.ipv4, truth.ipv6, truth.non_ip),
+        "{name}"
+    );
+    assert_eq!(report.packets.fragments, truth.fragments, "{name}");
+    assert_eq!(report.packets.truncated, truth.truncated, "{name}");
+    assert_eq!(
+        (report.octets.wire, outcome.captured_octets, report.octets.ip),
+        (truth.octets.wire, truth.octets.captured, truth.octets.ip),
+        "{name}"
+    );
+    let conversations = report.conversations.unwrap();
+    assert!(conversations.exact);
+    assert_eq!(
+        (conversations.tcp, conversations.udp),
+        (truth.conversations.tcp, truth.conversations.udp),
+        "{name}"
+    );
+    let protocols = report.protocols.as_ref().unwrap();
+    let packets = |protocol| protocols.get(&protocol).map_or(0, |v| v.packets);
+    assert_eq!(
+        (packets(6), packets(17), packets(1), packets(58)),
+        (truth.protocols.tcp, truth.protocols.udp, truth.protocols.icmp, truth.protocols.icmpv6),
+        "{name}"
+    );
+
+    let scans = report.scans.as_ref().unwrap();
+    let vertical: BTreeSet<_> =
+        scans.vertical.iter().map(|s| (s.source, s.target, s.ports)).collect();
+    let horizontal: BTreeSet<_> =
+        scans.horizontal.iter().map(|s| (s.source, s.port, s.targets)).collect();
+    let true_scans = &truth.scans;
+    assert_eq!(
+        vertical,
+        true_scans.vertical.iter().map(|s| (s.source, s.target, u64::from(s.ports))).collect(),
+        "{name}"
+    );
+    assert_eq!(
+        horizontal,
+        true_scans.horizontal.iter().map(|s| (s.source, s.port, u64::from(s.targets))).collect(),
+        "{name}"
+    );
+
+    let flows = report.flows.as_ref().unwrap();
+    assert_eq!(flows.end_reasons.values().sum::<u64>(), flows.records, "{name}");
+    assert_eq!(flows.end_reasons["lack_of_resources"], 0, "{name}");
+
+    let talkers = report.talkers.as_ref().unwrap();
+    assert_eq!(talkers.error_bound, 0);
+    let top: Vec<_> = talkers
+        .by_octets
+        .source
+        .iter()
+        .map(|row| (row.address, row.volume.packets, row.volume.octets))
+        .collect();
+    let expected: Vec<_> =
+        truth.talkers.by_octets.iter().map(|t| (t.source, t.packets, t.octets)).collect();
+    assert_eq!(top, expected, "{name}: sources by octets");
+}
+
+#[test]
+fn every_profile_is_reported_as_it_was_made() {
+    for name in ringtap_traffic::Profile::NAMES {
+        for (seed, packets) in [(1, 20_000), (2, 77_777)] {
+            let (bytes, truth) = generate(&profile(name, packets, 4_000), seed);
+            let capture = Capture::Bytes(bytes);
+            check(name, &run(&reference(request()), &capture), &truth);
+            for skeleton in skeletons() {
+                let plan = parallel(request(), skeleton, (2, 3), Ring::default(), (4096, 50));
+                check(name, &run(&plan, &capture), &truth);
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_anywhere_it_still_agrees() {
+    for packets in [1, 2, 3, 999, 1_000, 5_431] {
+        let (bytes, truth) = generate(&profile("scans", packets, 500), 9);
+        check("scans", &run(&reference(request()), &Capture::Bytes(bytes)), &truth);
+    }
+}
+
+/// What a record says, in the words of the truth.
+fn told(record: &FlowRecord) -> RecordTruth {
+    RecordTruth {
+        source: record.key.source(),
+        destination: record.key.destination(),
+        source_port: record.key.src_port,
+        destination_port: record.key.dst_port,
+        protocol: record.key.protocol,
+        first_ns: record.first_ns,
+        last_ns: record.last_ns,
+        packets: record.packets,
+        octets: record.octets,
+        tcp_flags: record.tcp_flags,
+        icmp_type_code: record.icmp_type_code,
+        began: match record.initiator {
+            Initiator::FirstPacket => Began::FirstPacket,
+            Initiator::Syn => Began::Syn,
+            Initiator::SynAck => Began::SynAck,
+        },
+        ended: match record.end_reason {
+            EndReason::Idle => Ended::Idle,
+            EndReason::Active => Ended::Active,
+            EndReason::EndDetected => Ended::Detected,
+            EndReason::Forced => Ended::Forced,
+            EndReason::LackOfResources => panic!("there was room for every flow"),
+        },
+    }
+}
+
+/// All records of a run, sorted.
+fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
+    let (outputs, records) = gather(plan.workers, told);
+    run_with(plan, capture, outputs);
+    let mut all = std::mem::take(&mut *records.lock().unwrap());
+    all.sort_unstable();
+    all
+}
+
+/// Checks the records of a profile in every arrangement; returns them.
+fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTruth> {
+    let (bytes, truth) = metered(profile, seed, rules);
+    let capture = Capture::Bytes(bytes);
+    let request = Request { metering: as_asked(rules), ..request() };
+    let parallel = skeletons()
+        .map(|skeleton| parallel(request.clone(), skeleton, (2, 3), Ring::default(), (512, 50)));
+    for plan in [reference(request.clone())].into_iter().chain(parallel) {
+        let found = records(&plan, &capture);
+        let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.skeleton);
+        // One record is enough to see what is wrong.
+        let differs = found.iter().zip(&truth).find(|(found, truth)| found != truth);
+        assert_eq!(differs, None, "{place}: found, true");
+        assert_eq!(found.len(), truth.len(), "{place}");
+    }
+    truth
+}
+
+fn as_asked(rules: FlowRules) -> Metering {
+    let FlowRules { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, active_ns, .. } = rules;
+    Metering {
+        timeouts: Timeouts {
+            active_ns,
+            tcp_ns,
+            tcp_fin_ns,
+            tcp_rst_ns,
+            udp_ns,
+            icmp_ns,
+            ..Timeouts::default()
+        },
+        uniflow: rules.uniflow,
+        ..Metering::default()
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Timeouts so short that each of them ends flows of a run of a minute, all different, and a grace
+/// that is longer than the idle timeout.
+fn short() -> FlowRules {
+    FlowRules {
+        tcp_ns: 3 * SECOND,
+        tcp_fin_ns: SECOND / 2,
+        tcp_rst_ns: 4 * SECOND,
+        udp_ns: 2 * SECOND,
+        icmp_ns: SECOND,
+        active_ns: 10 * SECOND,
+        ..FlowRules::default()
+    }
+}
+
+#[test]
+fn every_record_of_every_profile_is_as_it_was_made() {
+    for name in Profile::NAMES {
+        for (seed, packets) in [(1, 20_000), (2, 33_333), (3, 999)] {
+            let mut profile = profile(name, packets, 2_000);
+            check_records(&profile, seed, FlowRules::default());
+            profile.duration_ns = 60 * SECOND;
+            check_records(&profile, seed, short());
+            check_records(&profile, seed, FlowRules { uniflow: true, ..short() });
+        }
+    }
+}
+
+#[test]
+fn every_record_of_slow_traffic_is_as_it_was_made() {
+    let mut reasons = [0; 5];
+    for (seed, minutes) in [(1, 10), (2, 30), (3, 120)] {
+        let mut profile = profile("mix", 40_000, 1_500);
+        profile.duration_ns = minutes * 60 * SECOND;
+        // Clients that come again to ports that were closed: at once, and after the grace.
+        for targets in [1, 40, 300] {
+            let scan = ScanSpec { targets, reset: true, insist: true, ..ScanSpec::default() };
+            profile.scans.push(ScanSpec { ports: 3, resends: 2, answered: targets / 2, ..scan });
+        }
+        for record in check_records(&profile, seed, FlowRules::default()) {
+            reasons[record.ended as usize] += 1;
+        }
+    }
+    // The comparison is worth something only if every reason occurs.
+    assert!(reasons[1..].iter().all(|&records| records > 100), "{reasons:?}");
+}
