@@ -16,9 +16,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "pages")]
 use clap_complete::Shell;
-use ringtap_engine::{Analyses, Extractors, Skeleton, Tunnels};
 use ringtap_export::{Collector, FileOutput, Refresh};
+use ringtap_extract::Extractors;
+use ringtap_monitor::Analyses;
+use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
+use ringtap_wire::Tunnels;
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
@@ -248,7 +251,8 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
     /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
-    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT or netflow5://HOST:PORT
+    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or lines to
+    /// json+tcp://HOST:PORT (also csv, eve; +tls)
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
     /// Authorities that may vouch for collectors with TLS, PEM [default: the system's]

@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use ringtap_engine::report::Interval;
-use ringtap_engine::{Alert, ClockChanges, Ended, Shortage, Watch};
+use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
+use ringtap_monitor::report::Interval;
+use ringtap_monitor::{Alert, Ended, Shortage};
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 use crate::args::Capture;
 use crate::metrics::Standing;
-use crate::names;
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Screen, Wish};
+use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// Alerts printed as they come; the report has them all.

@@ -1,10 +1,11 @@
 //! The interfaces of a run, opened as the plan says.
 
-use ringtap_engine::{MOST_INTERFACES, Machine, Plan, Skeleton};
-use ringtap_export::records::Interface;
+use ringtap_engine::{MOST_INTERFACES, Machine, Plan};
+use ringtap_export::formats::Interface;
 use ringtap_io::live::{
     MergedReceiver, Method, Options, Receiver, interface_index, required_queues,
 };
+use ringtap_skeleton::Skeleton;
 
 use crate::args::MonitorArgs;
 use ringtap_terminal::Usage;
@@ -95,17 +96,20 @@ fn shared_out_by_card(interfaces: &[String], args: &MonitorArgs) -> bool {
 pub(crate) fn open(
     interfaces: &[String],
     args: &MonitorArgs,
-    plan: &Plan,
+    plan: &Plan<ringtap_monitor::Options>,
 ) -> anyhow::Result<Vec<MergedReceiver>> {
     let all_queues = shared_out_by_card(interfaces, args);
     let options = Options {
-        queues: (!all_queues).then_some(plan.queues as u16),
-        memory: plan.buffer_bytes as usize / interfaces.len().max(1),
-        seed: plan.seed,
+        queues: (!all_queues).then_some(plan.arrangement.queues as u16),
+        memory: plan.buffers.buffer_bytes as usize / interfaces.len().max(1),
+        seed: plan.options.seed,
         ..options(args)
     };
     let receivers = interfaces.iter().map(|name| open_with(name, &options));
-    Ok(MergedReceiver::share_out(receivers.collect::<anyhow::Result<_>>()?, plan.queues))
+    Ok(MergedReceiver::share_out(
+        receivers.collect::<anyhow::Result<_>>()?,
+        plan.arrangement.queues,
+    ))
 }
 
 /// What the flags say of the interfaces.

@@ -17,7 +17,6 @@ mod live;
 mod measure;
 mod metrics;
 mod monitor;
-mod names;
 mod ndn;
 mod notify;
 mod output_reporter;

@@ -14,8 +14,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::{Shortage, Watch};
+use ringtap_engine::Watch;
 use ringtap_export::Status;
+use ringtap_monitor::Shortage;
 
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 

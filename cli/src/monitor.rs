@@ -1,19 +1,20 @@
-//! `ringtap monitor`: flags → request → plan → run → report.
+//! `ringtap monitor`: flags → options → plan → run → report.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::{
-    Analyses, ClockChanges, Expression, ExpressionError, Files, Limits, Machine, Metering,
-    OnInterval, Outcome, Plan, RecordSink, Request, Severity, Skeleton, Timeouts, Watch,
-};
-use ringtap_export::records::Interfaces;
+use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
+use ringtap_export::formats::Interfaces;
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
+use ringtap_flow::{Metering, RecordSink, Timeouts};
+use ringtap_io::bpf::{Expression, ExpressionError};
+use ringtap_io::capture::{Files, Severity};
 use ringtap_io::live::MergedReceiver;
+use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome};
+use ringtap_skeleton::Skeleton;
 
 use crate::args::{Capture, Form, MonitorArgs};
 use crate::console::{Console, Extent};
@@ -39,8 +40,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let named = outputs::named(&args.export, &args.write)?;
-    let plan = request(args, &interfaces, &named)?;
-    let plan = Plan::new(plan, &Machine::this()).map_err(Usage::of)?;
+    let asked = options(args, &interfaces, &named)?;
+    let plan = Plan::new(asked, monitor(args), &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     let settings = settings(args, &plan, Interfaces::new(&numbered));
     let prepared = Prepared::new(&named, settings)?;
-    let start = |prepared| Outputs::start(prepared, plan.workers, args.export.len());
+    let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
     // With a user to become, files are opened, renamed and begun anew as that user.
     let (early, late) =
         if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
@@ -86,8 +87,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let Some((outputs, sinks)) = early.or(late) else { unreachable!("started before or after") };
     let control = outputs.control();
     let every = args.stats.map(Duration::from_nanos);
-    let title = || format!("{}, {}", plan.source.join(", "), text::seats(&plan));
-    let screen = args.tui.then(|| Screen::open(title(), plan.queues)).transpose()?;
+    let title = || format!("{}, {}", plan.options.source.join(", "), text::seats(&plan));
+    let screen = args.tui.then(|| Screen::open(title(), plan.arrangement.queues)).transpose()?;
     let console = Arc::new(Console::new(
         &WATCH,
         source.extent(),
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     ));
     let serve = |metrics: Metrics| {
         let console = Arc::clone(&console);
-        metrics.serve(&WATCH, plan.queues, &names, move || console.standing())
+        metrics.serve(&WATCH, plan.arrangement.queues, &names, move || console.standing())
     };
     let _metrics = metrics.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         if let (Source::Live { receivers, .. }, false) = (&source, args.quiet || args.tui) {
             live::announce_merged(receivers);
         }
-        notify::ready(&format!("monitoring {}", plan.source.join(", ")));
+        notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
         let mut outcome = observe(&plan, source, &console, sinks)?;
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
@@ -136,7 +137,11 @@ impl Source {
 }
 
 /// What holds for all outputs.
-fn settings(args: &MonitorArgs, plan: &Plan, interfaces: Interfaces) -> Settings {
+fn settings(
+    args: &MonitorArgs,
+    plan: &Plan<ringtap_monitor::Options>,
+    interfaces: Interfaces,
+) -> Settings {
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
@@ -155,19 +160,19 @@ fn settings(args: &MonitorArgs, plan: &Plan, interfaces: Interfaces) -> Settings
                 ..Metered::default()
             }
         })),
-        buffer_bytes: plan.output_bytes as usize,
+        buffer_bytes: plan.buffers.output_bytes as usize,
     }
 }
 
 /// Runs the plan and tells what the inputs had to say.
 fn observe(
-    plan: &Plan,
+    plan: &Plan<ringtap_monitor::Options>,
     source: Source,
     console: &Arc<Console>,
     records: Vec<Box<dyn RecordSink>>,
 ) -> anyhow::Result<Outcome> {
     let live = matches!(source, Source::Live { .. });
-    let outputs = ringtap_engine::Outputs {
+    let outputs = ringtap_monitor::Outputs {
         records,
         alert: Some({
             let console = Arc::clone(console);
@@ -184,25 +189,25 @@ fn observe(
         }),
     };
     let outcome = match source {
-        Source::Files(files) => ringtap_engine::run(plan, *files, outputs, &WATCH),
+        Source::Files(files) => ringtap_monitor::run(plan, *files, outputs, &WATCH),
         Source::Live { receivers, .. } => {
-            ringtap_engine::run_live(plan, receivers, outputs, &WATCH)
+            ringtap_monitor::run_live(plan, receivers, outputs, &WATCH)
         }
     };
     console.close();
     let mut outcome = outcome?;
-    outcome.notices.retain(|notice| !source::is_stop(notice));
-    for notice in &outcome.notices {
+    outcome.run.notices.retain(|notice| !source::is_stop(notice));
+    for notice in &outcome.run.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
     }
     // Of an interface, that its clock was set was said at once.
     let clock = match live {
-        true => ClockChanges { set: 0, ..outcome.clock },
-        false => outcome.clock,
+        true => ClockChanges { set: 0, ..outcome.run.clock },
+        false => outcome.run.clock,
     };
     clock.notices().iter().for_each(|notice| complain("warning", notice));
-    if let Some(failure) = &outcome.failure {
+    if let Some(failure) = &outcome.run.failure {
         complain("error", failure);
     }
     for warning in outcome.warnings() {
@@ -226,11 +231,11 @@ fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow
 }
 
 fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
-    if outcome.notices.iter().any(|notice| notice.severity == Severity::Error) {
+    if outcome.run.notices.iter().any(|notice| notice.severity == Severity::Error) {
         return ExitCode::FAILURE;
     }
     let mut outputs = outcome.export.iter().chain(&outcome.write);
-    if outcome.failure.is_some() || outputs.any(|one| one.failure.is_some()) {
+    if outcome.run.failure.is_some() || outputs.any(|one| one.failure.is_some()) {
         return ExitCode::FAILURE;
     }
     let losses = outcome.losses();
@@ -257,11 +262,12 @@ fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
     }
 }
 
-fn request(
+/// What the flags say of the run.
+fn options(
     args: &MonitorArgs,
     interfaces: &[String],
     outputs: &[Output],
-) -> anyhow::Result<Request> {
+) -> anyhow::Result<Options> {
     let (mut source, mut queues) = (Vec::new(), args.queues);
     if interfaces.is_empty() {
         source.extend(args.read.iter().map(|path| path.display().to_string()));
@@ -270,47 +276,43 @@ fn request(
         queues = queues.or(live::queues(interfaces, args)?.filter(|_| !args.sequential));
     }
     let skeleton = args.skeleton.or_else(|| live::skeleton(interfaces, args));
-    Ok(Request {
+    Ok(Options {
         source,
         live: !interfaces.is_empty(),
-        analyses: analyses(args),
-        extract: args.extract,
         tunnels: args.tunnels,
+        filter: filter(args)?,
+        sample: args.sample.unwrap_or(1),
+        shed: args.shed,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
         workers: args.workers,
-        ring: args.threads.ring,
-        ring_capacity: args.threads.ring_capacity,
-        ring_batch: args.threads.ring_batch,
-        cores: args.threads.cores(),
+        outputs: outputs.len(),
+        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
+        memory_bytes: args.memory,
+        ..args.threads.options(args.seed)
+    })
+}
+
+/// What the flags say of the monitor.
+fn monitor(args: &MonitorArgs) -> ringtap_monitor::Options {
+    let usual = ringtap_monitor::Options::default();
+    ringtap_monitor::Options {
+        // The view has a place for activity.
+        analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
+        extract: args.extract.unwrap_or(usual.extract),
         metering: Metering {
             timeouts: timeouts(args),
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
         interval_ns: args.interval.or(args.tui.then_some(WATCHED_INTERVAL_NS)),
-        outputs: outputs.len(),
-        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
         max_flows: args.max_flows,
-        memory_bytes: args.memory,
-        scan_threshold: args.scan_threshold,
+        scan_threshold: args.scan_threshold.unwrap_or(usual.scan_threshold),
         limits: limits(args),
-        top: args.top,
-        filter: filter(args)?,
-        sample: args.sample,
-        shed: args.shed,
+        top: args.top.unwrap_or(usual.top),
         digest: args.digest,
-        seed: args.seed.unwrap_or_else(random_seed),
-    })
-}
-
-/// The view has a place for activity.
-fn analyses(args: &MonitorArgs) -> Option<Analyses> {
-    let asked = args.analyses;
-    if args.tui && asked.is_none() {
-        return Some(Analyses { activity: true, ..Analyses::ALL });
+        ..usual
     }
-    asked
 }
 
 fn limits(args: &MonitorArgs) -> Limits {
@@ -336,9 +338,4 @@ fn timeouts(args: &MonitorArgs) -> Timeouts {
         timeouts.set(name, *time_ns);
     }
     timeouts
-}
-
-/// From the system's source of randomness, from which the standard library draws, too.
-pub(crate) fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

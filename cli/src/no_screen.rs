@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ringtap_engine::{Ended, Watch};
+use ringtap_engine::Watch;
+use ringtap_monitor::Ended;
 use ringtap_terminal::Usage;
 
 /// As in `screen/mod.rs`.

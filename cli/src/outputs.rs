@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_engine::{Exported, RecordSink};
+use ringtap_export::Summary as Exported;
 use ringtap_export::{Collector, Exports, FileOutput, Handle, Output, Prepared, Store};
+use ringtap_flow::RecordSink;
 
 use crate::whole::{Part, Whole};
 use ringtap_terminal::Usage;

@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ringtap_engine::{Files, Input, Notice, NoticeKind, Watch};
+use ringtap_engine::Watch;
+use ringtap_io::capture::{Files, Input, Notice, NoticeKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 

@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use ringtap_engine::{Limits, Timeouts};
 use ringtap_export::Refresh;
+use ringtap_flow::Timeouts;
+use ringtap_monitor::Limits;
 pub(crate) use ringtap_terminal::units::{Cores, bytes, cores, count, duration_ns, index_count};
 
 /// Where to listen: `127.0.0.1:9464`, `[::]:9464`, or a port of this machine alone, `9464`.

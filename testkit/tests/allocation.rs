@@ -6,11 +6,15 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use common::Plan;
 use common::{Capture, generate, generate_tunnelled, parallel, profile, request, skeletons};
 use ringtap_base::{Allocator, allocations};
-use ringtap_engine::{Outputs, PacketFeed, Plan, Request, Ring, Tunnels, Watch};
+use ringtap_engine::{PacketFeed, Watch};
+use ringtap_monitor::Outputs;
+use ringtap_ring::Kind as Ring;
 use ringtap_stage::{Burst, Fed, Feed};
 use ringtap_wire::PacketRecord;
+use ringtap_wire::Tunnels;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -49,14 +53,15 @@ impl Feed for Gauge<'_> {
 /// Allocations in the second half of a run over traffic whose flows have all been seen.
 fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let paths = std::sync::Arc::default();
-    let app = ringtap_engine::app(plan, &paths, Outputs::default());
+    let app =
+        ringtap_monitor::Monitor::new(ringtap_monitor::Setup::of(plan, &paths), Outputs::default());
     let (watch, marks) = (Watch::new(), Marks::default());
     let feeds = PacketFeed::all(plan, &paths, capture.open(), &watch);
     // Workers are some loads behind what has been read, but not an eighth of all.
     let warm = packets * 5 / 8;
     let gauge = |inner| Gauge { inner, watch: &watch, warm, marks: &marks };
     let gauges = feeds.into_iter().map(gauge).collect();
-    ringtap_skeleton::run(plan.skeleton, &app, gauges, &plan.options()).unwrap();
+    ringtap_skeleton::run(plan.arrangement.skeleton, &app, gauges, &plan.run_options()).unwrap();
     let (at_warm, at_end) = (marks.at_warm.into_inner(), marks.at_end.into_inner());
     assert!(at_warm > 0 && at_end > 0);
     at_end - at_warm
@@ -91,7 +96,7 @@ fn whatever_tunnels_carry() {
     let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);
     for tunnels in Tunnels::ALL {
-        let request = Request { tunnels, ..request() };
+        let request = request().run(|o| o.tunnels = tunnels);
         assert_eq!(second_half(&crate::common::reference(request.clone()), &capture, packets), 0);
         for skeleton in skeletons() {
             let plan = parallel(request.clone(), skeleton, (2, 2), Ring::default(), (1024, 50));

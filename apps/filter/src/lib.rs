@@ -10,7 +10,7 @@
 //!
 //! Invariants: a [`RuleSet`] is never changed, so a packet is judged by one revision and no other. A
 //! transaction makes the next revision, or nothing. A look-up allocates nothing and takes no lock. No threads, rings,
-//! clocks or I/O here.
+//! clocks or I/O outside [`run`], which puts the filter over captures and interfaces.
 #![forbid(unsafe_code)]
 
 mod bans;
@@ -20,6 +20,7 @@ mod counters;
 mod plane;
 mod policy;
 mod ruleset;
+pub mod run;
 mod span;
 mod statement;
 mod steps;

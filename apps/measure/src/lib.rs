@@ -10,7 +10,7 @@
 //!            └ shared ─── worker: keys ─▶ the common one ────┘      └─▶ image ─▶ merged with other machines'
 //! ```
 //!
-//! Invariants: no threads, rings or I/O, and no clock of its own: what time it is the caller's function says, and it
+//! Invariants: no threads, rings or I/O outside [`run`], which puts the measurement on the engine, and no clock of its own: what time it is the caller's function says, and it
 //! reaches no count. Packets without a key are counted under a reason. Every estimate has its bounds.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod image;
 mod keys;
 mod merger;
 pub mod report;
+pub mod run;
 mod settings;
 mod size;
 mod structure;

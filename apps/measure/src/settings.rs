@@ -3,16 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ringtap_engine::display;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::CountBy;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settings {
+    #[serde(serialize_with = "display")]
     pub structure: Kind,
+    #[serde(serialize_with = "display")]
     pub state: State,
+    #[serde(rename = "key", serialize_with = "display")]
     pub by: CountBy,
+    #[serde(serialize_with = "display")]
     pub weight: Weight,
     /// A key is heavy from this share of the total weight on; above 0, at most 1.
     pub threshold: f64,
@@ -23,7 +29,25 @@ pub struct Settings {
     /// Whether different keys are counted.
     pub distinct: bool,
     /// Of the hash functions. Structures merge only with equal ones.
+    #[serde(skip)]
     pub seed: u64,
+}
+
+impl Default for Settings {
+    /// The threshold is that of the paper.
+    fn default() -> Self {
+        Self {
+            structure: Kind::Mg,
+            state: State::Separate,
+            by: CountBy::FiveTuple,
+            weight: Weight::Packets,
+            threshold: 0.0001,
+            memory_bytes: 1 << 20,
+            check: false,
+            distinct: false,
+            seed: 0,
+        }
+    }
 }
 
 /// A name that is none of a list.
@@ -149,6 +173,15 @@ pub enum SettingsError {
 }
 
 impl Settings {
+    /// Memory for a structure unless something else is asked for: 1 MiB holds every heavy key of a link for a sketch; every
+    /// key wants more.
+    pub fn usual_bytes(structure: Kind, machine_bytes: u64) -> u64 {
+        match structure {
+            Kind::Exact => (256 << 20).min(machine_bytes / 4),
+            _ => 1 << 20,
+        }
+    }
+
     /// The weight from which on a key is heavy.
     pub fn heavy_from(&self, total: u64) -> u64 {
         ((self.threshold * total as f64).ceil() as u64).max(1)

@@ -6,21 +6,17 @@ use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
 use crate::analyses::activity::ActivityMerger;
-use crate::analyses::scans::ScanMerger;
-use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
+use crate::analyses::{Mergers, Message};
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
 use crate::worker::{Findings, FlowCounts, Standing};
-use crate::{
-    Alert, Analyses, Config, Ended, Message, OnAlert, OnInterval, OnShortage, Partial, Shortage,
-};
+use crate::{Alert, Analyses, Ended, OnAlert, OnInterval, OnShortage, Partial, Setup, Shortage};
 
 /// Merges what the workers found into the report.
 pub struct MonitorMerger {
     analyses: Analyses,
-    top: usize,
     hear: Option<OnAlert>,
     hear_interval: Option<OnInterval>,
     hear_shortage: Option<OnShortage>,
@@ -35,9 +31,7 @@ pub struct MonitorMerger {
     shortage: Shortage,
     conversations: Conversations,
     flows: FlowCounts,
-    scans: ScanMerger,
-    talkers: Option<TalkerTable>,
-    activity: Option<ActivityMerger>,
+    mergers: Mergers,
     /// Live flows at marks that not all workers have reached: workers so far, and their sum.
     active: BTreeMap<u64, (usize, u64)>,
     /// The latest mark of each worker.
@@ -47,65 +41,44 @@ pub struct MonitorMerger {
 
 impl MonitorMerger {
     pub(crate) fn new(
-        config: &Config,
+        setup: &Setup,
         hear: Option<OnAlert>,
         hear_interval: Option<OnInterval>,
         hear_shortage: Option<OnShortage>,
     ) -> Self {
-        let digest = (config.digest && config.analyses.flows).then(RecordDigest::default);
+        let options = &setup.options;
+        let digest = (options.digest && options.analyses.flows).then(RecordDigest::default);
+        let volumes = || Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize);
         Self {
-            analyses: config.analyses,
-            top: config.top,
+            analyses: options.analyses,
             hear,
             hear_interval,
             hear_shortage,
-            interval_ns: config.interval_ns,
+            interval_ns: options.interval_ns,
             untold: 0,
-            over: Volumes::new(config.volumes_interval_ns(), config.interval_room),
-            volumes: Volumes::new(config.volumes_interval_ns(), config.interval_room),
+            over: volumes(),
+            volumes: volumes(),
             shortages: Vec::new(),
             shortage: Shortage::default(),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
-            scans: ScanMerger::new(config.hash_key, config.scan_threshold, config.max_flows),
-            talkers: None,
-            activity: config.analyses.activity.then(|| {
-                let Config { interval_ns, limits, top, activity_room, .. } = *config;
-                ActivityMerger::new(interval_ns, limits, top, activity_room)
-            }),
+            mergers: Mergers::new(setup),
             active: BTreeMap::new(),
             reached: Vec::new(),
             active_peak: 0,
         }
     }
 
-    fn alert(&mut self, alert: &Alert) {
-        if let Some(hear) = &mut self.hear {
-            hear(alert);
-        }
-    }
-
     /// All workers have reached this time: tells of the intervals that are over.
     fn on_time(&mut self, time_ns: u64, active: u64) {
         self.tell_shortage();
-        let closed = self.activity.as_mut().map(|own| own.close_before(time_ns));
-        let activities = self.tell(closed.unwrap_or_default());
-        self.tell_intervals(time_ns, active, &activities);
-    }
-
-    /// Tells of alerts.
-    fn tell(&mut self, closed: Vec<(Activity, Vec<Alert>)>) -> Vec<Activity> {
-        let mut activities = Vec::with_capacity(closed.len());
-        for (activity, alerts) in closed {
-            alerts.iter().for_each(|alert| self.alert(alert));
-            activities.push(activity);
-        }
-        activities
+        self.mergers.on_time(time_ns, &mut teller(&mut self.hear));
+        self.tell_intervals(time_ns, active);
     }
 
     fn tell_shortage(&mut self) {
         let mut shortage = Shortage {
-            attempts_ignored: self.scans.ignored(),
+            attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             ..Shortage::default()
         };
@@ -118,7 +91,7 @@ impl MonitorMerger {
         }
     }
 
-    fn tell_intervals(&mut self, time_ns: u64, active: u64, activities: &[Activity]) {
+    fn tell_intervals(&mut self, time_ns: u64, active: u64) {
         let (Some(hear), Some(interval_ns)) = (&mut self.hear_interval, self.interval_ns) else {
             return;
         };
@@ -130,9 +103,10 @@ impl MonitorMerger {
             let conversations = Conversations { exact, ..Conversations::default() };
             // The report keeps a bounded number of rows; every interval is passed to the output.
             let over = self.over.take_before(time_ns);
+            let activities = self.mergers.activity.as_ref().map_or(&[][..], ActivityMerger::closed);
+            let of = |start| activities.iter().find(|activity: &&Activity| activity.start == start);
             for interval in &over.rows(self.untold..upto, conversations) {
-                let activity = activities.iter().find(|activity| activity.start == interval.start);
-                hear(&Ended { interval, live: active, activity });
+                hear(&Ended { interval, live: active, activity: of(interval.start) });
             }
             self.volumes.merge(over);
             self.untold = upto;
@@ -167,15 +141,15 @@ impl MonitorMerger {
             self.conversations.exact &= exact;
         }
         self.flows.merge(&findings.flows);
-        if let Some(activity) = &mut self.activity {
-            activity.merge(findings.activity);
-        }
-        if let Some(scans) = findings.scans {
-            self.scans.on_findings(scans);
-        }
-        match (&mut self.talkers, findings.talkers) {
-            (Some(own), Some(more)) => own.merge(more),
-            (own, more) => *own = own.take().or(more),
+        self.mergers.merge(findings.found);
+    }
+}
+
+/// Tells of alerts, if anybody listens.
+fn teller(hear: &mut Option<OnAlert>) -> impl FnMut(&Alert) {
+    move |alert| {
+        if let Some(hear) = hear {
+            hear(alert);
         }
     }
 }
@@ -186,14 +160,7 @@ impl Merger for MonitorMerger {
     type Report = Report;
 
     fn on_message(&mut self, message: Message) {
-        match message {
-            Message::Attempted(report) => {
-                if let Some(alert) = self.scans.on_attempted(report) {
-                    self.alert(&alert);
-                }
-            }
-            Message::Alert(alert) => self.alert(&alert),
-        }
+        self.mergers.on_message(message, &mut teller(&mut self.hear));
     }
 
     fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
@@ -202,10 +169,8 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(Standing { active, over, activity, shortage }) => {
-                if let Some(own) = &mut self.activity {
-                    own.merge(activity);
-                }
+            Partial::Tick(Standing { active, over, found, shortage }) => {
+                self.mergers.merge(found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
                 }
@@ -224,10 +189,6 @@ impl Merger for MonitorMerger {
 
     fn finish(mut self) -> Report {
         self.volumes.merge(std::mem::replace(&mut self.over, Volumes::new(None, 0)));
-        if let Some(closed) = self.activity.as_mut().map(ActivityMerger::close_all) {
-            self.tell(closed);
-        }
-        let (activity, further) = self.activity.take().map(ActivityMerger::finish).unzip();
         let on = self.analyses;
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
@@ -244,10 +205,7 @@ impl Merger for MonitorMerger {
             conversations: on.volumes.then_some(self.conversations),
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),
             flows: on.flows.then(flows),
-            talkers: self.talkers.as_ref().map(|talkers| talkers.finish(self.top)),
-            scans: on.scans.then(|| self.scans.finish()),
-            activity,
-            activity_in_further_intervals: further.unwrap_or(0),
+            sections: self.mergers.end(&mut teller(&mut self.hear)),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! the same bytes.
 
 pub mod activity;
+mod times;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,8 +11,11 @@ use ringtap_extract::Kind;
 use ringtap_flow::FactCounts;
 use serde::{Serialize, Serializer};
 
+pub use crate::analyses::Sections;
+pub use times::Times;
+
 /// What the analyses found. A part is absent if its analysis did not run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Packets by kind.
     pub packets: Packets,
@@ -35,18 +39,9 @@ pub struct Report {
     /// Facts from payloads, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// Port scans.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scans: Option<Scans>,
-    /// Who talked most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub talkers: Option<Talkers>,
-    /// Who was busy in each interval, earliest first. Its bounds may differ from run to run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub activity: Option<Vec<activity::Activity>>,
-    /// Intervals whose activity found no room above.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub activity_in_further_intervals: u64,
+    /// What the analyses behind the meter found.
+    #[serde(flatten)]
+    pub sections: Sections,
 }
 
 fn is_zero(n: &u64) -> bool {

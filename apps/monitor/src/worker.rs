@@ -1,19 +1,16 @@
 //! A worker: one shard's tables, and the analyses over them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_flow::{EndReason, FactCounts, FlowRecord, FlowTable, Observer, RecordSink};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
-use crate::analyses::activity::{ActivityTable, Sketches};
 use crate::analyses::conversations::Conversations;
-use crate::analyses::scans::{ScanFindings, ScanTable};
-use crate::analyses::talkers::TalkerTable;
 use crate::analyses::volumes::Volumes;
+use crate::analyses::{Found, Message, Parts};
 use crate::digest::RecordDigest;
-use crate::{Config, Message, Partial, Shortage};
+use crate::{Partial, Setup, Shortage};
 
 /// Entries looked at in one go at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -29,9 +26,7 @@ pub struct Findings {
     pub(crate) volumes: Volumes,
     pub(crate) conversations: Option<([u64; 2], bool)>,
     pub(crate) flows: FlowCounts,
-    pub(crate) scans: Option<ScanFindings>,
-    pub(crate) talkers: Option<TalkerTable>,
-    pub(crate) activity: BTreeMap<u64, Box<Sketches>>,
+    pub(crate) found: Found,
     /// Live flows at the end.
     pub(crate) active: u64,
 }
@@ -42,8 +37,8 @@ pub struct Standing {
     pub(crate) active: u64,
     /// Volumes of intervals that are over, if there is an output for intervals.
     pub(crate) over: Option<Box<Volumes>>,
-    /// The activity of intervals that are over.
-    pub(crate) activity: BTreeMap<u64, Box<Sketches>>,
+    /// What the analyses hand over.
+    pub(crate) found: Found,
     /// What the worker had no room for, since the beginning.
     pub(crate) shortage: Shortage,
 }
@@ -77,8 +72,6 @@ impl FlowCounts {
 /// Owner of one shard of address pairs.
 pub struct MonitorWorker {
     flow_table: Option<FlowTable>,
-    scans: Option<ScanTable>,
-    activity: Option<ActivityTable>,
     tally: Tally,
     tunnels: Tunnels,
     tells_intervals: bool,
@@ -94,7 +87,7 @@ pub struct MonitorWorker {
 struct Tally {
     volumes: Volumes,
     conversations: Option<Conversations>,
-    talkers: Option<TalkerTable>,
+    analyses: Parts,
     flows: FlowCounts,
     records: Option<Box<dyn RecordSink>>,
     /// Whether no flow can see two intervals with the same stamp. If intervals are so short that
@@ -104,37 +97,36 @@ struct Tally {
 
 impl MonitorWorker {
     pub(crate) fn new(
-        config: &Config,
+        setup: &Setup,
         shard: Shard,
         records: Option<Box<dyn RecordSink>>,
         tells_intervals: bool,
     ) -> Self {
-        let on = config.analyses;
-        let capacity = config.capacity_of(shard);
-        let key = config.hash_key;
+        let options = &setup.options;
+        let on = options.analyses;
+        let capacity = setup.capacity_of(shard);
+        let key = setup.hash_key;
         Self {
             flow_table: on.need_flows().then(|| {
-                let paths = Arc::clone(&config.paths);
-                let fact_room = config.part(config.fact_bytes, shard);
-                FlowTable::new(capacity, &config.metering, key, paths).with_fact_room(fact_room)
+                let paths = Arc::clone(&setup.paths);
+                let fact_room = setup.part(options.fact_bytes, shard);
+                FlowTable::new(capacity, &options.metering, key, paths).with_fact_room(fact_room)
             }),
-            scans: on.scans.then(|| ScanTable::new(key, config.scan_threshold, capacity)),
-            activity: on.activity.then(|| ActivityTable::new(config.interval_ns, &key)),
             tally: Tally {
-                volumes: Volumes::new(config.volumes_interval_ns(), config.interval_room),
+                volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
                 conversations: on.volumes.then(|| Conversations::new(key, capacity)),
-                talkers: on.talkers.then(|| TalkerTable::new(key, capacity)),
+                analyses: Parts::new(setup, shard),
                 flows: FlowCounts {
-                    digest: (config.digest && on.flows).then(RecordDigest::default),
+                    digest: (options.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
                 records: records.filter(|_| on.flows),
-                stamps_tell: config.interval_ns.is_none_or(|interval_ns| {
+                stamps_tell: options.interval_ns.is_none_or(|interval_ns| {
                     interval_ns.saturating_mul(STAMPS - 1)
-                        > config.metering.timeouts.longest_idle_ns()
+                        > options.metering.timeouts.longest_idle_ns()
                 }),
             },
-            tunnels: config.tunnels,
+            tunnels: setup.tunnels,
             tells_intervals: tells_intervals && on.volumes,
             metered: Burst::with_capacity(BURST),
             ending: None,
@@ -168,10 +160,10 @@ impl MonitorWorker {
 
     /// What there was no room for so far.
     fn shortage(&self) -> Shortage {
-        let Tally { volumes, conversations, flows, .. } = &self.tally;
+        let Tally { volumes, conversations, flows, analyses, .. } = &self.tally;
         Shortage {
             flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
-            attempts_ignored: self.scans.as_ref().map_or(0, ScanTable::ignored),
+            attempts_ignored: analyses.ignored(),
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
         }
@@ -185,9 +177,6 @@ impl MonitorWorker {
         }
         let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None, 0));
         volumes.end();
-        if let Some(talkers) = &mut tally.talkers {
-            talkers.add_waiting();
-        }
         if let Some(table) = &self.flow_table {
             tally.flows.facts = *table.fact_counts();
         }
@@ -195,9 +184,7 @@ impl MonitorWorker {
             volumes,
             conversations: tally.conversations.take().map(|c| c.counts()),
             flows: std::mem::take(&mut tally.flows),
-            scans: self.scans.take().map(ScanTable::finish),
-            talkers: tally.talkers.take(),
-            activity: self.activity.take().map(ActivityTable::finish).unwrap_or_default(),
+            found: tally.analyses.end(),
             active,
         }))
     }
@@ -236,12 +223,7 @@ impl Worker for MonitorWorker {
                 (metered, facts) = (&self.metered, self.metered.attachments());
             }
         }
-        if let Some(activity) = &mut self.activity {
-            activity.on_burst(metered);
-        }
-        if let Some(scans) = &mut self.scans {
-            scans.on_burst(metered, outbox);
-        }
+        self.tally.analyses.on_packets(metered, outbox);
         if let Some(table) = &mut self.flow_table {
             let heard = &mut Heard { tally: &mut self.tally, noted: tunnelled };
             table.burst(metered, facts, heard);
@@ -287,9 +269,8 @@ impl Worker for MonitorWorker {
                     records.mark();
                 }
                 let over = self.over(*time_ns);
-                let activity = self.activity.as_mut().map(|own| own.take_before(*time_ns));
-                let (activity, shortage) = (activity.unwrap_or_default(), self.shortage());
-                Partial::Tick(Standing { active, over, activity, shortage })
+                let found = self.tally.analyses.on_tick(*time_ns);
+                Partial::Tick(Standing { active, over, found, shortage: self.shortage() })
             }
             Mark::End { .. } => self.end(active),
         })
@@ -330,9 +311,7 @@ impl Observer for Heard<'_> {
     fn ended(&mut self, record: &FlowRecord) {
         let tally = &mut *self.tally;
         tally.flows.ended[place(record.end_reason)] += 1;
-        if let Some(talkers) = &mut tally.talkers {
-            talkers.on_record(record);
-        }
+        tally.analyses.on_record(record);
         if let Some(digest) = &mut tally.flows.digest {
             digest.add(record);
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use ringtap_flow::{Metering, Timeouts};
-use ringtap_monitor::{Analyses, Config, Message, Monitor, Outputs};
+use ringtap_monitor::{Message, Monitor, Options, Outputs, Setup};
 use ringtap_stage::{Application, Attachments, Mark, Merger, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
@@ -34,22 +34,18 @@ fn packet(ts_ns: u64, ports: Flags) -> PacketRecord {
 /// Starts of the intervals of one millisecond in which the conversation counts.
 fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
     let app = Monitor::new(
-        Config {
-            analyses: Analyses::ALL,
-            tunnels: Tunnels::Inner,
-            metering: Metering {
-                timeouts: Timeouts::default().idle(idle_ns),
-                ..Metering::default()
+        Setup {
+            options: Options {
+                metering: Metering {
+                    timeouts: Timeouts::default().idle(idle_ns),
+                    ..Metering::default()
+                },
+                interval_ns: Some(MS),
+                max_flows: Some(100),
+                interval_units: 1_000,
+                ..Options::default()
             },
-            interval_ns: Some(MS),
-            max_flows: 100,
-            fact_bytes: 0,
-            interval_room: 1_000,
-            activity_room: 0,
-            scan_threshold: 20,
-            limits: ringtap_monitor::Limits::default(),
-            top: 10,
-            digest: false,
+            tunnels: Tunnels::Inner,
             hash_key: HashKey::from_seed(1),
             paths: Arc::default(),
             shares: vec![1],

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use ringtap_engine::filter::{NotIp, Policy};
+use ringtap_filter::Policy;
+use ringtap_filter::run::NotIp;
 
 use super::{Capture, Form, Moved};
 use crate::units;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args, ValueHint};
-use ringtap_engine::measure::{CountBy, Design, Kind, State, Weight};
+use ringtap_measure::run::Design;
+use ringtap_measure::{CountBy, Kind, State, Weight};
 
 use super::{Capture, Form, Output, Threads};
 use crate::units;

@@ -7,7 +7,7 @@ mod facts;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use ringtap_engine::{MOST_INTERFACES, Machine, Plan, Request};
+use ringtap_engine::{MOST_INTERFACES, Machine, Options, Plan};
 use serde::Serialize;
 
 use crate::args::Form;
@@ -28,8 +28,9 @@ struct Report {
 
 pub(crate) fn run(form: Form) -> anyhow::Result<ExitCode> {
     let facts = Facts::gather();
-    let plan = Plan::new(Request::default(), &Machine::this()).map_err(Usage::of)?;
-    let arrangement = format!("{}: {}", plan.skeleton, text::seats(&plan));
+    let plan = Plan::new(Options::default(), ringtap_monitor::Options::default(), &Machine::this())
+        .map_err(Usage::of)?;
+    let arrangement = format!("{}: {}", plan.arrangement.skeleton, text::seats(&plan));
     let report = Report { advice: advice(&facts), facts, arrangement };
     let page = match form {
         Form::Text => page(&report),

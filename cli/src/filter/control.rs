@@ -14,7 +14,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_engine::filter::{Done, Orders, bans_line};
+use ringtap_filter::run::{Done, Orders, bans_line};
 
 use super::message::{BYTES_PER_SECOND, LOOK_EVERY, Message, TEXT_MOST};
 use crate::listener::{SocketFile, listen};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ringtap_base::now_ns;
-use ringtap_engine::filter::rules::parse;
+use ringtap_filter::parse;
 
 use super::message::{LOOK_EVERY, Message};
 use crate::args::{CtlAction, CtlArgs, Target};

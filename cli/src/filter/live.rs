@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
-use ringtap_engine::filter::rules::{Board, RuleSet};
-use ringtap_engine::filter::{
+use ringtap_filter::run::{
     Census, FilterLive, FilterPlan, FilterReport, Knock, Orders, Way, filter_live,
 };
+use ringtap_filter::{Board, RuleSet};
 use ringtap_io::live::{Method, Options, SendOptions, Sender};
 use ringtap_wire::LinkType;
 

@@ -14,11 +14,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_base::now_ns;
-use ringtap_engine::filter::rules::{Limits, RuleSet};
-use ringtap_engine::filter::{
+use ringtap_engine::{Machine, Watch};
+use ringtap_filter::run::{
     ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, Outputs, filter_files,
 };
-use ringtap_engine::{Machine, Severity, Skeleton, Watch};
+use ringtap_filter::{Limits, RuleSet};
+use ringtap_io::capture::Severity;
+use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
 use crate::whole::Whole;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ringtap_engine::filter::rules::RuleSet;
-use ringtap_engine::filter::{FilterPlan, FilterReport, Policy};
+use ringtap_filter::Policy;
+use ringtap_filter::RuleSet;
+use ringtap_filter::run::{FilterPlan, FilterReport};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};

@@ -1,6 +1,6 @@
 //! The frames to send, wherever they come from, and batches of them.
 
-use ringtap_engine::Severity;
+use ringtap_io::capture::Severity;
 use ringtap_traffic::Generator;
 
 use super::given::Given;

@@ -10,8 +10,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ringtap_engine::{Files, Notice, Watch};
+use ringtap_engine::Watch;
 use ringtap_io::capture::{Chunk, Place};
+use ringtap_io::capture::{Files, Notice};
 use ringtap_wire::LinkType;
 
 use super::given::Given;

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ringtap_engine::measure::{Image, merge};
+use ringtap_measure::Image;
+use ringtap_measure::run::merge;
 
 use super::{text, write};
 use crate::args::{Form, MergeArgs};

@@ -1,4 +1,4 @@
-//! `ringtap measure` and `ringtap merge`: flags → request → plan → run → report.
+//! `ringtap measure` and `ringtap merge`: flags → options → plan → run → report.
 
 mod merge;
 mod text;
@@ -8,16 +8,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::measure::{
-    Design, MeasureOutcome, MeasurePlan, MeasureRequest, Sample, SampleBuilder, advise, run_files,
-    run_interface, run_sample,
+use ringtap_engine::{Machine, Plan, Watch};
+use ringtap_io::capture::{Notice, Severity};
+use ringtap_io::live::required_queues;
+use ringtap_measure::Settings;
+use ringtap_measure::run::{
+    self as measuring, Design, Fixed, MeasureOutcome, Options, Sample, SampleBuilder, advise,
+    run_files, run_interface, run_sample,
 };
-use ringtap_engine::{Machine, Notice, Plan, Request, Severity, Skeleton, Watch};
-use ringtap_io::live::{Options, required_queues};
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Form, MeasureArgs};
-use crate::{generate, live, monitor, sandbox, signals, source};
+use crate::{generate, live, sandbox, signals, source};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, complain, note};
 
@@ -29,9 +31,9 @@ static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     live::only("-i", &args.interface, "measure listens to one interface")?;
-    let request = request(args)?;
-    let machine = Machine::this();
-    let plan = MeasurePlan::new(request.clone(), &machine).map_err(Usage::of)?;
+    let (asked, machine) = (asked(args)?, Machine::this());
+    let options = options(args, &machine);
+    let plan = measuring::plan(asked.clone(), options, &machine).map_err(Usage::of)?;
     if args.packets.is_some() && args.profile.is_none() && args.rate.is_none() && !args.advise {
         return Err(Usage::of(
             "--packets of a capture needs --rate: else it is read once, as it is",
@@ -51,11 +53,11 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     let duration = args.duration.map(Duration::from_nanos);
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
-            return advice(args, &request, &machine, &plan);
+            return advice(args, &asked, &options, &machine);
         }
         let outcome = measure(args, &plan)?;
-        tell(&outcome.notices);
-        if let Some(failure) = &outcome.failure {
+        tell(&outcome.run.notices);
+        if let Some(failure) = &outcome.run.failure {
             complain("error", failure);
         }
         console::print(&match args.report {
@@ -68,13 +70,13 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     .context("attending to signals")?
 }
 
-fn measure(args: &MeasureArgs, plan: &MeasurePlan) -> anyhow::Result<MeasureOutcome> {
+fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOutcome> {
     if let Some(interface) = args.interface.first() {
-        let options = Options {
-            queues: Some(plan.run.queues as u16),
-            memory: plan.run.buffer_bytes as usize,
-            seed: plan.run.seed,
-            ..options(args)
+        let options = ringtap_io::live::Options {
+            queues: Some(plan.arrangement.queues as u16),
+            memory: plan.buffers.buffer_bytes as usize,
+            seed: plan.options.seed,
+            ..of_interface(args)
         };
         let receivers = live::open_with(interface, &options)?;
         live::announce(&receivers);
@@ -83,28 +85,33 @@ fn measure(args: &MeasureArgs, plan: &MeasurePlan) -> anyhow::Result<MeasureOutc
     if args.profile.is_none() && args.rate.is_none() {
         return Ok(run_files(plan, source::files(&args.read, &WATCH), &WATCH)?);
     }
-    let mut sample = sample(args, plan.run.seed)?;
+    let mut sample = sample(args, plan.options.seed)?;
     let packets = args.packets.unwrap_or(sample.len());
     let mut outcome = run_sample(plan, &sample, packets, &WATCH)?;
-    outcome.notices = std::mem::take(&mut sample.notices);
+    outcome.run.notices = std::mem::take(&mut sample.notices);
     Ok(outcome)
 }
 
 /// Tries the designs on what the source has.
 fn advice(
     args: &MeasureArgs,
-    request: &MeasureRequest,
+    asked: &ringtap_engine::Options,
+    options: &Options,
     machine: &Machine,
-    plan: &MeasurePlan,
 ) -> anyhow::Result<ExitCode> {
     if !args.interface.is_empty() {
         return Err(Usage::of(
             "--advise wants a sample that every design gets alike: record one, as in 'tcpdump -w', and read it with -r",
         ));
     }
-    let sample = sample(args, plan.run.seed)?;
+    let sample = sample(args, asked.seed)?;
     tell(&sample.notices);
-    let advice = advise(request, machine, &sample, &WATCH)?;
+    let fixed = Fixed {
+        design: args.design.is_some(),
+        state: args.state.is_some(),
+        structure: args.structure.is_some(),
+    };
+    let advice = advise(asked, options, fixed, machine, &sample, &WATCH)?;
     console::print(&match args.report {
         Form::Text => text::advice(&advice, sample.len()),
         Form::Json => serde_json::to_string_pretty(&advice)? + "\n",
@@ -128,8 +135,10 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
         }
         return Ok(sample.finish());
     }
-    let alone = Request { skeleton: Some(Skeleton::Reference), seed, ..Request::default() };
-    let alone = Plan::new(alone, &Machine::this()).map_err(Usage::of)?;
+    let asked = ringtap_engine::Options { seed, ..ringtap_engine::Options::default() };
+    let settings = Settings::default();
+    let options = Options { design: Design::Sequential, rate: None, settings };
+    let alone = measuring::plan(asked, options, &Machine::this()).map_err(Usage::of)?;
     let sample = Sample::read(&alone, source::files(&args.read, &WATCH), &WATCH);
     if sample.cut {
         note(&format!("the first {} packets are the sample", sample.len()));
@@ -146,10 +155,10 @@ fn tell(notices: &[Notice]) {
 
 fn verdict(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
     let told = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
-    if outcome.failure.is_some() || outcome.notices.iter().any(told) {
+    if outcome.run.failure.is_some() || outcome.run.notices.iter().any(told) {
         return ExitCode::FAILURE;
     }
-    let dropped: u64 = outcome.ledger.dropped().values().sum();
+    let dropped: u64 = outcome.run.ledger.dropped().values().sum();
     if args.fail_on_drop && dropped > 0 {
         complain("error", &format!("packets dropped: {dropped}"));
         return ExitCode::from(LOST);
@@ -158,44 +167,51 @@ fn verdict(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
 }
 
 /// What the flags say of the interface.
-fn options(args: &MeasureArgs) -> Options {
-    Options { method: args.capture.method(), ..Options::default() }
+fn of_interface(args: &MeasureArgs) -> ringtap_io::live::Options {
+    let usual = ringtap_io::live::Options::default();
+    ringtap_io::live::Options { method: args.capture.method(), ..usual }
 }
 
-fn request(args: &MeasureArgs) -> anyhow::Result<MeasureRequest> {
+/// What the flags say of the run.
+fn asked(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
     let mut queues = args.queues;
     let source = match (args.interface.first(), &args.profile) {
         (Some(interface), _) => {
             let alone = args.design == Some(Design::Sequential);
-            let wanted = required_queues(interface, &options(args))?.map(|queues| queues as usize);
-            queues = queues.or(wanted.filter(|_| !alone));
+            let wanted = required_queues(interface, &of_interface(args))?;
+            queues = queues.or(wanted.map(|queues| queues as usize).filter(|_| !alone));
             vec![args.capture.source(interface)]
         }
         (None, Some(profile)) => vec![format!("profile {profile}")],
         (None, None) => args.read.iter().map(|path| path.display().to_string()).collect(),
     };
-    Ok(MeasureRequest {
-        run: Request {
-            source,
-            live: !args.interface.is_empty(),
-            queues,
-            workers: args.workers,
-            cores: args.threads.cores(),
-            ring: args.threads.ring,
-            ring_capacity: args.threads.ring_capacity,
-            ring_batch: args.threads.ring_batch,
-            seed: args.seed.unwrap_or_else(monitor::random_seed),
-            ..Request::default()
-        },
-        design: args.design,
-        structure: args.structure,
-        state: args.state,
-        by: args.key,
-        weight: args.weight,
-        threshold: args.threshold,
-        memory_bytes: args.memory,
-        check: args.check,
-        distinct: args.distinct || write::needs_distinct(&args.write),
-        rate: args.rate,
+    Ok(ringtap_engine::Options {
+        source,
+        live: !args.interface.is_empty(),
+        queues,
+        workers: args.workers,
+        ..args.threads.options(args.seed)
     })
+}
+
+/// What the flags say of the measurement.
+fn options(args: &MeasureArgs, machine: &Machine) -> Options {
+    let usual = Settings::default();
+    let structure = args.structure.unwrap_or(usual.structure);
+    let usual_bytes = Settings::usual_bytes(structure, machine.memory_bytes);
+    Options {
+        design: args.design.unwrap_or(Design::Rss),
+        rate: args.rate,
+        settings: Settings {
+            structure,
+            state: args.state.unwrap_or(usual.state),
+            by: args.key.unwrap_or(usual.by),
+            weight: args.weight.unwrap_or(usual.weight),
+            threshold: args.threshold.unwrap_or(usual.threshold),
+            memory_bytes: args.memory.unwrap_or(usual_bytes),
+            check: args.check,
+            distinct: args.distinct || write::needs_distinct(&args.write),
+            seed: usual.seed,
+        },
+    }
 }

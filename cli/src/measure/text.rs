@@ -1,7 +1,9 @@
 //! What was measured, for people.
 
-use ringtap_engine::measure::measure_report::KeysFrom;
-use ringtap_engine::measure::{Advice, MeasureOutcome, MeasurePlan, MeasureReport, Merged, Tried};
+use ringtap_engine::Plan;
+use ringtap_measure::Report as MeasureReport;
+use ringtap_measure::report::KeysFrom;
+use ringtap_measure::run::{Advice, MeasureOutcome, Merged, Options, Tried};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
@@ -12,9 +14,10 @@ use Lean::{Left, Right};
 const ROWS: usize = 20;
 
 /// What will run.
-pub(super) fn plan(plan: &MeasurePlan) -> String {
-    let MeasurePlan { design, settings, rate, run } = plan;
-    let mut text = format!("measure {}\n", run.source.join(", "));
+pub(super) fn plan(plan: &Plan<Options>) -> String {
+    let Plan { options, arrangement, app, .. } = plan;
+    let Options { design, settings, rate } = app;
+    let mut text = format!("measure {}\n", options.source.join(", "));
     text += &format!(
         "  {design}, {}, {} of {}; {} by {}, heavy from {} of all\n",
         settings.state,
@@ -24,28 +27,28 @@ pub(super) fn plan(plan: &MeasurePlan) -> String {
         settings.by,
         settings.threshold
     );
-    text += &format!("  {}: {}", run.skeleton, plan.seats().collect::<Vec<_>>().join(" | "));
-    text += &format!("; ring {} {}/{}", run.ring, run.ring_capacity, run.ring_batch);
+    text += &format!("  {}: {}", arrangement.skeleton, crate::text::seats(plan));
+    text += &format!("; ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);
     if let Some(rate) = rate {
         text += &format!("; {} packets/s offered", count(*rate));
     }
-    text + &format!("; seed {}\n", run.seed)
+    text + &format!("; seed {}\n", options.seed)
 }
 
 /// What was found.
 pub(super) fn report(outcome: &MeasureOutcome) -> String {
     let report = &outcome.merged.report;
     let mut text = plan(&outcome.plan);
-    let performance = &outcome.performance;
+    let performance = &outcome.run.performance;
     text += &format!(
         "\n{} received, {} dropped ({:.4}), {} packets/s\n",
-        of(outcome.received, "packet"),
-        count(outcome.ledger.dropped().values().sum()),
+        of(outcome.run.received, "packet"),
+        count(outcome.run.ledger.dropped().values().sum()),
         outcome.packet_drop_rate(),
         rate(performance.packets_per_second as f64)
     );
-    if outcome.ledger.residual() > 0 {
-        text += &format!("unaccounted for: {}\n", count(outcome.ledger.residual()));
+    if outcome.run.ledger.residual() > 0 {
+        text += &format!("unaccounted for: {}\n", count(outcome.run.ledger.residual()));
     }
     if let (Some(processing), Some(delay)) = (report.processing_ns_mean, report.delay_ns) {
         text += &format!(

@@ -1,15 +1,17 @@
 //! Measurements to files, whole or not at all.
 
 use anyhow::Context;
-use ringtap_engine::measure::{Kind, MeasurePlan, Merged};
+use ringtap_engine::Plan;
+use ringtap_measure::Kind;
+use ringtap_measure::run::{Merged, Options};
 
 use crate::args::{SketchFile, SketchForm};
 use crate::whole::Whole;
 use ringtap_terminal::Usage;
 
 /// Refuses what cannot be written, before anything is counted.
-pub(super) fn check(files: &[SketchFile], plan: &MeasurePlan) -> anyhow::Result<()> {
-    let kind = plan.settings.structure;
+pub(super) fn check(files: &[SketchFile], plan: &Plan<Options>) -> anyhow::Result<()> {
+    let kind = plan.app.settings.structure;
     if kind != Kind::Mg && files.iter().any(|file| file.form == SketchForm::Apache) {
         return Err(Usage::of(format!("apache:PATH is for --structure mg, not for {kind}")));
     }

@@ -8,10 +8,10 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline, Wrap};
-use ringtap_engine::report::activity::{Activity, Busy};
+use ringtap_monitor::report::activity::{Activity, Busy};
 
 use super::view::View;
-use crate::names;
+use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// Cells of the bar of a load.
@@ -222,8 +222,9 @@ mod tests {
 
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ringtap_engine::report::{Interval, Time, Volume};
-    use ringtap_engine::{Ended, Watch};
+    use ringtap_engine::Watch;
+    use ringtap_monitor::Ended;
+    use ringtap_monitor::report::{Interval, Time, Volume};
 
     use super::super::loads::Load;
     use super::*;

@@ -22,7 +22,8 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use ringtap_engine::{Ended, Watch};
+use ringtap_engine::Watch;
+use ringtap_monitor::Ended;
 
 use loads::Loads;
 use ringtap_terminal::Usage;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringtap_engine::report::Interval;
-use ringtap_engine::report::activity::Activity;
-use ringtap_engine::{Ended, Watch};
+use ringtap_engine::Watch;
+use ringtap_monitor::Ended;
+use ringtap_monitor::report::Interval;
+use ringtap_monitor::report::activity::Activity;
 
 use super::loads::Load;
 

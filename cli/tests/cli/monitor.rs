@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use ringtap_engine::{Machine, Ring};
+use ringtap_engine::Machine;
+use ringtap_ring::Kind as Ring;
 use serde_json::Value;
 
 use crate::common::{have_two_cores, json, office, ringtap, said};

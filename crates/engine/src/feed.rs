@@ -1,4 +1,4 @@
-//! The feed of the monitor: a queue's frames, decoded, with the marks between them.
+//! The feed of capture files: a queue's frames, decoded, with the marks between them.
 //!
 //! What a tunnel carries is a packet of its own, right behind the tunnel's; the two may belong to different queues.
 //!
@@ -6,17 +6,16 @@
 
 use std::sync::Arc;
 
-use ringtap_extract::Extractors;
-use ringtap_io::bpf::Expression;
 use ringtap_io::capture::{Files, Place};
 use ringtap_skeleton::ShardMap;
 use ringtap_stage::{Burst, Fed, Feed};
-use ringtap_wire::{Decoded, Decoder, PacketRecord, Paths};
+use ringtap_wire::{Decoder, PacketRecord, Paths};
 
-use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
+use crate::frames::{Frame, Frames, Slots};
+use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
 use crate::source::{Asked, Inbox, List, Load, SHARED, Source};
 use crate::timeline::Timeline;
-use crate::{Plan, Watch};
+use crate::{AppOptions, Plan, Watch};
 
 /// The packets of one queue of a capture, decoded, with marks.
 pub struct PacketFeed<'a> {
@@ -24,30 +23,29 @@ pub struct PacketFeed<'a> {
     inbox: Inbox,
     queue: usize,
     shards: ShardMap,
-    decoder: Decoder,
     watch: &'a Watch,
-    filter: Option<Arc<Expression>>,
-    sample: u32,
     /// What is being handed out, and how many of its places and marks have been.
     load: Option<Arc<Load>>,
     places: usize,
     marks: usize,
-    /// What the last packet of a full burst carried.
-    waiting: Burst<PacketRecord>,
-    extract: Extractors,
-    counts: FeedCounts,
+    frames: Frames,
 }
 
 impl<'a> PacketFeed<'a> {
     /// The feeds of a plan over `files`, one a queue.
-    pub fn all(plan: &Plan, paths: &Arc<Paths>, files: Files, watch: &'a Watch) -> Vec<Self> {
-        let shards = plan.options().shards;
-        let tick_ns = plan.metering.timeouts.tick_ns();
+    pub fn all<A: AppOptions>(
+        plan: &Plan<A>,
+        paths: &Arc<Paths>,
+        files: Files,
+        watch: &'a Watch,
+    ) -> Vec<Self> {
+        let shards = plan.shards();
+        let tick_ns = plan.app.tick_ns();
         let (source, inboxes) = Source::new(files, plan.hash_key(), shards.clone(), tick_ns, watch);
         let decoder = |queue| {
-            let (datagrams, regions) = plan.fragments(queue, false);
+            let (datagrams, regions) = plan.fragments(queue);
             Decoder::new(plan.hash_key(), Arc::clone(paths))
-                .with_tunnels(plan.tunnels)
+                .with_tunnels(plan.options.tunnels)
                 .with_fragments(datagrams, regions)
         };
         let feed = |(queue, inbox)| Self {
@@ -55,23 +53,18 @@ impl<'a> PacketFeed<'a> {
             inbox,
             queue,
             shards: shards.clone(),
-            decoder: decoder(queue),
             watch,
-            filter: plan.filter.clone(),
-            sample: plan.sample,
+            frames: Frames::new(plan, decoder(queue)),
             load: None,
             places: 0,
             marks: 0,
-            waiting: Burst::with_capacity(1),
-            extract: plan.extract,
-            counts: FeedCounts::default(),
         };
         inboxes.into_iter().enumerate().map(feed).collect()
     }
 
     /// What was counted so far.
     pub fn counts(&self) -> &FeedCounts {
-        &self.counts
+        &self.frames.counts
     }
 
     /// Appends what comes next of the load; `None` if the load has nothing more.
@@ -98,91 +91,27 @@ impl<'a> PacketFeed<'a> {
     /// Appends the packets at `places` that are this queue's, selected and part of the sample, as far as there is room.
     /// Returns how many places are done.
     fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Burst<PacketRecord>) -> usize {
-        let counts = &mut self.counts;
-        let chooses = self.sample > 1;
-        let before = burst.len();
-        // Records are decoded where they will stay; who is not kept is overwritten by the next.
-        let room = places.len().min(burst.capacity() - before);
-        let (items, attachments) = burst.parts_mut();
-        items.resize(before + room, PacketRecord::EMPTY);
-        let records = &mut items[before..];
-        let (mut done, mut kept, mut packets, mut octets) = (0, 0, 0, 0);
+        let Self { frames, shards, queue, .. } = self;
+        let owns = |hash| shards.queue(hash) == *queue;
+        // One more than packets, for what the last one may carry; two at the least.
+        let room = (burst.capacity() - burst.len()).max(2);
+        let mut slots = Slots::new(burst, room.min(places.len() + 1));
+        let mut done = 0;
         for place in places {
-            let Some(record) = records.get_mut(kept) else { break };
+            if !slots.has_room() {
+                break;
+            }
             done += 1;
-            let frame = load.chunk.data(place);
-            // Before it is decoded: what is not selected is as though it were not there. Of those that all queues have,
-            // the first one keeps the books.
-            if let Some(filter) = &self.filter {
-                let own = place.tag != SHARED || self.queue == 0;
-                if counts.leaves_out(filter, place.link, frame, place.original_len, own) {
-                    continue;
-                }
-            }
-            let decoded =
-                self.decoder.decode(place.link, place.ts_ns, frame, place.original_len, record);
-            let mut inner = self.decoder.inner(record).copied();
-            if (place.tag == SHARED) | chooses {
-                // Only a frame that every queue has may hold another queue's packets.
-                let owns = |hash| place.tag != SHARED || self.shards.queue(hash) == self.queue;
-                let own = owns(record.pair_hash);
-                inner = inner.filter(|inner| owns(inner.pair_hash));
-                // Not before it is decoded: a fragment left out may have the ports of another.
-                if chooses && !selected(place.link, frame, self.sample) {
-                    counts.not_sampled += u64::from(own);
-                    continue;
-                }
-                if !own {
-                    if let Some(inner) = inner {
-                        *record = inner;
-                        if self.extract.wants(record) {
-                            let to = (before + kept, &mut *attachments);
-                            counts.extract(
-                                self.extract,
-                                &self.decoder,
-                                (place.link, frame),
-                                record,
-                                to,
-                            );
-                        }
-                        kept += 1;
-                        counts.inner += 1;
-                    }
-                    continue;
-                }
-            }
-            if let Decoded::NonIp(reason) = decoded {
-                *counts.non_ip.entry(reason).or_default() += 1;
-            }
-            octets += frame.len() as u64;
-            packets += 1;
-            if self.extract.wants(record) {
-                let to = (before + kept, &mut *attachments);
-                counts.extract(self.extract, &self.decoder, (place.link, frame), record, to);
-            }
-            kept += 1;
-            if let Some(inner) = inner {
-                counts.inner += 1;
-                let mut to = (before + kept, &mut *attachments);
-                match records.get_mut(kept) {
-                    Some(record) => {
-                        *record = inner;
-                        kept += 1;
-                    }
-                    None => {
-                        let (items, attachments) = self.waiting.parts_mut();
-                        items.push(inner);
-                        to = (0, attachments);
-                    }
-                }
-                if self.extract.wants(&inner) {
-                    counts.extract(self.extract, &self.decoder, (place.link, frame), &inner, to);
-                }
+            let &Place { link, ts_ns, original_len, .. } = place;
+            let frame = Frame { link, ts_ns, data: load.chunk.data(place), original_len };
+            let shared = place.tag == SHARED;
+            // Of those that all queues have, the first one keeps the books.
+            if !frames.leaves_out(&frame, !shared || *queue == 0) {
+                frames.take(&frame, if shared { Some(&owns) } else { None }, &mut slots);
             }
         }
-        counts.captured_octets += octets;
-        counts.packets += packets;
-        items.truncate(before + kept);
+        let len = frames.finish(&slots);
+        burst.truncate(len);
         done
     }
 }
@@ -191,11 +120,6 @@ impl Feed for PacketFeed<'_> {
     type Item = PacketRecord;
 
     fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
-        if !self.waiting.is_empty() {
-            self.waiting.share_out(&mut [burst], |_| 0, |burst| burst);
-            self.waiting.clear();
-            return Fed::Items;
-        }
         loop {
             if let Some(load) = self.load.take()
                 && let Some(fed) = self.hand_out(&load, burst)
@@ -207,7 +131,9 @@ impl Feed for PacketFeed<'_> {
                 }
                 return fed;
             }
-            self.watch.fragments_forgotten.set(self.queue, self.decoder.fragments_forgotten());
+            self.watch
+                .fragments_forgotten
+                .set(self.queue, self.frames.decoder.fragments_forgotten());
             match self.source.ask(&mut self.inbox) {
                 Asked::Given(load) => self.load = Some(load),
                 Asked::Moved => return Fed::Moved,
@@ -222,8 +148,8 @@ impl PacketSource for PacketFeed<'_> {
     fn close(feeds: Vec<Self>) -> Closed {
         let mut counts = FeedCounts::default();
         for feed in &feeds {
-            counts.add(&feed.counts);
-            counts.fragments_forgotten += feed.decoder.fragments_forgotten();
+            counts.add(&feed.frames.counts);
+            counts.fragments_forgotten += feed.frames.decoder.fragments_forgotten();
         }
         let look = |files: &mut Files, timeline: &Timeline| {
             let clock = ClockChanges {

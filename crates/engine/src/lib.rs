@@ -1,49 +1,48 @@
-//! A plan says what shall run: source, analyses, skeleton, ring, cores, seed. It is a value that
-//! can be printed, and [`run`] turns it into an [`Outcome`].
+//! The engine: joins sources of packets, an application and a skeleton, and keeps the books.
 //!
-//! The path: [`Request`] (what the user asked for) + [`Machine`] (what there is) →
-//! [`Plan`] → [`run`] → [`Outcome`].
+//! ```text
+//!  Options + the application's options + Machine ─▶ Plan ─▶ run ─▶ Outcome: the report, and where packets went
 //!
-//! This is the only room that knows everybody. It does no I/O of its own: it gets its files,
-//! its outputs and the [`Watch`] that others may look at, and gives back values.
+//!  files ─── PacketFeed ─┐                          ┌ arrangement: skeleton, queues, workers, seats
+//!  interfaces LiveFeed ──┴─▶ Frames ─▶ records ─▶ skeleton ─▶ application
+//! ```
+//!
+//! A [`Plan`] is a value that can be printed; all choices are made in it. Applications say what they cost by
+//! [`AppOptions`]; the engine knows none of them.
+//!
+//! Invariants: what comes when depends on the capture alone, never on bursts, chunks or threads; every packet that came
+//! was handed to the application or is counted under a reason. Files, interfaces and the [`Watch`] are handed in.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
-mod arrange;
-mod budget;
+mod application;
+mod arrangement;
 mod feed;
-pub mod filter;
+mod frames;
 mod interfaces;
 mod live;
 mod live_clock;
 mod machine;
-pub mod measure;
+mod memory;
+mod options;
 mod outcome;
 mod packet_source;
-mod request;
+mod plan;
 mod run;
 mod sharding;
 mod source;
 mod timeline;
 mod watch;
 
+pub use application::AppOptions;
+pub use arrangement::Arrangement;
 pub use feed::PacketFeed;
 pub use interfaces::InterfaceCounts;
 pub use machine::Machine;
-pub use outcome::{Outcome, Performance};
-pub use packet_source::{ClockChanges, FeedCounts};
-pub use request::{Plan, PlanError, Request};
-pub use run::{app, run, run_app, run_live};
+pub use memory::{Buffers, Memory};
+pub use options::Options;
+pub use outcome::{Books, Outcome, Performance};
+pub use packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
+pub use plan::{Plan, PlanError, display, within};
+pub use run::{live_feeds, run, run_feeds, run_live};
 pub use watch::{Gauge, InterfaceGauges, MOST_INTERFACES, Watch};
-
-pub use ringtap_export::Summary as Exported;
-pub use ringtap_extract::Extractors;
-pub use ringtap_flow::Paths;
-pub use ringtap_flow::{FlowRecord, Metering, RecordSink, Timeouts};
-pub use ringtap_io::bpf::{Expression, ExpressionError};
-pub use ringtap_io::capture::{Files, Input, Notice, NoticeKind, Position, Severity};
-pub use ringtap_monitor::{
-    Alert, Analyses, Ended, Limits, OnInterval, OnShortage, Outputs, Report, Shortage, report,
-};
-pub use ringtap_ring::Kind as Ring;
-pub use ringtap_skeleton::{Role, RunError, Skeleton};
-pub use ringtap_wire::Tunnels;

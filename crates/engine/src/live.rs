@@ -22,17 +22,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use ringtap_extract::Extractors;
-use ringtap_io::bpf::Expression;
 use ringtap_io::live::{Counters, Drain, Lost, MergedReceiver};
 use ringtap_stage::{Burst, Fed, Feed, Mark};
-use ringtap_wire::{Decoded, Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
+use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
+use crate::frames::{Frame, Frames, Slots};
 use crate::interfaces::{InterfaceCounts, Tallies};
 use crate::live_clock::{Clock, LiveClock, Now, Sets};
-use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource, selected};
+use crate::packet_source::{ClockChanges, Closed, PacketSource};
 use crate::sharding::Sharding;
-use crate::{Plan, Watch};
+use crate::{AppOptions, Plan, Watch};
 
 /// How often a quiet queue looks at its counters, and whether its interface is still there.
 const LOOK_NS: u64 = 100_000_000;
@@ -54,10 +53,7 @@ pub(crate) struct LiveFeed<'a> {
     tallies: Tallies,
     queue: usize,
     watch: &'a Watch,
-    decoder: Decoder,
-    filter: Option<Arc<Expression>>,
-    sample: u32,
-    extract: Extractors,
+    frames: Frames,
     key: HashKey,
     /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
     shed: Option<u32>,
@@ -77,9 +73,8 @@ pub(crate) struct LiveFeed<'a> {
     /// None, if there is one queue.
     sharding: Option<Arc<Sharding>>,
     /// Frames handed on or left out, to compare with what the receiver counts.
-    frames: u64,
+    handed: u64,
     gone: bool,
-    counts: FeedCounts,
 }
 
 /// What the queues of an interface know of one another's end.
@@ -91,8 +86,8 @@ struct Ending {
 
 impl<'a> LiveFeed<'a> {
     /// The feeds of a plan, one for each receiver.
-    pub(crate) fn all(
-        plan: &Plan,
+    pub(crate) fn all<A: AppOptions>(
+        plan: &Plan<A>,
         paths: &Arc<Paths>,
         receivers: Vec<impl Into<MergedReceiver>>,
         watch: &'a Watch,
@@ -103,25 +98,22 @@ impl<'a> LiveFeed<'a> {
         let sets = Arc::new(Sets::default());
         let sharding = (receivers.len() > 1).then(|| Arc::new(Sharding::new()));
         let decoder = |queue, receiver: &MergedReceiver| {
-            let (datagrams, regions) = plan.fragments(queue, true);
+            let (datagrams, regions) = plan.fragments(queue);
             let interfaces: Vec<_> = receiver.interfaces().iter().map(|one| one.1).collect();
             Decoder::new(plan.hash_key(), Arc::clone(paths))
-                .with_tunnels(plan.tunnels)
+                .with_tunnels(plan.options.tunnels)
                 .with_interfaces(&interfaces)
                 .with_fragments(datagrams, regions)
         };
         let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
             tallies: Tallies::new(receiver.interfaces().len()),
-            decoder: decoder(queue, &receiver),
+            frames: Frames::new(plan, decoder(queue, &receiver)),
             receiver,
             queue,
             watch,
-            filter: plan.filter.clone(),
-            sample: plan.sample,
-            extract: plan.extract,
             key: plan.hash_key(),
-            shed: plan.shed.then_some(0),
-            clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), tick_ns(plan)),
+            shed: plan.options.shed.then_some(0),
+            clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), plan.app.live_tick_ns()),
             sets: Arc::clone(&sets),
             looked_ns: 0,
             bursts: 0,
@@ -131,81 +123,52 @@ impl<'a> LiveFeed<'a> {
             ended: false,
             ending: Arc::clone(&ending),
             sharding: sharding.clone(),
-            frames: 0,
+            handed: 0,
             gone: false,
-            counts: FeedCounts::default(),
         };
         receivers.into_iter().map(Into::into).enumerate().map(feed).collect()
     }
 
     /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
-        let Self { receiver, tallies, decoder, counts, clock, filter, sample, key, .. } = self;
+        let Self { receiver, tallies, frames, clock, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
-        let extract = self.extract;
-        let (burst, attachments) = burst.parts_mut();
-        let room = (burst.capacity() - burst.len()) / 2;
-        let (taken, octets_before) = (burst.len(), counts.captured_octets);
-        let frames = receiver.burst(room.max(1), |interface, frame| {
-            let tally = tallies.of(interface);
-            tally.packets += 1;
-            clock.see(frame.ts_ns);
+        let room = ((burst.capacity() - burst.len()) / 2).max(1);
+        let (taken, octets_before) = (burst.len(), frames.counts.captured_octets);
+        let mut slots = Slots::new(burst, 2 * room);
+        let handed = receiver.burst(room, |interface, frame| {
+            tallies.of(interface).packets += 1;
+            let ringtap_io::live::Frame { link, ts_ns, data, original_len, .. } = frame;
+            clock.see(ts_ns);
+            let frame = Frame { link, ts_ns, data, original_len };
             // Before anything else: what is not selected is as though it were not there.
-            if let Some(filter) = filter
-                && counts.leaves_out(filter, frame.link, frame.data, frame.original_len, true)
-            {
+            if frames.leaves_out(&frame, true) {
                 return;
             }
             // Whole pairs of addresses, so that flows are whole or not there. By other bits than workers are chosen by.
-            if shed > 0
-                && pair_hash(key, frame.link, frame.data).is_some_and(|hash| hash % 16 < shed)
-            {
-                counts.shed += 1;
+            if shed > 0 && pair_hash(key, link, data).is_some_and(|hash| hash % 16 < shed) {
+                frames.counts.shed += 1;
                 return;
             }
-            // Decoded where it stays.
-            decoder.from_interface(interface);
-            let at = burst.len();
-            burst.push(PacketRecord::EMPTY);
-            let (link, len) = (frame.link, frame.original_len);
-            let decoded = decoder.decode(link, frame.ts_ns, frame.data, len, &mut burst[at]);
-            let inner = decoder.inner(&burst[at]).copied();
-            // Not before it is decoded: a fragment left out may have the ports of another.
-            if *sample > 1 && !selected(link, frame.data, *sample) {
-                counts.not_sampled += 1;
-                burst.truncate(at);
-                return;
-            }
-            if let Decoded::NonIp(reason) = decoded {
-                *counts.non_ip.entry(reason).or_default() += 1;
-            }
-            counts.captured_octets += frame.data.len() as u64;
-            tally.octets += frame.data.len() as u64;
-            counts.packets += 1;
-            if extract.wants(&burst[at]) {
-                let to = (at, &mut *attachments);
-                counts.extract(extract, decoder, (link, frame.data), &burst[at], to);
-            }
-            if let Some(inner) = inner {
-                counts.inner += 1;
-                burst.push(inner);
-                if extract.wants(&inner) {
-                    let to = (at + 1, &mut *attachments);
-                    counts.extract(extract, decoder, (link, frame.data), &inner, to);
-                }
+            frames.decoder.from_interface(interface);
+            if frames.take(&frame, None, &mut slots) {
+                tallies.of(interface).octets += data.len() as u64;
             }
         });
+        let len = frames.finish(&slots);
+        burst.truncate(len);
         if let Some(sharding) = &self.sharding {
             let outermost =
                 burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
             let split = outermost.filter(|packet| sharding.splits(packet, self.queue)).count();
             self.watch.split.add(self.queue, split as u64);
         }
-        self.frames += frames as u64;
-        self.watch.packets.add(self.queue, frames as u64);
-        self.watch.bytes.add(self.queue, self.counts.captured_octets - octets_before);
+        self.handed += handed as u64;
+        self.watch.packets.add(self.queue, handed as u64);
+        let octets = self.frames.counts.captured_octets - octets_before;
+        self.watch.bytes.add(self.queue, octets);
         self.tallies.publish(self.watch, self.queue);
-        frames
+        handed
     }
 
     /// Nothing came: time goes on by the clock.
@@ -236,8 +199,8 @@ impl<'a> LiveFeed<'a> {
 
     /// Tells the watch what the kernel counts, what is shed and forgotten, and which interfaces are gone.
     fn look(&mut self) {
-        self.watch.fragments_forgotten.set(self.queue, self.decoder.fragments_forgotten());
-        self.watch.shed.set(self.queue, self.counts.shed);
+        self.watch.fragments_forgotten.set(self.queue, self.frames.decoder.fragments_forgotten());
+        self.watch.shed.set(self.queue, self.frames.counts.shed);
         self.receiver.look_for_gone();
         self.gone = self.receiver.all_gone();
         let dropped = self.tallies.look(&mut self.receiver, self.watch, self.queue);
@@ -322,10 +285,10 @@ impl PacketSource for LiveFeed<'_> {
                 interface.add(feed.tallies.total(place), &dropped, feed.receiver.is_gone(place));
                 interface.counted_twice(feed.receiver.counted_twice(place));
             }
-            closed.counts.add(&feed.counts);
-            closed.counts.fragments_forgotten += feed.decoder.fragments_forgotten();
+            closed.counts.add(&feed.frames.counts);
+            closed.counts.fragments_forgotten += feed.frames.decoder.fragments_forgotten();
             closed.clock.strays += feed.clock.strays();
-            closed.packets += feed.frames;
+            closed.packets += feed.handed;
         }
         let mut lost = BTreeMap::new();
         for (reason, frames) in closed.interfaces.iter().flat_map(|one| &one.dropped) {
@@ -335,12 +298,4 @@ impl PacketSource for LiveFeed<'_> {
         closed.failure = InterfaceCounts::failure(&closed.interfaces);
         closed
     }
-}
-
-/// As often as timeouts want it, and an interval that is shorter; a sweep over all flows more often than every second is
-/// dear.
-fn tick_ns(plan: &Plan) -> u64 {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let interval_ns = plan.interval_ns.unwrap_or(u64::MAX);
-    plan.metering.timeouts.tick_ns().min(interval_ns).max(SECOND_NS)
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use ringtap_extract::{Extractors, Unread};
 use ringtap_io::bpf::Expression;
+use ringtap_io::capture::Notice;
 use ringtap_stage::{Attachments, Feed};
-use ringtap_wire::{Decoder, LinkType, NonIp, PacketRecord, selection_hash};
+use ringtap_wire::{LinkType, NonIp, PacketRecord};
 use serde::Serialize;
 
 use crate::interfaces::InterfaceCounts;
 
 /// A queue of a source of packets, whose books can be closed.
-pub(crate) trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
+pub trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
     /// What all queues of a run counted, and what their source has to say.
     fn close(feeds: Vec<Self>) -> Closed;
 }
@@ -59,18 +60,14 @@ impl FeedCounts {
         }
     }
 
-    /// Attaches what the payload of a packet says to the item at this place. The decoder has just made `record` of `frame`.
-    #[inline(never)]
+    /// Attaches what a payload says of `record` to the item at this place.
     pub(crate) fn extract(
         &mut self,
         extract: Extractors,
-        decoder: &Decoder,
-        (link, frame): (LinkType, &[u8]),
         record: &PacketRecord,
+        payload: &[u8],
         (at, attachments): (usize, &mut Attachments),
     ) {
-        let payload = decoder.payload(link, frame, record).filter(|payload| !payload.is_empty());
-        let Some(payload) = payload else { return };
         let mut room = true;
         let read = extract.read(record, payload, &mut |kind, value| {
             room &= attachments.push(at, kind as u8, value);
@@ -151,26 +148,24 @@ impl ClockChanges {
 
 /// What is left when the feeds of a run are closed.
 #[derive(Default)]
-pub(crate) struct Closed {
-    pub(crate) counts: FeedCounts,
+pub struct Closed {
+    /// What all queues counted.
+    pub counts: FeedCounts,
     /// Packets read.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Packets that could not be.
-    pub(crate) damaged: u64,
-    pub(crate) notices: Vec<ringtap_io::capture::Notice>,
+    pub damaged: u64,
+    /// What the source had to say.
+    pub notices: Vec<Notice>,
     /// Of an interface: packets that came and were lost before they could be read, by reason.
-    pub(crate) lost: Option<BTreeMap<&'static str, u64>>,
+    pub lost: Option<BTreeMap<&'static str, u64>>,
     /// Of an interface: packets that came by another queue than what passed between the same addresses before, among
     /// those looked at.
-    pub(crate) split: u64,
+    pub split: u64,
     /// What came by each interface; of files none.
-    pub(crate) interfaces: Vec<InterfaceCounts>,
-    pub(crate) clock: ClockChanges,
+    pub interfaces: Vec<InterfaceCounts>,
+    /// How the time of packets went on other than clocks do.
+    pub clock: ClockChanges,
     /// Why the source ended though nobody asked it to, or which interfaces were gone before the end.
-    pub(crate) failure: Option<String>,
-}
-
-/// Whether a frame belongs to the one in `sample` that count.
-pub(crate) fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
-    (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
+    pub failure: Option<String>,
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Instant;
 
-use ringtap_export::records::{Format, GROUP_ROWS, Interfaces};
+use ringtap_export::formats::{Format, GROUP_ROWS, Interfaces};
 use ringtap_flow::{EndReason, FlowKey, FlowRecord, History, Initiator, IpVersion, Path};
 
 fn record(number: u64) -> FlowRecord {

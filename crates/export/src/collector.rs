@@ -5,6 +5,7 @@
 //! | `ipfix://HOST:PORT` | IPFIX over UDP; without a port 4739 |
 //! | `ipfix+tcp://HOST:PORT` | IPFIX over TCP; without a port 4739 |
 //! | `ipfix+tls://HOST:PORT` | IPFIX over TLS; without a port 4740 |
+//! | `json+tcp://HOST:PORT` | lines of JSON over TCP; so are `csv` and `eve`, and by `+tls` over TLS |
 //! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
@@ -17,6 +18,7 @@ use ringtap_flow::FlowRecord;
 
 use crate::Tally;
 use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
+use crate::formats::Format;
 
 /// Where IPFIX collectors listen unless told otherwise (RFC 7011, section 10.1).
 const IPFIX_PORT: u16 = 4739;
@@ -51,7 +53,16 @@ pub enum Protocol {
     NetFlow9,
     /// Cisco's.
     NetFlow5,
+    /// Lines of a text format.
+    Lines(Format),
 }
+
+/// What goes over what: name, protocol, whether it goes over UDP, and the ports of the plain and the encrypted service.
+const PROTOCOLS: [(&str, Protocol, bool, [Option<u16>; 2]); 3] = [
+    ("ipfix", Protocol::Ipfix, true, [Some(IPFIX_PORT), Some(IPFIX_TLS_PORT)]),
+    ("netflow9", Protocol::NetFlow9, true, [None; 2]),
+    ("netflow5", Protocol::NetFlow5, true, [None; 2]),
+];
 
 /// How it gets there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +98,8 @@ pub enum UnknownCollector {
     /// No scheme, or none of ours.
     #[error(
         "no collector is called {0:?}; there are ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
-         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT and netflow5://HOST:PORT"
+         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT and, also by +tls and with \
+         csv or eve, json+tcp://HOST:PORT"
     )]
     Scheme(String),
     /// What follows the scheme is no place.
@@ -127,7 +139,25 @@ impl Protocol {
             Self::Ipfix => as_biflow(record),
             Self::NetFlow9 => as_uniflows(record),
             Self::NetFlow5 => as_small_uniflows(record),
+            Self::Lines(_) => as_biflow(record),
         }
+    }
+
+    /// The protocol of this name, and whether it goes over UDP, and its ports. Lines want a stream, and one that can end
+    /// at any time: no tail.
+    fn named(name: &str) -> Option<(Self, bool, [Option<u16>; 2])> {
+        let known = PROTOCOLS.iter().find(|(known, ..)| *known == name);
+        let lines = || {
+            let format: Format = name.parse().ok()?;
+            let stream = format.text().is_some_and(|format| format.tail.is_none());
+            stream.then_some((Self::Lines(format), false, [None; 2]))
+        };
+        known.map(|&(_, protocol, udp, ports)| (protocol, udp, ports)).or_else(lines)
+    }
+
+    /// Whether it goes over connections.
+    fn over_streams(self) -> bool {
+        matches!(self, Self::Ipfix | Self::Lines(_))
     }
 }
 
@@ -145,22 +175,22 @@ impl FromStr for Collector {
             let (scheme, place) = url.split_once("://").ok_or_else(unknown)?;
             let wrong = || UnknownCollector::Place(url.to_owned());
             let place = |default| host_and_port(place, default).ok_or_else(wrong);
-            match scheme {
-                "ipfix" => place(Some(IPFIX_PORT))
-                    .map(|(host, port)| (Protocol::Ipfix, Transport::Udp { host, port }))?,
-                "ipfix+tcp" => place(Some(IPFIX_PORT))
-                    .map(|(host, port)| (Protocol::Ipfix, Transport::Tcp { host, port }))?,
-                "ipfix+tls" if cfg!(not(feature = "tls")) => {
-                    return Err(UnknownCollector::NotBuilt);
+            let (name, transport) = scheme.split_once('+').unwrap_or((scheme, "udp"));
+            let (protocol, udp, [port, tls_port]) = Protocol::named(name).ok_or_else(unknown)?;
+            let transport = match transport {
+                "udp" if udp => place(port).map(|(host, port)| Transport::Udp { host, port })?,
+                "tcp" if protocol.over_streams() => {
+                    place(port).map(|(host, port)| Transport::Tcp { host, port })?
                 }
-                "ipfix+tls" => place(Some(IPFIX_TLS_PORT))
-                    .map(|(host, port)| (Protocol::Ipfix, Transport::Tls { host, port }))?,
-                "netflow9" => place(None)
-                    .map(|(host, port)| (Protocol::NetFlow9, Transport::Udp { host, port }))?,
-                "netflow5" => place(None)
-                    .map(|(host, port)| (Protocol::NetFlow5, Transport::Udp { host, port }))?,
+                "tls" if protocol.over_streams() => {
+                    if cfg!(not(feature = "tls")) {
+                        return Err(UnknownCollector::NotBuilt);
+                    }
+                    place(tls_port).map(|(host, port)| Transport::Tls { host, port })?
+                }
                 _ => return Err(unknown()),
-            }
+            };
+            (protocol, transport)
         };
         Ok(Self { url: url.to_owned(), protocol, transport })
     }
@@ -204,6 +234,11 @@ mod tests {
             ("netflow5://[::1]:2055", Protocol::NetFlow5, udp("::1", 2055)),
             ("ipfix+tcp://h:1", Protocol::Ipfix, Transport::Tcp { host: "h".into(), port: 1 }),
             ("ipfix+tls://h", Protocol::Ipfix, Transport::Tls { host: "h".into(), port: 4740 }),
+            (
+                "json+tcp://h:1",
+                Protocol::Lines(Format::Json),
+                Transport::Tcp { host: "h".into(), port: 1 },
+            ),
             ("ipfix-file:a:b", Protocol::Ipfix, Transport::File("a:b".into())),
         ] {
             let collector: Collector = url.parse().unwrap();
@@ -229,6 +264,11 @@ mod tests {
             ("ipfix://[::1", "HOST:PORT"),
             ("ipfix://[::1]4739", "HOST:PORT"),
             ("ipfix://h:1/path", "HOST:PORT"),
+            ("json://h:1", "json+tcp"),
+            ("zeek+tcp://h:1", "json+tcp"),
+            ("parquet+tcp://h:1", "json+tcp"),
+            ("netflow9+tcp://h:1", "json+tcp"),
+            ("json+tcp://h", "HOST:PORT"),
             ("ipfix-file:", "flows.ipfix"),
         ] {
             let error = url.parse::<Collector>().unwrap_err().to_string();

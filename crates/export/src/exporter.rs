@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use crate::block::Block;
 use crate::encode::{Encoder, Progress};
-use crate::link::{Delivery, Link, Opened, Trouble};
 use crate::messages::Messages;
 use crate::shared::{Shared, now};
+use crate::transports::{Delivery, Link, Opened, Trouble};
 use crate::writer::Sink;
 use crate::{Meter, Reason, Refresh, Sent, Settings, Tally};
 

@@ -9,15 +9,15 @@ use std::time::Duration;
 use ringtap_flow::{FlowRecord, RecordSink};
 
 use crate::block::{Encode, Room, Sender, lane};
-use crate::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
+use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
 use crate::exporter::Exporter;
-use crate::link::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::messages::MessageEncoder;
 #[cfg(feature = "parquet")]
 use crate::rows::{RowEncoder, RowSink};
 use crate::shared::{Patience, Shared, now};
 use crate::store::{Store, patience};
 use crate::text::{LineEncoder, LineSink};
+use crate::transports::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::writer::{self, Sink};
 use crate::{
     Collector, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary, Transport,
@@ -132,11 +132,13 @@ fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Li
         return Err(io::Error::other(format!("NetFlow v5 announces sampling up to 1:{most}")));
     }
     Ok(Some(match collector.transport() {
-        Transport::Udp { host, port } => Box::new(UdpLink::new(link::resolve(host, *port)?)?),
-        Transport::Tcp { host, port } => Box::new(TcpLink::new(link::resolve(host, *port)?, None)),
+        Transport::Udp { host, port } => Box::new(UdpLink::new(transports::resolve(host, *port)?)?),
+        Transport::Tcp { host, port } => {
+            Box::new(TcpLink::new(transports::resolve(host, *port)?, None))
+        }
         Transport::Tls { host, port } => {
             let client = TlsClient::new(host, &settings.tls)?;
-            Box::new(TcpLink::new(link::resolve(host, *port)?, Some(client)))
+            Box::new(TcpLink::new(transports::resolve(host, *port)?, Some(client)))
         }
         Transport::File(_) => return Ok(None),
     }))
@@ -186,7 +188,7 @@ impl Launch<'_> {
                         self.run(patience, || RowEncoder { ingress }, sink)
                     }
                     #[cfg(not(feature = "parquet"))]
-                    None => Err(io::Error::other(crate::records::UnknownFormat::NotBuilt(format))),
+                    None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),
                 }
             }
         }
@@ -261,10 +263,23 @@ fn encoders(
     let netflow5 = || -> Box<dyn Encoder> {
         Box::new(NetFlow5::new(domain as u16, limit).with_clock_of(&clock5).sampled(sampling))
     };
+    let lines = |format| {
+        move || -> Box<dyn Encoder> {
+            Box::new(Lines::new(format, settings.interfaces.clone(), limit))
+        }
+    };
+    let text = match protocol {
+        Protocol::Lines(format) => format.text().map(lines),
+        _ => None,
+    };
     let one: &dyn Fn() -> Box<dyn Encoder> = match protocol {
         Protocol::Ipfix => &ipfix,
         Protocol::NetFlow9 => &netflow9,
         Protocol::NetFlow5 => &netflow5,
+        Protocol::Lines(_) => match &text {
+            Some(text) => text,
+            None => return Vec::new(),
+        },
     };
     (0..count).map(|_| one()).collect()
 }

@@ -21,11 +21,10 @@ mod collector;
 pub mod encode;
 mod exporter;
 mod exports;
-mod link;
+pub mod formats;
 mod messages;
 mod metered;
 mod output;
-pub mod records;
 mod refresh;
 #[cfg(feature = "parquet")]
 mod rows;
@@ -34,19 +33,20 @@ mod shared;
 mod store;
 mod summary;
 mod text;
+mod transports;
 mod writer;
 
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};
-pub use link::Tls;
 pub use metered::{Meter, Metered};
 pub use output::{FileOutput, InvalidFile, Output};
 pub use refresh::Refresh;
 pub use sampling::Sampling;
 pub use store::Store;
 pub use summary::{Reason, Sent, Status, Summary, Tally};
+pub use transports::Tls;
 
-use crate::records::Interfaces;
+use crate::formats::Interfaces;
 
 /// Memory for the blocks of one output unless something else is asked for.
 pub const BUFFER_BYTES: usize = 32 << 20;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::records::{Format, UnknownFormat};
+use crate::formats::{Format, UnknownFormat};
 
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::records::{GROUP_ROWS, ParquetFile, Rows};
+use crate::formats::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Block, Encode, Payload};

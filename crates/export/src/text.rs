@@ -1,6 +1,6 @@
 //! Formats of lines: JSON, CSV, EVE, Zeek.
 
-use crate::records::{Interfaces, TextFormat};
+use crate::formats::{Interfaces, TextFormat};
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Block, Encode, Payload};

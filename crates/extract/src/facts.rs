@@ -4,37 +4,7 @@
 //! | kind | length | value … | kind | length | value … | …        1, 2 and `length` bytes
 //! ```
 
-/// What a fact is about.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A name in the question of a DNS message, labels separated by dots.
-    DnsQueryName = 0,
-}
-
-impl Kind {
-    /// All kinds, in order of their numbers.
-    pub const ALL: [Self; 1] = [Self::DnsQueryName];
-
-    /// The field of records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DnsQueryName => "dnsQueryName",
-        }
-    }
-
-    /// The kind with this number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number)).copied()
-    }
-
-    /// Distinct values that are kept of a flow at the most.
-    pub const fn most(self) -> usize {
-        match self {
-            Self::DnsQueryName => 16,
-        }
-    }
-}
+use crate::Kind;
 
 /// What became of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use std::str::FromStr;
 
 use ringtap_wire::PacketRecord;
 
-pub use facts::{Added, Facts, Kind};
+pub use facts::{Added, Facts};
 
 /// Looks at the payloads of one protocol.
 trait Extractor {
@@ -38,8 +38,42 @@ trait Extractor {
     fn read(payload: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread>;
 }
 
+/// Makes of the list the kinds of facts, and the sets of extractors.
 macro_rules! extractors {
-    ($($name:literal $bit:literal $extractor:ty),+ $(,)?) => {
+    ($($name:literal $bit:literal $extractor:ty {
+        $($(#[$doc:meta])* $kind:ident = $field:literal, at most $most:literal,)+
+    })+) => {
+        /// What a fact is about.
+        #[repr(u8)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind {
+            $($($(#[$doc])* $kind,)+)+
+        }
+
+        impl Kind {
+            /// All kinds, in order of their numbers.
+            pub const ALL: [Self; [$($($field),+),+].len()] = [$($(Self::$kind),+),+];
+
+            /// The field of records.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$kind => $field,)+)+
+                }
+            }
+
+            /// The kind with this number.
+            pub fn from_number(number: u8) -> Option<Self> {
+                Self::ALL.get(usize::from(number)).copied()
+            }
+
+            /// Distinct values that are kept of a flow at the most.
+            pub const fn most(self) -> usize {
+                match self {
+                    $($(Self::$kind => $most,)+)+
+                }
+            }
+        }
+
         impl Extractors {
             /// All of them.
             pub const ALL: Self = Self(0 $(| 1 << $bit)+);
@@ -73,8 +107,12 @@ macro_rules! extractors {
     };
 }
 
+// Each with its bit, and the fields that it finds.
 extractors! {
-    "dns" 0 dns::Dns,
+    "dns" 0 dns::Dns {
+        /// A name in the question of a DNS message, labels separated by dots.
+        DnsQueryName = "dnsQueryName", at most 16,
+    }
 }
 
 /// Why a payload could not be read.

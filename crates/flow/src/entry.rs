@@ -297,6 +297,7 @@ impl<E: Ends> Entry<E> {
     }
 
     /// The record, with the time of the first packet and what was carried over of packets and octets.
+    #[inline(always)]
     pub(crate) fn record(
         &self,
         first_ns: u64,

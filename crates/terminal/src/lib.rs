@@ -7,7 +7,9 @@
 
 pub mod console;
 mod form;
+pub mod names;
 pub mod numbers;
+pub mod page;
 pub mod table;
 pub mod units;
 mod usage;

@@ -28,6 +28,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The lines, indented, two spaces between columns, nothing after the last cell.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let widest = |column: usize| {

@@ -4,10 +4,12 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use ringtap_engine::{
-    FlowRecord, Machine, Outcome, Outputs, Plan, RecordSink, Request, Ring, Skeleton, Watch,
-};
+use ringtap_engine::{Machine, Watch};
+use ringtap_flow::{FlowRecord, RecordSink};
 use ringtap_io::capture::{Files, Input, PcapWriter};
+use ringtap_monitor::{Outcome, Outputs};
+use ringtap_ring::Kind as Ring;
+use ringtap_skeleton::Skeleton;
 use ringtap_traffic::{FlowRules, Generator, Profile, RecordTruth, Truth};
 use ringtap_wire::LinkType;
 
@@ -101,15 +103,43 @@ impl Capture {
     }
 }
 
+/// A plan of the monitor.
+pub type Plan = ringtap_engine::Plan<ringtap_monitor::Options>;
+
+/// What is asked of a run and of the monitor.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    pub run: ringtap_engine::Options,
+    pub app: ringtap_monitor::Options,
+}
+
+impl Request {
+    /// The same with something else asked of the run.
+    pub fn run(mut self, change: impl FnOnce(&mut ringtap_engine::Options)) -> Self {
+        change(&mut self.run);
+        self
+    }
+
+    /// The same with something else asked of the monitor.
+    pub fn app(mut self, change: impl FnOnce(&mut ringtap_monitor::Options)) -> Self {
+        change(&mut self.app);
+        self
+    }
+
+    /// All choices made.
+    pub fn plan(self) -> Plan {
+        Plan::new(self.run, self.app, &Machine::this()).expect("a valid request")
+    }
+}
+
 /// A request with everything on, a digest and a fixed seed.
 pub fn request() -> Request {
-    Request { digest: true, seed: 42, ..Request::default() }
+    Request::default().run(|run| run.seed = 42).app(|app| app.digest = true)
 }
 
 /// The plan of the single-threaded reference.
 pub fn reference(request: Request) -> Plan {
-    let request = Request { skeleton: Some(Skeleton::Reference), ..request };
-    Plan::new(request, &Machine::this()).expect("a valid request")
+    request.run(|run| run.skeleton = Some(Skeleton::Reference)).plan()
 }
 
 /// A plan whose arrangement is chosen to the last detail: `shape` is the number of queues and of
@@ -121,16 +151,13 @@ pub fn parallel(
     ring: Ring,
     size: (usize, usize),
 ) -> Plan {
-    let request = Request {
-        skeleton: Some(skeleton),
-        queues: Some(shape.0),
-        workers: (skeleton != Skeleton::MultiQueue).then_some(shape.1),
-        ring: Some(ring),
-        ring_capacity: Some(size.0),
-        ring_batch: Some(size.1),
-        ..request
+    let arrange = |run: &mut ringtap_engine::Options| {
+        run.skeleton = Some(skeleton);
+        run.queues = Some(shape.0);
+        run.workers = (skeleton != Skeleton::MultiQueue).then_some(shape.1);
+        (run.ring, run.ring_capacity, run.ring_batch) = (ring, size.0, size.1);
     };
-    Plan::new(request, &Machine::this()).expect("a valid request")
+    request.run(arrange).plan()
 }
 
 /// The skeletons that are held to the reference.
@@ -145,9 +172,9 @@ pub fn run(plan: &Plan, capture: &Capture) -> Outcome {
 
 /// The same, with somebody who hears of records and alerts.
 pub fn run_with(plan: &Plan, capture: &Capture, outputs: Outputs) -> Outcome {
-    let outcome = ringtap_engine::run(plan, capture.open(), outputs, &Watch::new())
+    let outcome = ringtap_monitor::run(plan, capture.open(), outputs, &Watch::new())
         .expect("the run ends well");
-    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
     outcome
 }
 

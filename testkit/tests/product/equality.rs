@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use crate::common::*;
-use ringtap_engine::{Expression, ExpressionError, Outputs, Plan, Request, Ring, Tunnels, Watch};
+use ringtap_engine::Watch;
+use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Chunk, PcapWriter};
+use ringtap_monitor::Outputs;
 use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
+use ringtap_ring::Kind as Ring;
 use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
+use ringtap_wire::Tunnels;
 use ringtap_wire::{LinkType, PacketRecord};
 
 /// Queues, and workers behind each.
@@ -42,15 +46,15 @@ fn agrees_everywhere(
                     digest(&expected),
                     "{name}: {skeleton}, {ring} × {shape:?}, capacity and batch {size:?}:\n\
                      {:#?}\n{:#?}",
-                    outcome.report,
-                    expected.report,
+                    outcome.run.report,
+                    expected.run.report,
                 );
                 runs += 1;
             }
         }
     }
     // And as the plan would choose it itself.
-    let auto = Plan::new(request.clone(), &ringtap_engine::Machine::this()).unwrap();
+    let auto = request.clone().plan();
     assert_eq!(digest(&run(&auto, capture)), digest(&expected), "{name}: {auto:?}");
     runs
 }
@@ -74,7 +78,7 @@ fn real_captures() {
 
 #[test]
 fn the_bundled_capture_in_intervals() {
-    let request = Request { interval_ns: Some(1_000_000_000), ..request() };
+    let request = request().app(|o| o.interval_ns = Some(1_000_000_000));
     agrees_everywhere("office", &Capture::File(office()), &request, &SIZES[2..], 0);
 }
 
@@ -95,7 +99,8 @@ fn generated_traffic_within_tunnels() {
     let (bytes, _) = generate_tunnelled(&profile("mix", 30_000, 3_000), 7);
     let capture = Capture::Bytes(bytes);
     for tunnels in [Tunnels::Inner, Tunnels::Both] {
-        let request = Request { tunnels, interval_ns: Some(1_000_000_000), ..request() };
+        let request =
+            request().run(|o| o.tunnels = tunnels).app(|o| o.interval_ns = Some(1_000_000_000));
         agrees_everywhere(tunnels.name(), &capture, &request, &SIZES[2..], 0);
     }
 }
@@ -106,8 +111,8 @@ fn a_long_run_with_many_marks_and_short_timeouts() {
     profile.duration_ns = 300_000_000_000;
     let (bytes, _) = generate(&profile, 5);
     let mut request = request();
-    request.metering.timeouts = request.metering.timeouts.idle(3_000_000_000);
-    request.metering.timeouts.active_ns = 20_000_000_000;
+    request.app.metering.timeouts = request.app.metering.timeouts.idle(3_000_000_000);
+    request.app.metering.timeouts.active_ns = 20_000_000_000;
     agrees_everywhere("w2", &Capture::Bytes(bytes), &request, &SIZES[2..], 0);
 }
 
@@ -117,7 +122,7 @@ fn another_seed_changes_nothing_but_the_tables() {
     let capture = Capture::Bytes(bytes);
     let expected = run(&reference(request()), &capture);
     for seed in [0, 1, u64::MAX] {
-        let request = Request { seed, ..request() };
+        let request = request().run(|o| o.seed = seed);
         assert_eq!(digest(&run(&reference(request.clone()), &capture)), digest(&expected));
         for skeleton in skeletons() {
             let plan = parallel(request.clone(), skeleton, (2, 3), Ring::default(), (64, 8));
@@ -149,8 +154,8 @@ const HOUR: u64 = 3_600_000_000_000;
 fn minutes() -> (Vec<u8>, Request) {
     let mut profile = profile("w2", 30_000, 8_000);
     profile.duration_ns = 300_000_000_000;
-    let mut request = Request { interval_ns: Some(1_000_000_000), ..request() };
-    request.metering.timeouts = request.metering.timeouts.idle(3_000_000_000);
+    let mut request = request().app(|o| o.interval_ns = Some(1_000_000_000));
+    request.app.metering.timeouts = request.app.metering.timeouts.idle(3_000_000_000);
     (generate(&profile, 5).0, request)
 }
 
@@ -167,9 +172,9 @@ fn one_packet_a_year_ahead_moves_no_other() {
     );
     agrees_everywhere("a year ahead", &capture, &request, &SIZES[2..], 0);
     let after = run(&plan, &capture);
-    assert_eq!((after.clock.strays, after.clock.set), (1, 0));
+    assert_eq!((after.run.clock.strays, after.run.clock.set), (1, 0));
     // Only the packet's own flow has another end: it lives on, and takes what would have been its next ones.
-    let flows = [&before, &after].map(|outcome| outcome.report.flows.clone().unwrap());
+    let flows = [&before, &after].map(|outcome| outcome.run.report.flows.clone().unwrap());
     let [before, after] = flows.map(|flows| (flows.records, flows.active_peak));
     assert!(after.0.abs_diff(before.0) <= 20, "{after:?}, {before:?}");
     assert!(after.1.abs_diff(before.1) <= 2, "{after:?}, {before:?}");
@@ -183,11 +188,15 @@ fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
     agrees_everywhere("an hour back", &capture, &request, &SIZES[2..], 0);
     let plan = reference(request);
     let outcome = run(&plan, &capture);
-    assert_eq!((outcome.clock.set, outcome.clock.strays), (1, 0));
-    assert!(outcome.clock.last_ns.abs_diff(-(HOUR as i64)) < HOUR / 60, "{:?}", outcome.clock);
+    assert_eq!((outcome.run.clock.set, outcome.run.clock.strays), (1, 0));
+    assert!(
+        outcome.run.clock.last_ns.abs_diff(-(HOUR as i64)) < HOUR / 60,
+        "{:?}",
+        outcome.run.clock
+    );
     // As many records as the two parts have, but for those of the packets that told the step.
     let [whole, once] = [outcome, run(&plan, &restamped(&bytes, |_, ts_ns| ts_ns))]
-        .map(|outcome| outcome.report.flows.unwrap());
+        .map(|outcome| outcome.run.report.flows.unwrap());
     let cut = whole.end_reasons["forced"];
     assert!(whole.records.abs_diff(once.records) <= cut + 64, "{whole:?}, {once:?}");
     assert!(whole.active_peak.abs_diff(once.active_peak) <= 64, "{whole:?}, {once:?}");
@@ -199,14 +208,14 @@ fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
 fn a_sample_is_the_same_everywhere() {
     let (bytes, truth) = generate(&profile("mix", 60_000, 4_000), 9);
     let capture = Capture::Bytes(bytes);
-    let request = Request { sample: Some(10), ..request() };
+    let request = request().run(|o| o.sample = 10);
     agrees_everywhere("sampled", &capture, &request, &SIZES[2..], 0);
-    let outcome = run(&reference(Request { seed: 77, ..request.clone() }), &capture);
+    let outcome = run(&reference(request.clone().run(|o| o.seed = 77)), &capture);
     assert_eq!(digest(&outcome), digest(&run(&reference(request), &capture)));
-    let handled = outcome.report.packets.handled;
+    let handled = outcome.run.report.packets.handled;
     assert!((5_000..7_000).contains(&handled), "{handled}");
-    assert_eq!(outcome.received, truth.packets);
-    assert_eq!(outcome.ledger.dropped()["not_sampled"], truth.packets - handled);
+    assert_eq!(outcome.run.received, truth.packets);
+    assert_eq!(outcome.run.ledger.dropped()["not_sampled"], truth.packets - handled);
     assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
 }
 
@@ -219,12 +228,15 @@ fn what_is_selected_is_the_same_everywhere() {
         Err(error @ ExpressionError::NoLibrary(_)) => return eprintln!("SKIPPED: {error}"),
         made => Some(Arc::new(made.unwrap())),
     };
-    let request = Request { filter, tunnels: Tunnels::Both, ..request() };
+    let request = request().run(|o| {
+        o.filter = filter;
+        o.tunnels = Tunnels::Both;
+    });
     agrees_everywhere("selected", &capture, &request, &SIZES[2..], 0);
     let outcome = run(&reference(request), &capture);
-    let left_out = outcome.ledger.dropped()["filtered"];
+    let left_out = outcome.run.ledger.dropped()["filtered"];
     assert!((1_000..truth.packets - 1_000).contains(&left_out), "{left_out}");
-    assert_eq!(outcome.received, truth.packets);
+    assert_eq!(outcome.run.received, truth.packets);
     assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
 }
 
@@ -269,10 +281,14 @@ fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
     let capture = Capture::Bytes(fragments(DATAGRAMS));
     let mut expected = None;
     for seed in 0..16 {
-        let request = Request { seed: seed as u64, ..request() };
+        let request = request().run(|o| o.seed = seed as u64);
         let outcome = run(&reference(request.clone()), &capture);
-        let flows = outcome.report.flows.as_ref().unwrap();
-        assert_eq!((flows.records, outcome.fragments_forgotten), (DATAGRAMS.into(), 0), "{seed}");
+        let flows = outcome.run.report.flows.as_ref().unwrap();
+        assert_eq!(
+            (flows.records, outcome.run.counts.fragments_forgotten),
+            (DATAGRAMS.into(), 0),
+            "{seed}"
+        );
         assert!(outcome.losses().is_empty() && outcome.warnings().is_empty());
         let expected = expected.get_or_insert_with(|| digest(&outcome).to_owned());
         assert_eq!(digest(&outcome), expected, "seed {seed}");
@@ -282,7 +298,7 @@ fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
             let plan = parallel(request.clone(), skeleton, shape, ring, SIZES[2 + seed % 2]);
             let outcome = run(&plan, &capture);
             assert_eq!(digest(&outcome), expected, "seed {seed}: {skeleton}, {shape:?}");
-            assert_eq!(outcome.fragments_forgotten, 0);
+            assert_eq!(outcome.run.counts.fragments_forgotten, 0);
         }
     }
 }
@@ -293,21 +309,24 @@ fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
 fn fragments_that_are_forgotten_are_counted() {
     const DATAGRAMS: u32 = 30_000;
     let capture = Capture::Bytes(fragments(DATAGRAMS));
-    let request = Request { memory_bytes: Some(64 << 20), ..request() };
+    let request = request().run(|o| o.memory_bytes = Some(64 << 20));
     let mut plans = vec![reference(request.clone())];
     for skeleton in skeletons() {
         plans.push(parallel(request.clone(), skeleton, (2, 1), Ring::default(), (4096, 50)));
     }
     for plan in plans {
-        let room = plan.max_datagrams;
+        let room = plan.buffers.max_datagrams;
         assert!((10_000..20_000).contains(&room), "{room}");
         let outcome = run(&plan, &capture);
-        let forgotten = outcome.fragments_forgotten;
-        let records = outcome.report.flows.as_ref().unwrap().records;
+        let forgotten = outcome.run.counts.fragments_forgotten;
+        let records = outcome.run.report.flows.as_ref().unwrap().records;
         // Queues have a part of the room each, rounded up, and these few pairs of addresses may not fill all of it.
         let least = u64::from(DATAGRAMS) - room;
-        let several = forgotten + plan.queues as u64 >= least;
-        assert!(if plan.queues == 1 { forgotten == least } else { several }, "{plan:?}");
+        let several = forgotten + plan.arrangement.queues as u64 >= least;
+        assert!(
+            if plan.arrangement.queues == 1 { forgotten == least } else { several },
+            "{plan:?}"
+        );
         // Fragments without ports are of six more flows, one between each two hosts.
         assert!((1..=6).contains(&(records - u64::from(DATAGRAMS))), "{records}");
         assert!(outcome.losses().contains(&("fragments forgotten for lack of memory", forgotten)));
@@ -385,10 +404,14 @@ fn a_worker_that_drops_one_packet_is_found_out() {
     for (skeleton, lost) in skeletons().flat_map(|s| [0, 17, 5_000].map(|lost| (s, lost))) {
         let plan = parallel(request(), skeleton, (2, 3), Ring::default(), (4096, 50));
         let paths = std::sync::Arc::default();
-        let app = Leaky(ringtap_engine::app(&plan, &paths, Outputs::default()), lost);
+        let app = Leaky(
+            Monitor::new(ringtap_monitor::Setup::of(&plan, &paths), Outputs::default()),
+            lost,
+        );
         let watch = Watch::new();
-        let outcome = ringtap_engine::run_app(&plan, &app, &paths, capture.open(), &watch).unwrap();
+        let outcome =
+            ringtap_monitor::run_app(&plan, &app, &paths, capture.open(), &watch).unwrap();
         assert_ne!(digest(&outcome), digest(&expected));
-        assert_eq!(outcome.ledger.residual(), 1, "{:?}", outcome.ledger);
+        assert_eq!(outcome.run.ledger.residual(), 1, "{:?}", outcome.run.ledger);
     }
 }

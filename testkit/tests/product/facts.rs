@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::common::*;
-use ringtap_engine::{Extractors, Plan, Request, Ring};
+use ringtap_extract::Extractors;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_io::capture::PcapWriter;
+use ringtap_ring::Kind as Ring;
 use ringtap_wire::LinkType;
 
 /// Names by client's host and port, in the order in which they were first seen.
@@ -95,7 +96,7 @@ fn capture() -> (Capture, Names) {
 
 /// The names of a run's records, and its digest.
 fn found(plan: &Plan, capture: &Capture) -> (Names, String) {
-    let (outputs, records) = gather(plan.workers, FlowRecord::clone);
+    let (outputs, records) = gather(plan.arrangement.workers, FlowRecord::clone);
     let outcome = run_with(plan, capture, outputs);
     let mut names = Names::new();
     for record in records.lock().unwrap().iter() {
@@ -107,7 +108,7 @@ fn found(plan: &Plan, capture: &Capture) -> (Names, String) {
             assert!(names.insert((client[3], port), own).is_none(), "{record:?}");
         }
     }
-    let kept = outcome.report.facts.as_ref().map_or(0, |facts| facts.kept["dnsQueryName"]);
+    let kept = outcome.run.report.facts.as_ref().map_or(0, |facts| facts.kept["dnsQueryName"]);
     assert_eq!(kept, names.values().map(|own| own.len() as u64).sum::<u64>());
     (names, digest(&outcome).to_owned())
 }
@@ -135,13 +136,13 @@ fn each_flow_has_the_names_of_its_packets_under_every_arrangement() {
 #[test]
 fn without_extractors_there_are_no_facts_and_without_memory_they_are_counted() {
     let (capture, expected) = capture();
-    let request = Request { extract: Some(Extractors::NONE), ..request() };
+    let request = request().app(|o| o.extract = Extractors::NONE);
     let (names, _) = found(&reference(request.clone()), &capture);
     assert!(names.is_empty());
-    let mut plan = reference(Request { extract: None, ..request });
-    plan.fact_bytes = 20_000;
+    let mut plan = reference(request.app(|o| o.extract = Extractors::ALL));
+    plan.app.fact_bytes = 20_000;
     let outcome = run(&plan, &capture);
-    let facts = outcome.report.facts.as_ref().unwrap();
+    let facts = outcome.run.report.facts.as_ref().unwrap();
     let all = expected.values().map(|own| own.len() as u64).sum::<u64>();
     assert!(facts.no_room > 0 && facts.kept["dnsQueryName"] < all, "{facts:?}");
     let losses = outcome.losses();

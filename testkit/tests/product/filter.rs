@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{generate, profile, traces};
-use ringtap_engine::filter::rules::{Limits, Rule, RuleSet, Span, Statement, parse};
-use ringtap_engine::filter::{
-    ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, NotIp, Outputs, Policy, filter_files,
+use ringtap_engine::Watch;
+use ringtap_filter::run::{
+    ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, NotIp, Outputs, filter_files,
 };
-use ringtap_engine::{Input, Skeleton, Watch};
+use ringtap_filter::{Limits, Policy, Rule, RuleSet, Span, Statement, parse};
+use ringtap_io::capture::Input;
 use ringtap_io::capture::{Files, MAX_CAPTURED_LEN, PcapWriter};
+use ringtap_skeleton::Skeleton;
 use ringtap_wire::{
     Decoded, Decoder, Flags, HashKey, LinkType, NonIp, PacketRecord, Paths, Tunnels,
 };

@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::Plan;
 use crate::common::{Capture, gather, generate, office, profile, request, run_with};
-use ringtap_engine::{
-    FlowRecord, Machine, Metering, Outcome, Outputs, Plan, Request, Skeleton, Timeouts, Watch,
-    run_live,
-};
+use ringtap_engine::Watch;
 use ringtap_flow::Initiator;
+use ringtap_flow::{FlowRecord, Metering, Timeouts};
 use ringtap_io::capture::{Chunk, PcapWriter};
 use ringtap_io::live::{
     LiveSender, MergedReceiver, Method, Options, Receiver, SendOptions, Sender, open,
 };
+use ringtap_monitor::{Outcome, Outputs, run_live};
+use ringtap_skeleton::Skeleton;
 use ringtap_testkit::{Left, Net, Right, send_all};
 use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Path};
 use serde_json::Value;
@@ -43,10 +44,17 @@ fn plan(case: Case) -> Plan {
     };
     let queues = (skeleton != Skeleton::Reference).then_some(queues);
     let skeleton = Some(skeleton);
-    let request = Request { live: true, skeleton, queues, workers, metering, ..request() };
-    let mut plan = Plan::new(request, &Machine::this()).unwrap();
+    let request = request()
+        .run(|o| {
+            o.live = true;
+            o.skeleton = skeleton;
+            o.queues = queues;
+            o.workers = workers;
+        })
+        .app(|o| o.metering = metering);
+    let mut plan = request.plan();
     // One interval, however long the replay takes.
-    plan.interval_ns = None;
+    plan.app.interval_ns = None;
     plan
 }
 
@@ -74,7 +82,7 @@ fn recorded(frames: &[Vec<u8>]) -> Capture {
 
 /// Takes records without their times, of this plan's workers.
 fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
-    gather(plan.workers, timeless_record)
+    gather(plan.arrangement.workers, timeless_record)
 }
 
 /// The record without its times, and without its interface, which a file does not have.
@@ -126,7 +134,7 @@ fn live(
 }
 
 fn options(plan: &Plan, (method, _, queues, _): Case) -> Options {
-    let memory = plan.buffer_bytes as usize;
+    let memory = plan.buffers.buffer_bytes as usize;
     Options { method, queues: Some(queues as u16), memory, ..Options::default() }
 }
 
@@ -151,7 +159,7 @@ fn observe(
         watch.stop();
         run.join().unwrap().expect("the run ends well")
     });
-    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
     outcome
 }
 
@@ -190,7 +198,7 @@ fn what_a_capture_says_its_replay_says() {
             let count = frames.len() as u64;
             let (outputs, from_wire) = timeless_records(&plan(case));
             let seen = live(&net, case, outputs, || send(&net, case, &frames), || count);
-            assert_eq!(seen.packets_split, 0, "{case:?}");
+            assert_eq!(seen.run.packets_split, 0, "{case:?}");
             let same = timeless(&seen) == timeless(&wanted);
             assert!(same, "{case:?}: {:#}\nis not\n{:#}", timeless(&seen), timeless(&wanted));
             assert!(sorted(&from_wire) == sorted(&from_file), "{case:?}: other records");
@@ -243,8 +251,8 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
                 ["right", "right2"].map(|name| open(name, &options).unwrap()).into()
             });
             let indexes = [0, 1].map(|place: usize| interfaces[place][0].index());
-            let receivers = MergedReceiver::share_out(interfaces, plan.queues);
-            let (outputs, from_wire) = gather(plan.workers, |record| record.clone());
+            let receivers = MergedReceiver::share_out(interfaces, plan.arrangement.queues);
+            let (outputs, from_wire) = gather(plan.arrangement.workers, |record| record.clone());
             let send = || {
                 let mut senders = ["left", "left2"].map(|name| {
                     let options = SendOptions::default();
@@ -255,7 +263,7 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
                 }
             };
             let seen = observe(&plan, receivers, outputs, send, || frames.len() as u64);
-            assert_eq!(seen.packets_split, 0, "{case:?}");
+            assert_eq!(seen.run.packets_split, 0, "{case:?}");
             let same = timeless(&seen) == timeless(&wanted);
             assert!(same, "{case:?}: {:#}\nis not\n{:#}", timeless(&seen), timeless(&wanted));
             let mut by_ingress = [0_u64; 2];
@@ -273,13 +281,15 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
             assert!(records == wanted_records, "{case:?}: other records");
             assert!(by_ingress.iter().all(|&records| records > 0), "{by_ingress:?}");
             // Each frame came by its interface, and all together are what the ledger begins with.
-            let counts: Vec<_> = seen.interfaces.iter().map(|one| one.packets).collect();
+            let counts: Vec<_> = seen.run.interfaces.iter().map(|one| one.packets).collect();
             assert_eq!(counts, by_tap, "{case:?}");
-            let dropped: u64 = seen.interfaces.iter().flat_map(|one| one.dropped.values()).sum();
-            let octets: u64 = seen.interfaces.iter().map(|one| one.captured_octets).sum();
-            assert_eq!(by_tap.iter().sum::<u64>() + dropped, seen.ledger.stages[0].input);
-            assert_eq!(octets, seen.captured_octets);
-            let names: Vec<_> = seen.interfaces.iter().map(|one| (&*one.name, one.index)).collect();
+            let dropped: u64 =
+                seen.run.interfaces.iter().flat_map(|one| one.dropped.values()).sum();
+            let octets: u64 = seen.run.interfaces.iter().map(|one| one.captured_octets).sum();
+            assert_eq!(by_tap.iter().sum::<u64>() + dropped, seen.run.ledger.stages[0].input);
+            assert_eq!(octets, seen.run.counts.captured_octets);
+            let names: Vec<_> =
+                seen.run.interfaces.iter().map(|one| (&*one.name, one.index)).collect();
             assert_eq!(names, [("right", indexes[0]), ("right2", indexes[1])]);
         }
     }
@@ -311,13 +321,13 @@ fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
     let seen = observe(&plan, receivers, Outputs::default(), send, || frames.len() as u64);
     let reference = self::plan((Method::Packet, Skeleton::Reference, 1, None));
     let wanted = run_with(&reference, &recorded(&frames), Outputs::default());
-    assert_eq!((seen.packets_split, seen.received), (0, frames.len() as u64));
+    assert_eq!((seen.run.packets_split, seen.run.received), (0, frames.len() as u64));
     // What depends on no order: each pair of hosts has one worker, or it would be counted twice.
-    assert_eq!(seen.report.conversations, wanted.report.conversations);
-    assert_eq!(seen.report.protocols, wanted.report.protocols);
-    assert_eq!(seen.report.octets, wanted.report.octets);
+    assert_eq!(seen.run.report.conversations, wanted.run.report.conversations);
+    assert_eq!(seen.run.report.protocols, wanted.run.report.protocols);
+    assert_eq!(seen.run.report.octets, wanted.run.report.octets);
     let half = frames.len() as u64 / 2;
-    let counts: Vec<_> = seen.interfaces.iter().map(|one| one.packets).collect();
+    let counts: Vec<_> = seen.run.interfaces.iter().map(|one| one.packets).collect();
     assert_eq!(counts, [half, frames.len() as u64 - half]);
 }
 
@@ -327,8 +337,9 @@ fn a_flood_is_accounted_for_to_the_last_frame() {
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
         let case = (method, Skeleton::Reference, 1, None);
-        let plan = Plan { buffer_bytes: 1 << 20, ..plan(case) };
-        let memory = plan.buffer_bytes as usize;
+        let mut plan = plan(case);
+        plan.buffers.buffer_bytes = 1 << 20;
+        let memory = plan.buffers.buffer_bytes as usize;
         let mut receivers = net.receivers(&Options { method, memory, ..Options::default() });
         let mut flood = flood(&net, method);
         // Nobody reads yet: most of these find no room.
@@ -342,11 +353,11 @@ fn a_flood_is_accounted_for_to_the_last_frame() {
             run.join().unwrap().expect("the run ends well")
         });
         assert_eq!(sent, 2 * FLOOD);
-        assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
-        let dropped: u64 = outcome.ledger.dropped().values().sum();
-        assert_eq!(outcome.received, sent, "{method:?}: {:?}", outcome.ledger);
+        assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
+        let dropped: u64 = outcome.run.ledger.dropped().values().sum();
+        assert_eq!(outcome.run.received, sent, "{method:?}: {:?}", outcome.run.ledger);
         assert!(dropped > FLOOD / 2, "{method:?}: {dropped}");
-        assert_eq!(outcome.report.packets.handled, sent - dropped, "{method:?}");
+        assert_eq!(outcome.run.report.packets.handled, sent - dropped, "{method:?}");
         assert!(outcome.losses().contains(&("packets dropped", dropped)), "{:?}", outcome.losses());
     }
 }
@@ -365,9 +376,11 @@ fn a_card_that_splits_flows_is_told_of() {
         }
     };
     let outcome = live(&net, case, Outputs::default(), sends, || frames.len() as u64);
-    assert!(outcome.packets_split > 0);
-    let told =
-        ("packets that came by another queue than the rest of their flow", outcome.packets_split);
+    assert!(outcome.run.packets_split > 0);
+    let told = (
+        "packets that came by another queue than the rest of their flow",
+        outcome.run.packets_split,
+    );
     assert!(outcome.losses().contains(&told), "{:?}", outcome.losses());
 }
 
@@ -403,8 +416,9 @@ fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
     const FRAMES: u64 = 30_000;
     for shed in [false, true] {
         let Some(net) = Net::new(1) else { return };
-        let plan = Plan { shed, ..plan((Method::Xdp, Skeleton::Reference, 1, None)) };
-        let memory = plan.buffer_bytes as usize;
+        let mut plan = plan((Method::Xdp, Skeleton::Reference, 1, None));
+        plan.options.shed = shed;
+        let memory = plan.buffers.buffer_bytes as usize;
         let receivers =
             net.receivers(&Options { method: Method::Xdp, memory, ..Options::default() });
         // All wait before the first is read, and fill most of the room there is.
@@ -412,12 +426,12 @@ fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
         let watch = Watch::new();
         watch.stop();
         let outcome = run_live(&plan, receivers, Outputs::default(), &watch).unwrap();
-        assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
-        assert_eq!(outcome.received, FRAMES);
-        let dropped = outcome.ledger.dropped();
+        assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
+        assert_eq!(outcome.run.received, FRAMES);
+        let dropped = outcome.run.ledger.dropped();
         assert_eq!(dropped.contains_key("shed"), shed, "{dropped:?}");
         let left_out = dropped.get("shed").copied().unwrap_or(0);
-        assert_eq!(outcome.report.packets.handled, FRAMES - left_out);
+        assert_eq!(outcome.run.report.packets.handled, FRAMES - left_out);
         // No more than a sixteenth, and a little, of what came after the first look.
         assert!(left_out < FRAMES / 8, "{left_out}");
         assert_eq!(outcome.losses().contains(&("packets dropped", left_out)), shed);

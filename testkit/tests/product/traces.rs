@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Capture, gather, reference, request, run, traces};
-use ringtap_engine::{Outcome, Request, Watch, report::Scans};
-use ringtap_export::records::{CommunityId, Format, Interfaces};
+use ringtap_engine::Watch;
+use ringtap_export::formats::{CommunityId, Format, Interfaces};
+use ringtap_monitor::{Outcome, report::Scans};
 
 /// Where we do not agree with the manifest, and are right.
 struct Difference {
@@ -53,11 +54,11 @@ const DIFFERENCES: &[Difference] = &[
 
 /// Our numbers by the manifest's column names.
 fn facts(outcome: &Outcome) -> [(&'static str, u64); 11] {
-    let report = &outcome.report;
+    let report = &outcome.run.report;
     let conversations = report.conversations.unwrap();
     assert!(conversations.exact);
     [
-        ("packets_capinfos", outcome.received),
+        ("packets_capinfos", outcome.run.received),
         ("ipv4_frames", report.packets.ipv4),
         ("ipv6_frames", report.packets.ipv6),
         ("non_ip_frames", report.packets.non_ip),
@@ -66,7 +67,7 @@ fn facts(outcome: &Outcome) -> [(&'static str, u64); 11] {
         ("ip_bytes", report.octets.ip),
         ("fragments", report.packets.fragments),
         ("truncated_frames", report.packets.truncated),
-        ("cap_bytes", outcome.captured_octets),
+        ("cap_bytes", outcome.run.counts.captured_octets),
         ("wire_bytes", report.octets.wire),
     ]
 }
@@ -109,7 +110,7 @@ fn every_fact_of_the_manifest() {
                 Some(_) => wrong.push(format!("{name}: {column} {theirs}, ours {ours}: stale")),
             }
         }
-        println!("{name}: {} packets, {agreeing} facts agree", outcome.received);
+        println!("{name}: {} packets, {agreeing} facts agree", outcome.run.received);
     }
     wrong.extend(differences.iter().map(|d| format!("{}: {}: no such fact", d.file, d.column)));
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -138,8 +139,9 @@ const FAILED: &[(&str, [u64; 5])] = &[
 ];
 
 fn scans(path: &Path, threshold: Option<u32>) -> Scans {
-    let plan = reference(Request { scan_threshold: threshold, ..request() });
-    let scans = run(&plan, &Capture::File(path.into())).report.scans.unwrap();
+    let usual = request().app.scan_threshold;
+    let plan = reference(request().app(|o| o.scan_threshold = threshold.unwrap_or(usual)));
+    let scans = run(&plan, &Capture::File(path.into())).run.report.sections.scans.unwrap();
     assert_eq!(scans.attempts_ignored, 0);
     scans
 }
@@ -198,12 +200,13 @@ fn community_ids_are_those_of_the_specification() {
     let (outputs, records) = gather(1, |record| record.clone());
     let capture = Capture::File(folder.join("o050-combined.pcap"));
     let outcome =
-        ringtap_engine::run(&reference(request()), capture.open(), outputs, &Watch::new()).unwrap();
+        ringtap_monitor::run(&reference(request()), capture.open(), outputs, &Watch::new())
+            .unwrap();
     let text = String::from_utf8(
         Format::Json.encode(&records.lock().unwrap(), &Interfaces::default()).unwrap(),
     )
     .unwrap();
-    assert_eq!(text.lines().count() as u64, outcome.report.flows.unwrap().records);
+    assert_eq!(text.lines().count() as u64, outcome.run.report.flows.unwrap().records);
 
     let baseline = std::fs::read_to_string(folder.join("BASELINE-community-id.json")).unwrap();
     let baseline: Vec<serde_json::Value> = serde_json::from_str(&baseline).unwrap();

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::common::*;
-use ringtap_engine::{Outcome, Plan, Request, Ring};
 use ringtap_flow::{EndReason, FlowRecord, Initiator, Metering, Timeouts};
+use ringtap_monitor::Outcome;
+use ringtap_ring::Kind as Ring;
 use ringtap_traffic::{Began, Ended, FlowRules, Profile, RecordTruth, ScanSpec, Truth};
 
 fn check(name: &str, outcome: &Outcome, truth: &Truth) {
-    let report = &outcome.report;
-    assert_eq!(outcome.received, truth.packets, "{name}");
+    let report = &outcome.run.report;
+    assert_eq!(outcome.run.received, truth.packets, "{name}");
     assert_eq!(report.packets.handled, truth.packets, "{name}");
     assert_eq!(
         (report.packets.ipv4, report.packets.ipv6, report.packets.non_ip),
@@ -19,7 +20,7 @@ fn check(name: &str, outcome: &Outcome, truth: &Truth) {
     assert_eq!(report.packets.fragments, truth.fragments, "{name}");
     assert_eq!(report.packets.truncated, truth.truncated, "{name}");
     assert_eq!(
-        (report.octets.wire, outcome.captured_octets, report.octets.ip),
+        (report.octets.wire, outcome.run.counts.captured_octets, report.octets.ip),
         (truth.octets.wire, truth.octets.captured, truth.octets.ip),
         "{name}"
     );
@@ -38,7 +39,7 @@ fn check(name: &str, outcome: &Outcome, truth: &Truth) {
         "{name}"
     );
 
-    let scans = report.scans.as_ref().unwrap();
+    let scans = report.sections.scans.as_ref().unwrap();
     let vertical: BTreeSet<_> =
         scans.vertical.iter().map(|s| (s.source, s.target, s.ports)).collect();
     let horizontal: BTreeSet<_> =
@@ -59,7 +60,7 @@ fn check(name: &str, outcome: &Outcome, truth: &Truth) {
     assert_eq!(flows.end_reasons.values().sum::<u64>(), flows.records, "{name}");
     assert_eq!(flows.end_reasons["lack_of_resources"], 0, "{name}");
 
-    let talkers = report.talkers.as_ref().unwrap();
+    let talkers = report.sections.talkers.as_ref().unwrap();
     assert_eq!(talkers.error_bound, 0);
     let top: Vec<_> = talkers
         .by_octets
@@ -126,7 +127,7 @@ fn told(record: &FlowRecord) -> RecordTruth {
 
 /// All records of a run, sorted.
 fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
-    let (outputs, records) = gather(plan.workers, told);
+    let (outputs, records) = gather(plan.arrangement.workers, told);
     run_with(plan, capture, outputs);
     let mut all = std::mem::take(&mut *records.lock().unwrap());
     all.sort_unstable();
@@ -137,12 +138,12 @@ fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
 fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTruth> {
     let (bytes, truth) = metered(profile, seed, rules);
     let capture = Capture::Bytes(bytes);
-    let request = Request { metering: as_asked(rules), ..request() };
+    let request = request().app(|o| o.metering = as_asked(rules));
     let parallel = skeletons()
         .map(|skeleton| parallel(request.clone(), skeleton, (2, 3), Ring::default(), (512, 50)));
     for plan in [reference(request.clone())].into_iter().chain(parallel) {
         let found = records(&plan, &capture);
-        let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.skeleton);
+        let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.arrangement.skeleton);
         // One record is enough to see what is wrong.
         let differs = found.iter().zip(&truth).find(|(found, truth)| found != truth);
         assert_eq!(differs, None, "{place}: found, true");

@@ -8,7 +8,8 @@ use std::process::Command;
 use crate::common::{
     Capture, generate, generate_tunnelled, profile, reference, request, run, traces,
 };
-use ringtap_engine::{Outcome, Request, Tunnels};
+use ringtap_monitor::Outcome;
+use ringtap_wire::Tunnels;
 use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord};
 
 #[test]
@@ -17,23 +18,23 @@ fn a_tunnel_changes_nothing_of_what_it_carries() {
     let mut profile = profile("scans", 20_000, 1_000);
     profile.snaplen = 262_144;
     let run = |bytes: Vec<u8>, tunnels| -> Outcome {
-        run(&reference(Request { tunnels, ..request() }), &Capture::Bytes(bytes))
+        run(&reference(request().run(|o| o.tunnels = tunnels)), &Capture::Bytes(bytes))
     };
     let plain = run(generate(&profile, 3).0, Tunnels::Inner);
     let tunnelled = generate_tunnelled(&profile, 3).0;
     let inner = run(tunnelled.clone(), Tunnels::Inner);
     let without_digest = |outcome: &Outcome| {
-        let flows = outcome.report.flows.clone().unwrap();
+        let flows = outcome.run.report.flows.clone().unwrap();
         (flows.records, flows.active_peak, flows.end_reasons)
     };
     // But for the way in each record, by which the digests differ.
     assert_eq!(without_digest(&inner), without_digest(&plain));
-    assert_eq!(inner.report.scans, plain.report.scans);
-    assert_eq!(inner.report.talkers, plain.report.talkers);
-    let scans = inner.report.scans.as_ref().unwrap();
+    assert_eq!(inner.run.report.sections.scans, plain.run.report.sections.scans);
+    assert_eq!(inner.run.report.sections.talkers, plain.run.report.sections.talkers);
+    let scans = inner.run.report.sections.scans.as_ref().unwrap();
     assert!(!scans.vertical.is_empty() && !scans.horizontal.is_empty());
     // What is counted of the outermost headers is of the tunnel.
-    let (with, without) = (&inner.report, &plain.report);
+    let (with, without) = (&inner.run.report, &plain.run.report);
     let packets = with.packets;
     assert_eq!((packets.ipv6, packets.ipv4), (0, without.packets.ipv4 + without.packets.ipv6));
     assert_eq!((packets.inner, packets.non_ip), (packets.ipv4, without.packets.non_ip));
@@ -42,11 +43,14 @@ fn a_tunnel_changes_nothing_of_what_it_carries() {
     assert!(with.protocols.as_ref().unwrap().keys().all(|number| [4, 41].contains(number)));
 
     let outer = run(tunnelled.clone(), Tunnels::Outer);
-    assert_eq!((outer.report.packets.inner, outer.received), (0, plain.received));
-    assert!(outer.report.scans.unwrap().vertical.is_empty());
+    assert_eq!((outer.run.report.packets.inner, outer.run.received), (0, plain.run.received));
+    assert!(outer.run.report.sections.scans.unwrap().vertical.is_empty());
     let both = run(tunnelled, Tunnels::Both);
-    let records = |report: &ringtap_engine::Report| report.flows.as_ref().unwrap().records;
-    assert_eq!(records(&both.report), records(&inner.report) + outer.report.flows.unwrap().records);
+    let records = |report: &ringtap_monitor::Report| report.flows.as_ref().unwrap().records;
+    assert_eq!(
+        records(&both.run.report),
+        records(&inner.run.report) + outer.run.report.flows.unwrap().records
+    );
 }
 
 /// Captures with tunnels of every kind, and others whose tunnels are few or none.

@@ -19,8 +19,8 @@ fn a_flood_of_link_addresses_is_bounded_and_told() {
     writer.flush().unwrap();
     drop(writer);
     let outcome = run(&reference(request()), &Capture::Bytes(bytes));
-    assert_eq!(outcome.report.packets.ipv4, u64::from(FRAMES));
-    assert_eq!(outcome.report.flows.as_ref().unwrap().records, 1);
+    assert_eq!(outcome.run.report.packets.ipv4, u64::from(FRAMES));
+    assert_eq!(outcome.run.report.flows.as_ref().unwrap().records, 1);
     let without = u64::from(FRAMES) - Paths::MOST as u64;
     assert_eq!(outcome.packets_without_path, without);
     assert!(outcome.losses().iter().any(|&(_, count)| count == without));

@@ -16,12 +16,16 @@
 //! Whether the SYN or the SYN-ACK is seen first does not matter, so packets that a capture has
 //! swapped do not either. Crafted combinations with FIN or RST are no attempts and no answers.
 
+mod text;
+
 use ringtap_flow::{Dense, IpVersion};
-use ringtap_stage::Outbox;
+use ringtap_stage::Shard;
+use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
+use super::{About, Analysis, Merge, Section};
 use crate::report::{HorizontalScan, Scans, Time, VerticalScan};
-use crate::{Alert, Message};
+use crate::{Alert, Setup};
 
 const TCP: u8 = 6;
 const FIN_SYN_RST_ACK: u8 = 1 | 2 | 4 | 16;
@@ -36,6 +40,15 @@ const SAMPLE: usize = 10;
 
 /// A source and a port: what horizontal scans are counted by.
 pub(crate) type Sweep = (IpVersion, [u8; 16], u16);
+
+/// What a worker sends at once.
+#[derive(Clone, Copy, Debug)]
+pub enum Message {
+    /// A source's failed attempts on a port became one more or one fewer.
+    Attempted(Attempted),
+    /// A source crossed the threshold on one target.
+    Alert(Alert),
+}
 
 /// State report: the failed attempts of `sweep` became one more or one fewer.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +86,7 @@ impl Attempt {
 }
 
 /// Attempts of one shard.
-pub(crate) struct ScanTable {
+pub struct ScanTable {
     threshold: u32,
     tables: Tables,
 }
@@ -203,7 +216,7 @@ impl ScanTable {
     }
 
     #[inline]
-    pub(crate) fn on_burst(&mut self, burst: &[PacketRecord], outbox: &mut impl Outbox<Message>) {
+    pub(crate) fn on_burst(&mut self, burst: &[PacketRecord], send: &mut impl FnMut(Message)) {
         let key = self.tables.key;
         let mut signals = burst.iter().filter_map(|packet| Signal::of(packet, &key));
         let mut group = [Signal {
@@ -226,17 +239,12 @@ impl ScanTable {
                 self.tables.touch(group);
             }
             for signal in group {
-                self.on_signal(signal, outbox);
+                self.on_signal(signal, send);
             }
             if count < GROUP {
                 return;
             }
         }
-    }
-
-    /// SYNs and SYN-ACKs that found no room.
-    pub(crate) fn ignored(&self) -> u64 {
-        self.tables.ignored
     }
 
     /// Describes the vertical scans.
@@ -263,7 +271,7 @@ impl ScanTable {
         ScanFindings { vertical, tables: self.tables }
     }
 
-    fn on_signal(&mut self, signal: &Signal, outbox: &mut impl Outbox<Message>) {
+    fn on_signal(&mut self, signal: &Signal, send: &mut impl FnMut(Message)) {
         let ts_ns = signal.ts_ns;
         let Some((pair, attempt)) = self.tables.find(signal) else { return };
         let before = attempt.failed();
@@ -279,14 +287,14 @@ impl ScanTable {
             return;
         }
         let sweep = (signal.version, signal.source, signal.port);
-        outbox.send(Message::Attempted(Attempted { sweep, failed, ts_ns }));
+        send(Message::Attempted(Attempted { sweep, failed, ts_ns }));
         if !failed {
             pair.failed -= 1;
             return;
         }
         pair.failed += 1;
         if pair.failed > self.threshold && !std::mem::replace(&mut pair.alerted, true) {
-            outbox.send(Message::Alert(Alert::Vertical {
+            send(Message::Alert(Alert::Vertical {
                 source: signal.version.address(&signal.source),
                 target: signal.version.address(&signal.target),
                 ports: pair.failed,
@@ -298,7 +306,7 @@ impl ScanTable {
 
 /// What a worker hands over at the end: its vertical scans, and the attempts from which the
 /// merger describes the horizontal ones.
-pub(crate) struct ScanFindings {
+pub struct ScanFindings {
     vertical: Vec<VerticalScan>,
     tables: Tables,
 }
@@ -312,7 +320,7 @@ struct SweepRow {
 }
 
 /// The global side: sums of state reports during the run, rows at its end.
-pub(crate) struct ScanMerger {
+pub struct ScanMerger {
     key: HashKey,
     threshold: u32,
     capacity: usize,
@@ -327,11 +335,6 @@ impl ScanMerger {
         let capacity = capacity.min(Dense::<SweepRow>::MOST);
         let (vertical, tables) = (Vec::new(), Vec::new());
         Self { key, threshold, capacity, sweeps: Dense::new(), vertical, tables, ignored: 0 }
-    }
-
-    /// Failed attempts that found no room here.
-    pub(crate) fn ignored(&self) -> u64 {
-        self.ignored
     }
 
     fn hash(&self, sweep: &Sweep) -> u32 {
@@ -453,6 +456,80 @@ impl<T: Ord + Copy> Described<T> {
             seen.sample.insert(at, what);
             seen.sample.truncate(SAMPLE);
         }
+    }
+}
+
+impl Analysis for ScanTable {
+    const FLOW_BYTES: u64 = 200;
+
+    type Message = Message;
+    type Found = ScanFindings;
+    type Merger = ScanMerger;
+
+    fn new(setup: &Setup, shard: Shard) -> Self {
+        Self::new(setup.hash_key, setup.options.scan_threshold, setup.capacity_of(shard))
+    }
+
+    #[inline(always)]
+    fn on_packets(&mut self, packets: &[PacketRecord], send: &mut impl FnMut(Message)) {
+        self.on_burst(packets, send);
+    }
+
+    /// SYNs and SYN-ACKs that found no room.
+    fn ignored(&self) -> u64 {
+        self.tables.ignored
+    }
+
+    fn end(self) -> ScanFindings {
+        self.finish()
+    }
+}
+
+impl Merge<ScanTable> for ScanMerger {
+    type Section = Scans;
+
+    fn new(setup: &Setup) -> Self {
+        let most = setup.options.max_flows() as usize;
+        Self::new(setup.hash_key, setup.options.scan_threshold, most)
+    }
+
+    fn on_message(&mut self, message: Message, alert: &mut dyn FnMut(&Alert)) {
+        match message {
+            Message::Attempted(report) => self.on_attempted(report).iter().for_each(alert),
+            Message::Alert(crossed) => alert(&crossed),
+        }
+    }
+
+    fn merge(&mut self, found: ScanFindings) {
+        self.on_findings(found);
+    }
+
+    /// Failed attempts that found no room here.
+    fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    fn end(self, _: &mut dyn FnMut(&Alert)) -> Scans {
+        self.finish()
+    }
+}
+
+impl Section for Scans {
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("connection attempts ignored by the scan analysis", self.attempts_ignored)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let count = self.attempts_ignored;
+        let warning = format!(
+            "{count} connection attempts were ignored by the scan analysis for lack of memory: raise --memory or \
+             --max-flows"
+        );
+        (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn show(&self, page: &mut Page, about: &About<'_>) {
+        text::show(self, page, about);
     }
 }
 

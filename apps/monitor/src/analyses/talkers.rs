@@ -5,16 +5,21 @@
 //! (`room.rs`); how much any row may be short for that is known, and the report says so.
 
 mod room;
+mod text;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion};
+use ringtap_stage::Shard;
+use ringtap_terminal::page::Page;
 use ringtap_wire::HashKey;
 
 use room::make_room;
 
+use super::{About, Analysis, Merge, Section};
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use crate::{Alert, Setup};
 
 /// Records whose look-ups are made to overlap.
 const GROUP: usize = 16;
@@ -59,7 +64,7 @@ fn host_hash(key: &HashKey, address: &[u8; 16]) -> u32 {
 }
 
 /// Sums of one shard, or of all when merged.
-pub(crate) struct TalkerTable {
+pub struct TalkerTable {
     key: HashKey,
     capacity: usize,
     hosts: Dense<Host>,
@@ -103,7 +108,7 @@ impl TalkerTable {
     }
 
     #[inline]
-    pub(crate) fn on_record(&mut self, record: &FlowRecord) {
+    fn take(&mut self, record: &FlowRecord) {
         let &FlowRecord { key, packets, octets, .. } = record;
         self.waiting.push(Waiting { key, packets, octets });
         if self.waiting.len() == GROUP {
@@ -303,6 +308,72 @@ fn largest<K: Ord + Copy>(
     best.sort_unstable_by_key(order);
     best.truncate(top);
     best
+}
+
+impl Analysis for TalkerTable {
+    const TAKES_RECORDS: bool = true;
+    const FLOW_BYTES: u64 = 224;
+
+    type Message = ();
+    type Found = Self;
+    type Merger = TalkerMerger;
+
+    fn new(setup: &Setup, shard: Shard) -> Self {
+        Self::new(setup.hash_key, setup.capacity_of(shard))
+    }
+
+    #[inline(always)]
+    fn on_record(&mut self, record: &FlowRecord) {
+        self.take(record);
+    }
+
+    fn end(mut self) -> Self {
+        self.add_waiting();
+        self
+    }
+}
+
+/// The tables of all shards as one.
+pub struct TalkerMerger {
+    all: Option<TalkerTable>,
+    top: usize,
+}
+
+impl Merge<TalkerTable> for TalkerMerger {
+    type Section = Talkers;
+
+    fn new(setup: &Setup) -> Self {
+        Self { all: None, top: setup.options.top }
+    }
+
+    fn merge(&mut self, found: TalkerTable) {
+        match &mut self.all {
+            Some(all) => all.merge(found),
+            none => *none = Some(found),
+        }
+    }
+
+    fn end(self, _: &mut dyn FnMut(&Alert)) -> Talkers {
+        self.all.map(|all| all.finish(self.top)).unwrap_or_default()
+    }
+}
+
+impl Section for Talkers {
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("octets uncertain among the talkers", self.error_bound)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let count = self.error_bound;
+        let warning = format!(
+            "the talkers' octets may be short by up to {count} for lack of memory: raise --memory or --max-flows"
+        );
+        (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn show(&self, page: &mut Page, _: &About<'_>) {
+        text::show(self, page);
+    }
 }
 
 #[cfg(test)]

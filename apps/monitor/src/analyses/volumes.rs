@@ -17,10 +17,10 @@ use ringtap_wire::{Flags, PacketRecord};
 use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
 
 /// Intervals kept in a report at the most.
-pub const MOST_INTERVALS: usize = 65_536;
+pub(crate) const MOST_INTERVALS: usize = 65_536;
 
 /// What the row of an interval takes of the room for intervals; each protocol in it takes 1.
-pub const ROW_UNITS: usize = 8;
+pub(crate) const ROW_UNITS: usize = 8;
 
 /// Counters of one stretch of time.
 #[derive(Clone)]

@@ -7,6 +7,21 @@ use serde::{Serialize, Serializer};
 
 use super::Time;
 
+/// All intervals of a run, earliest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activities {
+    /// Those that found room.
+    pub intervals: Vec<Activity>,
+    /// How many did not.
+    pub further: u64,
+}
+
+impl Serialize for Activities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.intervals.serialize(serializer)
+    }
+}
+
 /// One interval. Every number of a host lies within its bounds, which meet where nothing had to be forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {

@@ -8,19 +8,16 @@ use ringtap_stage::{Burst, Mark};
 use ringtap_wire::LinkType;
 
 use super::*;
-use crate::{Machine, Metering, Request};
+use crate::application::tests::Toy;
+use crate::{Machine, Options};
 
 const TICK: u64 = 1_000_000_000;
 
-fn plan(queues: usize) -> Plan {
-    let mut metering = Metering::default();
-    metering.timeouts = metering.timeouts.idle(2 * TICK);
-    assert_eq!(metering.timeouts.tick_ns(), TICK);
+fn plan(queues: usize) -> Plan<Toy> {
     let skeleton = Some(if queues == 1 { Skeleton::Farm } else { Skeleton::MultiQueue });
-    let request =
-        Request { skeleton, queues: Some(queues), seed: 7, metering, ..Request::default() };
-    Plan::new(request, &Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 })
-        .unwrap()
+    let options = Options { skeleton, queues: Some(queues), seed: 7, ..Options::default() };
+    let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
+    Plan::new(options, Toy { tick_ns: TICK }, &machine).unwrap()
 }
 
 fn feeds<'a>(queues: usize, files: Files, watch: &'a Watch) -> Vec<PacketFeed<'a>> {
@@ -231,7 +228,7 @@ fn queues_see_together_what_one_sees_and_marks_at_the_same_places() {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (dice >> 33) as usize % queues
         });
-        let shards = plan(queues).options().shards;
+        let shards = plan(queues).shards();
         for (queue, out) in several.iter().enumerate() {
             let own = |out: &&Out| match out {
                 Out::Packet(pair, _) => shards.queue(*pair) == queue,
@@ -256,7 +253,7 @@ fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
     else {
         panic!("no packet")
     };
-    let busy = plan(2).options().shards.queue(*pair);
+    let busy = plan(2).shards().queue(*pair);
     let watch = Watch::new();
     let mut feeds = feeds(2, files(bytes.clone()), &watch);
     let mut burst = Burst::with_capacity(256);
@@ -361,7 +358,8 @@ fn what_a_tunnel_carries_follows_it_whatever_the_burst() {
                     Fed::Mark(Mark::End { .. }) => *ended = true,
                     _ => seen.extend(items.iter().map(|packet| (packet.ts_ns, packet.src[3]))),
                 }
-                assert_eq!(items.capacity(), burst, "no room was made");
+                // A frame needs room for two packets.
+                assert!(burst == 1 || items.capacity() == burst, "room was made");
             }
         }
         let expected: Vec<_> = (0..10).flat_map(|s| [(s * TICK, 40), (s * TICK, 20)]).collect();

@@ -14,6 +14,7 @@
 
 mod fields;
 mod ipfix;
+mod lines;
 mod message;
 mod netflow5;
 mod netflow9;
@@ -26,6 +27,7 @@ use ringtap_flow::FlowRecord;
 use crate::{Metered, Reason, Sent, Tally};
 
 pub use ipfix::Ipfix;
+pub(crate) use lines::Lines;
 pub use netflow5::NetFlow5;
 pub use netflow9::NetFlow9;
 

@@ -184,6 +184,24 @@ fn tcp_gets_everything() {
 }
 
 #[test]
+fn lines_over_tcp_are_those_of_a_file() {
+    use ringtap_export::formats::{Format, Interfaces};
+    for format in [Format::Json, Format::Csv, Format::Eve] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("{format}+tcp://{}", listener.local_addr().unwrap());
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        let summary = export(&url, 3_000, || {});
+        assert_eq!((summary.sent.flows.records, summary.lost()), (3_000, 0), "{summary:?}");
+        let all: Vec<_> = records(3_000).collect();
+        assert_eq!(reader.join().unwrap(), format.encode(&all, &Interfaces::default()).unwrap());
+    }
+}
+
+#[test]
 fn a_tcp_collector_that_restarts_is_found_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ipfix+tcp://{}", listener.local_addr().unwrap());
@@ -303,7 +321,7 @@ fn workers_write_together_what_one_would() {
     let all: Vec<_> = records(5000).collect();
     for name in &FILES[1..5] {
         let format =
-            name.split(':').next().unwrap().parse::<ringtap_export::records::Format>().unwrap();
+            name.split(':').next().unwrap().parse::<ringtap_export::formats::Format>().unwrap();
         let expected = format.encode(&all, &Default::default()).unwrap();
         for workers in [1, 2, 3] {
             let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);

@@ -5,20 +5,24 @@
 mod naive;
 mod world;
 
+use crate::common::Plan;
 use crate::common::{Capture, gather, parallel, reference, skeletons};
 use proptest::prelude::*;
-use ringtap_engine::{FlowRecord, Plan, Report, Ring, Watch};
+use ringtap_engine::Watch;
+use ringtap_flow::FlowRecord;
+use ringtap_monitor::Report;
+use ringtap_ring::Kind as Ring;
 
 use world::{World, world};
 
 /// The report of a plan, and all its records in order.
 fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
-    let (outputs, records) = gather(plan.workers, |record| record.clone());
-    let outcome = ringtap_engine::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
-    assert_eq!(outcome.ledger.residual(), 0, "{:?}", outcome.ledger);
+    let (outputs, records) = gather(plan.arrangement.workers, |record| record.clone());
+    let outcome = ringtap_monitor::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
+    assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
     let mut records = records.lock().unwrap().clone();
     records.sort();
-    (outcome.report, records)
+    (outcome.run.report, records)
 }
 
 fn agrees(world: &World) {
@@ -39,11 +43,11 @@ fn same((ours, our_records): &(Report, Vec<FlowRecord>), expected: &(Report, Vec
     assert_eq!((ours.packets, ours.octets), (report.packets, report.octets));
     assert_eq!(ours.protocols, report.protocols);
     assert_eq!(ours.conversations, report.conversations);
-    assert_eq!(ours.scans, report.scans);
+    assert_eq!(ours.sections.scans, report.sections.scans);
     assert_eq!(our_records, records);
     assert_eq!(ours.flows, report.flows);
     assert_eq!(ours.intervals, report.intervals);
-    let talkers = |report: &Report| report.talkers.clone().unwrap();
+    let talkers = |report: &Report| report.sections.talkers.clone().unwrap();
     assert_eq!(talkers(ours).by_octets, talkers(report).by_octets);
     assert_eq!(ours, report);
 }
@@ -66,7 +70,7 @@ fn the_worlds_reach_what_they_are_made_for() {
         let world = world().new_tree(&mut runner).unwrap().current();
         let plan = reference(world.request.clone());
         let (report, records) = naive::answer(&plan, &Capture::Bytes(world.file()));
-        let (scans, flows) = (report.scans.unwrap(), report.flows.unwrap());
+        let (scans, flows) = (report.sections.scans.unwrap(), report.flows.unwrap());
         let facts = [
             !scans.vertical.is_empty(),
             scans.vertical.iter().any(|scan| scan.sample.len() == 10 && scan.ports > 10),

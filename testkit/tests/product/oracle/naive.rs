@@ -7,9 +7,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::common::Capture;
-use ringtap_engine::report::*;
-use ringtap_engine::{FlowRecord, Plan, Report, Tunnels};
+use crate::common::Plan;
+use ringtap_flow::FlowRecord;
 use ringtap_flow::{EndReason, FlowKey, History, Initiator, IpVersion};
+use ringtap_monitor::Report;
+use ringtap_monitor::report::*;
+use ringtap_wire::Tunnels;
 use ringtap_wire::{Decoder, Flags, PacketRecord, Paths};
 
 const TCP: u8 = 6;
@@ -31,11 +34,12 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         packets_in_further_intervals: 0,
         conversations: Some(conversations),
         flows: Some(flows),
-        scans: Some(scans(plan, &metered)),
-        talkers: Some(talkers(plan, &metered)),
         facts: None,
-        activity: None,
-        activity_in_further_intervals: 0,
+        sections: Sections {
+            scans: Some(scans(plan, &metered)),
+            talkers: Some(talkers(plan, &metered)),
+            activity: None,
+        },
     };
     (report, records)
 }
@@ -43,7 +47,7 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
 fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketRecord> {
     let mut files = capture.open();
     let decoder = Decoder::new(plan.hash_key(), Arc::clone(paths));
-    let mut decoder = decoder.with_tunnels(plan.tunnels);
+    let mut decoder = decoder.with_tunnels(plan.options.tunnels);
     let mut packets = Vec::new();
     let each =
         |packets: &mut Vec<_>, decoder: &mut Decoder, frame: ringtap_io::capture::Frame<'_>| {
@@ -58,7 +62,7 @@ fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketReco
 
 /// Whether the packet is one of those that make flows, talkers and scans.
 fn metered(plan: &Plan, packet: &PacketRecord) -> bool {
-    match plan.tunnels {
+    match plan.options.tunnels {
         Tunnels::Outer => !has(packet, Flags::INNER),
         Tunnels::Inner => !has(packet, Flags::TUNNEL),
         Tunnels::Both => true,
@@ -120,7 +124,7 @@ fn volumes(all: &[&PacketRecord]) -> Volumes {
 }
 
 fn interval_of(plan: &Plan, packet: &PacketRecord) -> u64 {
-    plan.interval_ns.map_or(0, |interval_ns| packet.ts_ns / interval_ns)
+    plan.app.interval_ns.map_or(0, |interval_ns| packet.ts_ns / interval_ns)
 }
 
 /// Distinct conversations in all, and by interval: one counts in the interval of a packet if that
@@ -167,7 +171,7 @@ fn intervals(
     let row = |(number, group): (u64, Vec<&PacketRecord>)| {
         let (packets, octets, protocols) = volumes(&group);
         let times = || group.iter().map(|p| p.ts_ns);
-        let (start, end, conversations) = match plan.interval_ns {
+        let (start, end, conversations) = match plan.app.interval_ns {
             None => (times().min().unwrap(), times().max().unwrap(), all),
             Some(interval_ns) => (
                 number * interval_ns,
@@ -208,7 +212,7 @@ fn scans(plan: &Plan, packets: &[PacketRecord]) -> Scans {
         across.0.insert(target);
         across.1.extend(&times);
     }
-    let threshold = plan.scan_threshold as usize;
+    let threshold = plan.app.scan_threshold as usize;
     vertical.retain(|_, (ports, _)| ports.len() > threshold);
     horizontal.retain(|_, (targets, _)| targets.len() > threshold);
     let first = |times: &[u64]| Time(*times.iter().min().unwrap());
@@ -266,25 +270,23 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
             }
         }
     }
-    let rankings = |octets_first: bool| Rankings {
-        source: ranked(&sources, plan.top, octets_first, |address, volume| HostRow {
-            address,
-            volume,
-        }),
-        destination: ranked(&destinations, plan.top, octets_first, |address, volume| HostRow {
-            address,
-            volume,
-        }),
-        pair: ranked(&pairs, plan.top, octets_first, |addresses, volume| PairRow {
-            addresses,
-            volume,
-        }),
-        port: ranked(&by_port, plan.top, octets_first, |(protocol, port), volume| PortRow {
-            protocol,
-            port,
-            volume,
-        }),
-    };
+    let rankings =
+        |octets_first: bool| Rankings {
+            source: ranked(&sources, plan.app.top, octets_first, |address, volume| HostRow {
+                address,
+                volume,
+            }),
+            destination: ranked(&destinations, plan.app.top, octets_first, |address, volume| {
+                HostRow { address, volume }
+            }),
+            pair: ranked(&pairs, plan.app.top, octets_first, |addresses, volume| PairRow {
+                addresses,
+                volume,
+            }),
+            port: ranked(&by_port, plan.app.top, octets_first, |(protocol, port), volume| {
+                PortRow { protocol, port, volume }
+            }),
+        };
     Talkers {
         by_octets: rankings(true),
         by_packets: rankings(false),
@@ -330,7 +332,7 @@ impl Live {
         let (own, back) = (key(packet), key(packet).reversed());
         let (syn, ack) = (packet.tcp_flags & 2 != 0, packet.tcp_flags & 16 != 0);
         let tcp = packet.protocol == TCP;
-        let answer = tcp && syn && ack && own != back && !plan.metering.uniflow;
+        let answer = tcp && syn && ack && own != back && !plan.app.metering.uniflow;
         let initiator = match (tcp && syn && !ack, answer) {
             (true, _) => Initiator::Syn,
             (_, true) => Initiator::SynAck,
@@ -358,7 +360,7 @@ impl Live {
 
     fn expired(&self, plan: &Plan, now_ns: u64) -> Option<EndReason> {
         let silent_ns = now_ns.saturating_sub(self.record.last_ns);
-        let timeouts = &plan.metering.timeouts;
+        let timeouts = &plan.app.metering.timeouts;
         let (idle_ns, reason) = match (self.closed, self.record.key.protocol) {
             (Some(Closed::Fin), _) => (timeouts.tcp_fin_ns, EndReason::EndDetected),
             (Some(Closed::Rst), _) => (timeouts.tcp_rst_ns, EndReason::EndDetected),
@@ -374,7 +376,9 @@ impl Live {
         let age_ns = packet.ts_ns.saturating_sub(self.record.first_ns);
         let begins = packet.tcp_flags & 0b1_0010 == 0b0_0010;
         self.expired(plan, packet.ts_ns)
-            .or_else(|| (age_ns >= plan.metering.timeouts.active_ns).then_some(EndReason::Active))
+            .or_else(|| {
+                (age_ns >= plan.app.metering.timeouts.active_ns).then_some(EndReason::Active)
+            })
             .or_else(|| (self.closed.is_some() && begins).then_some(EndReason::EndDetected))
     }
 
@@ -483,7 +487,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
         });
         active_peak = active_peak.max(live.len() as u64);
     };
-    let tick_ns = plan.metering.timeouts.tick_ns();
+    let tick_ns = plan.app.metering.timeouts.tick_ns();
     // What a tunnel carries came when the tunnel's packet did.
     let outermost = packets.iter().filter(|packet| !has(packet, Flags::INNER));
     let (times, end_ns) = times(&outermost.map(|packet| packet.ts_ns).collect::<Vec<_>>());
@@ -513,10 +517,10 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
             continue;
         }
         let key = key(packet);
-        let name = if plan.metering.uniflow { key } else { key.min(key.reversed()) };
+        let name = if plan.app.metering.uniflow { key } else { key.min(key.reversed()) };
         let path = paths.get(packet.path);
         let vlans = (path.vlan_tags.min(2), path.vlans);
-        let name = (name, plan.metering.vlan_in_key.then_some(vlans));
+        let name = (name, plan.app.metering.vlan_in_key.then_some(vlans));
         let flow = live.entry(name).or_insert_with(|| Live::begin(plan, paths, packet));
         if let Some(reason) = flow.ends_before(plan, packet) {
             records.push(flow.ended(reason));

@@ -1,9 +1,11 @@
 //! Small worlds: a few hosts and ports, a clock that stumbles, and frames built byte by byte.
 
+use crate::common::Request;
 use proptest::prelude::*;
-use ringtap_engine::{Metering, Request, Timeouts, Tunnels};
+use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::capture::PcapWriter;
 use ringtap_wire::LinkType;
+use ringtap_wire::Tunnels;
 
 const SECOND: i64 = Timeouts::SECOND as i64;
 
@@ -328,15 +330,12 @@ fn request() -> impl Strategy<Value = Request> {
                     icmp_ns,
                     general_ns,
                 };
-                Request {
-                    metering: Metering { timeouts, uniflow, vlan_in_key },
-                    interval_ns,
-                    scan_threshold: Some(threshold),
-                    top: Some(top),
-                    seed,
-                    tunnels,
-                    ..Request::default()
-                }
+                let request =
+                    Request::default().run(|run| (run.seed, run.tunnels) = (seed, tunnels));
+                request.app(|app| {
+                    app.metering = Metering { timeouts, uniflow, vlan_in_key };
+                    (app.interval_ns, app.scan_threshold, app.top) = (interval_ns, threshold, top);
+                })
             },
         )
 }
@@ -348,7 +347,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
     let probes = prop::sample::select(vec![1u32, 200]);
     (request(), hosts, ports, probes, pace).prop_flat_map(
         |(request, hosts, ports, probes, pace)| {
-            let step = step(&request.metering.timeouts, request.interval_ns, pace);
+            let step = step(&request.app.metering.timeouts, request.app.interval_ns, pace);
             let frame = (step, frame(hosts, ports, probes));
             prop::collection::vec(frame, 0..300).prop_map(move |steps| {
                 let mut now = 100_000 * SECOND;

@@ -8,13 +8,22 @@ use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
 
 use super::limits::Limits;
 use super::networks::{self, Host};
-use super::sketches::Sketches;
+use super::sketches::{COUNTERS, Sketches};
 use crate::Alert;
 use crate::report::Time;
-use crate::report::activity::{Activity, Busy, Change, Distinct, Target};
+use crate::report::activity::{Activities, Activity, Busy, Change, Distinct, Target};
+
+/// Bytes for the activity of an interval in the report and its text, and those for a rank of all its lists.
+const ROW_BYTES: u64 = 2_048;
+const RANK_BYTES: u64 = 1_700;
+
+/// Bytes for the activity of an interval in the report and its text, with lists of so many rows.
+pub(crate) fn row_bytes(top: usize) -> u64 {
+    ROW_BYTES + RANK_BYTES * top.min(COUNTERS) as u64
+}
 
 /// Intervals that some workers have handed over, and those that all have.
-pub(crate) struct ActivityMerger {
+pub struct ActivityMerger {
     interval_ns: Option<u64>,
     limits: Limits,
     top: usize,
@@ -24,17 +33,19 @@ pub(crate) struct ActivityMerger {
     /// The senders of the interval before.
     before: Option<(u64, MisraGries<Host>)>,
     done: Vec<Activity>,
+    /// What was described last.
+    closed: Vec<Activity>,
     /// Intervals that found no room in the report.
     further: u64,
 }
 
 impl ActivityMerger {
     pub(crate) fn new(interval_ns: Option<u64>, limits: Limits, top: usize, room: usize) -> Self {
-        let (open, done) = (BTreeMap::new(), Vec::new());
-        Self { interval_ns, limits, top, room, open, before: None, done, further: 0 }
+        let (open, done, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { interval_ns, limits, top, room, open, before: None, done, closed, further: 0 }
     }
 
-    pub(crate) fn merge(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
+    pub(crate) fn add(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
         for (number, sketches) in handed {
             match self.open.get_mut(&number) {
                 Some(own) => own.merge(&sketches),
@@ -45,27 +56,32 @@ impl ActivityMerger {
         }
     }
 
-    /// Describes the intervals that lie before `time_ns`, which all workers have handed over.
-    pub(crate) fn close_before(&mut self, time_ns: u64) -> Vec<(Activity, Vec<Alert>)> {
+    /// Describes the intervals that lie before `time_ns`, which all workers have handed over, and tells who reached limits.
+    pub(crate) fn close_before(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
         let upto = self.interval_ns.map_or(0, |interval_ns| time_ns / interval_ns);
         let later = self.open.split_off(&upto);
         let over = std::mem::replace(&mut self.open, later);
-        self.close(over)
+        self.close(over, alert);
     }
 
     /// Describes what is left, as it does before.
-    pub(crate) fn close_all(&mut self) -> Vec<(Activity, Vec<Alert>)> {
+    pub(crate) fn close_all(&mut self, alert: &mut dyn FnMut(&Alert)) {
         let rest = std::mem::take(&mut self.open);
-        self.close(rest)
+        self.close(rest, alert);
     }
 
-    /// All intervals of the run, and how many more there were.
-    pub(crate) fn finish(self) -> (Vec<Activity>, u64) {
-        (self.done, self.further)
+    /// The intervals that were closed last.
+    pub(crate) fn closed(&self) -> &[Activity] {
+        &self.closed
     }
 
-    fn close(&mut self, over: BTreeMap<u64, Box<Sketches>>) -> Vec<(Activity, Vec<Alert>)> {
-        let mut closed = Vec::new();
+    /// All intervals of the run.
+    pub(crate) fn finish(self) -> Activities {
+        Activities { intervals: self.done, further: self.further }
+    }
+
+    fn close(&mut self, over: BTreeMap<u64, Box<Sketches>>, alert: &mut dyn FnMut(&Alert)) {
+        self.closed.clear();
         for (number, sketches) in over {
             let mut activity = self.describe(number, &sketches);
             let alerts = self.limits.judge(&activity);
@@ -76,9 +92,9 @@ impl ActivityMerger {
             } else {
                 self.further += 1;
             }
-            closed.push((activity, alerts));
+            alerts.iter().for_each(&mut *alert);
+            self.closed.push(activity);
         }
-        closed
     }
 
     fn describe(&self, number: u64, sketches: &Sketches) -> Activity {

@@ -22,15 +22,21 @@ mod networks;
 mod sketches;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::BTreeMap;
 
+use ringtap_stage::Shard;
+use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
+use super::{About, Analysis, Merge, Section};
+use crate::report::activity::Activities;
+use crate::{Alert, Setup};
+
 pub use limits::{Limits, UnknownLimit};
-pub(crate) use merger::ActivityMerger;
+pub(crate) use merger::{ActivityMerger, row_bytes};
 pub(crate) use networks::Host;
-pub use sketches::COUNTERS;
 pub(crate) use sketches::{Sketches, Target};
 
 /// Intervals under way at the most: clocks of several sources differ a little.
@@ -40,7 +46,7 @@ const OPEN_MOST: usize = 4;
 const GROUP: usize = 64;
 
 /// The activity of one shard.
-pub(crate) struct ActivityTable {
+pub struct ActivityTable {
     interval_ns: Option<u64>,
     seed: u64,
     /// Number of the interval of the latest packet, and its bounds in time.
@@ -184,4 +190,76 @@ fn host(v6: bool, address: &[u8; 16]) -> Host {
 fn mix(word: u64, seed: u64) -> u64 {
     let product = u128::from(word ^ seed) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
     product as u64 ^ (product >> 64) as u64
+}
+
+impl Analysis for ActivityTable {
+    /// It costs more than all others together.
+    const IN_ALL: bool = false;
+    /// Sketches forget in the order of arrival.
+    const EXACT: bool = false;
+    /// Sketches of the intervals that a worker has under way, and as many on their way to the merger.
+    const WORKER_BYTES: u64 = 8 << 20;
+
+    type Message = ();
+    type Found = BTreeMap<u64, Box<Sketches>>;
+    type Merger = ActivityMerger;
+
+    fn new(setup: &Setup, _: Shard) -> Self {
+        Self::new(setup.options.interval_ns, &setup.hash_key)
+    }
+
+    #[inline(always)]
+    fn on_packets(&mut self, packets: &[PacketRecord], _: &mut impl FnMut(())) {
+        self.on_burst(packets);
+    }
+
+    fn on_tick(&mut self, time_ns: u64) -> Option<Self::Found> {
+        Some(self.take_before(time_ns))
+    }
+
+    fn end(self) -> Self::Found {
+        self.finish()
+    }
+}
+
+impl Merge<ActivityTable> for ActivityMerger {
+    type Section = Activities;
+
+    fn new(setup: &Setup) -> Self {
+        let options = &setup.options;
+        let room = options.max_activities as usize;
+        Self::new(options.interval_ns, options.limits, options.top, room)
+    }
+
+    fn merge(&mut self, found: BTreeMap<u64, Box<Sketches>>) {
+        self.add(found);
+    }
+
+    fn on_time(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
+        self.close_before(time_ns, alert);
+    }
+
+    fn end(mut self, alert: &mut dyn FnMut(&Alert)) -> Activities {
+        self.close_all(alert);
+        self.finish()
+    }
+}
+
+impl Section for Activities {
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("intervals whose activity is not listed", self.further)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let count = self.further;
+        let warning = format!(
+            "the activity of {count} intervals is not in the report for lack of room: raise --memory, lengthen \
+             --interval or lower --top"
+        );
+        (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn show(&self, page: &mut Page, about: &About<'_>) {
+        text::show(page, &self.intervals, self.further, about.times);
+    }
 }

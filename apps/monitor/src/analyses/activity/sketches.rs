@@ -9,13 +9,13 @@ use super::networks::{self, Host};
 pub(crate) type Target = [u8; 17];
 
 /// Hosts of each kind that an interval knows, so that no number is wrong by more than 1/768 of the total.
-pub const COUNTERS: usize = 1_536;
+pub(crate) const COUNTERS: usize = 1_536;
 
 /// Registers of each HyperLogLog: 2^12.
 const LG_REGISTERS: u8 = 12;
 
 /// The sketches of one interval; 1.5 MiB at most.
-pub(crate) struct Sketches {
+pub struct Sketches {
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) packets: u64,

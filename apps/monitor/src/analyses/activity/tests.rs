@@ -52,12 +52,12 @@ fn observe(
             table.on_burst(&own);
         }
         high_ns = burst.iter().fold(high_ns, |high, packet| high.max(packet.ts_ns));
-        tables.iter_mut().for_each(|table| merger.merge(table.take_before(high_ns)));
-        alerts.extend(merger.close_before(high_ns).into_iter().flat_map(|(_, alerts)| alerts));
+        tables.iter_mut().for_each(|table| merger.add(table.take_before(high_ns)));
+        merger.close_before(high_ns, &mut |alert| alerts.push(*alert));
     }
-    tables.into_iter().for_each(|table| merger.merge(table.finish()));
-    alerts.extend(merger.close_all().into_iter().flat_map(|(_, alerts)| alerts));
-    (merger.finish().0, alerts)
+    tables.into_iter().for_each(|table| merger.add(table.finish()));
+    merger.close_all(&mut |alert| alerts.push(*alert));
+    (merger.finish().intervals, alerts)
 }
 
 /// The plain way: octets by source, packets by destination, destinations by source.

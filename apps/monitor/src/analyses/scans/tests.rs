@@ -36,15 +36,6 @@ struct Watched {
     alerts: Vec<Alert>,
 }
 
-#[derive(Default)]
-struct Sent(Vec<Message>);
-
-impl Outbox<Message> for Sent {
-    fn send(&mut self, message: Message) {
-        self.0.push(message);
-    }
-}
-
 impl Watched {
     fn new(capacity: usize) -> Self {
         Self {
@@ -55,9 +46,9 @@ impl Watched {
     }
 
     fn see(&mut self, packets: &[PacketRecord]) {
-        let mut sent = Sent::default();
-        self.table.on_burst(packets, &mut sent);
-        for message in sent.0 {
+        let mut sent = Vec::new();
+        self.table.on_burst(packets, &mut |message| sent.push(message));
+        for message in sent {
             match message {
                 Message::Attempted(report) => self.alerts.extend(self.merger.on_attempted(report)),
                 Message::Alert(alert) => self.alerts.push(alert),
@@ -229,9 +220,9 @@ fn two_workers_find_what_one_finds() {
     for worker in [1, 0] {
         let mut table = ScanTable::new(KEY, THRESHOLD, 1_000);
         let own: Vec<_> = all.iter().filter(|p| target(p) % 2 == worker).copied().collect();
-        let mut sent = Sent::default();
-        table.on_burst(&own, &mut sent);
-        for message in sent.0 {
+        let mut sent = Vec::new();
+        table.on_burst(&own, &mut |message| sent.push(message));
+        for message in sent {
             if let Message::Attempted(report) = message {
                 merger.on_attempted(report);
             }

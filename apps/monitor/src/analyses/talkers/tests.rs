@@ -34,7 +34,7 @@ fn record(src: (u8, u16), dst: (u8, u16), packets: u64, octets: u64) -> FlowReco
 
 fn table(capacity: usize, records: &[FlowRecord]) -> TalkerTable {
     let mut table = TalkerTable::new(KEY, capacity);
-    records.iter().for_each(|record| table.on_record(record));
+    records.iter().for_each(|record| table.take(record));
     table.add_waiting();
     table
 }

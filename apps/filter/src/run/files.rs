@@ -1,0 +1,175 @@
+//! The filter over captures: what passes to one file, what does not to another, in the order of the input.
+//!
+//! ```text
+//! reference   read ─▶ judge ─▶ write                          one thread
+//! farm        read ═▶ judge × n ═▶ write in order             a load has its rules with it
+//! ```
+//!
+//! Invariant: both write the same bytes and count the same.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::RuleSet;
+use ringtap_base::Usage;
+use ringtap_io::capture::Files;
+use ringtap_skeleton::Skeleton;
+use ringtap_skeleton::stream::{Options, Policy, Stream};
+use ringtap_wire::LinkType;
+use sha2::{Digest, Sha256};
+
+use super::control::Knock;
+use super::judge::Judge;
+use super::load::{Free, Load, Reader};
+use super::report::{FilterPlan, FilterReport, Handed};
+use super::sink::{FilterError, Sink};
+use super::tally::{Changes, Tally};
+use ringtap_engine::Watch;
+
+/// Where frames are written, if anywhere.
+#[derive(Default)]
+pub struct Outputs {
+    /// What passes.
+    pub passed: Option<Box<dyn Write + Send>>,
+    /// What does not.
+    pub drops: Option<Box<dyn Write + Send>>,
+}
+
+/// What a run over captures is given.
+pub struct FilterFiles {
+    /// The captures.
+    pub files: Files,
+    /// The rules to begin with.
+    pub rules: RuleSet,
+    /// Whether control packets among the others are heard.
+    pub knock: Option<Knock>,
+    /// Where frames go.
+    pub outputs: Outputs,
+}
+
+/// Runs the plan over captures.
+pub fn filter_files(
+    plan: FilterPlan,
+    given: FilterFiles,
+    watch: &Watch,
+) -> Result<FilterReport, FilterError> {
+    let before = Usage::now();
+    let FilterFiles { mut files, rules, knock, outputs } = given;
+    let (rules, free) = (Arc::new(rules), Free::default());
+    let mut writer = Writer {
+        passed: outputs.passed.map(|out| Sink::new(out, "what passed")),
+        drops: outputs.drops.map(|out| Sink::new(out, "the drops")),
+        tally: Tally::new(Arc::clone(&rules)),
+        link: None,
+        other_link: 0,
+        digest: plan.digest.then(Sha256::new),
+        failure: None,
+    };
+    let changes = Changes::default();
+    let mut reader = Reader { files: &mut files, rules, knock, changes, free: free.clone(), watch };
+    if plan.skeleton == Skeleton::Reference {
+        let mut judge = Judge::new(plan.not_ip);
+        for mut load in reader.by_ref() {
+            load.judge(&mut judge);
+            if !writer.take(&load) {
+                break;
+            }
+            free.give_back(load);
+        }
+    } else {
+        let judge = |_worker| {
+            let mut judge = Judge::new(plan.not_ip);
+            move |mut load: Load| {
+                load.judge(&mut judge);
+                load
+            }
+        };
+        let options = Options { capacity: LOADS, batch: 1, ..Options::default() };
+        Stream::from_iter(&mut reader)
+            .farm_ordered(plan.workers, Policy::OnDemand, judge)
+            .for_each(|load| {
+                let well = writer.take(&load);
+                free.give_back(load);
+                if well { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+            .run(&options)?;
+    }
+    let changes = reader.changes;
+    writer.close()?;
+    let handed = Handed {
+        written: writer.tally.passed() - writer.other_link,
+        lost: [("other_link_type", writer.other_link)].into(),
+    };
+    let mut report = FilterReport::new(plan, &writer.tally, changes, handed, &before);
+    report.add_source(files.damaged(), files.take_notices());
+    report.verdicts_sha256 = writer
+        .digest
+        .map(|digest| digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+    Ok(report)
+}
+
+/// Loads on their way to a judge, and from it.
+const LOADS: usize = 4;
+
+/// Writes what passed and what did not, and counts.
+struct Writer {
+    passed: Option<Sink>,
+    drops: Option<Sink>,
+    tally: Tally,
+    /// Of the first packet: a capture of the classic format has one.
+    link: Option<LinkType>,
+    /// Packets that passed but have another.
+    other_link: u64,
+    digest: Option<Sha256>,
+    failure: Option<FilterError>,
+}
+
+impl Writer {
+    /// Whether to go on.
+    fn take(&mut self, load: &Load) -> bool {
+        let written = self.write(load);
+        self.failure = written.err();
+        self.failure.is_none()
+    }
+
+    fn write(&mut self, load: &Load) -> Result<(), FilterError> {
+        let Self { passed, drops, tally, link, other_link, digest, .. } = self;
+        if let Some(digest) = digest {
+            let verdicts: Vec<u8> = load.judged.iter().map(|one| u8::from(one.passed())).collect();
+            digest.update(verdicts);
+        }
+        let mut start = 0;
+        for (end, rules) in &load.parts {
+            tally.change(rules);
+            for (place, judged) in load.chunk.places[start..*end].iter().zip(&load.judged[start..])
+            {
+                tally.count(judged, place.original_len);
+                let link = *link.get_or_insert(place.link);
+                let sink = if judged.passed() { &mut *passed } else { &mut *drops };
+                if place.link != link && sink.is_some() {
+                    let lost = if judged.passed() {
+                        &mut *other_link
+                    } else {
+                        &mut tally.drops_not_written
+                    };
+                    *lost += 1;
+                } else if let Some(sink) = sink {
+                    sink.write(link, place.ts_ns, place.original_len, load.chunk.data(place))?;
+                }
+            }
+            start = *end;
+        }
+        Ok(())
+    }
+
+    /// Writes what is held back; also the header of a file without packets.
+    fn close(&mut self) -> Result<(), FilterError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let link = self.link.unwrap_or(LinkType::ETHERNET);
+        let sinks = self.passed.iter_mut().chain(&mut self.drops);
+        sinks.into_iter().try_for_each(|sink| sink.close(link))
+    }
+}

@@ -1,0 +1,82 @@
+//! Runs a measurement, and merges those of several machines.
+
+use std::sync::Arc;
+
+use ringtap_base::now_ns;
+use ringtap_engine::{PacketFeed, PacketSource, Plan, Watch, live_feeds, run_feeds};
+use ringtap_io::capture::Files;
+use ringtap_io::live::Receiver;
+use ringtap_skeleton::RunError;
+use ringtap_wire::Paths;
+
+use super::options::Options;
+use super::sample::SampleFeed;
+use super::stamped::Stamped;
+use super::{MeasureOutcome, Merged, Sample};
+use crate::{Findings, Image, ImageError, Keys, Measure, with_keys};
+
+/// Measures files, as fast as it goes.
+pub fn run_files(
+    plan: &Plan<Options>,
+    files: Files,
+    watch: &Watch,
+) -> Result<MeasureOutcome, RunError> {
+    let feeds = PacketFeed::all(plan, &Arc::new(Paths::new()), files, watch);
+    run(plan, feeds.into_iter().map(Stamped).collect())
+}
+
+/// Measures an open interface, until `watch` is asked to stop. There is a receiver for each of the plan's queues.
+pub fn run_interface(
+    plan: &Plan<Options>,
+    receivers: Vec<Receiver>,
+    watch: &Watch,
+) -> Result<MeasureOutcome, RunError> {
+    run(plan, live_feeds(plan, &Arc::new(Paths::new()), receivers, watch))
+}
+
+/// Measures so many packets of a sample, again and again, at the plan's rate if it has one.
+pub fn run_sample(
+    plan: &Plan<Options>,
+    sample: &Sample,
+    packets: u64,
+    watch: &Watch,
+) -> Result<MeasureOutcome, RunError> {
+    run(plan, SampleFeed::all(sample, &plan.shards(), plan.app.rate, packets, watch))
+}
+
+/// Merges measurements of the same, in this order.
+pub fn merge(images: &[Image]) -> Result<Merged, ImageError> {
+    let by = images.first().ok_or(ImageError::NotAMeasurement)?.by();
+    with_keys!(by, V => {
+        let mut all: Option<Findings<V>> = None;
+        for image in images {
+            // Of another key: refused before its structures are read as what they are not.
+            image.check_key(by)?;
+            let findings = image.findings::<V>()?;
+            match &mut all {
+                Some(all) => all.merge(findings)?,
+                None => all = Some(findings),
+            }
+        }
+        all.map(|all| Merged::of(&all)).ok_or(ImageError::NotAMeasurement)
+    })
+}
+
+fn run(plan: &Plan<Options>, feeds: Vec<impl PacketSource>) -> Result<MeasureOutcome, RunError> {
+    with_keys!(plan.app.settings.by, V => run_keyed::<V>(plan, feeds))
+}
+
+fn run_keyed<V: Keys>(
+    plan: &Plan<Options>,
+    feeds: Vec<impl PacketSource>,
+) -> Result<MeasureOutcome, RunError> {
+    let settings = plan.app.settings;
+    let app = Measure::<V>::new(settings, now_ns).expect("settings that the plan has checked");
+    let counted = |findings: &Findings<V>| {
+        let report = findings.report();
+        report.measured + report.not_measured.values().sum::<u64>()
+    };
+    let run = run_feeds(plan, &app, counted, feeds)?;
+    let merged = Merged::of(&run.report);
+    Ok(MeasureOutcome { plan: plan.clone(), run: run.with_report(()), merged })
+}

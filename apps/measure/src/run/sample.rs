@@ -1,0 +1,272 @@
+//! Packets in memory, offered again and again at a rate, as a network card would: what finds a queue full is dropped.
+//!
+//! ```text
+//!  packet i arrives at start + i / rate                 the card's ring of queue q
+//!  ┌ sample ┐┌ sample ┐┌ sam…  ── by address pair ──▶ │ accepted, not yet taken │ ── burst ──▶ decoded packets
+//!                                  is it full? ──▶ dropped, counted as ring_full
+//! ```
+//!
+//! There is no thread that sends: between two calls of a feed nobody takes anything, so of what arrived meanwhile the first
+//! find room and the rest does not. So the worker's core does nothing but its own work, and the rate is exact.
+//!
+//! Without a rate every packet is there as soon as somebody takes it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use ringtap_base::now_ns;
+use ringtap_io::capture::{Files, Notice};
+use ringtap_skeleton::ShardMap;
+use ringtap_stage::{Burst, Fed, Feed, Mark};
+use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Paths, Tunnels};
+
+use ringtap_engine::{AppOptions, Closed, FeedCounts, PacketFeed, PacketSource, Plan, Watch};
+
+/// Packets of a sample: 128 MiB.
+const MOST: usize = 1 << 21;
+/// Slots of the card's ring, as cards have.
+const SLOTS: u64 = 4096;
+/// A second.
+const SECOND_NS: f64 = 1e9;
+
+/// A sample of a capture, from which a design is advised.
+#[derive(Debug)]
+pub struct Sample {
+    packets: Arc<[PacketRecord]>,
+    /// What the source had to say.
+    pub notices: Vec<Notice>,
+    /// There was more.
+    pub cut: bool,
+}
+
+/// Makes a sample of frames.
+pub struct SampleBuilder {
+    decoder: Decoder,
+    packets: Vec<PacketRecord>,
+}
+
+impl SampleBuilder {
+    /// `seed` is that of the plan.
+    pub fn new(seed: u64) -> Self {
+        let decoder = Decoder::new(HashKey::from_seed(seed), Arc::new(Paths::new()));
+        Self { decoder: decoder.with_tunnels(Tunnels::Outer), packets: Vec::new() }
+    }
+
+    /// Adds a frame of Ethernet; false if there is no room for more.
+    pub fn push(&mut self, ts_ns: u64, frame: &[u8], original_len: u32) -> bool {
+        let room = self.packets.len() < MOST;
+        if room {
+            let mut packet = PacketRecord::EMPTY;
+            self.decoder.decode(LinkType::ETHERNET, ts_ns, frame, original_len, &mut packet);
+            self.packets.push(packet);
+        }
+        room
+    }
+
+    pub fn finish(self) -> Sample {
+        Sample { packets: self.packets.into(), notices: Vec::new(), cut: false }
+    }
+}
+
+impl Sample {
+    /// The first packets of files. The plan is one of a single queue, of the same seed.
+    pub fn read<A: AppOptions>(plan: &Plan<A>, files: Files, watch: &Watch) -> Self {
+        let mut feeds = PacketFeed::all(plan, &Arc::default(), files, watch);
+        let (mut packets, mut cut) = (Vec::new(), false);
+        let mut burst = Burst::with_capacity(ringtap_skeleton::BURST);
+        while let Some(feed) = feeds.first_mut() {
+            match feed.next(&mut burst) {
+                Fed::Mark(Mark::End { .. }) => break,
+                _ if packets.len() + burst.len() > MOST => {
+                    cut = true;
+                    break;
+                }
+                _ => packets.append(&mut burst),
+            }
+        }
+        let notices = PacketSource::close(feeds).notices;
+        Self { packets: packets.into(), notices, cut }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.packets.len() as u64
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+}
+
+/// What all queues know.
+struct Offer {
+    /// Packets a second.
+    rate: Option<u64>,
+    /// How many packets arrive.
+    packets: u64,
+    /// When the first one does.
+    start_ns: OnceLock<u64>,
+}
+
+impl Offer {
+    /// How many have arrived.
+    fn arrived(&self, now_ns: u64) -> u64 {
+        let start_ns = *self.start_ns.get_or_init(|| now_ns);
+        let since = u128::from(now_ns.saturating_sub(start_ns));
+        let arrived = self.rate.map_or(u128::MAX, |rate| since * u128::from(rate) / 1_000_000_000);
+        u64::try_from(arrived).unwrap_or(u64::MAX).min(self.packets)
+    }
+
+    /// When a packet arrived.
+    fn time_ns(&self, number: u64, rate: u64) -> u64 {
+        let start_ns = self.start_ns.get().copied().unwrap_or(0);
+        start_ns + (number as f64 * SECOND_NS / rate as f64) as u64
+    }
+}
+
+/// A queue of a sample.
+pub(super) struct SampleFeed<'a> {
+    packets: Arc<[PacketRecord]>,
+    /// Which of them are this queue's.
+    own: Vec<u32>,
+    offer: Arc<Offer>,
+    queue: usize,
+    watch: &'a Watch,
+    /// Own packets that arrived, dropped ones too.
+    seen: u64,
+    /// Numbers of own packets that are in the card's ring.
+    waiting: VecDeque<Range<u64>>,
+    waits: u64,
+    taken: u64,
+    dropped: u64,
+    octets: u64,
+}
+
+impl<'a> SampleFeed<'a> {
+    /// A feed for each queue. Together they offer so many packets, the sample again and again.
+    pub(super) fn all(
+        sample: &Sample,
+        shards: &ShardMap,
+        rate: Option<u64>,
+        packets: u64,
+        watch: &'a Watch,
+    ) -> Vec<Self> {
+        let packets = if sample.is_empty() { 0 } else { packets };
+        let offer = Arc::new(Offer { rate, packets, start_ns: OnceLock::new() });
+        let mut own = vec![Vec::new(); shards.queues()];
+        for (at, packet) in (0..).zip(&*sample.packets) {
+            own[shards.queue(packet.pair_hash)].push(at);
+        }
+        let feed = |(queue, own)| Self {
+            packets: Arc::clone(&sample.packets),
+            own,
+            offer: Arc::clone(&offer),
+            queue,
+            watch,
+            seen: 0,
+            waiting: VecDeque::new(),
+            waits: 0,
+            taken: 0,
+            dropped: 0,
+            octets: 0,
+        };
+        own.into_iter().enumerate().map(feed).collect()
+    }
+
+    /// How many of the first `number` packets are this queue's.
+    fn own_of(&self, number: u64) -> u64 {
+        let (len, own) = (self.packets.len() as u64, &self.own);
+        if len == 0 {
+            return 0;
+        }
+        let (rounds, rest) = (number / len, number % len);
+        rounds * own.len() as u64 + own.partition_point(|&at| u64::from(at) < rest) as u64
+    }
+
+    /// Takes in what has arrived, as far as the card's ring has room.
+    fn arrive(&mut self, now_ns: u64) {
+        let seen = self.own_of(self.offer.arrived(now_ns));
+        let came = seen - self.seen;
+        let room = if self.offer.rate.is_some() { SLOTS - self.waits } else { u64::MAX };
+        let accepted = came.min(room);
+        if accepted > 0 {
+            self.waiting.push_back(self.seen..self.seen + accepted);
+            self.waits += accepted;
+        }
+        self.dropped += came - accepted;
+        self.watch.dropped.set(self.queue, self.dropped);
+        self.seen = seen;
+    }
+
+    /// Hands out own packets of these numbers.
+    fn hand_out(&mut self, numbers: Range<u64>, now_ns: u64, burst: &mut Vec<PacketRecord>) {
+        let (len, own) = (self.packets.len() as u64, self.own.len() as u64);
+        let (mut round, mut at) = (numbers.start / own, numbers.start % own);
+        for _ in numbers {
+            let place = self.own[at as usize];
+            let mut packet = self.packets[place as usize];
+            let number = round * len + u64::from(place);
+            packet.ts_ns = self.offer.rate.map_or(now_ns, |rate| self.offer.time_ns(number, rate));
+            self.octets += u64::from(packet.wire_len);
+            burst.push(packet);
+            at += 1;
+            if at == own {
+                (round, at) = (round + 1, 0);
+            }
+        }
+    }
+}
+
+impl Feed for SampleFeed<'_> {
+    type Item = PacketRecord;
+
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
+        let now_ns = now_ns();
+        if self.watch.stopped() {
+            // What has not arrived will not.
+            self.seen = self.own_of(self.offer.packets);
+        } else {
+            self.arrive(now_ns);
+        }
+        let before = burst.len();
+        while let Some(range) = self.waiting.front_mut() {
+            let room = (burst.capacity() - burst.len()) as u64;
+            let upto = range.end.min(range.start + room);
+            let numbers = range.start..upto;
+            range.start = upto;
+            if range.is_empty() {
+                self.waiting.pop_front();
+            }
+            if numbers.is_empty() {
+                break;
+            }
+            self.waits -= numbers.end - numbers.start;
+            self.hand_out(numbers, now_ns, burst);
+        }
+        let taken = (burst.len() - before) as u64;
+        self.taken += taken;
+        self.watch.packets.add(self.queue, taken);
+        if taken > 0 {
+            return Fed::Items;
+        }
+        if self.seen == self.own_of(self.offer.packets) {
+            return Fed::Mark(Mark::End { time_ns: now_ns });
+        }
+        Fed::Idle
+    }
+}
+
+impl PacketSource for SampleFeed<'_> {
+    fn close(feeds: Vec<Self>) -> Closed {
+        let sum = |of: fn(&Self) -> u64| feeds.iter().map(of).sum();
+        let (packets, dropped) = (sum(|feed| feed.taken), sum(|feed| feed.dropped));
+        let counts = FeedCounts {
+            packets,
+            captured_octets: sum(|feed| feed.octets),
+            ..FeedCounts::default()
+        };
+        let mut lost = BTreeMap::from([("ring_full", dropped)]);
+        lost.retain(|_, packets| *packets > 0);
+        Closed { counts, packets, lost: Some(lost), ..Closed::default() }
+    }
+}

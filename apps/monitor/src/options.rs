@@ -1,0 +1,384 @@
+//! What the monitor shall do, and what memory it takes for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
+use ringtap_extract::Extractors;
+use ringtap_flow::{FlowTable, Metering};
+use ringtap_stage::Shard;
+use ringtap_wire::{HashKey, Paths, Tunnels};
+use serde::{Serialize, Serializer};
+
+use crate::analyses::Analyses;
+use crate::analyses::activity::{Limits, row_bytes};
+use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
+
+/// The reporting interval of an interface.
+const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
+/// The threshold of W. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
+const SCAN_THRESHOLD: u32 = 20;
+/// Rows in each list of talkers.
+const TOP: usize = 10;
+/// More live flows than this only when asked for.
+const MOST_FLOWS_UNASKED: u64 = 16 << 20;
+
+/// What each worker takes beside its lane. Measured with all analyses: 1.3 MB, the ports of the talkers above all.
+const WORKER_BYTES: u64 = 2 << 20;
+/// What a live flow takes at the most in the flow table, with its share of an index as large as it can get and the place
+/// of its facts; and among the conversations.
+const FLOW_BYTES: u64 = 128;
+const CONVERSATION_BYTES: u64 = 100;
+
+/// The part of the memory left for tables that facts of flows may take, and the most that they take unasked: some 5
+/// million names.
+const FACTS_PART: u64 = 8;
+const MOST_FACT_BYTES: u64 = 512 << 20;
+
+/// The part of the memory left for tables that the rows of intervals may take.
+const INTERVALS_PART: u64 = 4;
+/// Bytes for a unit of an interval's row ([`ROW_UNITS`]): in the merger, the report and its text; and in each worker.
+const UNIT_BYTES: u64 = 240;
+const WORKER_UNIT_BYTES: u64 = 60;
+/// Protocols in each of [`MOST_INTERVALS`] intervals that there is room for, if there is memory enough.
+const USUAL_PROTOCOLS: u64 = 16;
+/// One row always has room.
+const LEAST_UNITS: u64 = ROW_UNITS as u64 + 256;
+
+/// The monitor's options.
+#[derive(Clone, Debug, Serialize)]
+pub struct Options {
+    /// Which analyses run.
+    #[serde(serialize_with = "analyses")]
+    pub analyses: Analyses,
+    /// What is read from payloads; nothing without flow records.
+    #[serde(serialize_with = "extractors")]
+    pub extract: Extractors,
+    /// What a flow is and when it ends.
+    #[serde(flatten, serialize_with = "metering")]
+    pub metering: Metering,
+    /// Reporting interval in packet time, nanoseconds; `None`: the whole run, of an interface 60 s.
+    pub interval_ns: Option<u64>,
+    /// Live flows at the most, all workers together; also the bound on conversations, scan attempts, hosts and pairs
+    /// kept. `None`: from the memory.
+    pub max_flows: Option<u64>,
+    /// More failed attempts than this are a scan.
+    pub scan_threshold: u32,
+    /// What is too much for one host in an interval; if any, activity is looked at.
+    #[serde(skip_serializing_if = "has_none")]
+    pub limits: Limits,
+    /// Rows in each list of talkers.
+    pub top: usize,
+    /// Whether a digest of the report and the flow records is made.
+    pub digest: bool,
+    /// Chosen by the plan: bytes for the facts of live flows, all workers together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fact_bytes: u64,
+    /// Chosen by the plan: room for the rows of intervals, [`ROW_UNITS`] each, and 1 for each protocol in one.
+    pub interval_units: u64,
+    /// Chosen by the plan: intervals whose activity is in the report, at the most.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_activities: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            analyses: Analyses::ALL,
+            extract: Extractors::ALL,
+            metering: Metering::default(),
+            interval_ns: None,
+            max_flows: None,
+            scan_threshold: SCAN_THRESHOLD,
+            limits: Limits::default(),
+            top: TOP,
+            digest: false,
+            fact_bytes: 0,
+            interval_units: 0,
+            max_activities: 0,
+        }
+    }
+}
+
+impl Options {
+    /// The analyses that run: limits are told of by activity.
+    fn on(&self) -> Analyses {
+        Analyses { activity: self.analyses.activity || self.limits.any(), ..self.analyses }
+    }
+
+    /// Live flows at the most, once the plan is made.
+    pub fn max_flows(&self) -> u64 {
+        self.max_flows.unwrap_or(1)
+    }
+
+    /// How many intervals the report has room for, if there are so many protocols in each.
+    pub fn interval_rows(&self, protocols: u64) -> u64 {
+        (self.interval_units / (ROW_UNITS as u64 + protocols)).min(MOST_INTERVALS as u64)
+    }
+
+    /// Bytes a live flow takes at the most, by what is on: entries, their share of an index as large as it can get, and
+    /// what each analysis keeps for a flow that no other resembles.
+    ///
+    /// Measured as the slope of the peak resident memory of whole runs over --max-flows, from 1 to 2^20 + 1 (an index is
+    /// largest one row beyond a power of two), over SYNs of 2 M forged sources: with the flow table alone, then with each
+    /// analysis. All at once took 537 (IPv4) and 560 bytes (IPv6), for not everything is largest at the same time.
+    ///
+    /// | | IPv4 | IPv6 | planned |
+    /// |---|---|---|---|
+    /// | flow table, with the place of facts | 100 | 124 | 128 |
+    /// | scans | 192 | 192 | 200 |
+    /// | talkers | 219 | 219 | 224 |
+    /// | volumes | 95 | 95 | 100 |
+    ///
+    /// Not in it: the room of expired flows of one IP version, which flows of the other cannot use.
+    fn flow_bytes(&self) -> u64 {
+        let on = self.analyses;
+        let rows = [(on.need_flows(), FLOW_BYTES), (on.volumes, CONVERSATION_BYTES)];
+        let core: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
+        (core + on.flow_bytes()).max(1)
+    }
+}
+
+impl AppOptions for Options {
+    const NAME: &'static str = "monitor";
+
+    /// Measured, see docs/PERFORMANCE.md: with one or two analyses nearly half of everything.
+    fn dispatch_share(&self) -> u32 {
+        if self.on().names().len() > 2 { 250 } else { 420 }
+    }
+
+    fn worker_bytes(&self) -> u64 {
+        WORKER_BYTES + self.on().worker_bytes()
+    }
+
+    fn extractors(&self) -> Extractors {
+        self.extract
+    }
+
+    /// As often as timeouts want it, and an interval that is shorter; a sweep over all flows more often than every second
+    /// is dear.
+    fn tick_ns(&self) -> u64 {
+        self.metering.timeouts.tick_ns()
+    }
+
+    fn live_tick_ns(&self) -> u64 {
+        const SECOND_NS: u64 = 1_000_000_000;
+        self.tick_ns().min(self.interval_ns.unwrap_or(u64::MAX)).max(SECOND_NS)
+    }
+
+    fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
+        self.analyses = self.on();
+        if !self.analyses.flows {
+            self.extract = Extractors::NONE;
+        }
+        within("the number of rows", self.top as u64, 0, 100_000)?;
+        if let Some(interval_ns) = self.interval_ns {
+            within("the interval in nanoseconds", interval_ns, 1, u64::MAX)?;
+        }
+        let intervals = Intervals {
+            many: self.interval_ns.is_some() || memory.live,
+            volumes: self.analyses.volumes,
+            activity: self.analyses.activity,
+            unit_bytes: UNIT_BYTES + WORKER_UNIT_BYTES * memory.workers,
+            activity_bytes: row_bytes(self.top),
+        };
+        let flow_bytes = self.flow_bytes();
+        let rest = memory.beside(intervals.least_bytes() + flow_bytes)? + flow_bytes;
+        let rows = intervals.within(rest / INTERVALS_PART);
+        let extracts = self.extract != Extractors::NONE;
+        self.fact_bytes = if extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
+        self.interval_units = rows.units;
+        self.max_activities = rows.activities;
+        let affordable = ((rest - rows.bytes - self.fact_bytes) / flow_bytes).max(1);
+        let most_flows = FlowTable::MOST as u64 * memory.workers;
+        if let Some(flows) = self.max_flows {
+            within("the number of flows", flows, 1, most_flows)?;
+        }
+        self.max_flows = Some(match (self.max_flows, memory.asked) {
+            (Some(flows), None) => flows,
+            (Some(flows), Some(_)) => flows.min(affordable),
+            (None, Some(_)) => affordable.min(most_flows),
+            (None, None) => affordable.min(MOST_FLOWS_UNASKED).min(most_flows),
+        });
+        if memory.live {
+            self.interval_ns.get_or_insert(LIVE_INTERVAL_NS);
+        }
+        Ok(())
+    }
+}
+
+/// Which rows of intervals a run has, and what they take.
+struct Intervals {
+    /// More than the whole run as one.
+    many: bool,
+    volumes: bool,
+    activity: bool,
+    unit_bytes: u64,
+    activity_bytes: u64,
+}
+
+/// Room for rows of intervals.
+struct Rows {
+    units: u64,
+    activities: u64,
+    /// What they take beyond [`Intervals::least_bytes`].
+    bytes: u64,
+}
+
+impl Intervals {
+    /// What they take at the least.
+    fn least_bytes(&self) -> u64 {
+        LEAST_UNITS * self.unit_bytes + if self.activity { self.activity_bytes } else { 0 }
+    }
+
+    /// As many as `bytes` suffice for, beyond the least.
+    fn within(&self, bytes: u64) -> Rows {
+        let bytes = if self.many { bytes } else { 0 };
+        let each = bytes / (u64::from(self.volumes) + u64::from(self.activity)).max(1);
+        let most_units = MOST_INTERVALS as u64 * (ROW_UNITS as u64 + USUAL_PROTOCOLS);
+        let units = if self.volumes { (each / self.unit_bytes).min(most_units) } else { 0 };
+        let more = each / self.activity_bytes;
+        let activities = if self.activity { more.min(MOST_INTERVALS as u64) } else { 0 };
+        let bytes = units * self.unit_bytes + activities * self.activity_bytes;
+        Rows {
+            units: LEAST_UNITS + units,
+            activities: activities + u64::from(self.activity),
+            bytes,
+        }
+    }
+}
+
+/// The options, and what else all workers and the merger of a run have in common.
+#[derive(Clone)]
+pub struct Setup {
+    /// The options, with all choices made.
+    pub options: Options,
+    /// Of tunnels, whose packets make flows, talkers and scans: as the decoder was told.
+    pub tunnels: Tunnels,
+    /// Secret of all hash tables of the run.
+    pub hash_key: HashKey,
+    /// The ways that packets come by, as the decoders number them.
+    pub paths: Arc<Paths>,
+    /// Share of the key space of each worker, in any unit.
+    pub shares: Vec<u32>,
+}
+
+impl Setup {
+    /// What a plan says.
+    pub fn of(plan: &Plan<Options>, paths: &Arc<Paths>) -> Self {
+        Self {
+            options: plan.app.clone(),
+            tunnels: plan.options.tunnels,
+            hash_key: plan.hash_key(),
+            paths: Arc::clone(paths),
+            shares: plan.arrangement.shares.clone(),
+        }
+    }
+
+    /// The interval that volumes are counted by.
+    pub(crate) fn volumes_interval_ns(&self) -> Option<u64> {
+        self.options.interval_ns.filter(|_| self.options.analyses.volumes)
+    }
+
+    /// A worker's part of the live flows.
+    pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
+        self.part(self.options.max_flows(), shard)
+    }
+
+    /// A worker's part of a number, as large as its part of the key space.
+    pub(crate) fn part(&self, number: u64, shard: Shard) -> usize {
+        let all: u64 = self.shares.iter().copied().map(u64::from).sum();
+        match self.shares.get(shard.index) {
+            Some(&own) if self.shares.len() == shard.count && all > 0 => {
+                (u128::from(number) * u128::from(own)).div_ceil(u128::from(all)) as usize
+            }
+            _ => number.div_ceil(shard.count as u64) as usize,
+        }
+    }
+}
+
+fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(analyses.names())
+}
+
+fn extractors<S: Serializer>(extract: &Extractors, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(extract.names())
+}
+
+fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        uniflow: bool,
+        vlan_in_key: bool,
+        timeouts: BTreeMap<String, u64>,
+    }
+    let Metering { timeouts, uniflow, vlan_in_key } = *metering;
+    let named = |(name, ns): (&str, u64)| match name {
+        "general" => ("idle_ns".into(), ns),
+        "maxlife" => ("active_ns".into(), ns),
+        _ => (name.replace('.', "_") + "_ns", ns),
+    };
+    let timeouts = timeouts.named().into_iter().map(named).collect();
+    Shown { uniflow, vlan_in_key, timeouts }.serialize(s)
+}
+
+fn has_none(limits: &Limits) -> bool {
+    !limits.any()
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_engine::Machine;
+
+    use super::*;
+
+    fn machine() -> Machine {
+        Machine { cores: 2, allowed_cores: vec![0, 1], memory_bytes: 8 << 30 }
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_in_words() {
+        let with = |change: fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            Plan::new(ringtap_engine::Options::default(), options, &machine())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(with(|o| o.max_flows = Some(0)).contains("flows"));
+        assert!(with(|o| o.interval_ns = Some(0)).contains("interval"));
+        assert!(with(|o| o.top = 100_001).contains("rows"));
+    }
+
+    #[test]
+    fn limits_have_activity_looked_at() {
+        let mut options = Options::default();
+        assert!(!options.on().activity);
+        options.limits.set("dst-pps", 1).unwrap();
+        let plan = Plan::new(ringtap_engine::Options::default(), options, &machine()).unwrap();
+        assert!(plan.app.analyses.activity && plan.app.max_activities > 0);
+    }
+
+    #[test]
+    fn memory_bounds_flows() {
+        let flows = |analyses, memory_bytes, workers| {
+            let run = ringtap_engine::Options {
+                memory_bytes: Some(memory_bytes),
+                workers: Some(workers),
+                ..ringtap_engine::Options::default()
+            };
+            let app = Options { analyses, ..Options::default() };
+            Plan::new(run, app, &machine()).map(|plan| plan.app.max_flows())
+        };
+        let all = flows(Analyses::ALL, 1 << 30, 1).unwrap();
+        let few = flows("flows".parse().unwrap(), 1 << 30, 1).unwrap();
+        assert!(all * 644 + (20 << 20) < 1 << 30 && few > 5 * all, "{all}, {few}");
+        assert!(flows(Analyses::ALL, 1 << 30, 64).unwrap() < all, "rings take memory, too");
+        let told = flows(Analyses::ALL, 1 << 20, 1).unwrap_err().to_string();
+        assert!(told.starts_with("1048576 bytes of memory are too few"), "{told}");
+    }
+}

@@ -1,0 +1,291 @@
+//! What a run of the monitor leaves: the report with everything around it, as JSON and as a digest.
+
+use std::collections::BTreeMap;
+
+use ringtap_engine::{Books, InterfaceCounts, Performance, Plan};
+use ringtap_export::Summary;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::Options;
+use crate::report::{self, Report, Sections};
+
+/// Everything there is to say about a finished run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What ran.
+    pub plan: Plan<Options>,
+    /// The report, and where the packets went.
+    pub run: ringtap_engine::Outcome<Report>,
+    /// What became of the records that were exported, by collector; outside the digest.
+    pub export: Vec<Summary>,
+    /// The same of files of records.
+    pub write: Vec<Summary>,
+    /// Packets, inner ones too, that came by more ways than are told apart; outside the digest.
+    pub packets_without_path: u64,
+    /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
+    pub digest: Option<String>,
+}
+
+/// The part of the report that any two runs over the same packets agree on.
+#[derive(Serialize)]
+struct Canonical<'a> {
+    packets: Packets<'a>,
+    octets: Octets<'a>,
+    non_ip: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unread_payloads: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    findings: Findings<'a>,
+}
+
+#[derive(Serialize)]
+struct Packets<'a> {
+    received: u64,
+    dropped: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    kinds: &'a report::Packets,
+}
+
+#[derive(Serialize)]
+struct Octets<'a> {
+    captured: u64,
+    #[serde(flatten)]
+    layers: &'a report::Octets,
+}
+
+/// The report without what [`Packets`] and [`Octets`] already hold.
+#[derive(Serialize)]
+struct Findings<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<&'a Vec<report::Interval>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets_in_further_intervals: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocols: Option<&'a BTreeMap<u8, report::Volume>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversations: Option<&'a report::Conversations>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<&'a report::Flows>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<&'a report::Facts>,
+    #[serde(flatten)]
+    sections: Sections,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: &'static str,
+    plan: &'a Plan<Options>,
+    #[serde(flatten)]
+    canonical: Canonical<'a>,
+    #[serde(flatten)]
+    inexact: Sections,
+    #[serde(skip_serializing_if = "is_zero")]
+    activity_in_further_intervals: u64,
+    #[serde(skip_serializing_if = "<[InterfaceCounts]>::is_empty")]
+    interfaces: &'a [InterfaceCounts],
+    ledger: Books<'a>,
+    performance: Performance,
+    #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
+    export: &'a [Summary],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    write: Vec<Written<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_without_path: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_split: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    fragments_forgotten: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    packets_ahead_of_time: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    clock_steps: u64,
+    notices: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a String>,
+}
+
+/// What became of the records of one file.
+#[derive(Serialize)]
+struct Written<'a> {
+    output: &'a str,
+    records: u64,
+    octets: u64,
+    /// Records, by reason.
+    not_written: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a String>,
+}
+
+impl<'a> Written<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        Self {
+            output: &summary.output,
+            records: summary.sent.flows.records,
+            octets: summary.sent.message_octets,
+            not_written: summary.not_sent.iter().map(|(why, lost)| (*why, lost.records)).collect(),
+            failure: summary.failure.as_ref(),
+        }
+    }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Outcome {
+    /// Of a run that has ended; it makes the digest.
+    pub(crate) fn new(
+        plan: Plan<Options>,
+        run: ringtap_engine::Outcome<Report>,
+        packets_without_path: u64,
+    ) -> Self {
+        let (export, write) = (Vec::new(), Vec::new());
+        let mut outcome = Self { plan, run, export, write, packets_without_path, digest: None };
+        if outcome.plan.app.digest {
+            outcome.digest = serde_json::to_vec(&outcome.canonical()).ok().map(|bytes| {
+                let hash = Sha256::digest(bytes);
+                let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("sha256:{hex}")
+            });
+        }
+        outcome
+    }
+
+    /// The report.
+    pub fn report(&self) -> &Report {
+        &self.run.report
+    }
+
+    fn canonical(&self) -> Canonical<'_> {
+        let report = self.report();
+        Canonical {
+            packets: Packets {
+                received: self.run.received,
+                dropped: self.run.ledger.dropped(),
+                kinds: &report.packets,
+            },
+            octets: Octets { captured: self.run.counts.captured_octets, layers: &report.octets },
+            non_ip: self.run.non_ip(),
+            unread_payloads: self.run.unread_payloads(),
+            findings: Findings {
+                intervals: report.intervals.as_ref(),
+                packets_in_further_intervals: Some(report.packets_in_further_intervals)
+                    .filter(|&n| n > 0),
+                protocols: report.protocols.as_ref(),
+                conversations: report.conversations.as_ref(),
+                flows: report.flows.as_ref(),
+                facts: report.facts.as_ref(),
+                sections: report.sections.exact(),
+            },
+        }
+    }
+
+    /// What was given up for want of soundness, room or memory, and how much of it; empty if the
+    /// answer is whole and exact.
+    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+        let report = self.report();
+        let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
+        let estimated = report.conversations.is_some_and(|c| !c.exact);
+        let mut all = vec![
+            ("packets dropped", self.run.dropped()),
+            ("flows ended early for lack of memory", evicted.copied().unwrap_or(0)),
+            ("conversation counts estimated", u64::from(estimated)),
+            ("packets beyond the intervals listed", report.packets_in_further_intervals),
+            (
+                "facts from payloads left out for lack of memory",
+                report.facts.as_ref().map_or(0, |facts| facts.no_room),
+            ),
+            ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
+            (
+                "packets whose link addresses, tags and tunnel are not known",
+                self.packets_without_path,
+            ),
+            (
+                "packets that came by another queue than the rest of their flow",
+                self.run.packets_split,
+            ),
+            ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
+            ("flow records not written", self.write.iter().map(Summary::lost).sum()),
+        ];
+        all.extend(report.sections.losses());
+        all.retain(|&(_, count)| count > 0);
+        all
+    }
+
+    /// Warnings of what the answer lacks, with the remedy; they are among the notices of the JSON report. What was
+    /// dropped is in the ledger, what was not exported in the summaries of the export.
+    pub fn warnings(&self) -> Vec<String> {
+        let Report { flows, facts, conversations, sections, .. } = self.report();
+        let mut warnings = Vec::new();
+        let mut warn = |count: u64, text: &dyn Fn(u64) -> String| {
+            if count > 0 {
+                warnings.push(text(count));
+            }
+        };
+        let flows = flows.as_ref().and_then(|flows| flows.end_reasons.get("lack_of_resources"));
+        warn(flows.copied().unwrap_or(0), &|count| {
+            format!(
+                "{count} flows were ended early, because the flow table has room for {}: raise --memory or --max-flows, or \
+                 shorten --idle-timeout",
+                self.plan.app.max_flows()
+            )
+        });
+        warn(u64::from(conversations.is_some_and(|all| !all.exact)), &|_| {
+            "the numbers of conversations are estimates for lack of memory: raise --memory or --max-flows".into()
+        });
+        warn(self.report().packets_in_further_intervals, &|count| {
+            format!(
+                "{count} packets are in later intervals than those that the report has room for: raise --memory or lengthen \
+                 --interval"
+            )
+        });
+        warn(facts.as_ref().map_or(0, |facts| facts.no_room), &|count| {
+            format!(
+                "{count} facts from payloads were left out of flow records for lack of memory: raise --memory"
+            )
+        });
+        warn(self.run.counts.fragments_forgotten, &|count| {
+            format!(
+                "{count} first fragments were forgotten, because the table for {} fragmented datagrams was full; later fragments may \
+                 lack their ports: raise --memory",
+                self.plan.buffers.max_datagrams
+            )
+        });
+        for (link, packets) in self.run.undecoded_links() {
+            warn(packets, &|count| {
+                format!(
+                    "{count} packets have the link type {link}, which is not decoded: they count as other than IP"
+                )
+            });
+        }
+        warnings.extend(sections.warnings());
+        warnings
+    }
+
+    /// The whole as one JSON document. `version` is the program's.
+    pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
+        let (run, report) = (&self.run, self.report());
+        let activity = report.sections.activity.as_ref();
+        serde_json::to_string_pretty(&Document {
+            version,
+            plan: &self.plan,
+            canonical: self.canonical(),
+            inexact: report.sections.inexact(),
+            activity_in_further_intervals: activity.map_or(0, |activity| activity.further),
+            interfaces: &run.interfaces,
+            ledger: Books::of(&run.ledger),
+            performance: run.performance,
+            export: &self.export,
+            write: self.write.iter().map(Written::of).collect(),
+            packets_without_path: self.packets_without_path,
+            packets_split: run.packets_split,
+            fragments_forgotten: run.counts.fragments_forgotten,
+            packets_ahead_of_time: run.clock.strays,
+            clock_steps: run.clock.set,
+            notices: run.notices().into_iter().chain(self.warnings()).collect(),
+            digest: self.digest.as_ref(),
+        })
+    }
+}

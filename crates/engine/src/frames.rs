@@ -1,0 +1,163 @@
+//! What feeds do with a frame, wherever it comes from: select it, decode it, and read its payload.
+//!
+//! ```text
+//!  frame ─▶ filter expression ─▶ decode ─▶ sample ─▶ record; behind it, if it carries one, the innermost packet
+//!               └ left out, counted          └ left out      └ payload ─▶ facts, attached to the record
+//! ```
+//!
+//! Several queues may have the same frame, because its owner cannot be told without decoding it. Then each keeps the
+//! packets that are its own, and what is counted of the frame is counted by one of them.
+
+use std::sync::Arc;
+
+use ringtap_extract::Extractors;
+use ringtap_io::bpf::Expression;
+use ringtap_stage::{Attachments, Burst};
+use ringtap_wire::{Decoded, Decoder, LinkType, PacketRecord, selection_hash};
+
+use crate::packet_source::FeedCounts;
+use crate::{AppOptions, Plan};
+
+/// A frame while its source lends it.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) link: LinkType,
+    pub(crate) ts_ns: u64,
+    pub(crate) data: &'a [u8],
+    pub(crate) original_len: u32,
+}
+
+/// The end of a burst, where packets are decoded to.
+pub(crate) struct Slots<'b> {
+    records: &'b mut [PacketRecord],
+    attachments: &'b mut Attachments,
+    /// Packets in the burst before these.
+    before: usize,
+    used: usize,
+    /// Outermost packets among them, and bytes captured of these.
+    packets: u64,
+    octets: u64,
+}
+
+impl<'b> Slots<'b> {
+    /// So many slots behind what is in the burst.
+    #[inline(always)]
+    pub(crate) fn new(burst: &'b mut Burst<PacketRecord>, slots: usize) -> Self {
+        let (items, attachments) = burst.parts_mut();
+        let before = items.len();
+        items.resize(before + slots, PacketRecord::EMPTY);
+        let records = &mut items[before..];
+        Self { records, attachments, before, used: 0, packets: 0, octets: 0 }
+    }
+
+    /// Whether there is room for a packet and for what it may carry.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.used + 1 < self.records.len()
+    }
+}
+
+/// A queue's decoder, what it selects, and what it counted.
+pub(crate) struct Frames {
+    pub(crate) decoder: Decoder,
+    pub(crate) counts: FeedCounts,
+    filter: Option<Arc<Expression>>,
+    sample: u32,
+    extract: Extractors,
+}
+
+impl Frames {
+    pub(crate) fn new<A: AppOptions>(plan: &Plan<A>, decoder: Decoder) -> Self {
+        Self {
+            decoder,
+            counts: FeedCounts::default(),
+            filter: plan.options.filter.clone(),
+            sample: plan.options.sample,
+            extract: plan.app.extractors(),
+        }
+    }
+
+    /// Whether the filter expression leaves a frame out. It is counted if `counts` says so.
+    #[inline(always)]
+    pub(crate) fn leaves_out(&mut self, frame: &Frame<'_>, counts: bool) -> bool {
+        let Some(filter) = &self.filter else { return false };
+        self.counts.leaves_out(filter, frame.link, frame.data, frame.original_len, counts)
+    }
+
+    /// Appends the packets of a frame: the outermost, and the innermost that it carries, if any; there must be room for
+    /// both. `owner` says which pair hashes are this queue's; `None`: the whole frame is. True if the outermost packet was
+    /// appended.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        owner: Option<&dyn Fn(u32) -> bool>,
+        slots: &mut Slots<'_>,
+    ) -> bool {
+        let &Frame { link, ts_ns, data, original_len } = frame;
+        let at = slots.used;
+        let record = &mut slots.records[at];
+        let decoded = self.decoder.decode(link, ts_ns, data, original_len, record);
+        let mut inner = self.decoder.inner(record).copied();
+        let mut own = true;
+        if owner.is_some() || self.sample > 1 {
+            let owns = |record: &PacketRecord| owner.is_none_or(|owner| owner(record.pair_hash));
+            own = owns(record);
+            inner = inner.filter(owns);
+            // Not before it is decoded: a fragment left out may have the ports of another.
+            if self.sample > 1 && !selected(link, data, self.sample) {
+                self.counts.not_sampled += u64::from(own);
+                return false;
+            }
+        }
+        if own {
+            if let Decoded::NonIp(reason) = decoded {
+                *self.counts.non_ip.entry(reason).or_default() += 1;
+            }
+            slots.octets += data.len() as u64;
+            slots.packets += 1;
+            slots.used += 1;
+            if self.extract.wants(record) {
+                self.extract(frame, record, slots.before + at, slots.attachments);
+            }
+        }
+        if let Some(inner) = inner {
+            self.counts.inner += 1;
+            let at = slots.used;
+            slots.records[at] = inner;
+            slots.used += 1;
+            if self.extract.wants(&inner) {
+                self.extract(frame, &inner, slots.before + at, slots.attachments);
+            }
+        }
+        own
+    }
+
+    /// Counts what is in the slots. The burst is to be cut to the length returned.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, slots: &Slots<'_>) -> usize {
+        self.counts.packets += slots.packets;
+        self.counts.captured_octets += slots.octets;
+        slots.before + slots.used
+    }
+
+    /// Attaches what the payload of a packet says, which the decoder has just made, to the item at this place.
+    #[inline(never)]
+    fn extract(
+        &mut self,
+        frame: &Frame<'_>,
+        record: &PacketRecord,
+        at: usize,
+        attachments: &mut Attachments,
+    ) {
+        let payload = self.decoder.payload(frame.link, frame.data, record);
+        if let Some(payload) = payload.filter(|payload| !payload.is_empty()) {
+            self.counts.extract(self.extract, record, payload, (at, attachments));
+        }
+    }
+}
+
+/// Whether a frame belongs to the one in `sample` that count.
+fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
+    (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
+}

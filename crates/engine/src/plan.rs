@@ -1,0 +1,296 @@
+//! What runs: the options with all choices made.
+
+use std::fmt;
+
+use ringtap_skeleton::{MOST_QUEUES, RunOptions, ShardMap};
+use ringtap_wire::{HashKey, REGIONS};
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use crate::arrangement::{Arrangement, MOST_WORKERS};
+use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options};
+
+/// State reports on their way from one worker.
+const REPORT_CAPACITY: usize = 4_096;
+
+/// Why options cannot become a plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// A number out of its range.
+    #[error("{what} must be from {least} to {most}, not {given}")]
+    OutOfRange {
+        /// The flag's meaning.
+        what: &'static str,
+        /// Smallest allowed.
+        least: u64,
+        /// Largest allowed.
+        most: u64,
+        /// As given.
+        given: u64,
+    },
+    /// The program itself takes more memory than it may.
+    #[error(
+        "{given} bytes of memory are too few: this arrangement takes {least} before it keeps a flow"
+    )]
+    TooLittleMemory {
+        /// As given.
+        given: u64,
+        /// Smallest allowed.
+        least: u64,
+    },
+    /// A core was named that threads of this process cannot be pinned to.
+    #[error("core {core} is not available to this process; --cores takes some of {allowed}")]
+    NoCore {
+        /// As given.
+        core: usize,
+        /// All that are available, as a list for `--cores`.
+        allowed: String,
+    },
+    /// Workers were asked of a skeleton that has none to choose.
+    #[error(
+        "the reference runs on one thread; leave out workers and queues or take another --skeleton"
+    )]
+    WorkersOfReference,
+    /// Workers were asked of a skeleton that has one a queue.
+    #[error("multi-queue has one worker a queue; leave out the workers or take another --skeleton")]
+    WorkersOfQueues,
+}
+
+/// What will run. All choices made; printable.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan<A> {
+    /// The application's name.
+    #[serde(rename = "app")]
+    pub name: &'static str,
+    /// What was asked of the run.
+    #[serde(flatten)]
+    pub options: Options,
+    /// Who sits where.
+    #[serde(flatten)]
+    pub arrangement: Arrangement,
+    /// Memory for what waits.
+    #[serde(flatten)]
+    pub buffers: Buffers,
+    /// The application's own options.
+    #[serde(flatten)]
+    pub app: A,
+}
+
+/// Serializes a value by its [`Display`](fmt::Display).
+pub fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(value)
+}
+
+/// `given`, if it is in its range.
+///
+/// # Errors
+/// If it is not; `what` says what it is the number of.
+pub fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
+    if (least..=most).contains(&given) {
+        Ok(given)
+    } else {
+        Err(PlanError::OutOfRange { what, least, most, given })
+    }
+}
+
+impl<A: AppOptions> Plan<A> {
+    /// Makes all choices left open.
+    ///
+    /// # Errors
+    /// If an option is out of its range, options contradict each other, or the memory does not suffice.
+    pub fn new(mut options: Options, mut app: A, machine: &Machine) -> Result<Self, PlanError> {
+        if options.live {
+            let interfaces = options.interfaces() as u64;
+            within("the number of interfaces", interfaces, 1, MOST_INTERFACES as u64)?;
+        }
+        if let Some(queues) = options.queues {
+            within("the number of queues", queues as u64, 1, MOST_QUEUES as u64)?;
+        }
+        if let Some(workers) = options.workers {
+            let most = MOST_WORKERS / options.queues.unwrap_or(1) as u64;
+            within("the number of workers", workers as u64, 1, most)?;
+        }
+        within("the ring capacity", options.ring_capacity as u64, 1, 1 << 24)?;
+        within("the ring batch", options.ring_batch as u64, 1, 1 << 24)?;
+        within("the sampling", options.sample.into(), 1, u32::MAX.into())?;
+        options.shed &= options.live;
+        let arrangement = Arrangement::new(&options, machine, app.dispatch_share())?;
+        let workers = arrangement.workers as u64;
+        let (buffers, memory) =
+            Buffers::new(&options, machine.memory_bytes, workers, app.worker_bytes());
+        app.settle(&memory)?;
+        Ok(Self { name: A::NAME, options, arrangement, buffers, app })
+    }
+}
+
+impl<A> Plan<A> {
+    /// Whether packets go from one thread to another by rings.
+    pub fn packets_cross_rings(&self) -> bool {
+        self.arrangement.packets_cross_rings()
+    }
+
+    /// The key of all hash functions.
+    pub fn hash_key(&self) -> HashKey {
+        HashKey::from_seed(self.options.seed)
+    }
+
+    /// Who owns which part of the key space.
+    pub fn shards(&self) -> ShardMap {
+        ShardMap::queued(self.arrangement.queues, &self.arrangement.shares)
+    }
+
+    /// Datagrams of which the decoder of a queue remembers the first fragment, and the regions of the pair hash that these
+    /// are of. Who shares out the frames of an interface need not know the hash, so each queue is for all regions there.
+    pub(crate) fn fragments(&self, queue: usize) -> (usize, u64) {
+        let datagrams =
+            |part: u64, of: u64| (self.buffers.max_datagrams * part).div_ceil(of) as usize;
+        if self.options.live {
+            return (datagrams(1, self.arrangement.queues as u64), !0);
+        }
+        let shards = self.shards();
+        let is_own = |region: &usize| shards.queue((region * (1 << 32) / REGIONS) as u32) == queue;
+        let regions = (0..REGIONS).filter(is_own).fold(0, |own, region| own | 1 << region);
+        (datagrams(u64::from(u64::count_ones(regions)), REGIONS as u64), regions)
+    }
+
+    /// How the run of this plan is built.
+    pub fn run_options(&self) -> RunOptions {
+        let Options { ring, ring_capacity: capacity, ring_batch: batch, .. } = self.options;
+        RunOptions {
+            shards: self.shards(),
+            ring,
+            capacity,
+            batch,
+            report_capacity: REPORT_CAPACITY.min(capacity.max(16)),
+            seating: self.arrangement.seating.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_skeleton::{Role, Skeleton};
+
+    use super::*;
+    use crate::application::tests::Toy;
+    use crate::memory::BUFFER_BYTES;
+
+    fn machine(cores: usize) -> Machine {
+        Machine { cores, allowed_cores: (0..cores).collect(), memory_bytes: 8 << 30 }
+    }
+
+    fn made(options: Options, machine: &Machine) -> Result<Plan<Toy>, PlanError> {
+        Plan::new(options, Toy { tick_ns: 1 }, machine)
+    }
+
+    #[test]
+    fn every_number_of_cores_gets_a_plan_that_uses_it() {
+        for cores in 1..64 {
+            let plan = made(Options::default(), &machine(cores)).unwrap();
+            assert_eq!(plan.arrangement.seating.seats.len(), cores, "{plan:?}");
+            assert!(
+                plan.arrangement.workers >= cores - 1
+                    && plan.arrangement.shares.iter().all(|&s| s > 0)
+            );
+        }
+    }
+
+    #[test]
+    fn every_arrangement_has_a_plan_on_any_machine() {
+        for (skeleton, cores) in
+            Skeleton::ALL.into_iter().flat_map(|s| [1, 2, 3, 8].map(|c| (s, c)))
+        {
+            for queues in [None, Some(1), Some(2), Some(5), Some(64)] {
+                for workers in [None, Some(1), Some(3), Some(8)] {
+                    let options =
+                        Options { skeleton: Some(skeleton), queues, workers, ..Options::default() };
+                    let plan = match made(options, &machine(cores)) {
+                        Ok(plan) => plan,
+                        Err(PlanError::WorkersOfReference) if skeleton == Skeleton::Reference => {
+                            continue;
+                        }
+                        Err(PlanError::WorkersOfQueues) if workers.is_some() => continue,
+                        Err(error) => panic!("{skeleton}, {queues:?}, {workers:?}: {error}"),
+                    };
+                    assert_eq!(plan.arrangement.queues, queues.unwrap_or(plan.arrangement.queues));
+                    assert_eq!(plan.arrangement.workers % plan.arrangement.queues, 0, "{plan:?}");
+                    assert_eq!(plan.shards().queues(), plan.arrangement.queues);
+                    assert!(plan.arrangement.seating.seats.len() <= cores.max(1), "{plan:?}");
+                    let mut roles: Vec<_> = plan.arrangement.seating.seats.concat();
+                    roles.sort_by_key(ToString::to_string);
+                    roles.dedup();
+                    let of_queues =
+                        if skeleton == Skeleton::MultiQueue { 0 } else { plan.arrangement.queues };
+                    assert_eq!(roles.len(), of_queues + plan.arrangement.workers + 1, "{plan:?}");
+                    let mut all = plan.arrangement.seating.seats.concat();
+                    if skeleton == Skeleton::MultiQueue {
+                        // Everybody has a hand in merging.
+                        assert!(
+                            plan.arrangement
+                                .seating
+                                .seats
+                                .iter()
+                                .all(|s| s.last() == Some(&Role::Merger))
+                        );
+                        all.retain(|role| *role != Role::Merger);
+                        all.push(Role::Merger);
+                    }
+                    assert_eq!(roles.len(), all.len(), "twice: {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_in_words() {
+        let with = |change: fn(&mut Options)| {
+            let mut request = Options::default();
+            change(&mut request);
+            made(request, &machine(2)).unwrap_err().to_string()
+        };
+        assert!(with(|r| r.workers = Some(0)).contains("from 1 to 512, not 0"));
+        assert!(with(|r| r.queues = Some(65)).contains("queues must be from 1 to 64, not 65"));
+        assert!(with(|r| (r.queues, r.workers) = (Some(4), Some(129))).contains("from 1 to 128"));
+        assert!(with(|r| r.cores = Some(vec![0, 2])).contains("core 2 is not available"));
+        assert!(with(|r| r.sample = 0).contains("sampling"));
+        assert!(with(|r| r.ring_capacity = 0).contains("ring capacity"));
+        assert!(
+            with(|r| {
+                r.workers = Some(2);
+                r.skeleton = Some(Skeleton::Reference);
+            })
+            .contains("one thread")
+        );
+        assert!(
+            with(|r| {
+                r.queues = Some(2);
+                r.skeleton = Some(Skeleton::Reference);
+            })
+            .contains("one thread")
+        );
+        assert!(
+            with(|r| {
+                r.workers = Some(2);
+                r.skeleton = Some(Skeleton::MultiQueue);
+            })
+            .contains("one worker a queue")
+        );
+    }
+
+    #[test]
+    fn each_interface_has_room_for_frames_within_the_memory() {
+        let plan = |interfaces: usize, memory_bytes| {
+            let source = (0..interfaces).map(|number| format!("eth{number}")).collect();
+            let options = Options { source, live: true, memory_bytes, ..Options::default() };
+            made(options, &machine(1))
+        };
+        let bytes = |interfaces, memory| plan(interfaces, memory).unwrap().buffers.buffer_bytes;
+        assert_eq!(bytes(1, None), BUFFER_BYTES);
+        assert_eq!(bytes(3, None), 3 * BUFFER_BYTES);
+        assert_eq!(bytes(3, Some(400 << 20)), 100 << 20);
+        assert_eq!(bytes(1, Some(400 << 20)), BUFFER_BYTES);
+        assert_eq!(made(Options::default(), &machine(1)).unwrap().buffers.buffer_bytes, 0);
+        let refused = plan(MOST_INTERFACES + 1, None).unwrap_err().to_string();
+        assert!(refused.contains("interfaces must be from 1 to 16, not 17"), "{refused}");
+    }
+}

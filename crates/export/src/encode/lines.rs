@@ -1,0 +1,77 @@
+//! Lines of a text format, as messages: as many lines as fit, so that any stream carries them.
+
+use ringtap_flow::FlowRecord;
+
+use super::{Encoder, Progress, Refusal, Sealed, as_biflow};
+use crate::Tally;
+use crate::formats::{Interfaces, TextFormat};
+
+/// The lines under way.
+pub(crate) struct Lines {
+    format: TextFormat,
+    interfaces: Interfaces,
+    limit: usize,
+    bytes: Vec<u8>,
+    flows: Tally,
+}
+
+impl Lines {
+    pub(crate) fn new(format: TextFormat, interfaces: Interfaces, limit: usize) -> Self {
+        Self { format, interfaces, limit, bytes: Vec::new(), flows: Tally::default() }
+    }
+}
+
+impl Encoder for Lines {
+    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
+        let before = self.bytes.len();
+        (self.format.line)(&mut self.bytes, record, &self.interfaces);
+        // A line by itself goes whatever its length: nothing bounds a message of a stream.
+        if self.bytes.len() > self.limit && before > 0 {
+            self.bytes.truncate(before);
+            return Err(Refusal::Full);
+        }
+        let tally = as_biflow(record);
+        self.flows += tally;
+        Ok(tally)
+    }
+
+    fn seal(&mut self) -> Option<Sealed<'_>> {
+        let (bytes, flows) = (&self.bytes[..], self.flows);
+        (!bytes.is_empty()).then_some(Sealed { bytes, flows })
+    }
+
+    fn done(&mut self) {
+        self.bytes.clear();
+        self.flows = Tally::default();
+    }
+
+    /// The format's head.
+    fn announcement(&mut self) -> Vec<Vec<u8>> {
+        let head = |head: fn(&mut Vec<u8>, u64, &Interfaces)| {
+            let mut bytes = Vec::new();
+            head(&mut bytes, 0, &self.interfaces);
+            bytes
+        };
+        self.format.head.map(head).into_iter().collect()
+    }
+
+    fn statistics(&mut self, _: &Progress) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn farewell(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn restart(&mut self) {}
+
+    fn octets(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn learn(&mut self, _: &[u8]) {}
+
+    fn stamp(&self, _: &mut [u8]) {}
+
+    fn advance(&mut self, _: Tally) {}
+}

@@ -1,0 +1,136 @@
+//! Addresses as text: IPv4 in dotted decimals, IPv6 as RFC 5952 says, Ethernet in hexadecimal with colons.
+//!
+//! ```text
+//! 2001:0db8:0000:0000:0001:0000:0000:0000  →  2001:db8:0:0:1::
+//!                          the longest run of two or more zero groups, the first of equal ones
+//! ```
+//!
+//! By hand, because two IPv6 addresses through `core::fmt` cost more than all else of a record.
+
+use ringtap_flow::IpVersion;
+
+use crate::formats::lines::{push_hex, push_number};
+
+/// Appends the address laid out as in [`ringtap_flow::FlowKey::src`].
+#[inline]
+pub(crate) fn push_address(line: &mut Vec<u8>, version: IpVersion, address: &[u8; 16]) {
+    match version {
+        IpVersion::V4 => push_ipv4(line, [address[0], address[1], address[2], address[3]]),
+        IpVersion::V6 => push_ipv6(line, address),
+    }
+}
+
+/// Appends an Ethernet address.
+pub(crate) fn push_mac(line: &mut Vec<u8>, mac: &[u8; 6]) {
+    for (at, &byte) in mac.iter().enumerate() {
+        if at > 0 {
+            line.push(b':');
+        }
+        push_hex(line, byte);
+    }
+}
+
+fn push_ipv4(line: &mut Vec<u8>, [a, b, c, d]: [u8; 4]) {
+    push_number(line, a);
+    for byte in [b, c, d] {
+        line.push(b'.');
+        push_number(line, byte);
+    }
+}
+
+fn push_ipv6(line: &mut Vec<u8>, address: &[u8; 16]) {
+    // RFC 5952, section 5: the prefix of IPv4-mapped addresses is well known.
+    if let [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] = *address {
+        line.extend_from_slice(b"::ffff:");
+        return push_ipv4(line, [a, b, c, d]);
+    }
+    let mut groups = [0_u16; 8];
+    for (group, pair) in groups.iter_mut().zip(address.as_chunks().0) {
+        *group = u16::from_be_bytes(*pair);
+    }
+    let (start, end) = longest_zeros(&groups);
+    push_groups(line, &groups[..start]);
+    if start < end {
+        line.extend_from_slice(b"::");
+        push_groups(line, &groups[end..]);
+    }
+}
+
+/// The groups that `::` stands for, as a half-open range; 8..8 if there are none.
+fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
+    let (mut start, mut longest) = (8, 1);
+    let mut run = 0;
+    for (index, &group) in groups.iter().enumerate() {
+        run = if group == 0 { run + 1 } else { 0 };
+        if run > longest {
+            longest = run;
+            start = index + 1 - run;
+        }
+    }
+    if start == 8 { (8, 8) } else { (start, start + longest) }
+}
+
+fn push_groups(line: &mut Vec<u8>, groups: &[u16]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (index, &group) in groups.iter().enumerate() {
+        let [high, low] = group.to_be_bytes();
+        let digits = [high >> 4, high & 15, low >> 4, low & 15].map(|d| DIGITS[usize::from(d)]);
+        let leading_zeros = (group | 1).leading_zeros() as usize / 4;
+        if index > 0 {
+            line.push(b':');
+        }
+        line.extend_from_slice(&digits[leading_zeros..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(version: IpVersion, address: [u8; 16]) -> String {
+        let mut line = Vec::new();
+        push_address(&mut line, version, &address);
+        String::from_utf8(line).unwrap()
+    }
+
+    /// The examples of RFC 5952, and where runs of zeros meet the ends.
+    #[test]
+    fn ipv6_as_rfc_5952_says() {
+        for expected in [
+            "2001:db8::1",
+            "2001:db8::2:1",
+            "2001:db8:0:1:1:1:1:1",
+            "2001:0:0:1::1",
+            "2001:db8::1:0:0:1",
+            "::",
+            "::1",
+            "1::",
+            "0:1::",
+            "1::1:0",
+            "::ffff:192.0.2.1",
+            "::fffe:c000:201",
+            "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+            "1234:10:200:3000:4:56:789:abcd",
+        ] {
+            let address: Ipv6Addr = expected.parse().unwrap();
+            assert_eq!(text(IpVersion::V6, address.octets()), expected);
+        }
+    }
+
+    proptest! {
+        /// The standard library writes the same; zeros are made likely, since they are the hard part.
+        #[test]
+        fn addresses_as_the_standard_library_writes_them(
+            groups in prop::array::uniform8(prop_oneof![Just(0_u16), Just(0xffff), any::<u16>()])
+        ) {
+            let six = Ipv6Addr::from(groups);
+            prop_assert_eq!(text(IpVersion::V6, six.octets()), six.to_string());
+            let four = IpVersion::V4.address(&six.octets());
+            prop_assert_eq!(text(IpVersion::V4, six.octets()), four.to_string());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The Community ID of a flow: one short text by which the records of different monitors meet.
+//! Source: Community ID Flow Hashing, version 1, seed 0 (github.com/corelight/community-id-spec).
+//!
+//! ```text
+//! "1:" base64( SHA-1( | seed | smaller  | larger   | protocol | 0 | port of | port of | ) )
+//!                     | 0 0  | address  | address  |    1     | 1 | smaller | larger  |
+//!                        2     4 or 16    4 or 16                    2         2       bytes
+//! ```
+//!
+//! The end with the smaller (address, port) comes first, so both directions have one id. For ICMP
+//! the ports are the message's type and the type of its counterpart (echo and echo reply); a
+//! message without a counterpart has its type and its code, and keeps its direction. Protocols
+//! other than TCP, UDP, SCTP and the two ICMPs have no ports in the id, even if they have some.
+//!
+//! A record carries the type and code of one message, so its id is that message's.
+
+use std::fmt::{self, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
+use sha1::{Digest as _, Sha1};
+
+use crate::formats::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
+
+/// A Community ID, always 30 ASCII characters that need no quoting in JSON or CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CommunityId([u8; Self::LEN]);
+
+impl CommunityId {
+    /// Characters: `1:` and the base64 of 20 bytes.
+    pub const LEN: usize = 30;
+
+    /// The id of the flow, equal for both directions except where ICMP knows but one.
+    pub fn of(record: &FlowRecord) -> Self {
+        let (key, ports) = ordered(record);
+        let mut bytes = [0; 40];
+        let width = match key.version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 16,
+        };
+        let mut len = 2; // the seed
+        let mut push = |part: &[u8]| {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        };
+        push(&key.src[..width]);
+        push(&key.dst[..width]);
+        push(&[key.protocol, 0]);
+        if ports {
+            push(&key.src_port.to_be_bytes());
+            push(&key.dst_port.to_be_bytes());
+        }
+
+        let mut text = [0; Self::LEN];
+        text[..2].copy_from_slice(b"1:");
+        STANDARD
+            .encode_slice(Sha1::digest(&bytes[..len]), &mut text[2..])
+            .expect("20 bytes make 28 characters");
+        Self(text)
+    }
+
+    /// The characters.
+    pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommunityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|&byte| f.write_char(char::from(byte)))
+    }
+}
+
+/// The key as the id wants it: with the ports of the specification, the smaller end first; and
+/// whether those ports count.
+fn ordered(record: &FlowRecord) -> (FlowKey, bool) {
+    let mut key = record.key;
+    let [icmp_type, icmp_code] = record.icmp_type_code.to_be_bytes();
+    let counterpart = match key.protocol {
+        TCP | UDP | SCTP => None,
+        ICMP => Some(icmp_counterpart(icmp_type)),
+        ICMPV6 => Some(icmpv6_counterpart(icmp_type)),
+        _ => {
+            let smaller_first = if key.dst < key.src { key.reversed() } else { key };
+            return (smaller_first, false);
+        }
+    };
+    if let Some(counterpart) = counterpart {
+        key.src_port = icmp_type.into();
+        key.dst_port = counterpart.unwrap_or(icmp_code).into();
+    }
+    let one_way = counterpart == Some(None);
+    if !one_way && (key.dst, key.dst_port) < (key.src, key.src_port) {
+        key = key.reversed();
+    }
+    (key, true)
+}
+
+/// The type that answers, or is answered by, an ICMP type.
+const fn icmp_counterpart(icmp_type: u8) -> Option<u8> {
+    Some(match icmp_type {
+        8 => 0, // echo
+        0 => 8,
+        10 => 9, // router solicitation
+        9 => 10,
+        13 => 14, // timestamp
+        14 => 13,
+        15 => 16, // information
+        16 => 15,
+        17 => 18, // address mask
+        18 => 17,
+        _ => return None,
+    })
+}
+
+/// The same for ICMPv6.
+const fn icmpv6_counterpart(icmp_type: u8) -> Option<u8> {
+    Some(match icmp_type {
+        128 => 129, // echo
+        129 => 128,
+        130 => 131, // multicast listener query
+        131 => 130,
+        133 => 134, // router solicitation
+        134 => 133,
+        135 => 136, // neighbour solicitation
+        136 => 135,
+        139 => 140, // node information
+        140 => 139,
+        144 => 145, // home agent address discovery
+        145 => 144,
+        _ => return None,
+    })
+}

@@ -1,0 +1,114 @@
+//! Times as calendar dates, in UTC, without a clock or a time zone.
+//!
+//! ```text
+//! 1 700 000 000 123 456 789 ns  →  2023-11-14 T 22:13:20 . 123456
+//!                                   civil()      of_day
+//! ```
+//!
+//! The year begins in March here, so that a leap day is the last of its year and months have a simple law.
+
+use crate::formats::lines::push_digits;
+
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400;
+
+/// Appends ISO 8601 with microseconds, rounded down, and the offset +0000.
+pub(crate) fn push_iso(line: &mut Vec<u8>, ns: u64) {
+    push_date(line, ns / SECOND / DAY);
+    line.push(b'T');
+    push_clock(line, ns / SECOND, b':');
+    line.push(b'.');
+    push_digits::<6>(line, (ns % SECOND / 1000) as u32);
+    line.extend_from_slice(b"+0000");
+}
+
+/// Appends year, month, day, hour, minute and second with `-` between them.
+pub(crate) fn push_dashed(line: &mut Vec<u8>, ns: u64) {
+    push_date(line, ns / SECOND / DAY);
+    line.push(b'-');
+    push_clock(line, ns / SECOND, b'-');
+}
+
+/// Appends seconds with six decimals, rounded down.
+pub(crate) fn push_seconds(line: &mut Vec<u8>, ns: u64) {
+    crate::formats::lines::push_number(line, ns / SECOND);
+    line.push(b'.');
+    push_digits::<6>(line, (ns % SECOND / 1000) as u32);
+}
+
+fn push_date(line: &mut Vec<u8>, day: u64) {
+    let (year, month, day) = civil(day);
+    push_digits::<4>(line, year);
+    line.push(b'-');
+    push_digits::<2>(line, month);
+    line.push(b'-');
+    push_digits::<2>(line, day);
+}
+
+fn push_clock(line: &mut Vec<u8>, seconds: u64, between: u8) {
+    let of_day = (seconds % DAY) as u32;
+    push_digits::<2>(line, of_day / 3600);
+    line.push(between);
+    push_digits::<2>(line, of_day / 60 % 60);
+    line.push(between);
+    push_digits::<2>(line, of_day % 60);
+}
+
+/// Year, month and day of the nth day after 1970-01-01 in the Gregorian calendar; years have four digits until 2554,
+/// where the nanoseconds end.
+fn civil(day: u64) -> (u32, u32, u32) {
+    const CENTURIES: u32 = 146_097; // days in 400 years
+    let day = day as u32 + 719_468; // since 0000-03-01
+    let (cycle, of_cycle) = (day / CENTURIES, day % CENTURIES);
+    let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
+    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153; // 0 is March
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let january = u32::from(month >= 10);
+    (400 * cycle + year + january, month + 3 - 12 * january, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(push: fn(&mut Vec<u8>, u64), ns: u64) -> String {
+        let mut line = Vec::new();
+        push(&mut line, ns);
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn known_moments() {
+        assert_eq!(text(push_iso, 0), "1970-01-01T00:00:00.000000+0000");
+        assert_eq!(text(push_iso, 1_700_000_000_123_456_789), "2023-11-14T22:13:20.123456+0000");
+        assert_eq!(text(push_iso, u64::MAX), "2554-07-21T23:34:33.709551+0000");
+        assert_eq!(text(push_dashed, 1_709_251_199_999_999_999), "2024-02-29-23-59-59");
+        assert_eq!(text(push_seconds, 1_300_475_167_096_535_999), "1300475167.096535");
+        assert_eq!(text(push_seconds, 1_999), "0.000001");
+    }
+
+    /// Every day there is follows the one before it.
+    #[test]
+    fn days_are_counted_as_the_calendar_does() {
+        let leap =
+            |y: u32| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for number in 0..=u64::MAX / SECOND / DAY {
+            assert_eq!(civil(number), (year, month, day));
+            let days = match month {
+                2 => 28 + u32::from(leap(year)),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > days {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+        assert_eq!((year, month, day), (2554, 7, 22));
+    }
+}

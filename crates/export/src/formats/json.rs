@@ -1,0 +1,165 @@
+//! JSON lines: one object a line, its fields named as the IPFIX Information Elements are.
+//!
+//! ```text
+//! {"flowStartMilliseconds":1,"flowEndMilliseconds":2,"sourceIPv4Address":"10.0.0.1",…,"communityId":"1:…"}
+//! ```
+//!
+//! What a flow does not have is left out. Laid out by hand: only facts from
+//! payloads need escaping. Counts
+//! are whole numbers up to 2⁶⁴ - 1; readers that know only doubles lose digits above 2⁵³.
+
+use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Path, Tunnel};
+
+use crate::formats::address::{push_address, push_mac};
+use crate::formats::lines::{milliseconds, push_json, push_number};
+use crate::formats::protocol::{ICMP, ICMPV6, TCP, has_ports};
+use crate::formats::way::{macs, outer_version, vlans, way};
+use crate::formats::{CommunityId, Interfaces, TextFormat};
+
+pub(super) const FORMAT: Option<TextFormat> = Some(TextFormat { head: None, line, tail: None });
+
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interfaces) {
+    let key = &record.key;
+    let (source, destination): (&[u8], &[u8]) = match key.version {
+        IpVersion::V4 => (b",\"sourceIPv4Address\":\"", b"\",\"destinationIPv4Address\":\""),
+        IpVersion::V6 => (b",\"sourceIPv6Address\":\"", b"\",\"destinationIPv6Address\":\""),
+    };
+
+    number(line, b"{\"flowStartMilliseconds\":", milliseconds(record.first_ns));
+    number(line, b",\"flowEndMilliseconds\":", milliseconds(record.last_ns));
+    addresses(line, [source, destination], key.version, [&key.src, &key.dst]);
+    if has_ports(key.protocol) {
+        number(line, b",\"sourceTransportPort\":", key.src_port);
+        number(line, b",\"destinationTransportPort\":", key.dst_port);
+    }
+    number(line, b",\"protocolIdentifier\":", key.protocol);
+    number(line, b",\"octetDeltaCount\":", record.octets[0]);
+    number(line, b",\"packetDeltaCount\":", record.packets[0]);
+    number(line, b",\"reverseOctetDeltaCount\":", record.octets[1]);
+    number(line, b",\"reversePacketDeltaCount\":", record.packets[1]);
+    match key.protocol {
+        TCP => {
+            number(line, b",\"tcpControlBits\":", record.tcp_flags[0]);
+            number(line, b",\"reverseTcpControlBits\":", record.tcp_flags[1]);
+        }
+        ICMP => number(line, b",\"icmpTypeCodeIPv4\":", record.icmp_type_code),
+        ICMPV6 => number(line, b",\"icmpTypeCodeIPv6\":", record.icmp_type_code),
+        _ => {}
+    }
+    ip_header(line, record);
+    if record.history != Default::default() {
+        line.extend_from_slice(b",\"history\":\"");
+        line.extend(record.history.iter().map(|letter| letter as u8));
+        line.push(b'"');
+    }
+    path(line, &way(record));
+    if record.path.ingress > 0 {
+        number(line, b",\"ingressInterface\":", record.path.ingress);
+    }
+    if !record.facts.is_empty() {
+        facts(line, &record.facts);
+    }
+    let seen = record.initiator != Initiator::FirstPacket;
+    number(line, b",\"biflowDirection\":", u8::from(seen));
+    number(line, b",\"flowEndReason\":", record.end_reason as u8);
+    line.extend_from_slice(b",\"communityId\":\"");
+    line.extend_from_slice(CommunityId::of(record).as_bytes());
+    line.extend_from_slice(b"\"}\n");
+}
+
+/// What payloads said, each field a list.
+fn facts(line: &mut Vec<u8>, facts: &Facts) {
+    for kind in Kind::ALL {
+        for (place, value) in facts.values(kind).enumerate() {
+            if place == 0 {
+                line.extend_from_slice(b",\"");
+                line.extend_from_slice(kind.name().as_bytes());
+                line.extend_from_slice(b"\":[");
+            } else {
+                line.push(b',');
+            }
+            push_json(line, value);
+        }
+        if facts.values(kind).next().is_some() {
+            line.push(b']');
+        }
+    }
+}
+
+/// What is known of the IP headers of each direction that had packets.
+fn ip_header(line: &mut Vec<u8>, record: &FlowRecord) {
+    let [ttl, reverse_ttl] = record.ttl;
+    let [len, reverse_len] = record.ip_len;
+    if record.packets[0] > 0 {
+        number(line, b",\"minimumTTL\":", ttl[0]);
+        number(line, b",\"maximumTTL\":", ttl[1]);
+        number(line, b",\"minimumIpTotalLength\":", len[0]);
+        number(line, b",\"maximumIpTotalLength\":", len[1]);
+        number(line, b",\"ipClassOfService\":", record.tos[0]);
+    }
+    if record.packets[1] > 0 {
+        number(line, b",\"reverseMinimumTTL\":", reverse_ttl[0]);
+        number(line, b",\"reverseMaximumTTL\":", reverse_ttl[1]);
+        number(line, b",\"reverseMinimumIpTotalLength\":", reverse_len[0]);
+        number(line, b",\"reverseMaximumIpTotalLength\":", reverse_len[1]);
+        number(line, b",\"reverseIpClassOfService\":", record.tos[1]);
+    }
+}
+
+fn path(line: &mut Vec<u8>, path: &Path) {
+    if let Some([source, destination]) = macs(path) {
+        line.extend_from_slice(b",\"sourceMacAddress\":\"");
+        push_mac(line, source);
+        line.extend_from_slice(b"\",\"destinationMacAddress\":\"");
+        push_mac(line, destination);
+        line.push(b'"');
+    }
+    let names: [&[u8]; 2] = [b",\"vlanId\":", b",\"dot1qCustomerVlanId\":"];
+    for (name, &vlan) in names.into_iter().zip(vlans(path)) {
+        number(line, name, vlan);
+    }
+    if let Some(label) = path.mpls_label {
+        number(line, b",\"mplsTopLabel\":", label);
+    }
+    if let Some(tunnel) = &path.tunnel {
+        outer(line, tunnel);
+    }
+}
+
+fn outer(line: &mut Vec<u8>, tunnel: &Tunnel) {
+    let names: [&[u8]; 2] = if tunnel.ipv6 {
+        [b",\"tunnelSourceIPv6Address\":\"", b"\",\"tunnelDestinationIPv6Address\":\""]
+    } else {
+        [b",\"tunnelSourceIPv4Address\":\"", b"\",\"tunnelDestinationIPv4Address\":\""]
+    };
+    line.extend_from_slice(b",\"tunnelType\":\"");
+    line.extend_from_slice(tunnel.kind.name().as_bytes());
+    line.push(b'"');
+    addresses(line, names, outer_version(tunnel), [&tunnel.src, &tunnel.dst]);
+    if tunnel.id > 0 {
+        number(line, b",\"tunnelId\":", tunnel.id);
+    }
+}
+
+/// Both addresses, each with what stands before it.
+#[inline(always)]
+fn addresses(
+    line: &mut Vec<u8>,
+    before: [&[u8]; 2],
+    version: IpVersion,
+    addresses: [&[u8; 16]; 2],
+) {
+    for (before, address) in before.into_iter().zip(addresses) {
+        line.extend_from_slice(before);
+        push_address(line, version, address);
+    }
+    line.push(b'"');
+}
+
+/// A field that holds a number, with what stands before it.
+#[inline(always)]
+fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
+    line.extend_from_slice(before);
+    push_number(line, number);
+}

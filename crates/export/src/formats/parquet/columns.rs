@@ -1,0 +1,368 @@
+//! The columns of a row group while it grows: values one after another, and for those that a flow may lack a level,
+//! 1 or 0, a row.
+//!
+//! ```text
+//! row              0     1     2
+//! minimumTTL       64          32      values [64, 32]          levels [1, 0, 1]
+//! tunnelType             gre           bytes "gre", ends [3]    levels [0, 1, 0]
+//! ```
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
+use ringtap_flow::{FlowRecord, Initiator, IpVersion};
+
+use crate::formats::CommunityId;
+use crate::formats::address::{push_address, push_mac};
+use crate::formats::lines::milliseconds;
+use crate::formats::protocol::{TCP, has_ports, is_icmp};
+use crate::formats::way::{macs, outer_version, vlans, way};
+
+pub(super) const TIMES: [&str; 2] = ["flowStartMilliseconds", "flowEndMilliseconds"];
+pub(super) const COMMUNITY_ID: &str = "communityId";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Milliseconds since 1970, UTC.
+    Time,
+    /// Unsigned, of so many bits.
+    Number(i8),
+    Text,
+}
+
+use Kind::{Number, Text, Time};
+
+const REQUIRED: Repetition = Repetition::REQUIRED;
+const OPTIONAL: Repetition = Repetition::OPTIONAL;
+
+/// In the order in which [`Rows::push`] fills them.
+const COLUMNS: [(&str, Kind, Repetition); 39] = [
+    (TIMES[0], Time, REQUIRED),
+    (TIMES[1], Time, REQUIRED),
+    ("ipVersion", Number(8), REQUIRED),
+    ("sourceIPAddress", Text, REQUIRED),
+    ("destinationIPAddress", Text, REQUIRED),
+    ("sourceTransportPort", Number(16), OPTIONAL),
+    ("destinationTransportPort", Number(16), OPTIONAL),
+    ("protocolIdentifier", Number(8), REQUIRED),
+    ("octetDeltaCount", Number(64), REQUIRED),
+    ("packetDeltaCount", Number(64), REQUIRED),
+    ("reverseOctetDeltaCount", Number(64), REQUIRED),
+    ("reversePacketDeltaCount", Number(64), REQUIRED),
+    ("tcpControlBits", Number(16), OPTIONAL),
+    ("reverseTcpControlBits", Number(16), OPTIONAL),
+    ("icmpTypeCode", Number(16), OPTIONAL),
+    ("vlanId", Number(16), OPTIONAL),
+    ("flowEndReason", Number(8), REQUIRED),
+    (COMMUNITY_ID, Text, REQUIRED),
+    ("minimumTTL", Number(8), OPTIONAL),
+    ("maximumTTL", Number(8), OPTIONAL),
+    ("minimumIpTotalLength", Number(16), OPTIONAL),
+    ("maximumIpTotalLength", Number(16), OPTIONAL),
+    ("ipClassOfService", Number(8), OPTIONAL),
+    ("reverseMinimumTTL", Number(8), OPTIONAL),
+    ("reverseMaximumTTL", Number(8), OPTIONAL),
+    ("reverseMinimumIpTotalLength", Number(16), OPTIONAL),
+    ("reverseMaximumIpTotalLength", Number(16), OPTIONAL),
+    ("reverseIpClassOfService", Number(8), OPTIONAL),
+    ("history", Text, OPTIONAL),
+    ("biflowDirection", Number(8), REQUIRED),
+    ("sourceMacAddress", Text, OPTIONAL),
+    ("destinationMacAddress", Text, OPTIONAL),
+    ("dot1qCustomerVlanId", Number(16), OPTIONAL),
+    ("mplsTopLabel", Number(32), OPTIONAL),
+    ("tunnelType", Text, OPTIONAL),
+    ("tunnelSourceIPAddress", Text, OPTIONAL),
+    ("tunnelDestinationIPAddress", Text, OPTIONAL),
+    ("tunnelId", Number(32), OPTIONAL),
+    // Only if the records come from interfaces.
+    ("ingressInterface", Number(32), OPTIONAL),
+];
+
+/// Those of records from files.
+const OF_FILES: usize = COLUMNS.len() - 1;
+
+/// Rows in memory, column by column.
+pub struct Rows {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+struct Column {
+    values: Values,
+    /// Empty if every row must have a value.
+    levels: Vec<i16>,
+}
+
+enum Values {
+    /// Times and counts of 64 bits.
+    Long(Vec<i64>),
+    /// Numbers of 8, 16 and 32 bits.
+    Int(Vec<i32>),
+    Text {
+        bytes: Vec<u8>,
+        /// Where each value ends in `bytes`.
+        ends: Vec<usize>,
+    },
+}
+
+impl Rows {
+    /// No rows, with a column for the interface if records come from interfaces.
+    pub fn new(ingress: bool) -> Self {
+        let column = |(_, kind, _)| Column {
+            values: match kind {
+                Time | Number(64) => Values::Long(Vec::new()),
+                Number(_) => Values::Int(Vec::new()),
+                Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
+            },
+            levels: Vec::new(),
+        };
+        let count = if ingress { COLUMNS.len() } else { OF_FILES };
+        Self { columns: COLUMNS.into_iter().take(count).map(column).collect(), rows: 0 }
+    }
+
+    pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
+        let fields: Result<Vec<_>, _> =
+            COLUMNS.iter().take(self.columns.len()).map(field).collect();
+        Ok(Arc::new(Type::group_type_builder("flows").with_fields(fields?).build()?))
+    }
+
+    /// How many rows there are.
+    pub const fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Removes all rows and keeps their memory.
+    pub fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        self.rows = 0;
+    }
+
+    /// Appends copies of all rows of `other`, which has the same columns.
+    pub fn append(&mut self, other: &Self) {
+        for (own, other) in self.columns.iter_mut().zip(&other.columns) {
+            own.append(other);
+        }
+        self.rows += other.rows;
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, record: &FlowRecord) {
+        let ingress = self.columns.len() > OF_FILES;
+        let mut row = Row(self.columns.iter_mut());
+        let key = &record.key;
+        let ports = has_ports(key.protocol);
+        let tcp = key.protocol == TCP;
+        let path = way(record);
+        let mut vlans = vlans(&path).iter().copied();
+        let address = |version: IpVersion, address: [u8; 16]| {
+            move |text: &mut Vec<u8>| push_address(text, version, &address)
+        };
+
+        row.long(milliseconds(record.first_ns));
+        row.long(milliseconds(record.last_ns));
+        row.int(key.version as u8);
+        row.text(address(key.version, key.src));
+        row.text(address(key.version, key.dst));
+        row.perhaps_int(ports.then_some(key.src_port));
+        row.perhaps_int(ports.then_some(key.dst_port));
+        row.int(key.protocol);
+        for side in 0..2 {
+            row.long(record.octets[side]);
+            row.long(record.packets[side]);
+        }
+        row.perhaps_int(tcp.then_some(record.tcp_flags[0]));
+        row.perhaps_int(tcp.then_some(record.tcp_flags[1]));
+        row.perhaps_int(is_icmp(key.protocol).then_some(record.icmp_type_code));
+        row.perhaps_int(vlans.next());
+        row.int(record.end_reason as u8);
+        row.text(|text| text.extend_from_slice(CommunityId::of(record).as_bytes()));
+        for side in 0..2 {
+            let there = record.packets[side] > 0;
+            row.perhaps_int(there.then_some(record.ttl[side][0]));
+            row.perhaps_int(there.then_some(record.ttl[side][1]));
+            row.perhaps_int(there.then_some(record.ip_len[side][0]));
+            row.perhaps_int(there.then_some(record.ip_len[side][1]));
+            row.perhaps_int(there.then_some(record.tos[side]));
+        }
+        let history = (record.history != Default::default()).then_some(record.history);
+        row.perhaps_text(history, |text, history| {
+            text.extend(history.iter().map(|letter| letter as u8));
+        });
+        row.int(u8::from(record.initiator != Initiator::FirstPacket));
+        let macs = macs(&path);
+        row.perhaps_text(macs, |text, macs| push_mac(text, &macs[0]));
+        row.perhaps_text(macs, |text, macs| push_mac(text, &macs[1]));
+        row.perhaps_int(vlans.next());
+        row.perhaps_int(path.mpls_label);
+        let tunnel = path.tunnel.as_ref();
+        row.perhaps_text(tunnel, |text, tunnel| {
+            text.extend_from_slice(tunnel.kind.name().as_bytes());
+        });
+        row.perhaps_text(tunnel, |text, tunnel| {
+            push_address(text, outer_version(tunnel), &tunnel.src);
+        });
+        row.perhaps_text(tunnel, |text, tunnel| {
+            push_address(text, outer_version(tunnel), &tunnel.dst);
+        });
+        row.perhaps_int(tunnel.map(|tunnel| tunnel.id).filter(|&id| id > 0));
+        if ingress {
+            row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
+        }
+        debug_assert!(row.0.next().is_none(), "a column was not filled");
+        self.rows += 1;
+    }
+
+    /// Writes all rows as one row group and forgets them.
+    pub(super) fn write_to<W: Write + Send>(
+        &mut self,
+        file: &mut SerializedFileWriter<W>,
+    ) -> Result<(), ParquetError> {
+        let mut group = file.next_row_group()?;
+        let mut texts = Vec::new();
+        for (column, (.., repetition)) in self.columns.iter_mut().zip(COLUMNS) {
+            let Some(mut out) = group.next_column()? else { break };
+            let levels = (repetition == OPTIONAL).then_some(&column.levels[..]);
+            match &mut column.values {
+                Values::Long(values) => {
+                    out.typed::<Int64Type>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+                Values::Int(values) => {
+                    out.typed::<Int32Type>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+                Values::Text { bytes, ends } => {
+                    texts.clear();
+                    cut(bytes, ends, &mut texts);
+                    out.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
+                }
+            }
+            column.levels.clear();
+            out.close()?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+/// The values of a text column, which share its bytes.
+fn cut(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, texts: &mut Vec<ByteArray>) {
+    let next = Vec::with_capacity(bytes.len());
+    let whole = ByteArray::from(std::mem::replace(bytes, next));
+    let mut start = 0;
+    for end in ends.drain(..) {
+        texts.push(whole.slice(start, end - start));
+        start = end;
+    }
+}
+
+fn field((name, kind, repetition): &(&str, Kind, Repetition)) -> Result<TypePtr, ParquetError> {
+    let (physical, logical) = match *kind {
+        Time => (Physical::INT64, LogicalType::timestamp(true, TimeUnit::MILLIS)),
+        Number(64) => (Physical::INT64, LogicalType::integer(64, false)),
+        Number(bits) => (Physical::INT32, LogicalType::integer(bits, false)),
+        Text => (Physical::BYTE_ARRAY, LogicalType::String),
+    };
+    let field = Type::primitive_type_builder(name, physical)
+        .with_logical_type(Some(logical))
+        .with_repetition(*repetition);
+    Ok(Arc::new(field.build()?))
+}
+
+/// The columns that the current row has yet to fill.
+struct Row<'a>(std::slice::IterMut<'a, Column>);
+
+impl Row<'_> {
+    fn next(&mut self) -> &mut Column {
+        self.0.next().expect("as many columns as fields")
+    }
+
+    /// Counts and times go into signed words bit by bit, as the format wants it.
+    fn long(&mut self, value: u64) {
+        match &mut self.next().values {
+            Values::Long(values) => values.push(value.cast_signed()),
+            Values::Int(_) | Values::Text { .. } => unreachable!("a column of 64 bits"),
+        }
+    }
+
+    fn int(&mut self, value: impl Into<u32>) {
+        self.next().int(value.into());
+    }
+
+    fn perhaps_int(&mut self, value: Option<impl Into<u32>>) {
+        let column = self.next();
+        column.levels.push(value.is_some().into());
+        if let Some(value) = value {
+            column.int(value.into());
+        }
+    }
+
+    fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
+        self.next().text(push);
+    }
+
+    fn perhaps_text<T>(&mut self, value: Option<T>, push: impl FnOnce(&mut Vec<u8>, T)) {
+        let column = self.next();
+        column.levels.push(value.is_some().into());
+        if let Some(value) = value {
+            column.text(|text| push(text, value));
+        }
+    }
+}
+
+impl Column {
+    fn clear(&mut self) {
+        self.levels.clear();
+        match &mut self.values {
+            Values::Long(values) => values.clear(),
+            Values::Int(values) => values.clear(),
+            Values::Text { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    fn append(&mut self, other: &Self) {
+        self.levels.extend_from_slice(&other.levels);
+        match (&mut self.values, &other.values) {
+            (Values::Long(own), Values::Long(other)) => own.extend_from_slice(other),
+            (Values::Int(own), Values::Int(other)) => own.extend_from_slice(other),
+            (Values::Text { bytes, ends }, Values::Text { bytes: more, ends: other }) => {
+                let before = bytes.len();
+                bytes.extend_from_slice(more);
+                ends.extend(other.iter().map(|end| before + end));
+            }
+            _ => unreachable!("all rows have the same columns"),
+        }
+    }
+
+    fn int(&mut self, value: u32) {
+        match &mut self.values {
+            Values::Int(values) => values.push(value.cast_signed()),
+            Values::Long(_) | Values::Text { .. } => unreachable!("a column of small numbers"),
+        }
+    }
+
+    fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
+        match &mut self.values {
+            Values::Text { bytes, ends } => {
+                push(bytes);
+                ends.push(bytes.len());
+            }
+            Values::Long(_) | Values::Int(_) => unreachable!("a column of text"),
+        }
+    }
+}

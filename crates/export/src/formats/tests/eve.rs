@@ -1,0 +1,127 @@
+//! EVE, field by field. Suricata's own schema judges the files of the command's tests.
+
+use proptest::prelude::*;
+use ringtap_flow::{EndReason, FlowRecord, History};
+use serde_json::{Value, json};
+
+use super::{any_record, echo, key, object, record, tcp, tunnelled};
+use crate::formats::Format;
+
+fn event(record: FlowRecord) -> Value {
+    object(Format::Eve, record)
+}
+
+#[test]
+fn tcp_has_every_field() {
+    let mut event = event(tcp());
+    let id = event["flow_id"].take().as_u64().unwrap();
+    assert!(0 < id && id < 1 << 51);
+    assert_eq!(
+        event,
+        json!({
+            "timestamp": "2023-11-14T22:13:27.456000+0000",
+            "flow_id": null,
+            "event_type": "flow",
+            "vlan": [4094],
+            "src_ip": "192.0.2.1",
+            "src_port": 49152,
+            "dest_ip": "198.51.100.2",
+            "dest_port": 443,
+            "ip_v": 4,
+            "proto": "TCP",
+            "flow": {
+                "pkts_toserver": 11,
+                "pkts_toclient": 12,
+                "bytes_toserver": 2101,
+                "bytes_toclient": u64::MAX,
+                "start": "2023-11-14T22:13:20.123999+0000",
+                "end": "2023-11-14T22:13:27.456000+0000",
+                "age": 7,
+                "state": "closed",
+                "reason": "timeout",
+                "alerted": false,
+            },
+            "tcp": {
+                "tcp_flags": "df",
+                "tcp_flags_ts": "1b",
+                "tcp_flags_tc": "df",
+                "fin": true,
+                "syn": true,
+                "rst": true,
+                "psh": true,
+                "ack": true,
+                "ecn": true,
+                "cwr": true,
+                "state": "closed",
+            },
+            "ether": { "src_macs": ["02:00:00:00:00:a1"], "dest_macs": ["02:00:00:00:00:b2"] },
+            "community_id": "1:vXun9A9cW2Ry2J4BkTjoTIYpvAA=",
+        })
+    );
+}
+
+#[test]
+fn icmp_has_type_and_code_and_no_ports() {
+    let event = event(FlowRecord { packets: [1, 0], ..echo() });
+    assert_eq!((&event["icmp_type"], &event["icmp_code"]), (&json!(8), &json!(0)));
+    assert_eq!((&event["proto"], &event["flow"]["state"]), (&json!("ICMP"), &json!("new")));
+    assert_eq!((event.get("src_port"), event.get("tcp")), (None, None));
+    for (protocol, name) in [(58, "IPv6-ICMP"), (132, "SCTP"), (17, "UDP"), (200, "200")] {
+        let record = record(key(protocol, "2001:db8::1", "2001:db8::2", (1, 2)));
+        assert_eq!(object(Format::Eve, record)["proto"], name);
+    }
+}
+
+#[test]
+fn a_tunnel_has_its_outer_header() {
+    let event = event(tunnelled());
+    assert_eq!(event["vlan"], json!([100, 7]));
+    let outer =
+        json!({ "src_ip": "2001:db8::bb", "dest_ip": "2001:db8::aa", "proto": "UDP", "depth": 1 });
+    assert_eq!(event["tunnel"], outer);
+}
+
+#[test]
+fn states_of_connections_are_told() {
+    for (history, tcp, flow) in [
+        ("S", json!("syn_sent"), "new"),
+        ("Sh", json!("syn_recv"), "new"),
+        ("ShA", json!("established"), "established"),
+        ("ShADadF", json!("fin_wait1"), "established"),
+        ("ShADadf", json!("close_wait"), "established"),
+        ("ShADadFf", json!("closed"), "closed"),
+        ("Sr", json!("closed"), "closed"),
+        ("DadA", Value::Null, "established"),
+    ] {
+        let event = event(FlowRecord { history: History::of(history), ..super::tcp() });
+        assert_eq!((&event["tcp"]["state"], &event["flow"]["state"]), (&tcp, &json!(flow)));
+    }
+    for (end_reason, reason) in [
+        (EndReason::Idle, "timeout"),
+        (EndReason::Active, "timeout"),
+        (EndReason::Forced, "shutdown"),
+        (EndReason::LackOfResources, "forced"),
+    ] {
+        assert_eq!(event(FlowRecord { end_reason, ..tcp() })["flow"]["reason"], reason);
+    }
+}
+
+proptest! {
+    /// Any record is an object of names that the schema has, of the types it wants, without empty lists.
+    #[test]
+    fn any_record_is_an_event(record in any_record()) {
+        const TOP: [&str; 17] = [
+            "timestamp", "flow_id", "event_type", "vlan", "src_ip", "src_port", "dest_ip",
+            "dest_port", "ip_v", "proto", "icmp_type", "icmp_code", "flow", "tcp", "ether",
+            "tunnel", "community_id",
+        ];
+        let event = event(record.clone());
+        let fields = event.as_object().unwrap();
+        prop_assert!(fields.keys().all(|name| TOP.contains(&name.as_str())), "{event}");
+        prop_assert_eq!(event["src_ip"].as_str().unwrap().parse(), Ok(record.key.source()));
+        let tags = usize::from(record.path.vlan_tags).min(2);
+        let vlans = event.get("vlan").map_or(0, |vlans| vlans.as_array().unwrap().len());
+        prop_assert_eq!(vlans, tags);
+        prop_assert_eq!(event["flow"]["bytes_toclient"].as_u64(), Some(record.octets[1]));
+    }
+}

@@ -1,0 +1,173 @@
+//! What is written, read back by independent readers.
+
+mod community_ids;
+mod eve;
+mod ingress;
+mod named;
+mod zeek;
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use ringtap_flow::{
+    EndReason, FlowKey, FlowRecord, History, Initiator, IpVersion, Path, Tunnel, TunnelKind,
+};
+use serde_json::Value;
+
+use crate::formats::{Format, Interfaces};
+
+fn address(text: &str) -> (IpVersion, [u8; 16]) {
+    let mut bytes = [0; 16];
+    match text.parse().unwrap() {
+        IpAddr::V4(address) => {
+            bytes[..4].copy_from_slice(&address.octets());
+            (IpVersion::V4, bytes)
+        }
+        IpAddr::V6(address) => (IpVersion::V6, address.octets()),
+    }
+}
+
+fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
+    let ((version, src), (_, dst)) = (address(source), address(destination));
+    FlowKey { version, src, dst, src_port: ports.0, dst_port: ports.1, protocol }
+}
+
+/// A record in which no two fields are alike.
+fn record(key: FlowKey) -> FlowRecord {
+    FlowRecord {
+        first_ns: 1_700_000_000_123_999_999,
+        last_ns: 1_700_000_007_456_000_000,
+        packets: [11, 12],
+        octets: [2101, u64::MAX],
+        tcp_flags: [0x1b, 0xdf],
+        ttl: [[63, 64], [55, 57]],
+        ip_len: [[40, 1500], [52, 65_535]],
+        tos: [0x28, 0xb8],
+        icmp_type_code: 0,
+        end_reason: EndReason::EndDetected,
+        ..FlowRecord::new(key)
+    }
+}
+
+fn tcp() -> FlowRecord {
+    let macs = [[2, 0, 0, 0, 0, 0xa1], [2, 0, 0, 0, 0, 0xb2]];
+    let path = Path { macs, vlan_tags: 1, vlans: [4094, 0], ..Path::default() };
+    FlowRecord {
+        path,
+        history: History::of("ShADadFf"),
+        initiator: Initiator::Syn,
+        ..record(key(6, "192.0.2.1", "198.51.100.2", (49152, 443)))
+    }
+}
+
+fn echo() -> FlowRecord {
+    FlowRecord { icmp_type_code: 8 << 8, ..record(key(1, "192.168.0.89", "192.168.0.1", (0, 0))) }
+}
+
+/// Two VLAN tags, an MPLS label and a tunnel over IPv6 around a flow whose first packet was the answer.
+fn tunnelled() -> FlowRecord {
+    let ((_, src), (_, dst)) = (address("2001:db8::aa"), address("2001:db8::bb"));
+    let tunnel = Tunnel { kind: TunnelKind::Vxlan, ipv6: true, src, dst, id: 5001 };
+    let path = Path {
+        vlan_tags: 2,
+        vlans: [100, 7],
+        mpls_label: Some(299_792),
+        tunnel: Some(tunnel),
+        ..tcp().path
+    };
+    FlowRecord { path, initiator: Initiator::SynAck, history: History::of("hAdD"), ..tcp() }
+}
+
+/// What the given format makes of the records.
+fn written(format: Format, records: &[FlowRecord]) -> Vec<u8> {
+    format.encode(records, &Interfaces::default()).unwrap()
+}
+
+fn text(format: Format, records: &[FlowRecord]) -> String {
+    String::from_utf8(written(format, records)).unwrap()
+}
+
+/// The one object of a format that has one a line.
+fn object(format: Format, record: FlowRecord) -> Value {
+    let text = text(format, &[record]);
+    assert_eq!(text.find('\n'), Some(text.len() - 1), "one whole line");
+    serde_json::from_str(&text).unwrap()
+}
+
+prop_compose! {
+    fn any_path()(
+        macs: [[u8; 6]; 2],
+        vlan_tags in 0_u8..4,
+        vlans in prop::array::uniform2(0_u16..4096),
+        mpls_label in prop::option::of(0_u32..1 << 20),
+        kind in prop::option::of(prop::sample::select(vec![
+            TunnelKind::Gre, TunnelKind::Erspan, TunnelKind::IpIp, TunnelKind::SixInFour,
+            TunnelKind::Vxlan, TunnelKind::Geneve, TunnelKind::GtpU, TunnelKind::Teredo,
+        ])),
+        ipv6: bool,
+        ends: [[u8; 16]; 2],
+        id: u32,
+        linked: bool,
+    ) -> Path {
+        let tunnel = kind.map(|kind| Tunnel { kind, ipv6, src: ends[0], dst: ends[1], id });
+        let macs = if linked { macs } else { [[0; 6]; 2] };
+        Path { macs, vlan_tags, vlans, mpls_label, tunnel, ingress: 0 }
+    }
+}
+
+prop_compose! {
+    /// Any record; its end reason and its way are put in by [`any_record`].
+    fn any_counts()(
+        v6: bool,
+        addresses: [[u8; 16]; 2],
+        ports: [u16; 2],
+        protocol in prop_oneof![
+            Just(1), Just(6), Just(17), Just(33), Just(58), Just(132), Just(136), any::<u8>()
+        ],
+        times: [u64; 2],
+        sent: u64,
+        answered in prop_oneof![Just(0), any::<u64>()],
+        octets: [u64; 2],
+        ttl: [[u8; 2]; 2],
+        ip_len: [[u16; 2]; 2],
+        tos: [u8; 2],
+    ) -> FlowRecord {
+        let [mut src, mut dst] = addresses;
+        if !v6 {
+            src[4..].fill(0);
+            dst[4..].fill(0);
+        }
+        let version = if v6 { IpVersion::V6 } else { IpVersion::V4 };
+        let [src_port, dst_port] = ports;
+        let first_ns = times[0].min(times[1]);
+        let last_ns = times[0].max(times[1]);
+        let key = FlowKey { version, src, dst, src_port, dst_port, protocol };
+        FlowRecord {
+            first_ns, last_ns, packets: [sent, answered], octets, ttl, ip_len, tos, ..FlowRecord::new(key)
+        }
+    }
+}
+
+prop_compose! {
+    fn any_record()(
+        counts in any_counts(),
+        tcp_flags: [u8; 2],
+        icmp_type_code: u16,
+        letters in prop::collection::vec(prop::sample::select(b"SHADFRshadfr".to_vec()), 0..12),
+        initiator in prop::sample::select(vec![
+            Initiator::FirstPacket, Initiator::Syn, Initiator::SynAck
+        ]),
+        reason in 0..EndReason::ALL.len(),
+        path in any_path(),
+    ) -> FlowRecord {
+        FlowRecord {
+            tcp_flags,
+            icmp_type_code,
+            history: History::of(std::str::from_utf8(&letters).unwrap()),
+            initiator,
+            end_reason: EndReason::ALL[reason],
+            path,
+            ..counts
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The formats with IPFIX names: JSON lines, CSV and Parquet. They say the same of every record.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use proptest::prelude::*;
+use ringtap_flow::{FlowRecord, IpVersion, Kind};
+use serde_json::{Value, json};
+
+use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
+use crate::formats::{CommunityId, Format, ParquetFile, Rows};
+
+fn object(record: FlowRecord) -> Value {
+    super::object(Format::Json, record)
+}
+
+/// The columns with something in them.
+fn columns(record: FlowRecord) -> Vec<(String, String)> {
+    let text = text(Format::Csv, &[record]);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0].len(), lines[1].len());
+    let pairs = lines[0].iter().zip(&lines[1]);
+    pairs.filter(|(_, v)| !v.is_empty()).map(|(&k, &v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+/// The rows of a Parquet file, of each the columns that are not null.
+pub(super) fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
+    let reader = SerializedFileReader::new(Bytes::from(file)).unwrap();
+    let value = |field: &Field| match field {
+        Field::UByte(n) => n.to_string(),
+        Field::UShort(n) => n.to_string(),
+        Field::UInt(n) => n.to_string(),
+        Field::ULong(n) => n.to_string(),
+        Field::TimestampMillis(n) => n.to_string(),
+        Field::Str(text) => text.clone(),
+        other => panic!("{other:?} is of no type that is promised"),
+    };
+    let row = |row: parquet::record::Row| {
+        let there = row.get_column_iter().filter(|(_, field)| **field != Field::Null);
+        there.map(|(name, field)| (name.clone(), value(field))).collect()
+    };
+    reader.get_row_iter(None).unwrap().map(|one| row(one.unwrap())).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+#[test]
+fn facts_are_a_list() {
+    let mut record = record(key(17, "10.0.0.1", "10.0.0.53", (5_000, 53)));
+    let values: [&[u8]; 3] = [b"example.org", b"a\"b;c", b"\xff,"];
+    for value in values {
+        assert!(record.facts.add(Kind::DnsQueryName, value, usize::MAX).is_ok());
+    }
+    let listed = json!(["example.org", "a\"b;c", "\u{fffd},"]);
+    assert_eq!(object(record.clone())["dnsQueryName"], listed);
+    let text = text(Format::Csv, &[record]);
+    let (head, line) = text.split_once('\n').unwrap();
+    assert!(head.ends_with(",dnsQueryName"));
+    assert!(line.ends_with(",\"example.org;a\"\"b\\x3bc;\u{fffd},\"\n"), "{line}");
+}
+
+#[test]
+fn json_of_tcp_has_every_field() {
+    assert_eq!(
+        object(tcp()),
+        json!({
+            "flowStartMilliseconds": 1_700_000_000_123_u64,
+            "flowEndMilliseconds": 1_700_000_007_456_u64,
+            "sourceIPv4Address": "192.0.2.1",
+            "destinationIPv4Address": "198.51.100.2",
+            "sourceTransportPort": 49152,
+            "destinationTransportPort": 443,
+            "protocolIdentifier": 6,
+            "octetDeltaCount": 2101,
+            "packetDeltaCount": 11,
+            "reverseOctetDeltaCount": u64::MAX,
+            "reversePacketDeltaCount": 12,
+            "tcpControlBits": 0x1b,
+            "reverseTcpControlBits": 0xdf,
+            "minimumTTL": 63,
+            "maximumTTL": 64,
+            "minimumIpTotalLength": 40,
+            "maximumIpTotalLength": 1500,
+            "ipClassOfService": 0x28,
+            "reverseMinimumTTL": 55,
+            "reverseMaximumTTL": 57,
+            "reverseMinimumIpTotalLength": 52,
+            "reverseMaximumIpTotalLength": 65_535,
+            "reverseIpClassOfService": 0xb8,
+            "history": "ShADadFf",
+            "sourceMacAddress": "02:00:00:00:00:a1",
+            "destinationMacAddress": "02:00:00:00:00:b2",
+            "vlanId": 4094,
+            "biflowDirection": 1,
+            "flowEndReason": 3,
+            "communityId": "1:vXun9A9cW2Ry2J4BkTjoTIYpvAA=",
+        })
+    );
+}
+
+/// The way is that of the initiator, though the first packet came from the other end.
+#[test]
+fn json_of_a_tunnel_has_its_ends_in_the_direction_of_the_key() {
+    let object = object(tunnelled());
+    for (name, value) in [
+        ("vlanId", json!(100)),
+        ("dot1qCustomerVlanId", json!(7)),
+        ("mplsTopLabel", json!(299_792)),
+        ("tunnelType", json!("vxlan")),
+        ("tunnelSourceIPv6Address", json!("2001:db8::bb")),
+        ("tunnelDestinationIPv6Address", json!("2001:db8::aa")),
+        ("tunnelId", json!(5001)),
+        ("sourceMacAddress", json!("02:00:00:00:00:b2")),
+        ("destinationMacAddress", json!("02:00:00:00:00:a1")),
+        ("biflowDirection", json!(1)),
+    ] {
+        assert_eq!(object[name], value, "{name}");
+    }
+}
+
+#[test]
+fn json_leaves_out_what_a_flow_does_not_have() {
+    let names = |record| -> Vec<String> {
+        let object = object(record);
+        let always = [
+            "flowStartMilliseconds",
+            "flowEndMilliseconds",
+            "protocolIdentifier",
+            "octetDeltaCount",
+            "packetDeltaCount",
+            "reverseOctetDeltaCount",
+            "reversePacketDeltaCount",
+            "minimumTTL",
+            "maximumTTL",
+            "minimumIpTotalLength",
+            "maximumIpTotalLength",
+            "ipClassOfService",
+            "biflowDirection",
+            "flowEndReason",
+            "communityId",
+        ];
+        let object = object.as_object().unwrap();
+        assert!(always.iter().all(|&name| object.contains_key(name)), "{object:?}");
+        object.keys().filter(|name| !always.contains(&name.as_str())).cloned().collect()
+    };
+    let v4 = ["destinationIPv4Address", "sourceIPv4Address"];
+    let v6 = ["destinationIPv6Address", "sourceIPv6Address"];
+    let sorted = |address: [&str; 2], rest: &[&str]| {
+        let mut names: Vec<String> =
+            address.iter().chain(rest).map(|&name| name.to_owned()).collect();
+        names.sort();
+        names
+    };
+    let of = |protocol, v: u8| {
+        let (source, destination) =
+            if v == 4 { ("10.0.0.1", "10.0.0.2") } else { ("2001:db8::1", "2001:db8::2") };
+        let unanswered = [11, 0];
+        let record = record(key(protocol, source, destination, (0, 0)));
+        let mut names = names(FlowRecord { packets: unanswered, octets: unanswered, ..record });
+        names.sort();
+        names
+    };
+    let ports = ["destinationTransportPort", "sourceTransportPort"];
+    for protocol in [17, 33, 132, 136] {
+        assert_eq!(of(protocol, 4), sorted(v4, &ports), "protocol {protocol}");
+        assert_eq!(of(protocol, 6), sorted(v6, &ports), "protocol {protocol}");
+    }
+    let tcp = [ports[0], ports[1], "tcpControlBits", "reverseTcpControlBits"];
+    assert_eq!(of(6, 6), sorted(v6, &tcp));
+    assert_eq!(of(1, 4), sorted(v4, &["icmpTypeCodeIPv4"]));
+    assert_eq!(of(58, 6), sorted(v6, &["icmpTypeCodeIPv6"]));
+    assert_eq!(of(47, 4), sorted(v4, &[]));
+    assert_eq!(of(0, 6), sorted(v6, &[]));
+}
+
+#[test]
+fn json_of_icmpv6() {
+    let key = key(58, "3ffe:501:410::2c0:dfff:fe47:33e", "3ffe:507:0:1:200:86ff:fe05:80da", (0, 0));
+    let object = object(FlowRecord { icmp_type_code: 1 << 8 | 4, ..record(key) });
+    assert_eq!(object["sourceIPv6Address"], "3ffe:501:410:0:2c0:dfff:fe47:33e");
+    assert_eq!(object["destinationIPv6Address"], "3ffe:507:0:1:200:86ff:fe05:80da");
+    assert_eq!(object["icmpTypeCodeIPv6"], 260);
+    assert_eq!(object["communityId"], "1:hLZd0XGWojozrvxqE0dWB1iM6R0=");
+}
+
+/// The first columns are where they always were.
+#[test]
+fn csv_of_icmp_has_no_ports() {
+    let columns = columns(FlowRecord { packets: [11, 0], ..echo() });
+    assert_eq!(
+        columns,
+        pairs(&[
+            ("flowStartMilliseconds", "1700000000123"),
+            ("flowEndMilliseconds", "1700000007456"),
+            ("sourceIPAddress", "192.168.0.89"),
+            ("destinationIPAddress", "192.168.0.1"),
+            ("protocolIdentifier", "1"),
+            ("octetDeltaCount", "2101"),
+            ("packetDeltaCount", "11"),
+            ("reverseOctetDeltaCount", "18446744073709551615"),
+            ("reversePacketDeltaCount", "0"),
+            ("icmpTypeCode", "2048"),
+            ("flowEndReason", "3"),
+            ("communityId", "1:X0snYXpgwiv9TZtqg64sgzUn6Dk="),
+            ("minimumTTL", "63"),
+            ("maximumTTL", "64"),
+            ("minimumIpTotalLength", "40"),
+            ("maximumIpTotalLength", "1500"),
+            ("ipClassOfService", "40"),
+            ("biflowDirection", "0"),
+        ])
+    );
+}
+
+#[test]
+fn csv_has_one_header_whatever_follows() {
+    let nothing = text(Format::Csv, &[]);
+    assert!(nothing.starts_with("flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,"));
+    assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
+    assert_eq!(nothing.lines().count(), 1);
+    assert_eq!(nothing.split(',').count(), 38);
+    assert_eq!(text(Format::Csv, &[tcp(), echo()]).lines().count(), 3);
+}
+
+#[test]
+fn no_records_are_no_json_and_an_empty_table() {
+    assert_eq!(text(Format::Json, &[]), "");
+    assert!(rows(written(Format::Parquet, &[])).is_empty());
+}
+
+/// More rows than a group has, in order, each with its own values.
+#[test]
+fn parquet_goes_on_in_a_second_row_group() {
+    let records: Vec<_> = (0..70_000)
+        .map(|n| {
+            let ports = (n as u16, (n >> 16) as u16);
+            let path = if n % 3 == 0 { tunnelled().path } else { echo().path };
+            let record = record(key(17, "10.0.0.1", "10.0.0.2", ports));
+            FlowRecord { octets: [n, 0], path, ..record }
+        })
+        .collect();
+    let file = written(Format::Parquet, &records);
+    let reader = SerializedFileReader::new(Bytes::from(file.clone())).unwrap();
+    let groups = reader.metadata().row_groups();
+    assert_eq!(groups.iter().map(|group| group.num_rows()).collect::<Vec<_>>(), [65_536, 4_464]);
+    for (number, (row, record)) in rows(file).into_iter().zip(&records).enumerate() {
+        let get = |name: &str| row.iter().find(|(own, _)| own == name).map(|(_, v)| v.as_str());
+        assert_eq!(get("octetDeltaCount"), Some(number.to_string().as_str()));
+        assert_eq!(get("sourceTransportPort"), Some((number as u16).to_string().as_str()));
+        assert_eq!(get("communityId"), Some(CommunityId::of(record).to_string().as_str()));
+        assert_eq!(get("tunnelType"), (number % 3 == 0).then_some("vxlan"));
+    }
+}
+
+#[test]
+fn rows_of_several_workers_append_to_one_group() {
+    let mut parts = [Rows::new(false), Rows::new(false)];
+    parts[0].push(&tcp());
+    parts[0].push(&tunnelled());
+    parts[1].push(&echo());
+    let mut rows = Rows::new(false);
+    parts.iter().for_each(|part| rows.append(part));
+    assert_eq!((rows.len(), rows.is_empty()), (3, false));
+    let mut file = ParquetFile::new(false).unwrap();
+    let mut out = file.group(&mut rows).unwrap();
+    assert!(rows.is_empty());
+    out.extend(file.end().unwrap());
+    assert_eq!(out, written(Format::Parquet, &[tcp(), tunnelled(), echo()]));
+    parts[0].clear();
+    assert!(parts[0].is_empty());
+}
+
+#[test]
+fn formats_are_known_by_name() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    let error = "yaml".parse::<Format>().unwrap_err();
+    let expected = "unknown record format \"yaml\": json, csv, eve, zeek and parquet are written";
+    assert_eq!(error.to_string(), expected);
+}
+
+proptest! {
+    /// All three say the same of any record, and what they say is true.
+    #[test]
+    fn any_record_reads_back(record in any_record()) {
+        let object = object(record.clone());
+        let key = record.key;
+        let six = key.version == IpVersion::V6;
+        let address = |end: &str| -> IpAddr {
+            let name = format!("{end}IPv{}Address", if six { 6 } else { 4 });
+            object[name.as_str()].as_str().unwrap().parse().unwrap()
+        };
+        let number = |name: &str| object[name].as_u64();
+        prop_assert_eq!(address("source"), key.source());
+        prop_assert_eq!(address("destination"), key.destination());
+        prop_assert_eq!(number("flowStartMilliseconds"), Some(record.first_ns / 1_000_000));
+        prop_assert_eq!(number("flowEndMilliseconds"), Some(record.last_ns / 1_000_000));
+        prop_assert_eq!(number("octetDeltaCount"), Some(record.octets[0]));
+        prop_assert_eq!(number("packetDeltaCount"), Some(record.packets[0]));
+        prop_assert_eq!(number("reverseOctetDeltaCount"), Some(record.octets[1]));
+        prop_assert_eq!(number("reversePacketDeltaCount"), Some(record.packets[1]));
+        prop_assert_eq!(number("flowEndReason"), Some(record.end_reason as u64));
+        prop_assert_eq!(&object["communityId"], &CommunityId::of(&record).to_string());
+        let answered = record.packets[1] > 0;
+        prop_assert_eq!(number("reverseMinimumTTL"), answered.then(|| record.ttl[1][0].into()));
+        prop_assert_eq!(number("mplsTopLabel"), record.path.mpls_label.map(u64::from));
+        let inner = (record.path.vlan_tags > 1).then(|| record.path.vlans[1].into());
+        prop_assert_eq!(number("dot1qCustomerVlanId"), inner);
+
+        let mut from_json: Vec<(String, String)> = object
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, value)| {
+                let name = name.replace("IPv4Address", "IPAddress");
+                let name = name.replace("IPv6Address", "IPAddress");
+                let name = name.replace("CodeIPv4", "Code").replace("CodeIPv6", "Code");
+                (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            })
+            .collect();
+        let mut from_csv = columns(record.clone());
+        let mut from_parquet = rows(written(Format::Parquet, &[record])).remove(0);
+        let version = from_parquet.remove(2);
+        prop_assert_eq!(version, ("ipVersion".to_owned(), (key.version as u8).to_string()));
+        from_json.sort();
+        from_csv.sort();
+        from_parquet.sort();
+        prop_assert_eq!(&from_json, &from_csv);
+        prop_assert_eq!(&from_json, &from_parquet);
+    }
+}

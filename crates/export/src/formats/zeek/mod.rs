@@ -1,0 +1,180 @@
+//! Zeek's `conn.log`, as tab-separated text that `zeek-cut` reads. Source: Zeek's log format and its scripts
+//! `base/protocols/conn` and `policy/protocols/conn` (community-id-logging, vlan-logging, mac-logging).
+//!
+//! ```text
+//! #separator \x09
+//! #set_separator  ,
+//! #empty_field  (empty)
+//! #unset_field  -
+//! #path  conn
+//! #open  2023-11-14-22-13-20          the earliest packet of the first record
+//! #fields  ts  uid  id.orig_h  …
+//! #types  time  string  addr  …
+//! 1700000000.123456  C…  10.0.0.1  …
+//! #close  2023-11-14-22-15-00          the latest packet of all records
+//! ```
+//!
+//! Both times are packet times in UTC, for no clock is read; without records they are those of 1970-01-01. What is not
+//! metered is `-`: payload octets, missed bytes, services, and which networks are local.
+
+mod state;
+
+use ringtap_flow::{FlowRecord, History, Initiator};
+
+use crate::formats::address::{push_address, push_mac};
+use crate::formats::date::{push_dashed, push_seconds};
+use crate::formats::ids::{tunnel_uid, uid};
+use crate::formats::lines::push_number;
+use crate::formats::protocol::{TCP, UDP, has_ports, is_icmp};
+use crate::formats::way::{macs, vlans, way};
+use crate::formats::{CommunityId, Interfaces, TextFormat};
+
+pub(super) const FORMAT: Option<TextFormat> =
+    Some(TextFormat { head: Some(head), line, tail: Some(tail) });
+
+const COLUMNS: [(&str, &str); 27] = [
+    ("ts", "time"),
+    ("uid", "string"),
+    ("id.orig_h", "addr"),
+    ("id.orig_p", "port"),
+    ("id.resp_h", "addr"),
+    ("id.resp_p", "port"),
+    ("proto", "enum"),
+    ("service", "string"),
+    ("duration", "interval"),
+    ("orig_bytes", "count"),
+    ("resp_bytes", "count"),
+    ("conn_state", "string"),
+    ("local_orig", "bool"),
+    ("local_resp", "bool"),
+    ("missed_bytes", "count"),
+    ("history", "string"),
+    ("orig_pkts", "count"),
+    ("orig_ip_bytes", "count"),
+    ("resp_pkts", "count"),
+    ("resp_ip_bytes", "count"),
+    ("tunnel_parents", "set[string]"),
+    ("ip_proto", "count"),
+    ("community_id", "string"),
+    ("vlan", "int"),
+    ("inner_vlan", "int"),
+    ("orig_l2_addr", "string"),
+    ("resp_l2_addr", "string"),
+];
+
+/// Appends the header. `open_ns` is the earliest packet of the first record.
+pub(crate) fn head(line: &mut Vec<u8>, open_ns: u64, _interfaces: &Interfaces) {
+    line.extend_from_slice(
+        b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n\
+        #path\tconn\n#open\t",
+    );
+    push_dashed(line, open_ns);
+    line.extend_from_slice(b"\n#fields");
+    for (name, _) in COLUMNS {
+        line.push(b'\t');
+        line.extend_from_slice(name.as_bytes());
+    }
+    line.extend_from_slice(b"\n#types");
+    for (_, kind) in COLUMNS {
+        line.push(b'\t');
+        line.extend_from_slice(kind.as_bytes());
+    }
+    line.push(b'\n');
+}
+
+/// Appends the last line. `close_ns` is the latest packet of all records.
+pub(crate) fn tail(line: &mut Vec<u8>, close_ns: u64) {
+    line.extend_from_slice(b"#close\t");
+    push_dashed(line, close_ns);
+    line.push(b'\n');
+}
+
+/// Appends the line of a record.
+pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interfaces) {
+    const UNSET: &[u8] = b"-\t";
+    let key = &record.key;
+    let path = way(record);
+    let duration_ns = record.last_ns - record.first_ns;
+
+    push_seconds(line, record.first_ns);
+    line.push(b'\t');
+    line.extend_from_slice(&uid(record));
+    line.push(b'\t');
+    let [source_port, destination_port] = ports(record);
+    for (address, port) in [(&key.src, source_port), (&key.dst, destination_port)] {
+        push_address(line, key.version, address);
+        line.push(b'\t');
+        number(line, port);
+    }
+    line.extend_from_slice(match key.protocol {
+        TCP => b"tcp\t-\t",
+        UDP => b"udp\t-\t",
+        protocol if is_icmp(protocol) => b"icmp\t-\t",
+        _ => b"unknown_transport\t-\t",
+    });
+    if duration_ns > 0 {
+        push_seconds(line, duration_ns);
+        line.push(b'\t');
+    } else {
+        line.extend_from_slice(UNSET);
+    }
+    line.extend_from_slice(b"-\t-\t");
+    line.extend_from_slice(state::of(record).as_bytes());
+    line.extend_from_slice(b"\t-\t-\t-\t");
+    history(line, record);
+    for side in 0..2 {
+        number(line, record.packets[side]);
+        number(line, record.octets[side]);
+    }
+    match &path.tunnel {
+        Some(tunnel) => line.extend_from_slice(&tunnel_uid(tunnel)),
+        None => line.push(b'-'),
+    }
+    line.push(b'\t');
+    number(line, key.protocol);
+    line.extend_from_slice(CommunityId::of(record).as_bytes());
+    line.push(b'\t');
+    let mut vlans = vlans(&path).iter();
+    for _ in 0..2 {
+        match vlans.next() {
+            Some(&vlan) => number(line, vlan),
+            None => line.extend_from_slice(UNSET),
+        }
+    }
+    match macs(&path) {
+        Some([originator, responder]) => {
+            push_mac(line, originator);
+            line.push(b'\t');
+            push_mac(line, responder);
+        }
+        None => line.extend_from_slice(b"-\t-"),
+    }
+    line.push(b'\n');
+}
+
+/// Ports; of ICMP type and code, as Zeek does it.
+fn ports(record: &FlowRecord) -> [u16; 2] {
+    let key = &record.key;
+    if is_icmp(key.protocol) {
+        return record.icmp_type_code.to_be_bytes().map(u16::from);
+    }
+    if has_ports(key.protocol) { [key.src_port, key.dst_port] } else { [0, 0] }
+}
+
+/// `^` says that the originator was told by the answer it got.
+fn history(line: &mut Vec<u8>, record: &FlowRecord) {
+    if record.initiator == Initiator::SynAck {
+        line.push(b'^');
+    } else if record.history == History::EMPTY {
+        line.push(b'-');
+    }
+    line.extend(record.history.iter().map(|letter| letter as u8));
+    line.push(b'\t');
+}
+
+/// A field and the tab behind it.
+#[inline(always)]
+fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
+    push_number(line, number);
+    line.push(b'\t');
+}
