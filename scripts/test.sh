@@ -41,6 +41,7 @@ workspace() {
 step workspace workspace
 # The same features, or all crates would be built again.
 step benches-run-once cargo test --workspace "${all_features[@]}" --locked --bench '*'
+step patches scripts/patches.sh
 step loom loom
 step tsan crates/ring/tsan.sh
 step miri crates/ring/miri.sh

@@ -38,7 +38,7 @@ pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         sections: Sections {
             scans: Some(scans(plan, &metered)),
             talkers: Some(talkers(plan, &metered)),
-            activity: None,
+            ..Sections::default()
         },
     };
     (report, records)

@@ -333,6 +333,8 @@ fn request() -> impl Strategy<Value = Request> {
                 let request =
                     Request::default().run(|run| (run.seed, run.tunnels) = (seed, tunnels));
                 request.app(|app| {
+                    // Those that the oracle knows.
+                    app.analyses = "flows,scans,talkers,volumes".parse().unwrap();
                     app.metering = Metering { timeouts, uniflow, vlan_in_key };
                     (app.interval_ns, app.scan_threshold, app.top) = (interval_ns, threshold, top);
                 })
