@@ -6,10 +6,10 @@ SHELL := bash
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := decode ndn pcap pcapng ring
 
-.PHONY: help run build test lint bench fuzz clean
+.PHONY: help run build check test test-all lint bench fuzz clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build quickly (profile quick, no optional features) and monitor the bundled capture
 	@scripts/setup.sh
@@ -18,6 +18,16 @@ run: ## build quickly (profile quick, no optional features) and monitor the bund
 build: ## build the release binary, target/release/ringtap
 	@scripts/setup.sh
 	cargo build --release --locked
+
+check: ## quick tests: those of the crates, and the equality matrix
+	@scripts/setup.sh
+	@scripts/check.sh
+
+test-all: ## all that there is: the full equality matrix and long fuzzing, too
+	@scripts/setup.sh
+	@scripts/setup-test.sh
+	@RINGTAP_FULL=1 scripts/test.sh
+	@$(MAKE) fuzz FUZZ_SECONDS=600
 
 test: ## every test; the last line is the total
 	@scripts/setup.sh

@@ -23,6 +23,7 @@ mod output_reporter;
 mod outputs;
 mod pages;
 mod privileges;
+#[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
 mod sandbox;
 #[cfg(feature = "tui")]
 mod screen;

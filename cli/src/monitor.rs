@@ -81,8 +81,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if let Some(user) = &user {
         privileges::become_user(user)?;
     }
-    let as_user =
-        || user.as_ref().map_or(String::new(), |user| format!("as the user {}", user.name));
+    let as_user = || {
+        user.as_ref()
+            .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
+    };
     let late = late.map(start).transpose().with_context(as_user)?;
     let Some((outputs, sinks)) = early.or(late) else { unreachable!("started before or after") };
     let control = outputs.control();
@@ -224,7 +226,7 @@ fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow
     };
     if stdout_is_taken {
         // If stderr is closed, too, nothing more can be done.
-        let _ = anstream::stderr().write_all(report.as_bytes());
+        let _ = console::stderr().write_all(report.as_bytes());
         return Ok(());
     }
     console::print(&report)

@@ -16,7 +16,9 @@ use ringtap_terminal::console;
 /// The help, for who gave no command.
 pub(crate) fn help() -> anyhow::Result<ExitCode> {
     let help = Cli::command().render_help();
-    console::print(&help.ansi().to_string())?;
+    #[cfg(feature = "color")]
+    let help = help.ansi();
+    console::print(&help.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -74,7 +74,7 @@ pub struct Options {
     /// Chosen by the plan: bytes for the facts of live flows, all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
-    /// Chosen by the plan: room for the rows of intervals, [`ROW_UNITS`] each, and 1 for each protocol in one.
+    /// Chosen by the plan: room for the rows of intervals, 8 each, and 1 for each protocol in one.
     pub interval_units: u64,
     /// Chosen by the plan: intervals whose activity is in the report, at the most.
     #[serde(skip_serializing_if = "is_zero")]

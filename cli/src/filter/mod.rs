@@ -203,7 +203,7 @@ fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
     let taken = [&args.write, &args.drops].into_iter().flatten().any(|to| to.as_os_str() == "-");
     if taken {
         // Nobody is left to hear of a failure.
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        let _ = console::stderr().write_all(text.as_bytes());
         return Ok(());
     }
     console::print(&text)

@@ -96,7 +96,7 @@ fn write_frames(
 /// On stderr: the frames may be on stdout.
 fn summary(written: &Written, seconds: f64) {
     let _ = writeln!(
-        anstream::stderr(),
+        ringtap_terminal::console::stderr(),
         "{} packets, {} on the wire, in {seconds:.2} s ({} packets/s)",
         count(written.packets),
         bytes(written.octets),

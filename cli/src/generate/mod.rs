@@ -210,7 +210,7 @@ fn report(args: &GenerateArgs, counts: &mut Counts) -> anyhow::Result<()> {
     if args.report == Some(Form::Json) {
         console::print(&(serde_json::to_string_pretty(counts)? + "\n"))?;
     } else {
-        let _ = anstream::stderr().write_all(counts.text().as_bytes());
+        let _ = console::stderr().write_all(counts.text().as_bytes());
     }
     counts.complaints().iter().for_each(|what| complain("warning", what));
     Ok(())

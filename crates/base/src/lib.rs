@@ -2,7 +2,7 @@
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a value a moment old, never a torn
 //! one. Nothing here locks. `unsafe` is here so that those who use it need none: in the allocator, the prefetch
-//! instruction and the time stamp counter.
+//! instruction, the time stamp counter and the calls about users.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
@@ -17,6 +17,8 @@ mod random;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
 mod ticks;
 mod usage;
+#[allow(unsafe_code, reason = "system calls")]
+mod user;
 
 pub use allocator::{Allocator, allocations};
 pub use clock::{Clock, now_ns, steady_ns};
@@ -27,3 +29,4 @@ pub use prefetch::{prefetch, prefetch_write};
 pub use random::SplitMix;
 pub use ticks::{TICK, ticks};
 pub use usage::Usage;
+pub use user::{User, can_become_root};

@@ -101,9 +101,8 @@ impl Frames {
         let mut inner = self.decoder.inner(record).copied();
         let mut own = true;
         if owner.is_some() || self.sample > 1 {
-            let owns = |record: &PacketRecord| owner.is_none_or(|owner| owner(record.pair_hash));
-            own = owns(record);
-            inner = inner.filter(owns);
+            own = owner.is_none_or(|owner| owner(record.pair_hash));
+            inner = inner.filter(|inner| owner.is_none_or(|owner| owner(inner.pair_hash)));
             // Not before it is decoded: a fragment left out may have the ports of another.
             if self.sample > 1 && !selected(link, data, self.sample) {
                 self.counts.not_sampled += u64::from(own);

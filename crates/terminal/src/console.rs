@@ -6,10 +6,43 @@ use std::sync::OnceLock;
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 
+/// Colour and weight of a heading or a label; plain in a program without the feature `color`.
+pub const fn bold(color: AnsiColor) -> Style {
+    if cfg!(feature = "color") {
+        Style::new().bold().fg_color(Some(anstyle::Color::Ansi(color)))
+    } else {
+        Style::new()
+    }
+}
+
+/// stdout, without colours where they are not wanted.
+#[cfg(feature = "color")]
+pub fn stdout() -> impl Write {
+    anstream::stdout()
+}
+
+/// stderr, without colours where they are not wanted.
+#[cfg(feature = "color")]
+pub fn stderr() -> impl Write {
+    anstream::stderr()
+}
+
+/// stdout.
+#[cfg(not(feature = "color"))]
+pub fn stdout() -> impl Write {
+    io::stdout()
+}
+
+/// stderr.
+#[cfg(not(feature = "color"))]
+pub fn stderr() -> impl Write {
+    io::stderr()
+}
+
 /// Writes `text` to stdout, without colours where they are not wanted. A reader that has gone is
 /// no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("writing to stdout")
@@ -57,14 +90,14 @@ pub fn is_wanted(level: Level) -> bool {
 pub fn complain(kind: &str, message: &str) {
     if kind == "error" || is_wanted(Level::Warning) {
         // If stderr is closed, there is nowhere to say so.
-        let _ = writeln!(anstream::stderr(), "{}", labelled(kind, message));
+        let _ = writeln!(stderr(), "{}", labelled(kind, message));
     }
 }
 
 /// A line that begins with its kind, in colour.
 pub fn labelled(kind: &str, message: &str) -> String {
     let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
-    let style = Style::new().bold().fg_color(Some(color.into()));
+    let style = bold(color);
     format!("{style}{kind}:{style:#} {message}")
 }
 
@@ -77,5 +110,5 @@ pub fn note(message: &str) {
 
 /// Says on stderr what was asked for.
 pub fn tell(message: &str) {
-    let _ = writeln!(anstream::stderr(), "{message}");
+    let _ = writeln!(stderr(), "{message}");
 }

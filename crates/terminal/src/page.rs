@@ -2,9 +2,10 @@
 
 use anstyle::{AnsiColor, Style};
 
+use crate::console::bold;
 use crate::table::Table;
 
-const HEADING: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
+const HEADING: Style = bold(AnsiColor::Cyan);
 
 /// Columns of a page.
 pub const WIDTH: usize = 100;

@@ -1,6 +1,7 @@
 //! The product seen from outside: every arrangement against the reference, oracles and generated truth.
 
 mod common;
+#[cfg(feature = "full")]
 mod corpus;
 mod equality;
 mod facts;

@@ -274,7 +274,7 @@ macro_rules! analyses {
             }
 
             pub(crate) fn end(self, alert: &mut dyn FnMut(&Alert)) -> Sections {
-                Sections { $($name: self.$name.map(|own| own.end(alert)),)* }
+                Sections { $($name: self.$name.map(|own| Merge::<$part>::end(own, alert)),)* }
             }
         }
 

@@ -463,7 +463,7 @@ impl Analysis for ScanTable {
     const FLOW_BYTES: u64 = 200;
 
     type Message = Message;
-    type Found = ScanFindings;
+    type Found = Box<ScanFindings>;
     type Merger = ScanMerger;
 
     fn new(setup: &Setup, shard: Shard) -> Self {
@@ -480,8 +480,8 @@ impl Analysis for ScanTable {
         self.tables.ignored
     }
 
-    fn end(self) -> ScanFindings {
-        self.finish()
+    fn end(self) -> Box<ScanFindings> {
+        Box::new(self.finish())
     }
 }
 
@@ -500,8 +500,8 @@ impl Merge<ScanTable> for ScanMerger {
         }
     }
 
-    fn merge(&mut self, found: ScanFindings) {
-        self.on_findings(found);
+    fn merge(&mut self, found: Box<ScanFindings>) {
+        self.on_findings(*found);
     }
 
     /// Failed attempts that found no room here.

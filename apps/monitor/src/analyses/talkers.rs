@@ -315,7 +315,7 @@ impl Analysis for TalkerTable {
     const FLOW_BYTES: u64 = 224;
 
     type Message = ();
-    type Found = Self;
+    type Found = Box<Self>;
     type Merger = TalkerMerger;
 
     fn new(setup: &Setup, shard: Shard) -> Self {
@@ -327,15 +327,15 @@ impl Analysis for TalkerTable {
         self.take(record);
     }
 
-    fn end(mut self) -> Self {
+    fn end(mut self) -> Box<Self> {
         self.add_waiting();
-        self
+        Box::new(self)
     }
 }
 
 /// The tables of all shards as one.
 pub struct TalkerMerger {
-    all: Option<TalkerTable>,
+    all: Option<Box<TalkerTable>>,
     top: usize,
 }
 
@@ -346,9 +346,9 @@ impl Merge<TalkerTable> for TalkerMerger {
         Self { all: None, top: setup.options.top }
     }
 
-    fn merge(&mut self, found: TalkerTable) {
+    fn merge(&mut self, found: Box<TalkerTable>) {
         match &mut self.all {
-            Some(all) => all.merge(found),
+            Some(all) => all.merge(*found),
             none => *none = Some(found),
         }
     }

@@ -189,15 +189,18 @@ fn lines_over_tcp_are_those_of_a_file() {
     for format in [Format::Json, Format::Csv, Format::Eve] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("{format}+tcp://{}", listener.local_addr().unwrap());
-        let reader = std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
-            bytes
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut bytes = Vec::new();
+                listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
+                bytes
+            });
+            let summary = export(&url, 3_000, || {});
+            assert_eq!((summary.sent.flows.records, summary.lost()), (3_000, 0), "{summary:?}");
+            let all: Vec<_> = records(3_000).collect();
+            let file = format.encode(&all, &Interfaces::default()).unwrap();
+            assert!(reader.join().unwrap() == file, "{format}");
         });
-        let summary = export(&url, 3_000, || {});
-        assert_eq!((summary.sent.flows.records, summary.lost()), (3_000, 0), "{summary:?}");
-        let all: Vec<_> = records(3_000).collect();
-        assert_eq!(reader.join().unwrap(), format.encode(&all, &Interfaces::default()).unwrap());
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::faces::channel::Kind;
 use crate::faces::counters::Lost;
 use crate::faces::face::{Face, Link};
-use crate::faces::faces::Faces;
+use crate::faces::registry::Faces;
 use crate::faces::stream::Next;
 use crate::faces::sys::{Address, BURST, Inbox};
 use crate::faces::waiting::Source;

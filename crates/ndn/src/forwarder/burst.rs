@@ -11,9 +11,9 @@ use crate::packets::{Headers, Packet};
 
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::FaceId;
-use crate::forwarder::forwarder::{Came, Forwarder, Outbox};
 use crate::forwarder::pipelines::Arrival;
 use crate::forwarder::scratch::GROUP;
+use crate::forwarder::state::{Came, Forwarder, Outbox};
 use crate::forwarder::tables::Prefixes;
 
 impl Forwarder {

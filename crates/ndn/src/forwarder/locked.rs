@@ -16,8 +16,8 @@ use ringtap_base::prefetch;
 
 use crate::forwarder::counters::Counters;
 use crate::forwarder::face::{Face, FaceId};
-use crate::forwarder::forwarder::{Came, Forwarder, Outbox, TooLong};
 use crate::forwarder::settings::Settings;
+use crate::forwarder::state::{Came, Forwarder, Outbox, TooLong};
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::NameKey;
 

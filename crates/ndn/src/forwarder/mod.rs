@@ -23,22 +23,22 @@
 mod burst;
 mod counters;
 mod face;
-mod forwarder;
 mod locked;
 mod pipelines;
 mod scratch;
 mod settings;
 mod sharded;
+mod state;
 mod strategy;
 mod tables;
 mod token;
 
 pub use counters::{Counters, Drop};
 pub use face::{Face, FaceId, LinkKind};
-pub use forwarder::{Came, Forwarder, Outbox, TooLong};
 pub use locked::{Locked, Prefetching};
 pub use settings::{Settings, Unsolicited};
 pub use sharded::Sharded;
+pub use state::{Came, Forwarder, Outbox, TooLong};
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;
 #[doc(hidden)]

@@ -12,8 +12,8 @@ use crate::packets::{Headers, Name, Packet};
 
 use crate::forwarder::counters::Counters;
 use crate::forwarder::face::{Face, FaceId};
-use crate::forwarder::forwarder::{Forwarder, Outbox, TooLong};
 use crate::forwarder::settings::Settings;
+use crate::forwarder::state::{Forwarder, Outbox, TooLong};
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::NameKey;
 

@@ -14,12 +14,12 @@ mod core;
 mod datasets;
 mod management;
 mod plan;
-mod relay;
 mod report;
 mod rib;
+mod run;
 
 pub use plan::{ForwardPlan, PlannedRoute};
-pub use relay::{ForwardError, Relay};
 pub use report::{FaceReport, ForwardReport};
+pub use run::{ForwardError, Relay};
 
 pub use crate::forwarder::{Settings, Strategy, Unsolicited};

@@ -5,8 +5,8 @@ use crate::packets::{Data, Headers};
 use super::{Arrival, is_localhost};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::LinkKind;
-use crate::forwarder::forwarder::{Forwarder, Outbox};
 use crate::forwarder::settings::Unsolicited;
+use crate::forwarder::state::{Forwarder, Outbox};
 use crate::forwarder::tables::DeadNonces;
 
 impl Forwarder {

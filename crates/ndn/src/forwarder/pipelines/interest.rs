@@ -5,7 +5,7 @@ use crate::packets::{Headers, Interest, NackReason, Rewrite};
 use super::{Arrival, Leaving, is_localhost, may_go};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::forwarder::{Forwarder, Outbox};
+use crate::forwarder::state::{Forwarder, Outbox};
 use crate::forwarder::strategy::Choice;
 use crate::forwarder::tables::PitKey;
 use crate::forwarder::token::Token;

@@ -9,7 +9,7 @@ use crate::packets::{Headers, Interest, NackReason, Name, Rewrite};
 
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::forwarder::{Forwarder, Outbox};
+use crate::forwarder::state::{Forwarder, Outbox};
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::Prefixes;
 use crate::forwarder::token::Token;

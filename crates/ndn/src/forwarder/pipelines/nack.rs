@@ -5,7 +5,7 @@ use crate::packets::{Interest, NackReason};
 use super::Arrival;
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::LinkKind;
-use crate::forwarder::forwarder::{Forwarder, Outbox};
+use crate::forwarder::state::{Forwarder, Outbox};
 use crate::forwarder::tables::PitKey;
 
 impl Forwarder {

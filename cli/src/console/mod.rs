@@ -1,18 +1,21 @@
 //! What is said beside the report: complaints, alerts, progress. All of it goes to stderr, and
 //! the lines do not run into the progress bar.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::{Alert, Ended, Shortage};
 use ringtap_terminal::console::{Level, is_wanted, labelled};
+
+mod progress;
+
+use progress::Progress;
 
 use crate::args::Capture;
 use crate::metrics::Standing;
@@ -53,7 +56,7 @@ pub(crate) struct Console {
     /// Lines instead of a bar, this often.
     every: Option<Duration>,
     lines: AtomicU64,
-    bar: OnceLock<ProgressBar>,
+    progress: Progress,
     /// Instead of lines and bar.
     screen: Mutex<Option<Screen>>,
     outputs: Mutex<OutputReporter>,
@@ -89,7 +92,7 @@ impl Console {
             chatty: !quiet && (screen.is_some() || is_wanted(Level::Info)),
             every,
             lines: AtomicU64::new(0),
-            bar: OnceLock::new(),
+            progress: Progress::default(),
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
             alerts: AtomicU64::new(0),
@@ -223,10 +226,7 @@ impl Console {
                 self.statistics();
             }
         } else if self.chatty && elapsed > BAR_AFTER && io::stderr().is_terminal() {
-            let bar = self.bar.get_or_init(|| bar(&self.extent));
-            // The message first: the position draws.
-            bar.set_message(self.rates());
-            bar.set_position(self.watch.bytes.get());
+            self.progress.draw(&self.extent, self.watch.bytes.get(), elapsed, &self.rates());
         }
         Vec::new()
     }
@@ -378,9 +378,7 @@ impl Console {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
+        self.progress.clear();
         let alerts = self.alerts.load(Ordering::Relaxed);
         if !self.quiet && is_wanted(Level::Warning) && alerts > ALERTS_SHOWN {
             let more = count(alerts - ALERTS_SHOWN);
@@ -405,30 +403,8 @@ impl Console {
         if self.on_screen(|screen| screen.say(line)).is_some() {
             return;
         }
-        let write = || {
-            let _ = writeln!(anstream::stderr(), "{line}");
-        };
-        match self.bar.get() {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+        self.progress.say(line);
     }
-}
-
-fn bar(extent: &Extent) -> ProgressBar {
-    let (bar, template) = match extent {
-        Extent::Live(..) => (ProgressBar::new_spinner(), "{spinner} {msg}"),
-        &Extent::Bytes(Some(total)) => (
-            ProgressBar::new(total),
-            "{bar:20} {percent:>3} % of {binary_total_bytes}  {msg}  {eta} left",
-        ),
-        Extent::Bytes(None) => (ProgressBar::new_spinner(), "{spinner} {binary_bytes} read  {msg}"),
-    };
-    bar.with_style(
-        ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("━╸ "),
-    )
 }
 
 #[expect(clippy::disallowed_methods, reason = "progress is about the user's time, not packets'")]

@@ -1,0 +1,59 @@
+//! The line that shows how far a run has come, on a terminal; it is drawn over and over, and cleared at the end.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringtap_terminal::console::stderr;
+use ringtap_terminal::numbers::bytes;
+use rustix::termios::tcgetwinsize;
+
+use super::Extent;
+
+/// Columns of the bar.
+const BAR: usize = 20;
+
+#[derive(Default)]
+pub(super) struct Progress {
+    drawn: AtomicBool,
+}
+
+impl Progress {
+    /// Draws the line anew: `read` bytes so far, and what else there is to say.
+    pub(super) fn draw(&self, extent: &Extent, read: u64, elapsed: Duration, rates: &str) {
+        let line = match *extent {
+            Extent::Live(..) => rates.to_owned(),
+            Extent::Bytes(None) => format!("{} read  {rates}", bytes(read)),
+            Extent::Bytes(Some(total)) => {
+                let share = (read as f64 / total.max(1) as f64).clamp(0.0, 1.0);
+                let done = (share * BAR as f64) as usize;
+                let left =
+                    if share > 0.0 { elapsed.as_secs_f64() * (1.0 / share - 1.0) } else { 0.0 };
+                let (bar, rest) = ("━".repeat(done), " ".repeat(BAR - done));
+                let percent = share * 100.0;
+                format!(
+                    "{bar}{rest} {percent:3.0} % of {}  {rates}  {left:.0} s left",
+                    bytes(total)
+                )
+            }
+        };
+        let width = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+        let line: String = line.chars().take(width.saturating_sub(1).max(20)).collect();
+        self.drawn.store(true, Ordering::Relaxed);
+        // If stderr is closed, there is nowhere to say so.
+        let _ = write!(io::stderr(), "\r{line}\x1b[K").and_then(|()| io::stderr().flush());
+    }
+
+    /// Clears the line, if there is one; the next drawing brings it back.
+    pub(super) fn clear(&self) {
+        if self.drawn.swap(false, Ordering::Relaxed) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// Writes a line of its own.
+    pub(super) fn say(&self, line: &str) {
+        self.clear();
+        let _ = writeln!(stderr(), "{line}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Users of the system, and becoming one of them for good.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// The longest entry of the user database that is read.
+const MOST: usize = 1 << 20;
+
+/// A user of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: CString,
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+}
+
+impl User {
+    /// The user of this name, if there is one.
+    ///
+    /// # Errors
+    /// The user database cannot be read.
+    pub fn named(name: &CStr) -> io::Result<Option<Self>> {
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
+        let mut room = vec![0; 1 << 10];
+        loop {
+            let mut found = ptr::null_mut();
+            // SAFETY: the entry, the room of this length and the result live through the call; the name ends with 0.
+            let error = unsafe {
+                let (entry, bytes) = (entry.as_mut_ptr(), room.as_mut_ptr());
+                libc::getpwnam_r(name.as_ptr(), entry, bytes, room.len(), &mut found)
+            };
+            match error {
+                libc::ERANGE if room.len() < MOST => room.resize(2 * room.len(), 0),
+                0 | libc::ENOENT | libc::ESRCH if found.is_null() => return Ok(None),
+                0 => {
+                    // SAFETY: the result points to the entry, which was filled.
+                    let entry = unsafe { entry.assume_init() };
+                    let name = name.to_owned();
+                    return Ok(Some(Self { name, uid: entry.pw_uid, gid: entry.pw_gid }));
+                }
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
+    /// Whether it is root.
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// Makes all threads of the process this user's, with all groups of the user.
+    ///
+    /// # Errors
+    /// The process may not.
+    pub fn become_it(&self) -> io::Result<()> {
+        // SAFETY: the name ends with 0; the other arguments are numbers.
+        unsafe {
+            check(libc::initgroups(self.name.as_ptr(), self.gid))?;
+            check(libc::setgid(self.gid))?;
+            check(libc::setuid(self.uid))
+        }
+    }
+}
+
+/// Whether the process may become root, which it then is.
+pub fn can_become_root() -> bool {
+    // SAFETY: the argument is a number.
+    unsafe { libc::setuid(0) == 0 }
+}
+
+fn check(answer: libc::c_int) -> io::Result<()> {
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::User;
+
+    #[test]
+    fn root_is_known_and_others_are_not() {
+        assert!(User::named(c"root").unwrap().unwrap().is_root());
+        assert_eq!(User::named(c"nobody of this name").unwrap(), None);
+    }
+}
