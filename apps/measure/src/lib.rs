@@ -37,7 +37,7 @@ pub use image::{Image, ImageError};
 pub use keys::{AddressKeys, CountBy, Keying, Keys, PacketKey, PairKeys, TupleKeys, UnknownKey};
 pub use merger::MeasureMerger;
 pub use report::Report;
-pub use settings::{Kind, Settings, SettingsError, State, UnknownName, Weight};
+pub use settings::{Kind, Settings, SettingsError, State, Weight};
 pub use worker::{Found, MeasureWorker};
 
 use common::Both;

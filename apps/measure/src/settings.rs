@@ -1,8 +1,5 @@
 //! What is measured, and in which structure.
 
-use std::fmt;
-use std::str::FromStr;
-
 use ringtap_engine::display;
 use serde::Serialize;
 use thiserror::Error;
@@ -50,95 +47,50 @@ impl Default for Settings {
     }
 }
 
-/// A name that is none of a list.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("no {what} is called {name:?}; there are {known}")]
-pub struct UnknownName {
-    what: &'static str,
-    name: String,
-    known: String,
-}
-
-macro_rules! names {
-    ($(#[$meta:meta])* $type:ident, $what:literal: $($(#[$of:meta])* $variant:ident = $name:literal,)*) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type {
-            $($(#[$of])* $variant,)*
-        }
-
-        impl $type {
-            /// All there are.
-            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
-
-            /// The name by which [`FromStr`] knows it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-
-            fn from_str(name: &str) -> Result<Self, UnknownName> {
-                Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
-                    let known = Self::ALL.map(Self::name).join(", ");
-                    UnknownName { what: $what, name: name.to_owned(), known }
-                })
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-
-names! {
+ringtap_base::choices! {
     /// A structure that counts.
-    Kind, "structure":
-    /// Count-Min; it keeps no keys.
-    Cms = "cms",
-    /// Count-Min with conservative update; it keeps no keys.
-    CmsCu = "cms-cu",
-    /// The same, with the keys that look heavy.
-    CmsKeys = "cms-keys",
-    /// The simple hash table; who comes first stays.
-    Sht = "sht",
-    /// The poster's reversible sketch; keys are found by a search that may be too dear.
-    Rs = "rs",
-    /// Schweller's reversible sketch, for IPv4 addresses and prefixes.
-    RsModular = "rs-modular",
-    /// MV-Sketch.
-    Mv = "mv",
-    /// Misra–Gries.
-    Mg = "mg",
-    /// SpaceSaving in buckets.
-    Ss = "ss",
-    /// Every key, while there is room.
-    Exact = "exact",
+    pub enum Kind: "structure" {
+        /// Count-Min; it keeps no keys.
+        Cms = "cms",
+        /// Count-Min with conservative update; it keeps no keys.
+        CmsCu = "cms-cu",
+        /// The same, with the keys that look heavy.
+        CmsKeys = "cms-keys",
+        /// The simple hash table; who comes first stays.
+        Sht = "sht",
+        /// The poster's reversible sketch; keys are found by a search that may be too dear.
+        Rs = "rs",
+        /// Schweller's reversible sketch, for IPv4 addresses and prefixes.
+        RsModular = "rs-modular",
+        /// MV-Sketch.
+        Mv = "mv",
+        /// Misra–Gries.
+        Mg = "mg",
+        /// SpaceSaving in buckets.
+        Ss = "ss",
+        /// Every key, while there is room.
+        Exact = "exact",
+    }
 }
 
-names! {
+ringtap_base::choices! {
     /// Whose the structures are.
-    State, "state":
-    /// Each worker has one, and they are merged at the end.
-    Separate = "separate",
-    /// All workers update the same one.
-    Shared = "shared",
+    pub enum State: "state" {
+        /// Each worker has one, and they are merged at the end.
+        Separate = "separate",
+        /// All workers update the same one.
+        Shared = "shared",
+    }
 }
 
-names! {
+ringtap_base::choices! {
     /// What a packet adds to its key.
-    Weight, "weight":
-    /// One.
-    Packets = "packets",
-    /// The length of its IP packet.
-    Octets = "octets",
+    pub enum Weight: "weight" {
+        /// One.
+        Packets = "packets",
+        /// The length of its IP packet.
+        Octets = "octets",
+    }
 }
 
 impl Kind {

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use anstream::adapter::strip_str;
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph, Sparkline, Wrap};
+use ratatui_core::layout::{Constraint, Layout, Rect};
+use ratatui_core::style::{Color, Stylize};
+use ratatui_core::terminal::Frame;
+use ratatui_core::text::{Line, Span};
 use ringtap_monitor::report::activity::{Activity, Busy};
 
 use super::view::View;
+use super::widgets::{Curve, Panel, wrapped};
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
@@ -32,12 +32,12 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
     let ((accounts, loads), (interval, said)) = (halves(above), halves(below));
     frame.render_widget(heading(view), title);
     draw_rates(view, frame, rates);
-    frame.render_widget(panel("Accounts", accounts_of(view)), accounts);
-    frame.render_widget(panel("Load", loads_of(view, loads)), loads);
-    frame.render_widget(panel(&interval_title(view), interval_of(view)), interval);
+    frame.render_widget(Panel::new("Accounts", accounts_of(view)), accounts);
+    frame.render_widget(Panel::new("Load", loads_of(view, loads)), loads);
+    frame.render_widget(Panel::new(&interval_title(view), interval_of(view)), interval);
     let [busy, said] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(said);
     let room = usize::from(busy.height.saturating_sub(2));
-    frame.render_widget(panel("Who was busy", busy_of(view, room)), busy);
+    frame.render_widget(Panel::new("Who was busy", busy_of(view, room)), busy);
     draw_said(view, frame, said);
 }
 
@@ -63,21 +63,12 @@ fn draw_rates(view: &View, frame: &mut Frame, area: Rect) {
     );
     let width = usize::from(area.width.saturating_sub(2));
     let latest = view.rates.iter().copied().skip(view.rates.len().saturating_sub(width));
-    let line = Sparkline::default()
-        .block(Block::bordered().title(title))
-        .data(latest.collect::<Vec<_>>())
-        .max(most.max(1))
-        .style(Style::new().fg(Color::Green));
-    frame.render_widget(line, area);
+    frame.render_widget(Curve { title, numbers: latest.collect(), most }, area);
 }
 
 /// A prefix stands right before its unit: `3.67 M` of bits is `3.67 Mbit`.
 fn spaced(rate: &str) -> String {
     if rate.ends_with(|c: char| c.is_ascii_digit()) { format!("{rate} ") } else { rate.into() }
-}
-
-fn panel<'a>(title: &str, lines: Vec<Line<'a>>) -> Paragraph<'a> {
-    Paragraph::new(lines).block(Block::bordered().title(title.to_string()))
 }
 
 fn pair<'a>(name: &str, value: String) -> Line<'a> {
@@ -203,25 +194,20 @@ fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
 fn draw_said(view: &View, frame: &mut Frame, area: Rect) {
     let room = usize::from(area.height.saturating_sub(2));
     let width = usize::from(area.width.saturating_sub(2)).max(1);
-    // Lines are broken, so the latest few take all the room.
-    let rows = |line: &&String| line.chars().count().div_ceil(width) + 1;
-    let mut left = room;
-    let latest = view.said.iter().rev().take_while(|line| {
-        let fits = left > 0;
-        left = left.saturating_sub(rows(line));
-        fits
-    });
-    let mut lines: Vec<_> = latest.map(|line| Line::raw(strip_str(line).to_string())).collect();
+    let latest = view.said.iter().rev();
+    let broken =
+        latest.flat_map(|line| wrapped(&strip_str(line).to_string(), width).into_iter().rev());
+    let mut lines: Vec<_> = broken.take(room).map(Line::raw).collect();
     lines.reverse();
-    frame.render_widget(panel("Scans and warnings", lines).wrap(Wrap { trim: true }), area);
+    frame.render_widget(Panel::new("Scans and warnings", lines), area);
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
+    use ratatui_core::backend::TestBackend;
+    use ratatui_core::terminal::Terminal;
     use ringtap_engine::Watch;
     use ringtap_monitor::Ended;
     use ringtap_monitor::report::{Interval, Time, Volume};

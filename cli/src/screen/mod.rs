@@ -9,24 +9,22 @@
 
 mod draw;
 mod loads;
+mod terminal;
 mod view;
+mod widgets;
 
-use std::io::{self, IsTerminal, Stderr};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use anyhow::Context;
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
+use ratatui_core::layout::Size;
+use ratatui_core::terminal::Terminal;
 use ringtap_engine::Watch;
 use ringtap_monitor::Ended;
 
 use loads::Loads;
 use ringtap_terminal::Usage;
+use terminal::{Ansi, Key, Keyboard};
 use view::View;
 
 /// How often the figures change.
@@ -41,7 +39,11 @@ pub(crate) enum Wish {
 }
 
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stderr>>,
+    terminal: Terminal<Ansi>,
+    /// Gives the terminal back when it is dropped.
+    keyboard: Keyboard,
+    /// The terminal's, when it was drawn last.
+    size: Option<Size>,
     view: View,
     loads: Loads,
     /// How many times it was drawn for the passing of time.
@@ -55,35 +57,24 @@ impl Screen {
             return Err(Usage::of("--tui needs a terminal on stderr; --stats 1s prints lines"));
         }
         let given = || "taking the terminal";
-        enable_raw_mode().with_context(given)?;
-        // From here on it must be given back.
-        let terminal = Terminal::new(CrosstermBackend::new(io::stderr())).with_context(given);
-        let terminal = terminal.inspect_err(|_| give_back())?;
-        let mut screen =
-            Self { terminal, view: View::new(title, queues), loads: Loads::default(), drawn: 0 };
-        execute!(screen.terminal.backend_mut(), EnterAlternateScreen).with_context(given)?;
-        Ok(screen)
+        let keyboard = Keyboard::take().with_context(given)?;
+        let terminal = Terminal::new(Ansi::default()).with_context(given)?;
+        let (view, loads) = (View::new(title, queues), Loads::default());
+        Ok(Self { terminal, keyboard, size: None, view, loads, drawn: 0 })
     }
 
     /// What was asked for since the last call.
     pub(crate) fn wishes(&mut self) -> Vec<Wish> {
-        let mut wishes = Vec::new();
-        while event::poll(Duration::ZERO).unwrap_or(false) {
-            match event::read() {
-                Ok(Event::Key(key)) if key.is_press() => {
-                    let interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
-                    match key.code {
-                        KeyCode::Char('q') | KeyCode::Esc => wishes.push(Wish::Stop),
-                        KeyCode::Char('c') if interrupt => wishes.push(Wish::Interrupt),
-                        _ => {}
-                    }
-                }
-                Ok(Event::Resize(..)) => self.draw(),
-                Ok(_) => {}
-                Err(_) => break,
-            }
+        let size = self.terminal.size().ok();
+        if self.size.is_some() && size != self.size {
+            self.draw();
         }
-        wishes
+        let wish = |key| match key {
+            Key::Char('q') | Key::Escape => Some(Wish::Stop),
+            Key::Interrupt => Some(Wish::Interrupt),
+            Key::Char(_) => None,
+        };
+        self.keyboard.keys().into_iter().filter_map(wish).collect()
     }
 
     /// Draws how things stand, if it is time to.
@@ -116,16 +107,6 @@ impl Screen {
     fn draw(&mut self) {
         // A terminal that is gone is no reason to stop the run.
         let _ = self.terminal.draw(|frame| draw::draw(&self.view, frame));
+        self.size = self.terminal.size().ok();
     }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        give_back();
-    }
-}
-
-fn give_back() {
-    let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
-    let _ = disable_raw_mode();
 }

@@ -1,4 +1,5 @@
-//! What every part of the program needs: clocks, random numbers from a seed, counters, the allocator, prefetching.
+//! What every part of the program needs: clocks, random numbers from a seed, counters, named choices, the allocator,
+//! prefetching.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a value a moment old, never a torn
 //! one. Nothing here locks. `unsafe` is here so that those who use it need none: in the allocator, the prefetch
@@ -7,8 +8,10 @@
 
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
 mod allocator;
+mod choices;
 mod clock;
 mod counter;
+mod date;
 mod latency;
 mod ledger;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
@@ -21,8 +24,10 @@ mod usage;
 mod user;
 
 pub use allocator::{Allocator, allocations};
+pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
+pub use date::civil;
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};
 pub use prefetch::{prefetch, prefetch_write};

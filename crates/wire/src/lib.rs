@@ -37,4 +37,4 @@ pub use peek::pair_hash;
 pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
 pub use selection::selection_hash;
-pub use tunnel::{Tunnels, UnknownTunnels};
+pub use tunnel::Tunnels;

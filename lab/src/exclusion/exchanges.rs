@@ -10,7 +10,6 @@
 //! A name is /SITE/OBJECT: sites are drawn as [`Popularity`] says, objects are new each time. So every exchange is one
 //! of its own, while exchanges of one site share a lock, or a shard: `one-hot` is the burst that no sharding spreads.
 
-use std::str::FromStr;
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use ringtap_base::Usage;
@@ -35,44 +34,15 @@ const ANSWERS: FaceId = FaceId(2);
 /// Packets have nothing said about them.
 const PLAIN: Headers = Headers::NONE;
 
-/// Who takes a packet, and what is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// The worker that owns the name; nothing.
-    Sharded,
-    /// Any worker; tables behind locks.
-    Locked,
-    /// The same, and locks are asked for ahead.
-    LockedPrefetch,
-}
-
-/// A text that is no mode.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no mode; there are sharded, locked, locked-prefetch")]
-pub struct UnknownMode(String);
-
-impl Mode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Sharded, Self::Locked, Self::LockedPrefetch];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sharded => "sharded",
-            Self::Locked => "locked",
-            Self::LockedPrefetch => "locked-prefetch",
-        }
-    }
-}
-
-impl FromStr for Mode {
-    type Err = UnknownMode;
-
-    fn from_str(text: &str) -> Result<Self, UnknownMode> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| UnknownMode(text.into()))
+ringtap_base::choices! {
+    /// Who takes a packet, and what is shared.
+    pub enum Mode: "mode" {
+        /// The worker that owns the name; nothing.
+        Sharded = "sharded",
+        /// Any worker; tables behind locks.
+        Locked = "locked",
+        /// The same, and locks are asked for ahead.
+        LockedPrefetch = "locked-prefetch",
     }
 }
 

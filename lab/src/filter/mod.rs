@@ -30,6 +30,6 @@ pub use accepting::Accepting;
 pub use outcome::{Outcome, OutcomeMerger, Partial};
 pub use packet::{Address, Control, Data, Packet};
 pub use permissions::Permissions;
-pub use settings::{Distribution, Settings, UnknownDistribution};
+pub use settings::{Distribution, Settings};
 pub use window::{Dispatch, Stamp};
 pub use work::{FINGERPRINTS, Job, UnknownWork, Work};

@@ -1,8 +1,5 @@
 //! What both designs are told.
 
-use std::fmt;
-use std::str::FromStr;
-
 use ringtap_filter::Policy;
 
 use crate::filter::packet::Address;
@@ -32,27 +29,17 @@ impl Settings {
     }
 }
 
-/// Which worker gets a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution {
-    /// Control by its address, data by its destination.
-    Address,
-    /// Whoever the number of the packet falls on, as if by lot.
-    Random,
+ringtap_base::choices! {
+    /// Which worker gets a packet.
+    pub enum Distribution: "distribution" {
+        /// Control by its address, data by its destination.
+        Address = "address",
+        /// Whoever the number of the packet falls on, as if by lot.
+        Random = "random",
+    }
 }
 
 impl Distribution {
-    /// All there are.
-    pub const ALL: [Self; 2] = [Self::Address, Self::Random];
-
-    /// The name by which [`FromStr`] knows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::Random => "random",
-        }
-    }
-
     /// The shard key of a packet, spread over 32 bits.
     pub(crate) fn key(self, number: u64, address: Address) -> u32 {
         let what = match self {
@@ -60,27 +47,5 @@ impl Distribution {
             Self::Random => number,
         };
         ((what + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is none of [`Distribution::ALL`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no distribution is called \"{0}\"; there are address, random")]
-pub struct UnknownDistribution(pub String);
-
-impl FromStr for Distribution {
-    type Err = UnknownDistribution;
-
-    fn from_str(name: &str) -> Result<Self, UnknownDistribution> {
-        Self::ALL
-            .into_iter()
-            .find(|distribution| distribution.name() == name)
-            .ok_or_else(|| UnknownDistribution(name.to_owned()))
     }
 }

@@ -6,8 +6,6 @@
 //!             └─────▶ another protocol ─────▶ as was asked for ([`NotIp`]; ARP has to pass, or nobody talks)
 //! ```
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::{RuleSet, Verdict};
@@ -16,35 +14,16 @@ use ringtap_wire::{
 };
 use serde::Serialize;
 
-/// What happens to frames of protocols that rules know nothing of, such as ARP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotIp {
-    /// They pass.
-    #[default]
-    Pass,
-    /// They do not.
-    Drop,
-}
-
-impl fmt::Display for NotIp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pass => "pass",
-            Self::Drop => "drop",
-        })
-    }
-}
-
-impl FromStr for NotIp {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "pass" => Ok(Self::Pass),
-            "drop" => Ok(Self::Drop),
-            _ => Err(format!("\"{name}\" is neither pass nor drop")),
-        }
+ringtap_base::choices! {
+    /// What happens to frames of protocols that rules know nothing of, such as ARP.
+    #[derive(Default, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum NotIp: "choice for frames that are not IP" {
+        /// They pass.
+        #[default]
+        Pass = "pass",
+        /// They do not.
+        Drop = "drop",
     }
 }
 

@@ -14,7 +14,7 @@ mod sample;
 mod stamped;
 
 pub use advise::{Advice, AdviceError, Fixed, Tried, advise};
-pub use design::{Design, UnknownDesign};
+pub use design::Design;
 pub use drive::{merge, run_files, run_interface, run_sample};
 pub use options::{MeasureError, Options, plan};
 pub use outcome::{MeasureOutcome, Merged};

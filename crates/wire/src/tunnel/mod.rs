@@ -32,7 +32,7 @@ use crate::record::PacketRecord;
 use crate::span::Span;
 use crate::transport::UDP;
 
-pub use choice::{Tunnels, UnknownTunnels};
+pub use choice::Tunnels;
 pub(crate) use watched::Watched;
 
 /// Tunnels within tunnels are followed this deep.

@@ -1,0 +1,247 @@
+//! The terminal: cells and styles as escape sequences (ECMA-48) to stderr, and keys without waiting for a line.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use ratatui_core::backend::{Backend, ClearType, WindowSize};
+use ratatui_core::buffer::Cell;
+use ratatui_core::layout::{Position, Size};
+use ratatui_core::style::{Color, Modifier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Another screen without a cursor, and back.
+const TAKE: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const GIVE_BACK: &[u8] = b"\x1b[?1049l\x1b[?25h";
+
+/// A key that means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Escape,
+    /// Ctrl-C, which a terminal in raw mode sends as a key.
+    Interrupt,
+}
+
+/// The keyboard in raw mode, until it is dropped; then the terminal is as it was.
+pub(super) struct Keyboard {
+    tty: File,
+    before: Termios,
+}
+
+impl Keyboard {
+    /// Takes the terminal of stdin, or else that of the session.
+    pub(super) fn take() -> io::Result<Self> {
+        let tty = if io::stdin().is_terminal() {
+            File::from(OwnedFd::from(io::stdin().as_fd().try_clone_to_owned()?))
+        } else {
+            File::open("/dev/tty")?
+        };
+        let before = tcgetattr(&tty)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&tty, OptionalActions::Now, &raw)?;
+        let own = Self { tty, before };
+        io::stderr().write_all(TAKE)?;
+        Ok(own)
+    }
+
+    /// Keys since the last call.
+    pub(super) fn keys(&mut self) -> Vec<Key> {
+        let mut bytes = [0; 64];
+        let mut keys = Vec::new();
+        while self.has_input() {
+            let Ok(count @ 1..) = self.tty.read(&mut bytes) else { break };
+            keys.extend(keys_of(&bytes[..count]));
+        }
+        keys
+    }
+
+    fn has_input(&self) -> bool {
+        let mut tty = [PollFd::new(&self.tty, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut tty, Some(&now)).is_ok_and(|ready| ready > 0)
+            && tty[0].revents().contains(PollFlags::IN)
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _ = io::stderr().write_all(GIVE_BACK);
+        let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Keys in what a terminal sent at once. Arrows and the like are sequences that begin with Escape, and mean nothing.
+fn keys_of(bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut rest = bytes;
+    while let [first, more @ ..] = rest {
+        rest = more;
+        match (first, more) {
+            (0x1b, [b'[' | b'O', sequence @ ..]) => {
+                let end = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                rest = &sequence[end.map_or(sequence.len(), |end| end + 1)..];
+            }
+            (0x1b, _) => keys.push(Key::Escape),
+            (0x03, _) => keys.push(Key::Interrupt),
+            (byte, _) if byte.is_ascii_graphic() => keys.push(Key::Char(char::from(*byte))),
+            _ => {}
+        }
+    }
+    keys
+}
+
+/// What is drawn, on its way to stderr.
+#[derive(Default)]
+pub(super) struct Ansi {
+    out: Vec<u8>,
+}
+
+impl Ansi {
+    fn push(&mut self, sequence: &str) {
+        self.out.extend_from_slice(sequence.as_bytes());
+    }
+
+    fn style(&mut self, cell: &Cell) {
+        self.push("\x1b[0");
+        for (modifier, code) in
+            [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2"), (Modifier::REVERSED, ";7")]
+        {
+            if cell.modifier.contains(modifier) {
+                self.push(code);
+            }
+        }
+        if let Some(color) = number(cell.fg) {
+            self.push(&format!(";{}", 30 + color));
+        }
+        if let Some(color) = number(cell.bg) {
+            self.push(&format!(";{}", 40 + color));
+        }
+        self.push("m");
+    }
+}
+
+/// The number of one of the eight colours that every terminal has.
+fn number(color: Color) -> Option<u8> {
+    Some(match color {
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::White => 7,
+        _ => return None,
+    })
+}
+
+impl Backend for Ansi {
+    type Error = io::Error;
+
+    fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
+    where
+        I: Iterator<Item = (u16, u16, &'a Cell)>,
+    {
+        let mut next = None;
+        let mut style = None;
+        for (x, y, cell) in content {
+            if next != Some((x, y)) {
+                self.push(&format!("\x1b[{};{}H", y + 1, x + 1));
+            }
+            let own = (cell.fg, cell.bg, cell.modifier);
+            if style != Some(own) {
+                self.style(cell);
+                style = Some(own);
+            }
+            self.push(cell.symbol());
+            next = Some((x + 1, y));
+        }
+        self.push("\x1b[0m");
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.push("\x1b[?25l");
+        Ok(())
+    }
+
+    /// It stays hidden until the terminal is given back.
+    fn show_cursor(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Nothing here asks where it is.
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(Position::ORIGIN)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let Position { x, y } = position.into();
+        self.push(&format!("\x1b[{};{}H", y + 1, x + 1));
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.clear_region(ClearType::All)
+    }
+
+    fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
+        self.push(match region {
+            ClearType::All => "\x1b[2J",
+            ClearType::AfterCursor => "\x1b[J",
+            ClearType::BeforeCursor => "\x1b[1J",
+            ClearType::CurrentLine => "\x1b[2K",
+            ClearType::UntilNewLine => "\x1b[K",
+        });
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        let size = tcgetwinsize(io::stderr())?;
+        Ok(Size::new(size.ws_col, size.ws_row))
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        let size = tcgetwinsize(io::stderr())?;
+        Ok(WindowSize {
+            columns_rows: Size::new(size.ws_col, size.ws_row),
+            pixels: Size::new(size.ws_xpixel, size.ws_ypixel),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let written = io::stderr().write_all(&self.out);
+        self.out.clear();
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_from_sequences() {
+        use Key::{Char, Escape, Interrupt};
+        assert_eq!(keys_of(b"q"), [Char('q')]);
+        assert_eq!(keys_of(b"\x1b"), [Escape]);
+        assert_eq!(keys_of(b"\x03q"), [Interrupt, Char('q')]);
+        // An arrow, a function key, a key with a modifier, and what was cut off.
+        assert_eq!(keys_of(b"\x1b[A\x1bOP\x1b[1;5Cx\x1b[1;"), [Char('x')]);
+    }
+
+    #[test]
+    fn cells_are_written_with_their_place_and_style() {
+        let mut cell = Cell::new("x");
+        cell.fg = Color::Red;
+        cell.modifier = Modifier::BOLD;
+        let mut ansi = Ansi::default();
+        ansi.draw([(2, 0, &cell), (3, 0, &cell), (0, 5, &Cell::new("y"))].into_iter()).unwrap();
+        let text = String::from_utf8(ansi.out).unwrap();
+        assert_eq!(text, "\x1b[1;3H\x1b[0;1;31mxx\x1b[6;1H\x1b[0my\x1b[0m");
+    }
+}

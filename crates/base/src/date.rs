@@ -1,0 +1,45 @@
+//! Days as calendar dates. The year begins in March here, so that a leap day is the last of its year and months have a
+//! simple law.
+
+/// Year, month and day of the nth day after 1970-01-01 in the Gregorian calendar; years have four digits until 2554,
+/// where nanoseconds in 64 bits end.
+pub fn civil(day: u64) -> (u32, u32, u32) {
+    const CENTURIES: u32 = 146_097; // days in 400 years
+    let day = day as u32 + 719_468; // since 0000-03-01
+    let (cycle, of_cycle) = (day / CENTURIES, day % CENTURIES);
+    let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
+    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153; // 0 is March
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let january = u32::from(month >= 10);
+    (400 * cycle + year + january, month + 3 - 12 * january, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every day there is follows the one before it.
+    #[test]
+    fn days_are_counted_as_the_calendar_does() {
+        let leap =
+            |y: u32| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for number in 0..=u64::MAX / 1_000_000_000 / 86_400 {
+            assert_eq!(civil(number), (year, month, day));
+            let days = match month {
+                2 => 28 + u32::from(leap(year)),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > days {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+        assert_eq!((year, month, day), (2554, 7, 22));
+    }
+}
