@@ -34,6 +34,6 @@ echo "miri: the planted race was seen"
 
 cargo +nightly miri test --locked --lib -- every_kind
 # The lone item is polled for half a million times: no question of memory.
-cargo +nightly miri test --locked --test face -- --skip a_lone_item
-cargo +nightly miri test --locked --test threads -- owned abandoned
+cargo +nightly miri test --locked --test ring -- face:: --skip a_lone_item
+cargo +nightly miri test --locked --test ring -- owned abandoned
 echo "miri: no undefined behaviour in the rings"

@@ -38,7 +38,7 @@ export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppr
 # The suppressions are names of functions, as all debug information gives them; line tables shorten those that were inlined.
 export CARGO_PROFILE_DEV_DEBUG=full
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
-cargo test --locked --target "$target" --test threads
-cargo test --locked --target "$target" -p ringtap-skeleton --test skeletons -- who_shares a_panic
-cargo test --locked --target "$target" -p ringtap-skeleton --test stream_ends
+cargo test --locked --target "$target" --test ring -- threads::
+cargo test --locked --target "$target" -p ringtap-skeleton --test skeleton -- who_shares a_panic
+cargo test --locked --target "$target" -p ringtap-skeleton --test skeleton -- stream_ends::
 echo "tsan: no race in the rings and skeletons"

@@ -1,18 +1,17 @@
 //! A program's end of a forwarder's socket: commands and data sets, one after the other.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use ringtap_base::now_ns;
+use ringtap_base::{Clock, now_ns};
 use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command, last_segment};
 use ringtap_ndn::packets::{
-    Data, Element, Error, LpPacket, NackReason, Name, NameBuf, NewInterest, PACKET_MAX, component,
+    Data, Headers, NackReason, Name, NameBuf, NewInterest, Packet, component,
 };
 
-use ringtap_base::Clock;
+use crate::args::Url;
+use crate::ndn::Link;
 
 /// How long a forwarder may take for an answer, whatever else it sends meanwhile.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -20,19 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Segments of a data set that are fetched.
 const SEGMENTS_MAX: u64 = 100_000;
 
-pub(super) struct Client {
-    stream: UnixStream,
-    came: Vec<u8>,
-}
+pub(super) struct Client(Link);
 
 impl Client {
     pub(super) fn connect(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display();
-        let stream = UnixStream::connect(path).with_context(|| {
-            format!("no forwarder listens at {shown} ([unix] in its configuration)")
-        })?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, came: Vec::new() })
+        Link::connect(&Url::Unix(path.to_owned())).map(Self)
     }
 
     /// Has a command carried out; what holds then.
@@ -74,45 +65,29 @@ impl Client {
 
     /// Sends an Interest and waits for its Data.
     fn ask(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
-        self.stream.write_all(interest).context("asking the forwarder")?;
+        self.0.send(&Headers::NONE, interest).context("asking the forwarder")?;
         let clock = Clock::start();
-        loop {
-            let frame = self.frame(clock)?;
-            let packet = LpPacket::read(&frame)?;
-            match (packet.payload, packet.headers.nack) {
-                (Some(_), Some(NackReason::NoRoute)) => bail!("the forwarder has no management"),
-                (Some(_), Some(reason)) => bail!("the forwarder refuses: {reason:?}"),
-                // Interests are for others.
-                (Some(payload), None) if payload.first() == Some(&6) => return Ok(payload.to_vec()),
-                _ => {}
-            }
-        }
-    }
-
-    /// The next frame, if it is complete in time.
-    fn frame(&mut self, clock: Clock) -> anyhow::Result<Vec<u8>> {
-        loop {
-            match Element::first(&self.came) {
-                Ok((_, rest)) => {
-                    let len = self.came.len() - rest.len();
-                    return Ok(self.came.drain(..len).collect());
-                }
-                Err(Error::Truncated) if self.came.len() <= 2 * PACKET_MAX => {}
-                Err(error) => return Err(error).context("what the forwarder says is no packet"),
-            }
-            let left = PATIENCE.saturating_sub(Duration::from_nanos(clock.now_ns()));
+        let mut answer = None;
+        while answer.is_none() {
+            let left = PATIENCE.saturating_sub(clock.elapsed());
             if left.is_zero() {
                 bail!("the forwarder does not answer within {} s", PATIENCE.as_secs());
             }
-            self.stream.set_read_timeout(Some(left))?;
-            let mut bytes = [0; 8192];
-            match self.stream.read(&mut bytes) {
-                Ok(0) => bail!("the forwarder has hung up"),
-                Ok(came) => self.came.extend_from_slice(&bytes[..came]),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-                Err(error) => return Err(error).context("hearing from the forwarder"),
-            }
+            let there = self.0.receive(clock.now_ns(), left, |headers, packet, _| {
+                answer = match (packet, headers.nack) {
+                    (_, Some(reason)) => Some(Err(reason)),
+                    (Packet::Data(data), None) => Some(Ok(data.wire.to_vec())),
+                    // Interests are for others.
+                    (Packet::Interest(_), None) => return,
+                };
+            })?;
+            ensure!(there || answer.is_some(), "the forwarder has hung up");
+        }
+        match answer {
+            Some(Ok(data)) => Ok(data),
+            Some(Err(NackReason::NoRoute)) => bail!("the forwarder has no management"),
+            Some(Err(reason)) => bail!("the forwarder refuses: {reason:?}"),
+            None => bail!("the forwarder does not answer"),
         }
     }
 }

@@ -44,16 +44,16 @@ const STUCK: Duration = Duration::from_secs(5);
 /// Bytes that may wait in our own receive queue: without it, bursts of answers are lost here.
 const QUEUE: u32 = 8 << 20;
 
-pub(super) struct Link {
+pub(crate) struct Link {
     way: Way,
     /// The size of the receive queue, as the kernel counts it; 0 of a stream.
-    pub(super) queue_bytes: u32,
+    pub(crate) queue_bytes: u32,
     pieces: Reassembler,
     out: Vec<u8>,
     /// What came that is no packet.
-    pub(super) malformed: u64,
+    pub(crate) malformed: u64,
     /// Datagrams that nobody was there to take.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
 }
 
 enum Way {
@@ -82,12 +82,12 @@ impl Link {
     }
 
     /// Datagrams for us that the kernel dropped at our own socket. They are no losses of the other side.
-    pub(super) fn dropped_here(&self) -> u64 {
+    pub(crate) fn dropped_here(&self) -> u64 {
         if self.is_stream() { 0 } else { receive_drops(self.descriptor()) }
     }
 
     /// To a forwarder or a producer.
-    pub(super) fn connect(url: &Url) -> anyhow::Result<Self> {
+    pub(crate) fn connect(url: &Url) -> anyhow::Result<Self> {
         let way = match url {
             Url::Udp(host, port) => {
                 let to = resolve(host, *port)?;
@@ -98,8 +98,10 @@ impl Link {
                 Way::Connected(socket)
             }
             Url::Unix(path) => {
-                let stream = UnixStream::connect(path)
-                    .with_context(|| format!("no forwarder listens at {}", path.display()))?;
+                let stream = UnixStream::connect(path).with_context(|| {
+                    let shown = path.display();
+                    format!("no forwarder listens at {shown} ([unix] in its configuration)")
+                })?;
                 stream.set_write_timeout(Some(STUCK))?;
                 Way::Stream(stream, Vec::with_capacity(READ + LONGEST))
             }
@@ -108,7 +110,7 @@ impl Link {
     }
 
     /// For consumers.
-    pub(super) fn listen(url: &Url) -> anyhow::Result<Self> {
+    pub(crate) fn listen(url: &Url) -> anyhow::Result<Self> {
         let Url::Udp(host, port) = url else {
             bail!("{url}: consumers are awaited by UDP; a forwarder's socket is named by --to")
         };
@@ -119,7 +121,7 @@ impl Link {
     }
 
     /// Sends a packet. While the other side takes none, it waits. What UDP says of earlier datagrams is only counted.
-    pub(super) fn send(&mut self, headers: &Headers, packet: &[u8]) -> anyhow::Result<()> {
+    pub(crate) fn send(&mut self, headers: &Headers, packet: &[u8]) -> anyhow::Result<()> {
         self.out.clear();
         write_lp(headers, packet, &mut self.out);
         loop {
@@ -142,7 +144,7 @@ impl Link {
     }
 
     /// Hands out packets that come, if some come within `patience`; whether the other side is still there.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         &mut self,
         now_ns: u64,
         patience: Duration,
@@ -255,14 +257,14 @@ impl Link {
 
 /// Packets that answer those that came.
 #[derive(Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     bytes: Vec<u8>,
     packets: Vec<(Headers, usize)>,
 }
 
 impl Answers {
     /// One more, which `write` appends.
-    pub(super) fn add(&mut self, headers: Headers, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn add(&mut self, headers: Headers, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.packets.push((headers, self.bytes.len()));
     }

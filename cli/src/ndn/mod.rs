@@ -15,6 +15,8 @@ mod register;
 mod server;
 mod times;
 
+pub(crate) use link::Link;
+
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Asks a forwarder to send the Interests of a prefix here: NFD's management, `rib/register`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use ringtap_ndn::packets::management::{self, ControlParameters, ControlResponse};
@@ -8,7 +8,7 @@ use ringtap_ndn::packets::{Headers, Name, NameBuf, Packet};
 
 use super::link::{Answers, Link};
 use crate::args::Url;
-use ringtap_base::Clock;
+use ringtap_base::{Clock, now_ns};
 
 /// How long the answer may take: as long as an Interest lives that does not say.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -57,7 +57,7 @@ fn command(
     // What is local may command by /localhost; neighbours by /localhop, if they are let.
     let scope = if matches!(at, Url::Unix(_)) { "localhost" } else { "localhop" };
     let parameters = ControlParameters { name: Some(NameBuf::of(prefix)), ..Default::default() };
-    let time_ms = now_ms();
+    let time_ms = now_ns() / 1_000_000;
     let nonce = (time_ms as u32).rotate_left(16) ^ std::process::id();
     let mut wire = Vec::new();
     management::command(scope, "rib", verb, &parameters, nonce, time_ms, &mut wire);
@@ -84,9 +84,4 @@ fn command(
         }
     }
     Ok(answer)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a forwarder takes commands of about now only")]
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

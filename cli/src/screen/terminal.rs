@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
@@ -34,7 +34,7 @@ impl Keyboard {
     /// Takes the terminal of stdin, or else that of the session.
     pub(super) fn take() -> io::Result<Self> {
         let tty = if io::stdin().is_terminal() {
-            File::from(OwnedFd::from(io::stdin().as_fd().try_clone_to_owned()?))
+            File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
             File::open("/dev/tty")?
         };

@@ -46,7 +46,7 @@ pub struct Position {
 /// Capture files, read in the order given.
 ///
 /// ```no_run
-/// use crate::capture::{Files, Input};
+/// use ringtap_io::capture::{Files, Input};
 ///
 /// let mut files = Files::new(vec![Input::Path("trace.pcap".into()), Input::Stdin]);
 /// let mut octets = 0;

@@ -14,7 +14,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use crate::live::{Options, State, Wake, open};
+//! use ringtap_io::live::{Options, State, Wake, open};
 //!
 //! let mut receivers = open("eth0", &Options::default())?;
 //! let mut octets = 0;
@@ -25,7 +25,7 @@
 //!     }
 //! }
 //! println!("{octets} octets, {} frames lost", receivers[0].counters().dropped.total());
-//! # Ok::<(), crate::live::OpenError>(())
+//! # Ok::<(), ringtap_io::live::OpenError>(())
 //! ```
 //!
 //! Invariants: every frame that came is handed out, waits, or is counted under a reason. `burst` never

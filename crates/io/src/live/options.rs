@@ -31,7 +31,7 @@ pub enum Attach {
 /// How [`open`](crate::live::open) opens an interface.
 ///
 /// ```
-/// use crate::live::{Method, Options};
+/// use ringtap_io::live::{Method, Options};
 ///
 /// let options = Options { method: Method::Xdp, memory: 256 << 20, ..Options::default() };
 /// ```
