@@ -2,7 +2,9 @@
 
 mod community_ids;
 mod eve;
+#[cfg(feature = "parquet")]
 mod ingress;
+#[cfg(feature = "parquet")]
 mod named;
 mod zeek;
 
