@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Two builds of ringtap on the same files, in interleaved rounds: packets per CPU second and per second of wall time of the
+new one over the old one, medians of the rounds with 95 % bootstrap intervals (2,000 resamples, seed 1), as a Markdown table.
+
+Usage: compare/versions.py OLD NEW [--rounds N] FILE.pcap…
+"""
+
+import argparse
+import os
+import platform
+import random
+import statistics
+import tempfile
+import time
+
+ROWS = {
+    "flows, one thread": ["--sequential", "--analyses", "flows"],
+    "flows, IPFIX file, one thread": ["--sequential", "--analyses", "flows", "--export", "ipfix-file:{out}"],
+    "flows, JSON, one thread": ["--sequential", "--analyses", "flows", "--write", "json:{out}"],
+    "all, one thread": ["--sequential"],
+    "all, two queues": ["--skeleton", "multi-queue", "--queues", "2"],
+}
+
+
+def seconds(command):
+    """Of CPU and of wall time."""
+    begin = time.monotonic()
+    pid = os.posix_spawnp(command[0], command, os.environ, file_actions=[
+        (os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_WRONLY, 0) for fd in (1, 2)])
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)}: status {status}")
+    return usage.ru_utime + usage.ru_stime, time.monotonic() - begin
+
+
+def interval(ratios):
+    dice = random.Random(1)
+    medians = sorted(statistics.median(dice.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return medians[49], medians[1949]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--rounds", type=int, default=9)
+    given = parser.parse_args()
+    with open("/proc/cpuinfo") as cpus:
+        model = next((line.split(":")[1].strip() for line in cpus if line.startswith("model name")), platform.machine())
+    print(f"{model}, {os.cpu_count()} cores, {given.rounds} rounds\n\n| row | file | CPU | 95 % | wall | 95 % |\n|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        for name, flags in ROWS.items():
+            for file in given.files:
+                flags_here = [flag.format(out=out) for flag in flags]
+                ratios = []
+                for turn in range(given.rounds):
+                    pair = [given.old, given.new]
+                    times = {}
+                    for program in pair if turn % 2 else pair[::-1]:
+                        times[program] = seconds([program, "monitor", "-r", file, "--quiet", *flags_here])
+                    ratios.append([old / new for old, new in zip(times[given.old], times[given.new])])
+                cells = [name, os.path.basename(file).removesuffix(".pcap")]
+                for own in zip(*ratios):
+                    low, high = interval(own)
+                    cells += [f"{statistics.median(own):.3f}", f"{low:.3f} to {high:.3f}"]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+main()
