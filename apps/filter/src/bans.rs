@@ -17,7 +17,6 @@
 use std::sync::Arc;
 
 use super::blocks::{Block, Blocks, MOST};
-use crate::ruleset::Banned;
 use crate::span::{Number, Span};
 use crate::steps::{Shelf, Steps};
 
@@ -25,6 +24,15 @@ use crate::steps::{Shelf, Steps};
 const LINE: usize = 16;
 /// Keys of the index of a block: the first of each line but the first one.
 const LINES: usize = MOST / LINE - 1;
+
+/// A ban that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Banned {
+    /// Who may send to nobody.
+    pub span: Span,
+    /// The revision that it came with.
+    pub revision: u64,
+}
 
 /// All bans: source networks whose packets are dropped whatever their destination.
 #[derive(Clone, Debug)]

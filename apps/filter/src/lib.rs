@@ -25,9 +25,10 @@ mod span;
 mod statement;
 mod steps;
 
+pub use bans::Banned;
 pub use board::{Board, Reader};
 pub use counters::{Counters, Row};
 pub use policy::Policy;
-pub use ruleset::{BanCounts, Banned, Entry, Limits, Reason, RuleSet, TransactionError, Verdict};
+pub use ruleset::{BanCounts, Entry, Limits, Reason, RuleSet, TransactionError, Verdict};
 pub use span::{Span, SpanError};
 pub use statement::{LineError, Rule, Statement, StatementError, parse};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::bans::{Bans, Change};
+use super::bans::{Banned, Bans, Change};
 use crate::plane::{Plane, Rectangle};
 use crate::policy::Policy;
 use crate::span::{Number, Span};
@@ -55,15 +55,6 @@ pub struct Entry {
     pub revision: u64,
     /// Its number, which no other rule ever gets.
     pub number: u64,
-}
-
-/// A ban that stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Banned {
-    /// Who may send to nobody.
-    pub span: Span,
-    /// The revision that it came with.
-    pub revision: u64,
 }
 
 /// What the `ban` and `unban` statements of a transaction did.

@@ -3,7 +3,7 @@
 use ringtap_skeleton::{MOST_QUEUES, Role, Seating, Skeleton};
 use serde::{Serialize, Serializer};
 
-use crate::plan::display;
+use crate::options::display;
 use crate::{Machine, Options, PlanError};
 
 /// More workers than any machine has cores for; each still has a share of the key space.

@@ -17,6 +17,7 @@
 
 mod application;
 mod arrangement;
+mod error;
 mod feed;
 mod frames;
 mod interfaces;
@@ -36,13 +37,14 @@ mod watch;
 
 pub use application::AppOptions;
 pub use arrangement::Arrangement;
+pub use error::{PlanError, within};
 pub use feed::PacketFeed;
 pub use interfaces::InterfaceCounts;
 pub use machine::Machine;
 pub use memory::{Buffers, Memory};
-pub use options::Options;
+pub use options::{Options, display};
 pub use outcome::{Books, Outcome, Performance};
 pub use packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
-pub use plan::{Plan, PlanError, display, within};
+pub use plan::Plan;
 pub use run::{live_feeds, run, run_feeds, run_live};
 pub use watch::{Gauge, InterfaceGauges, MOST_INTERFACES, Watch};

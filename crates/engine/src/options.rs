@@ -1,5 +1,6 @@
 //! What is asked of a run, whatever the application.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ringtap_io::bpf::Expression;
@@ -7,8 +8,6 @@ use ringtap_ring::Kind;
 use ringtap_skeleton::Skeleton;
 use ringtap_wire::Tunnels;
 use serde::{Serialize, Serializer};
-
-use crate::plan::display;
 
 /// Slots of a lane: 256 KiB of packets, a good part of a core's second-level cache.
 const RING_CAPACITY: usize = 4_096;
@@ -101,4 +100,9 @@ impl Options {
 
 fn expression<S: Serializer>(filter: &Option<Arc<Expression>>, s: S) -> Result<S::Ok, S::Error> {
     s.collect_str(filter.as_ref().map_or("", |filter| filter.text()))
+}
+
+/// Serializes a value by its [`Display`](fmt::Display).
+pub fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(value)
 }

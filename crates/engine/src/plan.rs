@@ -1,60 +1,14 @@
 //! What runs: the options with all choices made.
 
-use std::fmt;
-
 use ringtap_skeleton::{MOST_QUEUES, RunOptions, ShardMap};
 use ringtap_wire::{HashKey, REGIONS};
-use serde::{Serialize, Serializer};
-use thiserror::Error;
+use serde::Serialize;
 
 use crate::arrangement::{Arrangement, MOST_WORKERS};
-use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options};
+use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options, PlanError, within};
 
 /// State reports on their way from one worker.
 const REPORT_CAPACITY: usize = 4_096;
-
-/// Why options cannot become a plan.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum PlanError {
-    /// A number out of its range.
-    #[error("{what} must be from {least} to {most}, not {given}")]
-    OutOfRange {
-        /// The flag's meaning.
-        what: &'static str,
-        /// Smallest allowed.
-        least: u64,
-        /// Largest allowed.
-        most: u64,
-        /// As given.
-        given: u64,
-    },
-    /// The program itself takes more memory than it may.
-    #[error(
-        "{given} bytes of memory are too few: this arrangement takes {least} before it keeps a flow"
-    )]
-    TooLittleMemory {
-        /// As given.
-        given: u64,
-        /// Smallest allowed.
-        least: u64,
-    },
-    /// A core was named that threads of this process cannot be pinned to.
-    #[error("core {core} is not available to this process; --cores takes some of {allowed}")]
-    NoCore {
-        /// As given.
-        core: usize,
-        /// All that are available, as a list for `--cores`.
-        allowed: String,
-    },
-    /// Workers were asked of a skeleton that has none to choose.
-    #[error(
-        "the reference runs on one thread; leave out workers and queues or take another --skeleton"
-    )]
-    WorkersOfReference,
-    /// Workers were asked of a skeleton that has one a queue.
-    #[error("multi-queue has one worker a queue; leave out the workers or take another --skeleton")]
-    WorkersOfQueues,
-}
 
 /// What will run. All choices made; printable.
 #[derive(Clone, Debug, Serialize)]
@@ -74,23 +28,6 @@ pub struct Plan<A> {
     /// The application's own options.
     #[serde(flatten)]
     pub app: A,
-}
-
-/// Serializes a value by its [`Display`](fmt::Display).
-pub fn display<T: fmt::Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_str(value)
-}
-
-/// `given`, if it is in its range.
-///
-/// # Errors
-/// If it is not; `what` says what it is the number of.
-pub fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
-    if (least..=most).contains(&given) {
-        Ok(given)
-    } else {
-        Err(PlanError::OutOfRange { what, least, most, given })
-    }
 }
 
 impl<A: AppOptions> Plan<A> {

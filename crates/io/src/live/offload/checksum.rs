@@ -1,6 +1,7 @@
 //! Checksums of TCP, UDP and SCTP. Sources: RFC 1071, RFC 768, RFC 9293, RFC 9260 (CRC32c).
 
 use super::headers::{Headers, SCTP, TCP, UDP};
+use super::sum::{fold, sum};
 use super::{Offload, OffloadError};
 
 /// Where the checksum stands in the transport header.
@@ -80,26 +81,6 @@ fn put_crc(packet: &mut [u8]) -> Option<()> {
     let crc = crc32c(packet);
     packet.get_mut(AT_SCTP..AT_SCTP + 4)?.copy_from_slice(&crc.to_le_bytes());
     Some(())
-}
-
-/// The sum of the bytes as 16-bit words in memory order, not folded. Up to 4 GiB of bytes do not overflow.
-#[inline]
-pub(super) fn sum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let whole: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
-    let mut last = [0; 4];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    whole + u64::from(u32::from_ne_bytes(last))
-}
-
-/// The same in 16 bits.
-pub(super) fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 /// For each byte the remainder that it leaves; the polynomial is reflected.

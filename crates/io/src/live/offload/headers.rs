@@ -6,7 +6,7 @@
 //!
 //! Invariant: all places lie within the frame, `ip < transport <= end`.
 
-use super::checksum::sum;
+use super::sum::sum;
 
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;

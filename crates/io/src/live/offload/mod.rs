@@ -18,6 +18,7 @@
 mod checksum;
 mod headers;
 mod segments;
+mod sum;
 
 pub use checksum::complete;
 pub use segments::Segments;

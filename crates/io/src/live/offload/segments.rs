@@ -8,8 +8,9 @@
 //!
 //! Invariant: the payloads of the segments, one after the other, are the payload of the super-frame.
 
-use super::checksum::{AT_TCP, AT_UDP, fold, put_sum, sum};
+use super::checksum::{AT_TCP, AT_UDP, put_sum};
 use super::headers::{Headers, TCP, UDP};
+use super::sum::{fold, sum};
 use super::{Offload, OffloadError};
 
 const TCP_HEADER: usize = 20;
