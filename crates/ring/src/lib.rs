@@ -11,7 +11,7 @@
 //! [`spsc`] makes the fastest of them, known when compiling; [`ring`] makes any [`Kind`], chosen at run
 //! time: every call then costs one predictable `match`. Four of the kinds are those of P. Lee, T. Bu,
 //! G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate
-//! Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the default. [`arbiter`]
+//! Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the default. `arbiter`, a feature,
 //! joins rings to queues from many to many. docs/RINGS.md tells how they work, how fast they are and
 //! when to take something else.
 //!
@@ -39,6 +39,7 @@
 
 extern crate alloc;
 
+#[cfg(any(test, loom, feature = "arbiter"))]
 pub mod arbiter;
 mod face;
 mod flavors;
