@@ -119,7 +119,7 @@ fn mistakes_are_told() {
         ("filter --work java", "serial, interleaved, simd, jump, off"),
         ("ndn cas --cores 1023", "core 1023 is not available"),
         ("ndn pit --cores 1023", "core 1023 is not available"),
-        ("ndn pit --mode free", "sharded, locked, locked-prefetch"),
+        ("ndn pit --mode free", "sharded, locked and locked-prefetch"),
         ("ndn pit --workers 0", "from 1 to 256"),
         ("ndn model --cores-max 0", "from 1 to 1024"),
     ] {
