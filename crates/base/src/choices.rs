@@ -1,26 +1,26 @@
-//! Choices that users make by name: an enum, its names, and what is said of a name that is none.
+//! Choices by name: an enum, its names, and the error for an unknown name.
 
 use std::fmt;
 
-/// A name that is none of the choices.
+/// A name that is not among the choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownChoice {
-    /// What is chosen, in the singular.
+    /// The kind of choice, in the singular.
     pub what: &'static str,
-    /// As given.
+    /// The name as given.
     pub given: String,
-    /// All names.
+    /// All valid names.
     pub known: &'static [&'static str],
 }
 
 impl fmt::Display for UnknownChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, given, known } = self;
-        write!(f, "no {what} is called {given:?}; ")?;
+        write!(f, "unknown {what} {given:?}")?;
         match known {
-            [] => f.write_str("there is none"),
-            [only] => write!(f, "there is {only}"),
-            [rest @ .., last] => write!(f, "there are {} and {last}", rest.join(", ")),
+            [] => Ok(()),
+            [only] => write!(f, ": use {only}"),
+            [rest @ .., last] => write!(f, ": use {} or {last}", rest.join(", ")),
         }
     }
 }
@@ -42,7 +42,7 @@ impl std::error::Error for UnknownChoice {}
 /// }
 /// assert_eq!("fish".parse(), Ok(Food::Fish));
 /// let error = "cake".parse::<Food>().unwrap_err().to_string();
-/// assert_eq!(error, "no food is called \"cake\"; there are seeds and fish");
+/// assert_eq!(error, "unknown food \"cake\": use seeds or fish");
 /// ```
 #[macro_export]
 macro_rules! choices {
@@ -56,13 +56,13 @@ macro_rules! choices {
         }
 
         impl $type {
-            /// All there are.
+            /// All variants, in order.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// Their names.
+            /// Their names, in the same order.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// The name by which it is chosen.
+            /// The name of this variant.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+

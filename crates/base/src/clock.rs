@@ -1,4 +1,5 @@
-//! The system's clocks, for what happens in real time: receiving, sending, waiting. Analyses have packet time only.
+//! The system clocks, for real-time work: receiving, sending, waiting. Analyses use packet time
+//! only.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ pub fn now_ns() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// Nanoseconds by a clock that is never set, and stands still while the machine sleeps.
+/// Nanoseconds of a monotonic clock that stops while the machine sleeps.
 #[inline]
 pub fn steady_ns() -> u64 {
     read(ClockId::Monotonic)
@@ -22,12 +23,12 @@ fn read(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A stopwatch on the steady clock; 0 is when it was started.
+/// A stopwatch on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
 impl Clock {
-    /// Starts it.
+    /// Starts a stopwatch.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads this clock")]
     pub fn start() -> Self {
         Self(Instant::now())

@@ -16,7 +16,7 @@ impl Counter {
     /// Adds `n`. To be called by the counter's only writer: a load and a store, no bus lock.
     #[inline]
     pub fn add(&self, n: u64) {
-        // Relaxed: the value says how many, it publishes nothing else.
+        // Relaxed: the counter orders no other data.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 

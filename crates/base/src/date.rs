@@ -1,5 +1,5 @@
-//! Days as calendar dates. The year begins in March here, so that a leap day is the last of its year and months have a
-//! simple law.
+//! Days as calendar dates. The year begins in March here, so a leap day is the last of its year and
+//! month lengths follow one formula.
 
 /// Year, month and day of the nth day after 1970-01-01 in the Gregorian calendar; years have four digits until 2554,
 /// where nanoseconds in 64 bits end.

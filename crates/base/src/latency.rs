@@ -1,17 +1,17 @@
-//! A distribution of times in little memory.
+//! A histogram of times in little memory.
 //!
 //! ```text
 //!  0 … 63 ns: a counter each │ 64 … 127: 64 counters │ 128 … 255: 64 counters │ …
 //! ```
 //!
-//! Invariant: memory does not grow; a quantile is told at most 1/64 (1.6 %) too high, never too low.
+//! Invariant: memory is constant; a quantile is at most 1/64 (1.6 %) too high, never too low.
 
 /// Counters for each power of two.
 const PARTS: u64 = 64;
 const BITS: u32 = PARTS.ilog2();
 const COUNTERS: usize = (64 - BITS as usize + 1) * PARTS as usize;
 
-/// A distribution of times, nanoseconds, in logarithmic bins.
+/// A histogram of times in nanoseconds, with logarithmic bins.
 #[derive(Clone, Debug)]
 pub struct Latency {
     counters: Box<[u64]>,
@@ -28,7 +28,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// One more time, in nanoseconds.
+    /// Adds a time in nanoseconds.
     pub fn add(&mut self, time_ns: u64) {
         self.counters[at(time_ns)] += 1;
         self.count += 1;
@@ -36,7 +36,7 @@ impl Latency {
         self.most = self.most.max(time_ns);
     }
 
-    /// All the times of another.
+    /// Adds all times of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (counter, other) in self.counters.iter_mut().zip(&other.counters) {
             *counter += other;
@@ -46,17 +46,17 @@ impl Latency {
         self.most = self.most.max(other.most);
     }
 
-    /// How many times there are.
+    /// Number of times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The shortest and the longest.
+    /// The shortest and the longest time; `None` without times.
     pub fn range(&self) -> Option<(u64, u64)> {
         (self.count > 0).then_some((self.least, self.most))
     }
 
-    /// The time that so many of a thousand do not exceed; `None` if there are none.
+    /// The time that `thousandths` of all times do not exceed; `None` without times.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let (least, most) = self.range()?;
         let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000).max(1);

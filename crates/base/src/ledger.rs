@@ -1,18 +1,18 @@
-//! The ledger: in = out + Σ dropped(reason), at every stage, and what one stage puts out the
-//! next takes in. Whatever does not add up is the residual, and must be 0.
+//! The ledger: in = out + Σ dropped(reason) at every stage, and the output of one stage is the
+//! input of the next. The residual is the difference and must be 0.
 
 use std::collections::BTreeMap;
 
-/// The books of one stage.
+/// The counters of one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// What it is called.
+    /// The stage's name.
     pub name: &'static str,
-    /// Packets that came in.
+    /// Packets received.
     pub input: u64,
-    /// Packets handed on, or handled for good in the last stage.
+    /// Packets handed on; in the last stage, packets handled.
     pub output: u64,
-    /// Packets given up, by reason.
+    /// Packets dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 

@@ -1,9 +1,10 @@
-//! What every part of the program needs: clocks, random numbers from a seed, counters, named choices, the allocator,
+//! Shared basics: clocks, seeded random numbers, counters, named choices, the allocator,
 //! prefetching.
 //!
-//! Invariants: a counter has one writer, so no read-modify-write; readers may see a value a moment old, never a torn
-//! one. Nothing here locks. `unsafe` is here so that those who use it need none: in the allocator, the prefetch
-//! instruction, the time stamp counter and the calls about users.
+//! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
+//! value, never a torn one. There are no locks. The `unsafe` code of the allocator, the prefetch
+//! instruction, the time stamp counter and the user database is kept here, so that its callers need
+//! none.
 #![deny(missing_docs, unsafe_code)]
 
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]

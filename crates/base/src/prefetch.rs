@@ -1,7 +1,8 @@
-//! What will be read soon: a line is brought near before it is needed, so that the misses of many look-ups overlap.
+//! Prefetching: a cache line is loaded before it is needed, so that the misses of many look-ups
+//! overlap.
 
-/// Brings the cache line in which `value` begins near, without waiting for it. A hint: where the processor has no such
-/// instruction nothing happens.
+/// Prefetches the cache line in which `value` begins. A hint: on processors without the instruction
+/// it does nothing.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -15,12 +16,13 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// As [`prefetch`], for a line that will be written: other cores lose it.
+/// As [`prefetch`], for a line that will be written: it is removed from the caches of other cores.
 #[inline(always)]
 pub fn prefetch_write<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as in `prefetch`. Processors that do not know the instruction do nothing.
-    // JUSTIFICATION: docs/NDN.md, "A compare-and-swap"; the compiler's own hint becomes one for reading.
+    // SAFETY: as in `prefetch`. Processors without the instruction do nothing.
+    // JUSTIFICATION: docs/BENCHMARKS.md, "Mutual exclusion in an NDN router"; the compiler's hint
+    // is a prefetch for reading.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) std::ptr::from_ref(value),
             options(nostack, preserves_flags, readonly));

@@ -1,18 +1,18 @@
-//! The processor's own counter: the only clock that is fine enough for single instructions.
+//! The processor's time stamp counter: the only clock that is fine enough for single instructions.
 //!
-//! Invariant: a reading waits for all that stands before it and nothing behind it starts earlier. It measures
-//! instructions in experiments, and reaches no analysis.
+//! Invariant: a reading waits for all earlier instructions, and no later one starts before it. It
+//! measures experiments and reaches no analysis.
 
-/// What [`ticks`] counts here.
+/// The unit of [`ticks`] on this machine.
 pub const TICK: &str = if cfg!(target_arch = "x86_64") { "cycles" } else { "nanoseconds" };
 
-/// Cycles of the time stamp counter, which runs at one pace whatever the core does; elsewhere nanoseconds of the
-/// monotonic clock.
+/// Cycles of the time stamp counter, which has a constant rate; on other architectures nanoseconds
+/// of the monotonic clock.
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: x86-64 has these instructions; they only read a counter and keep instructions in order.
-    // JUSTIFICATION: a system call, or the clock behind it, takes longer than what is measured.
+    // JUSTIFICATION: a system call takes longer than the measured instructions.
     unsafe {
         use std::arch::x86_64::{_mm_lfence, _rdtsc};
         _mm_lfence();

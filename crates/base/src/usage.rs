@@ -1,16 +1,15 @@
-//! What this process has used so far: the only clock outside live sources. It measures runs and
-//! never reaches an analysis.
+//! CPU time, wall time and memory of this process. It measures runs and never reaches an analysis.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A reading; the difference of two is what happened between them.
+/// A reading; subtract two to measure what happened between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Seconds on the monotonic clock.
     pub wall_s: f64,
     /// CPU seconds of all threads.
     pub cpu_s: f64,
-    /// Largest resident set so far, bytes; 0 where the system does not tell.
+    /// Largest resident set so far, bytes; 0 if the system does not report it.
     pub peak_rss_bytes: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Users of the system, and becoming one of them for good.
+//! System users, and switching to one permanently.
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The longest entry of the user database that is read.
+/// The longest entry of the user database, bytes.
 const MOST: usize = 1 << 20;
 
 /// A user of the system.
@@ -46,7 +46,7 @@ impl User {
         }
     }
 
-    /// Whether it is root.
+    /// Whether this user is root.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
@@ -54,7 +54,7 @@ impl User {
     /// Makes all threads of the process this user's, with all groups of the user.
     ///
     /// # Errors
-    /// The process may not.
+    /// The process lacks the right.
     pub fn become_it(&self) -> io::Result<()> {
         // SAFETY: the name ends with 0; the other arguments are numbers.
         unsafe {
@@ -65,7 +65,7 @@ impl User {
     }
 }
 
-/// Whether the process may become root, which it then is.
+/// Whether the process can become root; if so, it is root afterwards.
 pub fn can_become_root() -> bool {
     // SAFETY: the argument is a number.
     unsafe { libc::setuid(0) == 0 }

@@ -6,11 +6,11 @@
 //! cargo test -p ringtap-ring --benches     one small trial: does it run, is the order right
 //! ```
 //!
-//! The producer is pinned to CPU 0 and the consumer to CPU 1 where that is allowed. `single` is push
-//! and pop; `burst` is push_burst of 256 ready items, and peek and release; `fill` makes the 256 items
-//! in their slots. Every item is read and checked for its place in the order. Trials go round all
-//! variants, so that a machine that slows down for a while slows them all. Two tables: the medians,
-//! and the best trials, which say more on a machine that others use.
+//! The producer is pinned to CPU 0 and the consumer to CPU 1 if that is allowed. `single` is push
+//! and pop; `burst` is push_burst of 256 ready items, and peek and release; `fill` constructs the
+//! 256 items in their slots. Every item is read and checked for its place in the order. Trials
+//! alternate between all variants, so that a slow phase of the machine affects all. Two tables: the
+//! medians, and the best trials, which say more on a shared machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -26,7 +26,7 @@ enum Mode {
     Fill,
 }
 
-/// What runs: its name, the ring, its batch, how it is used, items a trial relative to others.
+/// A variant: its name, the ring, its batch, its mode, and items a trial relative to others.
 /// Without a kind: the ring of [`spsc`].
 const VARIANTS: [(&str, Option<Kind>, usize, Mode, u64); 15] = [
     ("lock single", Some(Kind::Lock), 1, Mode::Single, 1),
@@ -56,7 +56,7 @@ struct Bytes64([u64; 8]);
 #[repr(align(64))]
 struct Bytes128([u64; 16]);
 
-/// An item: every word of it is the number.
+/// An item whose words all equal its number.
 trait Item: Copy + Send {
     fn new(number: u64) -> Self;
     /// Reads all words: 0 if each is `number`.
@@ -148,7 +148,7 @@ fn trial<T: Item, F: Flavor<T>>(
         });
         let consumer = scope.spawn(|| {
             pin(1);
-            // The slots' pages are touched by the first lap, as in any young ring.
+            // The slots' pages are touched by the first lap, as in any new ring.
             start.wait();
             let began = std::time::Instant::now();
             consume(consumer, mode, n);
@@ -208,7 +208,7 @@ fn consume<T: Item, F: Flavor<T>>(mut consumer: Consumer<T, F>, mode: Mode, n: u
     assert_eq!(wrong, 0, "items out of order");
 }
 
-/// Spins while there is nothing to do, and now and then lets others run.
+/// Spins while there is nothing to do, and yields sometimes.
 #[inline(always)]
 fn wait_if(nothing: bool, idle: &mut u32) {
     if !nothing {
@@ -219,7 +219,7 @@ fn wait_if(nothing: bool, idle: &mut u32) {
     }
 }
 
-/// Binds the calling thread to a CPU; where that is not allowed it runs where it likes.
+/// Binds the calling thread to a CPU, if that is allowed.
 fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);

@@ -7,37 +7,37 @@
 //! ```
 //!
 //! Source: FastFlow's SPMC, MPSC and MPMC queues (Danelutto, Deri, De Sensi, "Network Monitoring on
-//! Multi cores with Algorithmic Skeletons"): each thread has a ring of its own, and one more thread,
-//! the arbiter, moves items between them. No atomic read-modify-write anywhere (unless the rings are
-//! of [`Kind::Lock`]), and producers never meet on a cache line.
+//! Multi cores with Algorithmic Skeletons"): each thread has its own ring, and another thread, the
+//! arbiter, moves items between them. There is no atomic read-modify-write (unless the rings are of
+//! [`Kind::Lock`]), and producers never share a cache line.
 //!
-//! It pays where each end is busy enough to deserve a ring and a core can be given to the arbiter, or
-//! where one of the ends steps it by the way (a lone consumer can step its own MPSC arbiter). With
-//! many threads and few items, an ordinary MPMC queue is the better pick: docs/RINGS.md has numbers.
+//! Use it if each end is busy enough for its own ring and the arbiter can have a core, or if one of
+//! the ends steps it (a single consumer can step its own MPSC arbiter). With many threads and few
+//! items, an ordinary MPMC queue is better: docs/RINGS.md has numbers.
 //!
-//! Invariants: items of one producer reach any one consumer in order. Each item reaches one consumer.
-//! Inputs take turns of at most [`TURN`] items, so none starves; a full output is passed over, so a
-//! slow consumer stops nobody else.
+//! Invariants: items of one producer reach any one consumer in order. Each item reaches one
+//! consumer. Inputs take turns of at most [`TURN`] items, so none starves; a full output is
+//! skipped, so a slow consumer does not stop the others.
 
 use crate::{Any, Consumer, Flavor, InvalidCapacity, Kind, Producer, ring};
 use alloc::vec::Vec;
 
-/// Items that one input may move before the next has its turn.
+/// Most items that one input moves before the next has its turn.
 pub const TURN: usize = 64;
 
-/// What a [step](Arbiter::step) did.
+/// The result of a [step](Arbiter::step).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// So many items moved, at least one.
+    /// The number of items moved, at least one.
     Moved(usize),
     /// No input has items, or no output has room.
     Idle,
-    /// Over: all producers are gone and everything has moved, or all consumers are gone.
+    /// Finished: all producers are gone and everything has moved, or all consumers are gone.
     Done,
 }
 
-/// Moves items from any number of rings to any number of rings. It never waits: its owner calls
-/// [`step`](Self::step) as long as it likes, or gives a thread to [`run`](Self::run).
+/// Moves items from any number of rings to any number of rings. It never blocks: its owner calls
+/// [`step`](Self::step), or gives a thread to [`run`](Self::run).
 pub struct Arbiter<T: Send, F: Flavor<T> = Any> {
     inputs: Vec<Consumer<T, F>>,
     outputs: Vec<Producer<T, F>>,
@@ -47,7 +47,7 @@ pub struct Arbiter<T: Send, F: Flavor<T> = Any> {
     next: usize,
 }
 
-/// Both ends of a queue from many to many, and the arbiter between them.
+/// Both ends of a many-to-many queue, and its arbiter.
 pub type Queue<T> = (Vec<Producer<T>>, Arbiter<T>, Vec<Consumer<T>>);
 
 /// Makes a queue from `producers` to `consumers`: a ring of `capacity` items and of the given kind
@@ -93,12 +93,12 @@ pub fn mpmc<T: Send>(
 }
 
 impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
-    /// Joins the far ends of rings that exist already.
+    /// Joins the far ends of existing rings.
     pub fn new(inputs: Vec<Consumer<T, F>>, outputs: Vec<Producer<T, F>>) -> Self {
         Self { inputs, outputs, first: 0, next: 0 }
     }
 
-    /// Gives every input a turn. Never waits.
+    /// Gives every input a turn. Never blocks.
     pub fn step(&mut self) -> Step {
         self.outputs.retain(|output| !output.is_abandoned());
         let mut moved = 0;
@@ -106,7 +106,8 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
         if !self.outputs.is_empty() {
             let (count, first) = (self.inputs.len(), self.first);
             for input in (0..count).map(|step| (first % count + step) % count) {
-                // Before the look: if it is closed now and holds nothing then, nothing will come.
+                // Before the poll: if it is closed now and the poll finds nothing, the ring stays
+                // empty.
                 let closed = self.inputs[input].is_closed();
                 match self.turn_of(input) {
                     Turn::Moved(n) => moved += n,
@@ -114,7 +115,7 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
                     Turn::Empty | Turn::NoRoom => {}
                 }
             }
-            // Whoever comes first has room more often.
+            // The first output has room more often.
             self.first = self.first.wrapping_add(1);
         }
         if moved > 0 {
@@ -152,7 +153,7 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
             else {
                 return if moved > 0 { Turn::Moved(moved) } else { Turn::NoRoom };
             };
-            // An equal share for each, so that few items do not all go to one.
+            // An equal share for each, so that few items do not all go to one output.
             let n = items.div_ceil(count).min(free);
             self.outputs[next].fill(n, |_| input.pop().expect("as many as the peek showed"));
             self.next = next + 1;
@@ -161,8 +162,8 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
         Turn::Moved(moved)
     }
 
-    /// Steps until everything is over, in the calling thread: spins a little when there is nothing to
-    /// move, then lets others run.
+    /// Steps until everything is finished, in the calling thread: spins a little when there is
+    /// nothing to move, then yields.
     #[cfg(feature = "std")]
     pub fn run(mut self) {
         let mut idle = 0u32;
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a producer's item says: who made it, and its number.
+    /// An item: its producer, and its number.
     type Item = (usize, u64);
 
     /// Pops all that a consumer has; checks the order of each producer's items.
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stalled_consumer_stops_nobody() {
+    fn a_stalled_consumer_stops_no_other() {
         for kind in Kind::ALL {
             let (mut makers, mut arbiter, mut takers) = mpmc(kind, 1, 3, 8, 1).expect("small");
             let mut taken = 0;
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_in_both_directions() {
+    fn the_end_is_seen_in_both_directions() {
         for kind in Kind::ALL {
             let (makers, mut arbiter, takers) = mpmc::<u8>(kind, 2, 2, 4, 1).expect("small");
             drop(takers);

@@ -1,15 +1,15 @@
-//! The two ends of a ring, the same for every kind, and its orderly end.
+//! The two ends of a ring, the same for every kind, and how a ring is closed.
 //!
 //! ```text
 //! Producer ── flavour's own shared memory ──▶ Consumer
 //!     └─ closed ──▶    ◀── abandoned ─┘          on cache lines of their own, written once
 //! ```
 //!
-//! Invariant: `closed` is set after everything was published, so a consumer that saw it set sees
-//! every item that ever comes.
+//! Invariant: `closed` is set after everything was published, so a consumer that reads it as set
+//! sees every item there will be.
 
 #[cfg(feature = "std")]
-use crate::park::Bell;
+use crate::park::Parker;
 use crate::{
     flavors::{Any, Flavor, Kind, RawConsumer, RawProducer, Shape, Vernier},
     slots::InvalidCapacity,
@@ -22,10 +22,10 @@ use core::time::Duration;
 /// The two ends of a ring.
 pub type Ring<T, F = Any> = (Producer<T, F>, Consumer<T, F>);
 
-/// Makes the fastest ring there is here, of `capacity` items, and returns its two ends.
+/// Makes the fastest ring, of `capacity` items, and returns its two ends.
 ///
-/// It is [`Kind::Vernier`], without the choice at run time: so a caller's loop over
-/// [`push`](Producer::push) or [`pop`](Consumer::pop) compiles to a few instructions an item.
+/// It is [`Kind::Vernier`], chosen at compile time: a caller's loop over [`push`](Producer::push)
+/// or [`pop`](Consumer::pop) compiles to a few instructions an item.
 ///
 /// # Errors
 /// [`InvalidCapacity`] if the capacity is 0 or the slots do not fit in memory.
@@ -59,9 +59,9 @@ pub fn spsc<T: Send>(capacity: usize) -> Result<Ring<T, Vernier>, InvalidCapacit
 
 /// Makes a ring of a kind chosen at run time, of `capacity` items, and returns its two ends.
 ///
-/// `batch` matters to [`Kind::McRing`] only: an index is published when so many items have come
-/// together. It is clamped to 1 ..= half of the capacity, rounded up. With that, at least one slot
-/// is always visibly full to the consumer or visibly free to the producer, whatever both hold back.
+/// `batch` matters to [`Kind::McRing`] only: an index is published when that many items have
+/// accumulated. It is clamped to 1 ..= half of the capacity, rounded up. So at least one slot is
+/// always visibly full to the consumer or visibly free to the producer, whatever both hold back.
 ///
 /// # Errors
 /// [`InvalidCapacity`] if the capacity is 0 or the slots do not fit in memory.
@@ -97,22 +97,22 @@ fn ends<T: Send, F: Flavor<T>>(shape: Shape) -> Result<Ring<T, F>, InvalidCapaci
     ))
 }
 
-/// What each end tells the other when it goes.
+/// The state that the ends share beside the ring.
 #[derive(Default)]
 struct Ends {
     /// Written by the producer, once.
     closed: CacheLine<AtomicBool>,
     /// Written by the consumer, once.
     abandoned: CacheLine<AtomicBool>,
-    /// Where the consumer sleeps.
+    /// The consumer's parker.
     #[cfg(feature = "std")]
-    items: Bell,
-    /// Where the producer sleeps.
+    items: Parker,
+    /// The producer's parker.
     #[cfg(feature = "std")]
-    slots: Bell,
+    slots: Parker,
 }
 
-/// The end where items go in.
+/// The producer's end.
 ///
 /// Items may stay invisible to the consumer until a batch is complete. They are published at the
 /// latest by [`flush`](Self::flush), by [`close`](Self::close) and `Drop`, and by any call that
@@ -125,7 +125,7 @@ pub struct Producer<T: Send, F: Flavor<T> = Any> {
 }
 
 impl<T: Send, F: Flavor<T>> Producer<T, F> {
-    /// Appends an item; a full or closed ring gives it back.
+    /// Appends an item; a full or closed ring returns it.
     ///
     /// # Errors
     /// The value itself, if the ring is full (then everything pending is published) or closed.
@@ -134,7 +134,7 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         if self.closed { Err(value) } else { self.raw.push(value) }
     }
 
-    /// Appends copies of as many values as fit, from the first on, and returns how many.
+    /// Appends copies of as many values as fit, in order, and returns their number.
     #[inline]
     pub fn push_burst(&mut self, values: &[T]) -> usize
     where
@@ -143,15 +143,16 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         if self.closed { 0 } else { self.raw.push_burst(values) }
     }
 
-    /// Appends up to `max` items made in place, `make(0)`, `make(1)`, …, and returns how many.
-    /// `make` is called for free slots only. If it panics, the items before are in the ring.
+    /// Appends up to `max` items constructed in place, `make(0)`, `make(1)`, …, and returns their
+    /// number. `make` is called for free slots only. If it panics, the items before are in the
+    /// ring.
     #[inline]
     pub fn fill(&mut self, max: usize, make: impl FnMut(usize) -> T) -> usize {
         if self.closed { 0 } else { self.raw.fill(max, make) }
     }
 
-    /// So many slots are free now, at least: the next so many pushes succeed. Looks at what the
-    /// consumer gave back; 0 on a closed ring.
+    /// Number of slots that are free now, at least: as many pushes succeed. Reads the slots that
+    /// the consumer has freed; 0 on a closed ring.
     #[inline]
     pub fn free(&mut self) -> usize {
         if self.closed { 0 } else { self.raw.free(self.capacity) }
@@ -163,7 +164,7 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         self.raw.flush();
     }
 
-    /// Publishes everything and says that nothing follows. Later pushes are refused.
+    /// Publishes everything and ends the stream. Later pushes are refused.
     pub fn close(&mut self) {
         if !self.closed {
             self.closed = true;
@@ -175,15 +176,15 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         }
     }
 
-    /// True once the consumer is gone: nobody will take what is pushed.
+    /// True once the consumer is dropped: pushed items will not be taken.
     #[inline]
     pub fn is_abandoned(&self) -> bool {
-        // Relaxed: nothing is handed over by it.
+        // Relaxed: it orders no other data.
         self.ends.abandoned.0.load(Relaxed)
     }
 
-    /// Publishes everything and wakes the consumer, if it [parks](Consumer::park). Costs a fence: call
-    /// it when there is nothing more to push for now, not after each item.
+    /// Publishes everything and wakes the consumer, if it [parks](Consumer::park). Costs a fence:
+    /// call it before a pause, not after each item.
     #[cfg(feature = "std")]
     #[inline]
     pub fn wake(&mut self) {
@@ -191,8 +192,8 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         self.ends.items.wake();
     }
 
-    /// Publishes everything and sleeps until the consumer [wakes](Consumer::wake) it or is gone, for
-    /// `timeout` at the most; not at all if there is a free slot.
+    /// Publishes everything and sleeps until the consumer [wakes](Consumer::wake) it or is dropped,
+    /// at most for `timeout`; not at all if there is a free slot.
     #[cfg(feature = "std")]
     pub fn park(&mut self, timeout: Duration) {
         let Self { raw, ends, .. } = self;
@@ -200,7 +201,7 @@ impl<T: Send, F: Flavor<T>> Producer<T, F> {
         ends.slots.sleep(timeout, || ends.abandoned.0.load(Relaxed) || raw.free(1) > 0);
     }
 
-    /// How many items the ring holds at most.
+    /// The capacity in items.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -214,7 +215,7 @@ impl<T: Send, F: Flavor<T>> Drop for Producer<T, F> {
     }
 }
 
-/// The end where items come out.
+/// The consumer's end.
 ///
 /// Emptied slots may stay invisible to the producer until a batch is complete. They are given back
 /// at the latest by [`flush`](Self::flush), by `Drop`, and by any call that finds the ring empty.
@@ -222,7 +223,7 @@ pub struct Consumer<T: Send, F: Flavor<T> = Any> {
     raw: F::Consumer,
     ends: Arc<Ends>,
     capacity: usize,
-    /// Items that the last peek showed, less those released since.
+    /// Items shown by the last peek, minus those released since.
     peeked: usize,
 }
 
@@ -235,7 +236,7 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
 
     /// Published items at the front, in place: at most `max`, at least one if there is any and
     /// `max` > 0. It may be fewer than are published: items before the wrap-around come first, and
-    /// [`Kind::FastForward`] shows one at a time. Ask again after [`release`](Self::release).
+    /// [`Kind::FastForward`] shows one at a time. Call it again after [`release`](Self::release).
     #[inline]
     pub fn peek(&mut self, max: usize) -> &[T] {
         let items = self.raw.peek(max);
@@ -243,11 +244,11 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
         items
     }
 
-    /// Drops the first `n` items, which a [`peek`](Self::peek) showed, and gives their slots back. If
-    /// an item panics when it is dropped, none is dropped twice.
+    /// Drops the first `n` items, which a [`peek`](Self::peek) showed, and frees their slots. If an
+    /// item panics when it is dropped, none is dropped twice.
     ///
     /// # Panics
-    /// If `n` is more than the last peek showed, less what was released since.
+    /// If `n` exceeds the items shown by the last peek minus those released since.
     #[inline]
     pub fn release(&mut self, n: usize) {
         assert!(n <= self.peeked, "release of {n} items, but {} were peeked", self.peeked);
@@ -255,16 +256,16 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
         self.raw.release(n);
     }
 
-    /// Gives back all slots emptied so far.
+    /// Frees all slots emptied so far.
     #[inline]
     pub fn flush(&mut self) {
         self.raw.flush();
     }
 
-    /// True once the producer has closed the ring or is gone. Items may still be in it. The order of
-    /// checks matters: if a call of this *before* a [`pop`](Self::pop) or [`peek`](Self::peek) was
-    /// true and that found nothing, the ring is drained for ever. The other way round, items may
-    /// have come between the two.
+    /// True once the producer has closed the ring or is dropped. Items may still be in it. The
+    /// order of calls matters: if a call *before* a [`pop`](Self::pop) or [`peek`](Self::peek)
+    /// returned true and that found nothing, the ring is drained for ever. In the other order,
+    /// items may have arrived in between.
     #[inline]
     pub fn is_closed(&self) -> bool {
         // Pairs with the publication in `Producer::close`.
@@ -279,8 +280,8 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
         self.ends.slots.wake();
     }
 
-    /// Gives back all slots and sleeps until the producer [wakes](Producer::wake) it or closes the
-    /// ring, for `timeout` at the most; not at all if there is an item or the ring is closed.
+    /// Frees all slots and sleeps until the producer [wakes](Producer::wake) it or closes the ring,
+    /// at most for `timeout`; not at all if there is an item or the ring is closed.
     ///
     /// ```
     /// # use std::{thread, time::Duration};
@@ -309,7 +310,7 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
             .sleep(timeout, || observe(Edge::Close, &ends.closed.0) || !raw.peek(1).is_empty());
     }
 
-    /// How many items the ring holds at most.
+    /// The capacity in items.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -317,11 +318,11 @@ impl<T: Send, F: Flavor<T>> Consumer<T, F> {
 }
 
 impl<T: Send, F: Flavor<T>> Drop for Consumer<T, F> {
-    /// Gives everything back and tells the producer. Items left in the ring are dropped when both
-    /// ends are gone.
+    /// Frees all slots and marks the ring as abandoned. Items left in the ring are dropped when
+    /// both ends are dropped.
     fn drop(&mut self) {
         self.raw.flush();
-        // Relaxed: nothing is handed over by it.
+        // Relaxed: it orders no other data.
         self.ends.abandoned.0.store(true, Relaxed);
         #[cfg(feature = "std")]
         self.ends.slots.wake();

@@ -1,4 +1,4 @@
-//! Bounded single-producer/single-consumer rings behind one face.
+//! Bounded single-producer/single-consumer rings behind one interface.
 //!
 //! ```text
 //!                 slots, capacity of them
@@ -8,12 +8,12 @@
 //!                      └ peek ┘   └ push, push_burst, fill
 //! ```
 //!
-//! [`spsc`] makes the fastest of them, known when compiling; [`ring`] makes any [`Kind`], chosen at run
-//! time: every call then costs one predictable `match`. Four of the kinds are those of P. Lee, T. Bu,
-//! G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate
-//! Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the default. `arbiter`, a feature,
-//! joins rings to queues from many to many. docs/RINGS.md tells how they work, how fast they are and
-//! when to take something else.
+//! [`spsc`] makes the fastest of them, chosen at compile time; [`ring`] makes any [`Kind`], chosen
+//! at run time: every call then costs one predictable `match`. Four of the kinds are those of P.
+//! Lee, T. Bu, G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism
+//! for Line-Rate Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the
+//! default. `arbiter`, a feature, joins rings to many-to-many queues. docs/RINGS.md explains how
+//! they work, their speed, and when to use something else.
 //!
 //! ```
 //! let (mut producer, mut consumer) = ringtap_ring::spsc(4096)?;
@@ -33,8 +33,8 @@
 //! tests: scripts of operations against an oracle.
 //!
 //! Invariants: items leave in the order they came, each exactly once (taken, released or dropped
-//! with the ring). No call blocks, but for `park` and the spin lock of [`Kind::Lock`]. Nothing is
-//! allocated after the ring is made. The crate knows nothing of packets.
+//! with the ring). No call blocks, except `park` and the spin lock of [`Kind::Lock`]. Nothing is
+//! allocated after construction. The crate does not depend on packets.
 #![cfg_attr(not(any(feature = "std", feature = "model", test, loom)), no_std)]
 
 extern crate alloc;

@@ -4,11 +4,11 @@
 //! byte 0: kind │ 1: item type │ 2: capacity │ 3: batch │ then (operation, argument) pairs
 //! ```
 //!
-//! Every byte string is a script, so that a property test and a fuzz target can both make them.
-//! One thread runs both ends, so the oracle is exact: it knows which items are visible and which
-//! slots are free at every step. Kinds other than MCRingBuffer behave as with a batch of 1, but
-//! vernier: what it pushed one by one it may show at once or only after 64 polls, and of the slots
-//! it emptied it may hold back a part, so there the oracle knows the least and the most.
+//! Every byte string is a script, so property tests and fuzz targets can generate them. One thread
+//! runs both ends, so the oracle is exact: it knows which items are visible and which slots are
+//! free at every step. Kinds other than MCRingBuffer behave as with a batch of 1, except vernier:
+//! it may show single pushes at once or only after 64 polls, and may hold back a part of the
+//! emptied slots; there the oracle has lower and upper bounds.
 
 use crate::{Consumer, Kind, Producer, ring};
 use std::{
@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// Runs the script that `bytes` say; what they do not say is zero.
+/// Runs the script in `bytes`; missing bytes are zero.
 ///
 /// # Panics
 /// If the ring and the oracle disagree.
@@ -42,7 +42,7 @@ impl Script<'_> {
 
 /// An item that carries a number.
 trait Item: Send + Debug {
-    /// The ledger tells how many are alive.
+    /// The ledger counts the live items.
     const COUNTED: bool = false;
 
     fn new(number: u64, ledger: &Ledger) -> Self;
@@ -99,14 +99,14 @@ impl Item for String {
     }
 }
 
-/// An item whose life is written down.
+/// An item whose life is recorded.
 #[derive(Debug)]
 struct Counted {
     number: Box<u64>,
     ledger: Ledger,
 }
 
-/// Which items, by number, are alive.
+/// The live items, by number.
 type Ledger = Arc<Mutex<Vec<bool>>>;
 
 impl Item for Counted {
@@ -133,35 +133,35 @@ impl Drop for Counted {
     }
 }
 
-/// What the ring must hold.
+/// The expected content of the ring.
 struct Oracle {
     /// Numbers of the items in the ring.
     items: VecDeque<u64>,
     capacity: usize,
     batch: usize,
-    /// So many of the last items are not yet published; at the most, for vernier.
+    /// Number of the last items that are not yet published; for vernier an upper bound.
     hidden_items: usize,
-    /// So many slots are empty but not yet given back; at the most, for vernier.
+    /// Number of empty slots that are not yet freed; for vernier an upper bound.
     hidden_slots: usize,
-    /// Vernier: what is hidden may show at any time.
+    /// Vernier: hidden items may become visible at any time.
     early: bool,
-    /// Polls in a row that found nothing.
+    /// Consecutive polls that found nothing.
     empty_polls: u32,
-    /// So many items at the front may be released.
+    /// Number of items at the front that may be released.
     peeked: usize,
     next_number: u64,
     closed: bool,
 }
 
 impl Oracle {
-    /// Slots that are free at least and at most.
+    /// Lower and upper bound of the free slots.
     fn free(&self) -> (usize, usize) {
         let most = if self.closed { 0 } else { self.capacity - self.items.len() };
         let least = if self.closed { 0 } else { most - self.hidden_slots };
         (least, if self.early { most } else { least })
     }
 
-    /// Items that are visible at least and at most.
+    /// Lower and upper bound of the visible items.
     fn visible(&self) -> (usize, usize) {
         let least = self.items.len() - self.hidden_items;
         (least, if self.early { self.items.len() } else { least })
@@ -174,7 +174,7 @@ impl Oracle {
         self.items.extend(self.next_number..self.next_number + n as u64);
         self.next_number += n as u64;
         self.hidden_items += n;
-        // What took an item was given back.
+        // A slot that was filled had been freed.
         self.hidden_slots = self.hidden_slots.min(self.capacity - self.items.len());
         let full = n < wanted && !self.closed;
         if full || if self.early { burst && n > 0 } else { self.hidden_items >= self.batch } {
@@ -194,7 +194,7 @@ impl Oracle {
         }
     }
 
-    /// A poll found something or not.
+    /// A poll that found something or not.
     fn polled(&mut self, found: bool) {
         self.empty_polls = if found { 0 } else { self.empty_polls + 1 };
         if self.empty_polls >= 64 {
@@ -296,7 +296,7 @@ fn produce<T: Item>(
                 made += 1;
                 T::new(first + i as u64, ledger)
             });
-            assert_eq!(n, made, "all that was made went in");
+            assert_eq!(n, made, "all items made are in the ring");
             oracle.pushed(n, wanted, true);
         }
         6 => {

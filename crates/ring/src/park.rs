@@ -1,16 +1,16 @@
-//! Sleeping until the other end moves, for rings that are quiet most of the time.
+//! Sleeping until the other end moves, for rings that are mostly idle.
 //!
 //! ```text
 //! sleeper                          waker
 //! asleep = true                    publishes an index
 //! fence                            fence
-//! looks at the index once more     looks at `asleep`
+//! reads the index once more        reads `asleep`
 //! nothing: sleeps                  true: unparks
 //! ```
 //!
-//! The two fences are a pair: whichever comes second in their order sees what the other side wrote
-//! before its own, so either the sleeper finds what came, or the waker finds the sleeper. Pushes and
-//! pops know nothing of it: a busy ring pays for parking only where [`Producer::wake`] is called.
+//! The two fences are a pair: the later one in their order sees what the other side wrote before
+//! its own, so either the sleeper finds the item, or the waker finds the sleeper. Pushes and pops
+//! do not touch this state: a busy ring pays for parking only where [`Producer::wake`] is called.
 //!
 //! [`Producer::wake`]: crate::Producer::wake
 
@@ -18,21 +18,21 @@ use crate::sync::{AtomicBool, CacheLine, Mutex, Ordering, Thread, current_thread
 use core::time::Duration;
 
 /// Where one end waits for the other.
-pub(crate) struct Bell {
-    /// Set by the sleeper, cleared by it and by whoever wakes it.
+pub(crate) struct Parker {
+    /// Set by the sleeper, cleared by it or by the thread that wakes it.
     asleep: CacheLine<AtomicBool>,
     sleeper: Mutex<Option<Thread>>,
 }
 
-impl Default for Bell {
+impl Default for Parker {
     fn default() -> Self {
         Self { asleep: CacheLine(AtomicBool::new(false)), sleeper: Mutex::new(None) }
     }
 }
 
-impl Bell {
-    /// Sleeps until [`Self::wake`], for `timeout` at the most, unless `ready` says after the
-    /// announcement that there is something to do.
+impl Parker {
+    /// Sleeps until [`Self::wake`], at most for `timeout`, unless `ready` returns true after the
+    /// announcement.
     pub(crate) fn sleep(&self, timeout: Duration, ready: impl FnOnce() -> bool) {
         *self.sleeper.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(current_thread());
         // Relaxed, as is the load in `wake`: the fences order them.
@@ -45,7 +45,7 @@ impl Bell {
         self.asleep.0.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes whoever sleeps, after something was published.
+    /// Wakes the sleeping end, after something was published.
     #[inline]
     pub(crate) fn wake(&self) {
         // Pairs with the fence in `sleep`.

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Wrap-around is a comparison, not a mask: every capacity is exact, no slot is wasted, and an
-//! index never overflows. The comparison costs less than a cycle beside the slot's own cache line.
+//! index never overflows. The comparison costs less than a cycle, next to the slot's own cache
+//! line.
 //!
-//! Slots know nothing of who may touch them: the flavours do. Under loom each slot has a tracker
-//! beside it, and every access is an access of the tracker, so loom sees data races on items.
+//! Slots do not check access rights: the flavours ensure them. Under loom each slot has a tracker,
+//! and every access is an access of the tracker, so loom sees data races on items.
 
 use crate::sync::{Arc, AtomicUsize, Edge, observe};
 use alloc::{boxed::Box, vec::Vec};
@@ -33,7 +34,7 @@ impl fmt::Display for InvalidCapacity {
 
 impl Error for InvalidCapacity {}
 
-/// Allocates `capacity` things, or says that they do not fit.
+/// Allocates `capacity` values, or returns that they do not fit.
 pub(crate) fn allocate<S>(
     capacity: usize,
     make: impl FnMut() -> S,
@@ -76,15 +77,15 @@ impl Wheel {
         if to >= from { to - from } else { to + 2 * self.capacity - from }
     }
 
-    /// How many of the `n` slots from `index` on lie in one piece before the wrap-around.
+    /// How many of the `n` slots from `index` on are contiguous before the wrap-around.
     #[inline(always)]
     pub(crate) fn straight(self, index: usize, n: usize) -> usize {
         n.min(self.capacity - self.slot(index))
     }
 }
 
-/// Slots in one piece of memory. Holding an item or not is the flavour's knowledge: dropping
-/// `Slots` drops no item.
+/// Slots in contiguous memory. The flavour tracks which slots hold items: dropping `Slots` drops no
+/// item.
 pub(crate) struct Slots<T> {
     cells: Box<[UnsafeCell<MaybeUninit<T>>]>,
     #[cfg(loom)]
@@ -116,7 +117,7 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) unsafe fn write(&self, slot: usize, value: T) {
         self.track_write(slot, 1);
-        // SAFETY: in bounds and nobody else's, as promised.
+        // SAFETY: in bounds and exclusive to the caller, as promised.
         unsafe { self.at(slot).write(value) }
     }
 
@@ -130,7 +131,7 @@ impl<T> Slots<T> {
         T: Copy,
     {
         self.track_write(first, values.len());
-        // SAFETY: in bounds and nobody else's, as promised; so `values` cannot overlap them.
+        // SAFETY: in bounds and exclusive to the caller, as promised; so `values` cannot overlap them.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), self.at(first), values.len()) }
     }
 
@@ -147,13 +148,13 @@ impl<T> Slots<T> {
         filled: &mut usize,
         mut make: impl FnMut(usize) -> T,
     ) {
-        // SAFETY: in bounds, as promised. Found once: an item that is written could be anywhere, for
-        // all the compiler knows, also where this pointer is kept.
+        // SAFETY: in bounds, as promised. Computed once: for the compiler a written item could be
+        // anywhere, also where this pointer is kept.
         let slots = unsafe { self.at(first) };
         for i in 0..n {
             let value = make(i);
             self.track_write(first + i, 1);
-            // SAFETY: in bounds and nobody else's, as promised.
+            // SAFETY: in bounds and exclusive to the caller, as promised.
             unsafe { slots.add(i).write(value) };
             *filled += 1;
         }
@@ -166,7 +167,7 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) unsafe fn take(&self, slot: usize) -> T {
         self.track_write(slot, 1);
-        // SAFETY: in bounds, holds an item and nobody else's, as promised.
+        // SAFETY: in bounds, holds an item and is exclusive to the caller, as promised.
         unsafe { self.at(slot).read() }
     }
 
@@ -177,11 +178,11 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) unsafe fn items(&self, first: usize, n: usize) -> &[T] {
         self.track_read(first, n);
-        // SAFETY: in bounds, initialised and written by nobody while borrowed, as promised.
+        // SAFETY: in bounds, initialised and not written while borrowed, as promised.
         unsafe { slice::from_raw_parts(self.at(first), n) }
     }
 
-    /// Drops the items in some slots. If one of them panics, the others are dropped all the same.
+    /// Drops the items in some slots. If one of them panics, the others are still dropped.
     ///
     /// # Safety
     /// `first + n` ≤ capacity; the slots hold items and are the caller's, who counts them as
@@ -189,7 +190,7 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) unsafe fn drop_items(&self, first: usize, n: usize) {
         self.track_write(first, n);
-        // SAFETY: in bounds, initialised and nobody else's, as promised.
+        // SAFETY: in bounds, initialised and exclusive to the caller, as promised.
         unsafe { ptr::slice_from_raw_parts_mut(self.at(first), n).drop_in_place() }
     }
 
@@ -207,28 +208,28 @@ impl<T> Slots<T> {
         drop(rest);
     }
 
-    /// Asks for the cache lines of `n` slots from `first` on, or of as many as there are up to the
-    /// wrap-around, so that they are this core's when they are written. A hint: it changes nothing.
+    /// Prefetches the cache lines of `n` slots from `first` on, up to the wrap-around, for writing
+    /// by this core. A hint: it changes nothing.
     #[inline(always)]
     pub(crate) fn prefetch_for_write(&self, first: usize, n: usize) {
         self.each_line(first, n, |_line| {
             #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
-            // SAFETY: a prefetch reads and writes nothing and cannot fault. Not the intrinsic: without
-            // the target feature, which no baseline has, it asks for a copy to read. Processors without
-            // the instruction take it for a no-op.
+            // SAFETY: a prefetch reads and writes nothing and cannot fault. Not the intrinsic:
+            // without the target feature, which no baseline has, it prefetches for reading. On
+            // processors without the instruction it is a no-op.
             unsafe {
                 core::arch::asm!("prefetchw [{}]", in(reg) _line, options(nostack, preserves_flags));
             }
         });
     }
 
-    /// Asks for the cache lines of `n` slots from `first` on, all at once, so that reading one after
-    /// the other does not wait for each. A hint: it changes nothing.
+    /// Prefetches the cache lines of `n` slots from `first` on, all at once, so that sequential
+    /// reads do not wait for each. A hint: it changes nothing.
     #[inline(always)]
     pub(crate) fn prefetch_for_read(&self, first: usize, n: usize) {
         self.each_line(first, n, |_line| {
             #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
-            // SAFETY: a prefetch reads nothing that shows and cannot fault.
+            // SAFETY: a prefetch has no visible effect and cannot fault.
             unsafe {
                 core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
                     _line.cast(),
@@ -255,7 +256,7 @@ impl<T> Slots<T> {
     #[inline(always)]
     unsafe fn at(&self, slot: usize) -> *mut T {
         debug_assert!(slot <= self.cells.len());
-        // SAFETY: within the allocation or just behind it, as promised.
+        // SAFETY: within the allocation or just after it, as promised.
         UnsafeCell::raw_get(unsafe { self.cells.as_ptr().add(slot) }).cast()
     }
 
@@ -285,7 +286,7 @@ impl<T> Drop for DropRest<'_, T> {
     }
 }
 
-/// One slot by itself, for rings that keep something beside each item. Dropping it drops no item.
+/// A single slot, for rings that keep something beside each item. Dropping it drops no item.
 pub(crate) struct Slot<T> {
     cell: UnsafeCell<MaybeUninit<T>>,
     #[cfg(loom)]
@@ -312,7 +313,7 @@ impl<T> Slot<T> {
     pub(crate) unsafe fn write(&self, value: T) {
         #[cfg(loom)]
         self.tracker.with_mut(|_| ());
-        // SAFETY: nobody else's, as promised.
+        // SAFETY: exclusive to the caller, as promised.
         unsafe { self.cell.get().cast::<T>().write(value) }
     }
 
@@ -324,7 +325,7 @@ impl<T> Slot<T> {
     pub(crate) unsafe fn take(&self) -> T {
         #[cfg(loom)]
         self.tracker.with_mut(|_| ());
-        // SAFETY: holds an item and nobody else's, as promised.
+        // SAFETY: holds an item and is exclusive to the caller, as promised.
         unsafe { self.cell.get().cast::<T>().read() }
     }
 
@@ -336,13 +337,13 @@ impl<T> Slot<T> {
     pub(crate) unsafe fn get(&self) -> &T {
         #[cfg(loom)]
         self.tracker.with(|_| ());
-        // SAFETY: holds an item that nobody writes while borrowed, as promised.
+        // SAFETY: holds an item that is not written while borrowed, as promised.
         unsafe { &*self.cell.get().cast::<T>() }
     }
 }
 
-/// Slots with two shared indices: what Lamport's ring and MCRingBuffer hold in common.
-/// `L` says how the indices lie in memory.
+/// Slots with two shared indices: the common part of Lamport's ring and MCRingBuffer. `L` is the
+/// layout of the indices.
 ///
 /// Invariant: the slots from `read` up to `write` hold items; when both handles are gone, no others.
 pub(crate) struct Indexed<T, L: Layout> {
@@ -350,11 +351,11 @@ pub(crate) struct Indexed<T, L: Layout> {
     pub(crate) slots: Slots<T>,
 }
 
-/// Where the shared indices are.
+/// The layout of the shared indices.
 pub(crate) trait Layout: Default {
-    /// Next slot to be extracted from; written by the consumer only.
+    /// Next slot to empty; written by the consumer only.
     fn read(&self) -> &AtomicUsize;
-    /// Next slot to be inserted to; written by the producer only.
+    /// Next slot to fill; written by the producer only.
     fn write(&self) -> &AtomicUsize;
 }
 
@@ -369,7 +370,7 @@ impl<T, L: Layout> Drop for Indexed<T, L> {
         let read = observe(Edge::Slots, self.index.read());
         let write = observe(Edge::Items, self.index.write());
         // SAFETY: the handles are gone and published their indices, so these slots hold items
-        // and nobody else can reach them.
+        // and no other reference exists.
         unsafe { self.slots.drop_between(read, write) }
     }
 }

@@ -1,12 +1,12 @@
-//! Atomics and the memory orderings between the two threads: the only door to them.
+//! Atomics and the memory orderings between the two threads; all other modules use these.
 //!
 //! Under `--cfg loom` the types are loom's, so that a model checker drives them; otherwise they are
 //! the standard library's. All synchronisation is a [`publish`] (release) on one side that an
 //! [`observe`] (acquire) on the other side pairs with; the pairs are listed in [`Edge`]. Everything
 //! else is relaxed: a thread reads back what it alone writes.
 //!
-//! Under loom a test may weaken one edge to relaxed ([`weaken`]): loom must then report a race, which
-//! proves that the edge is needed and that the checker sees it.
+//! Under loom a test may weaken one edge to relaxed ([`weaken`]): loom must then report a race,
+//! which proves that the edge is needed and that the checker detects it.
 
 #[cfg(not(loom))]
 pub(crate) use alloc::sync::Arc;
@@ -30,13 +30,13 @@ pub(crate) use std::{
     thread::{Thread, current as current_thread, park_timeout as park},
 };
 
-/// Loom has no clock: who is not woken sleeps for ever, and loom reports it.
+/// Loom has no clock: a lost wake-up blocks for ever, and loom reports it.
 #[cfg(loom)]
 pub(crate) fn park(_: core::time::Duration) {
     loom::thread::park();
 }
 
-/// The pairs of release and acquire by which one thread hands something to the other.
+/// The pairs of release and acquire between the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(loom), allow(unreachable_pub))]
 pub enum Edge {
@@ -56,7 +56,7 @@ pub enum Edge {
 #[derive(Debug, Default)]
 pub(crate) struct CacheLine<V>(pub(crate) V);
 
-/// What [`publish`] and [`observe`] work on.
+/// The operands of [`publish`] and [`observe`].
 pub(crate) trait Atomic {
     type Value;
     fn store_ordered(&self, value: Self::Value, order: Ordering);
@@ -124,10 +124,11 @@ impl SpinLock {
         Self(AtomicBool::new(false))
     }
 
-    /// Spins, and after some rounds lets others run: the holder may have lost its core.
+    /// Spins, and after some rounds yields: the holder may have lost its core.
     pub(crate) fn lock(&self) -> SpinGuard<'_> {
         let mut rounds = 0u32;
-        // Acquire: pairs with the release store in `SpinGuard::drop`. A try that fails writes nothing.
+        // Acquire: pairs with the release store in `SpinGuard::drop`. A failed attempt writes
+        // nothing.
         let acquire = strength(Edge::Lock, Ordering::Acquire);
         while self.0.compare_exchange_weak(false, true, acquire, Ordering::Relaxed).is_err() {
             rounds += 1;

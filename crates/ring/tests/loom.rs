@@ -4,9 +4,9 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p ringtap-ring --release --test loom
 //! ```
 //!
-//! Slots have trackers of their own (see `slots.rs`), so two threads touching one slot without an
-//! order between them is a failure. The last tests weaken one ordering at a time and demand that
-//! loom finds the race: a check of the checker, and a proof that the ordering is needed.
+//! Slots have trackers (see `slots.rs`), so an unordered access of one slot by two threads is a
+//! failure. The last tests weaken one ordering at a time and require that loom finds the race: a
+//! check of the checker, and a proof that the ordering is needed.
 #![cfg(loom)]
 
 use loom::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ use ringtap_ring::{
 };
 use std::time::Duration;
 
-/// Explores all interleavings with up to three forced switches, which is where bugs of two threads
-/// show, and which ends for spinning threads.
+/// Explores all interleavings with up to three forced switches, which is enough for bugs of two
+/// threads, and ends for spinning threads.
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
     check_bounded(3, scenario);
 }
@@ -73,15 +73,15 @@ fn drain(consumer: &mut Consumer<usize>) -> usize {
     }
 }
 
-/// Push and pop around the ring, for every kind, capacity and batch; nobody ever flushes, so this is
-/// also the proof that neither side wedges on what the other holds back.
+/// Push and pop around the ring, for every kind, capacity and batch, without a flush: this also
+/// proves that neither side stalls on what the other holds back.
 fn push_and_pop(capacity: usize, batch: usize, items: usize) {
     for kind in Kind::ALL {
         check(move || {
             let (mut producer, mut consumer) = ring(kind, capacity, batch).expect("small");
             let thread = thread::spawn(move || {
                 push_all(&mut producer, 0..items);
-                // It stays open, so its end publishes nothing before the consumer has got what
+                // It stays open, so closing publishes nothing before the consumer has received what
                 // the calls above published.
                 producer.flush();
                 producer
@@ -110,8 +110,8 @@ fn three_slots() {
     push_and_pop(3, 2, 4);
 }
 
-/// More items than slots and no flush at all: what the producer holds back is less than the ring,
-/// so a producer that polls a full ring and a consumer that polls an empty one both go on.
+/// More items than slots and no flush: the producer holds back less than the ring, so a producer
+/// that polls a full ring and a consumer that polls an empty one both proceed.
 #[test]
 fn no_wedge_without_flush() {
     for kind in Kind::ALL {
@@ -155,7 +155,7 @@ fn bursts_wrap_around() {
     }
 }
 
-/// Fill and free against release: what `free` promised, `fill` gets.
+/// Fill and free against release: `fill` gets the slots that `free` returned.
 #[test]
 fn fill_gets_what_free_promised() {
     for kind in Kind::ALL {
@@ -190,7 +190,7 @@ fn a_stalled_last_batch_arrives() {
                 let thread = thread::spawn(move || {
                     push_all(&mut producer, 0..2);
                     publish(&mut producer);
-                    // By drop: the end of this closure.
+                    // By drop, at the end of this closure.
                     (way == 0).then_some(producer)
                 });
                 pop_all(&mut consumer, 0..2);
@@ -220,8 +220,8 @@ fn close_hides_nothing() {
     }
 }
 
-/// Either end may go first, with items inside; each item is dropped once (loom's `Arc` also finds
-/// one that never is).
+/// Either end may be dropped first, with items inside; each item is dropped once (loom's `Arc` also
+/// detects leaks).
 #[test]
 fn either_end_may_go_first() {
     for kind in Kind::ALL {
@@ -270,18 +270,18 @@ fn no_wake_up_is_lost() {
                 }
                 consumer.wake();
             }
-            // The end wakes, too.
+            // Closing wakes, too.
             while !consumer.is_closed() {
                 consumer.park(Duration::MAX);
             }
-            // Not joined: a wake-up that comes late would find this thread in loom's join, which
-            // takes it for a fault.
+            // Not joined: a late wake-up would find this thread in loom's join, which reports it as
+            // a fault.
             drop(thread);
         });
     }
 }
 
-/// Two producers, and the arbiter with the consumer behind it.
+/// Two producers, and the arbiter run by the consumer.
 #[test]
 fn many_to_one() {
     for kind in Kind::ALL {
@@ -312,8 +312,8 @@ fn many_to_one() {
     }
 }
 
-/// The producer with the arbiter behind it, and two consumers that poll twice each; what they did not
-/// find then is there in the end.
+/// The arbiter run by the producer, and two consumers that poll twice each; the remaining items are
+/// there at the end.
 #[test]
 fn one_to_many() {
     for kind in Kind::ALL {
@@ -339,7 +339,7 @@ fn one_to_many() {
     }
 }
 
-/// What loom says of a scenario with one ordering relaxed; nothing if it finds no fault.
+/// Loom's report on a scenario with one ordering relaxed; empty if it finds no fault.
 fn verdict(edge: Edge, order: Ordering, scenario: impl Fn() + Send + Sync + 'static) -> String {
     // A thread of its own, whose end also ends the weakening.
     std::thread::scope(|scope| {
@@ -387,7 +387,7 @@ fn loom_finds_every_weakened_edge() {
 #[test]
 fn loom_finds_a_weakened_close() {
     for order in [Ordering::Release, Ordering::Acquire] {
-        // In the lock ring the lock orders what the close does not.
+        // In the lock ring the lock provides the order that the close lacks.
         for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::Lock) {
             let scenario = move || {
                 let (mut producer, mut consumer) = ring(kind, 2, 2).expect("small");
@@ -401,7 +401,7 @@ fn loom_finds_a_weakened_close() {
     }
 }
 
-/// The whole ring passes the very scenario in which the weakened ones fail.
+/// The unmodified ring passes the scenario in which the weakened ones fail.
 #[test]
 fn loom_finds_nothing_in_the_whole_ring() {
     for kind in Kind::ALL {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The paper's ring marks an empty slot by a null item, which restricts the items to pointers; here
-//! the flag stands beside the item, so that any type will do (and an item of 64 aligned bytes takes
+//! the flag is beside the item, so that any type is allowed (and an item of 64 aligned bytes takes
 //! 128). Items are therefore not contiguous: a peek shows one item at a time.
 //!
 //! Invariant: a full slot is the consumer's, an empty one the producer's. The full slots are those
@@ -31,15 +31,15 @@ pub(crate) struct Shared<T>(Box<[Flagged<T>]>);
 
 pub struct Producer<T> {
     shared: Arc<Shared<T>>,
-    /// Next slot to be inserted to.
+    /// Next slot to fill.
     write: usize,
-    /// So many slots from `write` on were seen empty.
+    /// Number of slots from `write` on that were seen empty.
     seen_free: usize,
 }
 
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
-    /// Next slot to be extracted from.
+    /// Next slot to empty.
     read: usize,
 }
 
@@ -92,7 +92,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let slots = &self.shared.0;
         let wheel = Wheel { capacity: slots.len() };
         while self.seen_free < wanted.min(slots.len()) {
-            // Relaxed: no slot is touched, and `push` observes for itself.
+            // Relaxed: no slot is accessed, and `push` observes itself.
             let slot = wheel.slot(self.write + self.seen_free);
             if slots[slot].full.load(Relaxed) {
                 break;
@@ -133,7 +133,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
 
     fn release(&mut self, n: usize) {
         for released in 0..n {
-            // Taken out, published, then dropped: an item that panics is out of the ring already.
+            // Taken out, published, then dropped: an item that panics has left the ring already.
             assert!(self.pop().is_some(), "release of {n} items, but the ring held {released}");
         }
     }

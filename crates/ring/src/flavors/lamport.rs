@@ -1,16 +1,15 @@
-//! BasicRingBuffer, Lamport's ring: two shared indices and nothing else (figure 3).
+//! BasicRingBuffer, Lamport's ring: two shared indices only (figure 3).
 //!
 //! ```text
 //! read │ write      adjacent, usually on one cache line: both threads write to it
 //! ```
 //!
-//! This is the baseline that MCRingBuffer is measured against, so it has what the paper's has: no
-//! cache-line protection, no copy of the other side's index, no batches. The index is published
-//! after *every* item, also within a burst and within a release: bursts here save calls, not
-//! synchronisation.
+//! This is the baseline for MCRingBuffer, so it equals the paper's: no cache-line protection, no
+//! copy of the other side's index, no batches. The index is published after *every* item, also
+//! within a burst and within a release: bursts here save calls, not synchronisation.
 //!
-//! Invariant: the slots from `read` up to `write` hold items. Full and empty are told apart by
-//! indices that run to twice the capacity, so no slot stays unused as it does in figure 3.
+//! Invariant: the slots from `read` up to `write` hold items. Indices run to twice the capacity,
+//! which distinguishes full from empty, so no slot stays unused as it does in figure 3.
 
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
@@ -82,7 +81,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     fn free(&mut self, _wanted: usize) -> usize {
         let Indexed { index, slots } = &*self.0;
-        // Relaxed for both: no slot is touched, and `push` observes for itself.
+        // Relaxed for both: no slot is accessed, and `push` observes itself.
         let (read, write) = (index.read.load(Relaxed), index.write.load(Relaxed));
         slots.wheel().capacity - slots.wheel().distance(read, write)
     }
@@ -113,7 +112,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         let wheel = slots.wheel();
         let read = index.read.load(Relaxed);
         let straight = wheel.straight(read, max.min(wheel.capacity));
-        // Each item is asked for as in figure 3, by a look at the shared `write`: this is the
+        // Each item is checked by a load of the shared `write`, as in figure 3: this is the
         // baseline. Pairs with the publication in `Producer::push`.
         let holds = |n: &usize| wheel.distance(read, observe(Edge::Items, &index.write)) > *n;
         let n = (0..straight).take_while(holds).count();
@@ -124,7 +123,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
 
     fn release(&mut self, n: usize) {
         for released in 0..n {
-            // Taken out, published, then dropped: an item that panics is out of the ring already.
+            // Taken out, published, then dropped: an item that panics has left the ring already.
             assert!(self.pop().is_some(), "release of {n} items, but the ring held {released}");
         }
     }

@@ -8,13 +8,13 @@
 //!  constant │ max, batchSize, element      │
 //! ```
 //!
-//! *Cache-line protection*: a thread looks at the other's index only when its own copy of it says
-//! that the ring might be full (or empty). *Batch updates*: a thread publishes its index only when
-//! `batchSize` slots have come together, or when told to ([`RawProducer::flush`]), or when it finds
-//! the ring full (or empty), so that neither side ever waits for what the other holds back.
+//! *Cache-line protection*: a thread reads the other's index only when its own copy indicates that
+//! the ring might be full (or empty). *Batch updates*: a thread publishes its index only when
+//! `batchSize` slots have accumulated, on [`RawProducer::flush`], or when it finds the ring full
+//! (or empty), so that neither side waits for what the other holds back.
 //!
-//! What the paper has and this has not: sequential consistency (release and acquire do), the
-//! unused slot (indices run to twice the capacity), `read` and `write` on the same line. The
+//! Differences from the paper: no sequential consistency (release and acquire are enough), no
+//! unused slot (indices run to twice the capacity), `read` and `write` not on the same line. The
 //! constants are copied into both handles.
 //!
 //! Invariant (theorem 1): localRead ≤ read ≤ nextRead ≤ localWrite ≤ write ≤ nextWrite ≤
@@ -55,11 +55,11 @@ pub struct Producer<T> {
     shared: Arc<Indexed<T, Apart>>,
     /// The last `read` seen.
     local_read: usize,
-    /// Next slot to be inserted to; ahead of the published `write` by `w_batch`.
+    /// Next slot to fill; ahead of the published `write` by `w_batch`.
     next_write: usize,
     /// Items not yet published, less than `batch` between calls.
     w_batch: usize,
-    /// Publish when so many items are pending.
+    /// Items pending at which the index is published.
     batch: usize,
 }
 
@@ -69,11 +69,11 @@ pub struct Consumer<T> {
     shared: Arc<Indexed<T, Apart>>,
     /// The last `write` seen.
     local_write: usize,
-    /// Next slot to be extracted from; ahead of the published `read` by `r_batch`.
+    /// Next slot to empty; ahead of the published `read` by `r_batch`.
     next_read: usize,
-    /// Slots not yet given back, less than `batch` between calls.
+    /// Slots not yet freed, less than `batch` between calls.
     r_batch: usize,
-    /// Give back when so many slots are pending.
+    /// Slots pending at which the index is published.
     batch: usize,
 }
 
@@ -97,7 +97,7 @@ impl<T: Send> Flavor<T> for McRing {
 }
 
 impl<T> Producer<T> {
-    /// Slots known to be vacant; looks at `read` if they are fewer than `wanted`.
+    /// Slots known to be vacant; reads `read` if they are fewer than `wanted`.
     #[inline(always)]
     fn vacant(&mut self, wanted: usize) -> usize {
         let wheel = self.shared.slots.wheel();
@@ -188,7 +188,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
             let wheel = self.shared.slots.wheel();
             let first = wheel.slot(self.next_write);
             let straight = wheel.straight(self.next_write, n - made);
-            // Counted when it goes, by a panic in `make` as well: those before are in the ring.
+            // Counted on drop, also after a panic in `make`: the items before are in the ring.
             let mut filled = Filled { producer: self, n: 0 };
             let slots = &filled.producer.shared.slots;
             // SAFETY: the n slots from nextWrite on are vacant; these are before the wrap-around.
@@ -226,8 +226,8 @@ impl<T> Drop for Filled<'_, T> {
 }
 
 impl<T> Consumer<T> {
-    /// Items known to be there; looks at `write` if there are none, and if there are still none,
-    /// gives all slots back.
+    /// Items known to be published; reads `write` if there are none, and if there are still none,
+    /// frees all slots.
     #[inline(always)]
     fn available(&mut self) -> usize {
         if self.next_read == self.local_write {
@@ -300,8 +300,8 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         let known = self.known();
         assert!(n <= known, "release of {n} items, but {known} are known");
         let first = self.next_read;
-        // Counted before they are dropped: an item that panics is out of the ring already. The
-        // slots are published later, when nobody can touch them any more.
+        // Counted before they are dropped: an item that panics has left the ring already. The slots
+        // are published later, when they cannot be accessed any more.
         self.next_read = self.shared.slots.wheel().forward(first, n);
         self.r_batch += n;
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.

@@ -16,21 +16,21 @@ mod vernier;
 
 pub use vernier::Vernier;
 
-/// An algorithm: [`Any`], chosen at run time, or one that is known when compiling. Sealed.
+/// An algorithm: [`Any`], chosen at run time, or one chosen at compile time. Sealed.
 pub trait Flavor<T: Send> {
-    /// The end where items go in.
+    /// The producer's end.
     type Producer: RawProducer<T> + Send;
-    /// The end where items come out.
+    /// The consumer's end.
     type Consumer: RawConsumer<T> + Send;
 
     #[doc(hidden)]
     fn ring(shape: Shape) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
 }
 
-/// What is asked for. A flavour heeds what concerns it.
+/// The requested properties. A flavour uses those that concern it.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Only [`Any`] has a choice.
+    /// Used by [`Any`] only.
     pub(crate) kind: Kind,
     /// In items.
     pub(crate) capacity: usize,
@@ -38,8 +38,8 @@ pub struct Shape {
     pub(crate) batch: usize,
 }
 
-/// The end where items go in. See [`crate::Producer`], which adds the orderly end: it calls
-/// `flush` before it is dropped, and nothing after it is closed.
+/// The producer's end. [`crate::Producer`] adds closing: it calls `flush` before it is dropped, and
+/// nothing after it is closed.
 pub trait RawProducer<T> {
     fn push(&mut self, value: T) -> Result<(), T>;
 
@@ -47,14 +47,14 @@ pub trait RawProducer<T> {
     where
         T: Copy;
 
-    /// Slots that are free now, at least. Looks again at what the consumer gave back if fewer than
+    /// Slots that are free now, at least. Reads the slots freed by the consumer if fewer than
     /// `wanted` are known to be free; if none is, publishes all items.
     fn free(&mut self, wanted: usize) -> usize;
 
     fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
         let n = self.free(max).min(max);
         for i in 0..n {
-            // Only the consumer could change what `free` found, and it can only add to it.
+            // Only the consumer could change the result of `free`, and only upwards.
             assert!(self.push(make(i)).is_ok(), "a free slot was refused");
         }
         n
@@ -63,31 +63,36 @@ pub trait RawProducer<T> {
     fn flush(&mut self);
 }
 
-/// The end where items come out. See [`crate::Consumer`], which calls `flush` before it is dropped.
+/// The consumer's end. [`crate::Consumer`] calls `flush` before it is dropped.
 pub trait RawConsumer<T> {
     fn pop(&mut self) -> Option<T>;
 
     /// Published items at the front, in one piece; at least one, if there is any and `max` > 0.
     fn peek(&mut self, max: usize) -> &[T];
 
-    /// Drops items and gives their slots back. Panics if there are fewer than `n`.
+    /// Drops `n` items and frees their slots. Panics if there are fewer.
     fn release(&mut self, n: usize);
 
     fn flush(&mut self);
 }
 
-/// A name that is none of [`Kind::ALL`].
+/// A name that is not in [`Kind::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKind {
-    /// What was asked for.
+    /// The name as given.
     pub name: String,
 }
 
 impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no ring is called \"{}\"; there are", self.name)?;
+        write!(f, "unknown ring {:?}: use", self.name)?;
         for (i, kind) in Kind::ALL.into_iter().enumerate() {
-            write!(f, "{} {kind}", if i == 0 { "" } else { "," })?;
+            let separator = match i {
+                0 => "",
+                _ if i + 1 == Kind::ALL.len() => " or",
+                _ => ",",
+            };
+            write!(f, "{separator} {kind}")?;
         }
         Ok(())
     }
@@ -100,7 +105,7 @@ pub struct Any;
 
 macro_rules! flavors {
     ($($(#[$meta:meta])* $variant:ident = $name:literal: $flavor:ty,)*) => {
-        /// Which ring: the four of the paper, and ours.
+        /// The kinds of rings: four of the paper, and ours.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind {
             $($(#[$meta])* $variant,)*
@@ -110,7 +115,7 @@ macro_rules! flavors {
             /// All kinds, slowest first.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name by which [`FromStr`] knows it.
+            /// The name that [`FromStr`] reads.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -215,7 +220,7 @@ flavors! {
     /// MCRingBuffer (figure 5): cached copies of the indices, on cache lines of their own, and
     /// published in batches.
     McRing = "mcring": mcring::McRing,
-    /// Ours: a fine index beside a coarse one, runs, lines fetched ahead. The fastest.
+    /// Ours: a fine index beside a coarse one, runs, prefetching. The fastest.
     #[default]
     Vernier = "vernier": Vernier,
 }

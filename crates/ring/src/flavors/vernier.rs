@@ -9,24 +9,27 @@
 //!                      └─ run ─┘       └ coarse
 //! ```
 //!
-//! MCRingBuffer's batches make it fast and leave a lone item invisible until somebody flushes.
-//! Here the producer stores its exact index as well, on a line that the consumer leaves alone while
-//! it finds items by the coarse one; a store to a line that nobody reads costs nothing. A consumer
-//! that finds the coarse index used up looks at the fine one after a number of empty polls, its
-//! *patience*: it doubles while such looks find several (both are busy, and looking often would make
-//! the lines travel), up to [`PATIENCE`], and halves while they find none (the ring is idle, and the
-//! next item shall be seen at once). So a lone item is seen after 64 polls at the latest, by itself.
+//! MCRingBuffer's batches make it fast and leave a lone item invisible until the producer flushes.
+//! Here the producer also stores its exact index, on a line that the consumer does not read while
+//! it finds items by the coarse one; a store to a line that is not read is nearly free. A consumer
+//! that has used up the coarse index reads the fine one after a number of empty polls, its
+//! *patience*: it doubles, up to [`PATIENCE`], while such reads find several items (both sides are
+//! busy, and frequent reads would move the lines between cores), and halves while they find none
+//! (the ring is idle, and the next item should be seen at once). So a lone item is seen after 64
+//! polls at the latest. A producer that flushes after each item moves only the coarse index: the
+//! first push after a flush moves it, and the next flush has nothing to do. Two indices would be
+//! two cache lines that move for one item.
 //!
-//! The other half is runs: each side works through `slot..end` of its own, and does everything that
-//! is not the item itself once a run. The producer asks for the lines 1 KiB ahead in advance, for
-//! writing, so it does not wait for each of them to leave the other core; that is 5 times the speed
-//! for items of a cache line. A side's own state is passed to the slow path by value, so that in a
-//! caller's loop it can live in registers.
+//! The other half is runs: each side processes its own `slot..end`, and does everything except the
+//! item itself once a run. The producer prefetches the lines 1 KiB ahead, for writing, so it does
+//! not wait for each of them to leave the other core; that is 5 times the speed for items of a
+//! cache line. A side's state is passed to the slow path by value, so that a caller's loop can keep
+//! it in registers.
 //!
 //! Invariant: taken ≤ head ≤ seen ≤ tail ≤ taken_seen + capacity, counted in items since the start.
 //! Slots from head up to tail hold items; the consumer's are those up to `seen`, of which a run is
-//! a piece. The other slots up to taken_seen + capacity are vacant and the producer's. Either index
-//! may lag behind the other: single pushes leave the coarse one behind, bursts the fine one.
+//! a part. The other slots up to taken_seen + capacity are vacant and the producer's. Either index
+//! may be behind the other: single pushes leave the coarse one behind, bursts the fine one.
 
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
@@ -36,31 +39,33 @@ use crate::{
 
 /// Items after which the coarse index moves.
 const BATCH: usize = 256;
-/// Octets of a consumer's run, at most: they are fetched at its beginning, and given back at its end.
+/// Octets of a consumer's run, at most: prefetched at its beginning, and freed at its end.
 const RUN: usize = 16 << 10;
 /// Octets of a producer's run of single pushes.
 const GROUP: usize = 512;
-/// Octets between the slot being filled and the one being fetched.
+/// Octets between the slot being filled and the one being prefetched.
 const AHEAD: usize = 1024;
-/// Empty polls between two looks at the fine index, at most.
+/// Octets of the largest ring in which lines are also prefetched before bursts.
+const SMALL: usize = 64 << 10;
+/// Most empty polls between two reads of the fine index.
 const PATIENCE: u32 = 63;
 
 /// The flavour of [`crate::spsc`].
 pub struct Vernier;
 
 struct Shared<T> {
-    /// Items filled in so far; written by the producer with every single push, seldom by bursts.
+    /// Items filled in so far; written by the producer with every single push, rarely by bursts.
     fine: CacheLine<AtomicUsize>,
     /// The same; written by the producer once a burst or batch of pushes. The larger one counts.
     coarse: CacheLine<AtomicUsize>,
-    /// Items taken out and given back so far; written by the consumer.
+    /// Items taken out and freed so far; written by the consumer.
     taken: CacheLine<AtomicUsize>,
-    /// The slot that `taken` counts up to, when the consumer has gone.
+    /// The slot of `taken`, once the consumer is dropped.
     taken_slot: AtomicUsize,
     slots: Slots<T>,
 }
 
-/// Where a side stands. Counts are items since the start and may wrap.
+/// The position of a side. Counts are items since the start and may wrap.
 #[derive(Clone, Copy)]
 struct Place {
     /// Next slot; equal to `end` when the run is used up.
@@ -79,14 +84,14 @@ impl Place {
         self.lap.wrapping_add(self.slot)
     }
 
-    /// Goes on by `n` slots of the same lap; a run that this oversteps ends there.
+    /// Advances by `n` slots of the same lap; a run that this exceeds ends there.
     #[inline(always)]
     fn advance(&mut self, n: usize) {
         self.slot += n;
         self.end = self.end.max(self.slot);
     }
 
-    /// Starts the next lap where one ends.
+    /// Starts the next lap at the end of one.
     #[inline(always)]
     fn wrap(&mut self, capacity: usize) {
         if self.slot == capacity {
@@ -103,17 +108,19 @@ struct Tail {
     taken_seen: usize,
     /// The last `coarse` published.
     published: usize,
+    /// Nothing was pushed singly since the last flush.
+    flushed: bool,
 }
 
 /// The consumer's state.
 #[derive(Clone, Copy)]
 struct Head {
     place: Place,
-    /// So many items are known to have been filled in.
+    /// Number of items known to be filled in.
     seen: usize,
     /// The last `taken` published.
     given: usize,
-    /// Empty polls since the last look at the fine index.
+    /// Empty polls since the last read of the fine index.
     empty: u32,
     /// Empty polls before the next one.
     patience: u32,
@@ -143,7 +150,7 @@ impl<T: Send> Flavor<T> for Vernier {
             taken_slot: AtomicUsize::new(0),
             slots: Slots::new(capacity)?,
         });
-        let tail = Tail { place: Place::START, taken_seen: 0, published: 0 };
+        let tail = Tail { place: Place::START, taken_seen: 0, published: 0, flushed: true };
         let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, patience: 0 };
         Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
     }
@@ -155,7 +162,7 @@ impl<T> Shared<T> {
         self.slots.wheel().capacity
     }
 
-    /// Slots known to be vacant; looks at `taken` if they are fewer than `wanted`.
+    /// Slots known to be vacant; reads `taken` if they are fewer than `wanted`.
     #[inline(always)]
     fn vacant(&self, tail: &mut Tail, wanted: usize) -> usize {
         let held = |tail: &Tail| tail.place.count().wrapping_sub(tail.taken_seen);
@@ -166,19 +173,19 @@ impl<T> Shared<T> {
         self.capacity() - held(tail)
     }
 
-    /// Moves the fine index up to what was filled in.
+    /// Moves the fine index to the items filled in.
     #[inline(always)]
     fn publish_fine(&self, tail: &Tail) {
         // Pairs with the observation in `look`.
         publish(Edge::Items, &self.fine.0, tail.place.count());
     }
 
-    /// Moves the coarse index up to what was filled in.
+    /// Moves the coarse index to the items filled in.
     #[inline(always)]
     fn publish_coarse(&self, tail: &mut Tail) {
         let count = tail.place.count();
-        // Bursts leave the fine index behind. By half of all counts, which takes 2³¹ items where
-        // words have 32 bits, it would look newer than all there is: so it follows once a quarter.
+        // Bursts leave the fine index behind. Behind by half of all counts (2³¹ items with 32-bit
+        // words) it would look newer than the coarse one, so it follows once a quarter.
         if (count ^ tail.published) >> (usize::BITS - 2) != 0 {
             self.publish_fine(tail);
         }
@@ -187,13 +194,31 @@ impl<T> Shared<T> {
         publish(Edge::Items, &self.coarse.0, tail.published);
     }
 
-    /// The next run of a producer that pushes one by one; empty if the ring is full.
+    /// Prefetches the lines of `n` slots ahead of `slot`, for writing.
+    #[inline(always)]
+    fn fetch_ahead(&self, slot: usize, n: usize) {
+        let (capacity, size) = (self.capacity(), size_of::<T>().max(1));
+        let ahead = slot + AHEAD / size;
+        let first = if ahead >= capacity { ahead % capacity } else { ahead };
+        self.slots.prefetch_for_write(first, n);
+    }
+
+    /// The same before a burst of `n` into `slot`, in a ring so small that the consumer has just
+    /// read those lines. In a larger one they have left its cache by then.
+    #[inline(always)]
+    fn fetch_for_burst(&self, slot: usize, n: usize) {
+        if self.capacity() * size_of::<T>() <= SMALL {
+            self.fetch_ahead(slot, n);
+        }
+    }
+
+    /// The next run of a producer that pushes singly; empty if the ring is full.
     #[cold]
     #[inline(never)]
     fn producers_run(&self, mut tail: Tail) -> Tail {
         let capacity = self.capacity();
         tail.place.wrap(capacity);
-        // A quarter: so a producer that keeps up with its consumer seldom looks.
+        // A quarter: a producer that keeps up with its consumer rarely reads the index.
         let vacant = self.vacant(&mut tail, capacity / 4 + 1);
         let pending = tail.place.count().wrapping_sub(tail.published);
         if pending >= BATCH.min(capacity.div_ceil(4)) || (vacant == 0 && pending > 0) {
@@ -203,15 +228,13 @@ impl<T> Shared<T> {
         let size = size_of::<T>().max(1);
         let run = vacant.min(capacity - slot).min((GROUP / size).max(1));
         if run > 0 {
-            let ahead = slot + AHEAD / size;
-            let first = if ahead >= capacity { ahead % capacity } else { ahead };
-            self.slots.prefetch_for_write(first, run);
+            self.fetch_ahead(slot, run);
         }
         tail.place.end = slot + run;
         tail
     }
 
-    /// The next run of a consumer; empty if nothing is visible. Gives back what the last one held.
+    /// The next run of a consumer; empty if nothing is visible. Frees the slots of the last one.
     #[inline]
     fn consumers_run(&self, head: &mut Head) {
         let capacity = self.capacity();
@@ -224,14 +247,14 @@ impl<T> Shared<T> {
         let size = size_of::<T>().max(1);
         let most = (RUN / size).clamp(1, capacity.div_ceil(2));
         let run = known(head).min(capacity - head.place.slot).min(most);
-        // Smaller items come in time by themselves: many of them share a line.
+        // Smaller items arrive in time without it: many of them share a line.
         if size >= 64 {
             self.slots.prefetch_for_read(head.place.slot, run);
         }
         head.place.end = head.place.slot + run;
     }
 
-    /// The same for a consumer that takes items one by one.
+    /// The same for a consumer that takes single items.
     #[cold]
     #[inline(never)]
     fn consumers_next_run(&self, mut head: Head) -> Head {
@@ -239,7 +262,7 @@ impl<T> Shared<T> {
         head
     }
 
-    /// Looks for items behind the head, of which none is known.
+    /// Searches for items after the head, none of which is known.
     fn look(&self, head: &mut Head) {
         let newer = |head: &Head, index: usize| (index.wrapping_sub(head.seen) as isize) > 0;
         // Pairs with the publication in `publish_coarse`.
@@ -256,7 +279,7 @@ impl<T> Shared<T> {
         // Pairs with the publication in `publish_fine`.
         let fine = observe(Edge::Items, &self.fine.0);
         if newer(head, fine) {
-            // One item is no stream: who answers each by another shall not be kept waiting.
+            // One item is not a stream: a side that answers each item must not wait.
             if fine.wrapping_sub(head.seen) > 1 {
                 head.patience = (2 * head.patience + 1).min(PATIENCE);
             }
@@ -266,7 +289,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Publishes what was emptied. Nothing new is not published: the producer reads that line.
+    /// Publishes emptied slots. Without new ones it stores nothing, because the producer reads that
+    /// line.
     #[inline(always)]
     fn give_back(&self, head: &mut Head) {
         let count = head.place.count();
@@ -279,7 +303,7 @@ impl<T> Shared<T> {
 }
 
 impl<T> Producer<T> {
-    /// The next slot, and how many of the `n` slots from there on lie before the wrap-around.
+    /// The next slot, and how many of the `n` slots from there on precede the wrap-around.
     #[inline(always)]
     fn piece(&mut self, n: usize) -> (usize, usize) {
         let capacity = self.shared.capacity();
@@ -288,7 +312,7 @@ impl<T> Producer<T> {
         (slot, n.min(capacity - slot))
     }
 
-    /// Publishes what is pending: after a burst, and when told to.
+    /// Publishes what is pending: after a burst, and on flush.
     #[inline(always)]
     fn publish(&mut self) {
         if self.tail.published != self.tail.place.count() {
@@ -309,7 +333,12 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         // SAFETY: the slots of the run are vacant and the producer's.
         unsafe { self.shared.slots.write(self.tail.place.slot, value) };
         self.tail.place.slot += 1;
-        self.shared.publish_fine(&self.tail);
+        if self.tail.flushed {
+            self.tail.flushed = false;
+            self.publish();
+        } else {
+            self.shared.publish_fine(&self.tail);
+        }
         Ok(())
     }
 
@@ -322,6 +351,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let mut copied = 0;
         while copied < n {
             let (slot, piece) = self.piece(n - copied);
+            self.shared.fetch_for_burst(slot, piece);
             // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
             unsafe { self.shared.slots.copy_in(slot, &values[copied..copied + piece]) };
             self.tail.place.advance(piece);
@@ -345,7 +375,8 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let mut made = 0;
         while made < n {
             let (slot, piece) = self.piece(n - made);
-            // Counted when it goes, by a panic in `make` as well: those before are in the ring.
+            self.shared.fetch_for_burst(slot, piece);
+            // Counted on drop, also after a panic in `make`: the items before are in the ring.
             let mut filled = Filled { producer: self, n: 0 };
             let slots = &filled.producer.shared.slots;
             // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
@@ -359,6 +390,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     #[inline]
     fn flush(&mut self) {
+        self.tail.flushed = true;
         self.publish();
     }
 }
@@ -406,8 +438,8 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     fn release(&mut self, n: usize) {
         let Place { slot, end, .. } = self.head.place;
         assert!(n <= end - slot, "release of {n} items, but {} were peeked", end - slot);
-        // Counted before they are dropped: an item that panics is out of the ring already. The
-        // slots are given back later, when nobody can touch them any more.
+        // Counted before they are dropped: an item that panics has left the ring already. The slots
+        // are freed later, when they cannot be accessed any more.
         self.head.place.slot += n;
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
         unsafe { self.shared.slots.drop_items(slot, n) };
@@ -417,7 +449,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         }
     }
 
-    /// Besides, the next poll looks at the fine index.
+    /// Also makes the next poll read the fine index.
     #[inline]
     fn flush(&mut self) {
         self.head.empty = self.head.patience;
@@ -439,7 +471,7 @@ impl<T> Drop for Shared<T> {
         let taken = observe(Edge::Slots, &self.taken.0);
         let slot = wheel.slot(self.taken_slot.load(Relaxed));
         // SAFETY: both handles are gone and published where they stood, so these slots hold items
-        // and nobody else can reach them.
+        // and no other reference exists.
         unsafe { self.slots.drop_between(slot, wheel.forward(slot, filled.wrapping_sub(taken))) }
     }
 }

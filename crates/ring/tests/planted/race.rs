@@ -1,4 +1,4 @@
-//! A data race on purpose: a checker of races that does not see this one sees nothing.
+//! A deliberate data race: a race detector that misses this one is not working.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! The promises of the face that need no second thread: drops, panics, limits, names.
+//! Guarantees of the interface that need no second thread: drops, panics, limits, names.
 
 use ringtap_ring::{InvalidCapacity, Kind, Producer, ring};
 use std::{
@@ -52,7 +52,7 @@ fn pushed<T: Send>(producer: &mut Producer<T>, item: T) {
 }
 
 #[test]
-fn items_left_inside_are_dropped_once_by_whoever_goes_last() {
+fn items_left_inside_are_dropped_once_by_the_last_end() {
     for kind in Kind::ALL {
         for consumer_first in [false, true] {
             let drops = Drops::new(NO_BOMB);
@@ -61,7 +61,7 @@ fn items_left_inside_are_dropped_once_by_whoever_goes_last() {
             producer.flush();
             (0..3).for_each(|_| drop(consumer.pop()));
             consumer.flush();
-            // Round the corner, and the last ones not yet published.
+            // Around the wrap-around, and the last ones not yet published.
             (4..8).for_each(|number| pushed(&mut producer, drops.item(number)));
             assert_eq!(drops.counts(8), [1, 1, 1, 0, 0, 0, 0, 0], "{kind}");
             if consumer_first {
@@ -96,7 +96,7 @@ fn a_panic_in_drop_during_release_drops_nothing_twice() {
         for bomb in 0..6 {
             let drops = Drops::new(bomb);
             let (mut producer, mut consumer) = ring(kind, 8, 2).expect("it fits");
-            // Some first and out again, so that the others lie around the corner.
+            // Some in and out first, so that the others cross the wrap-around.
             (10..15).for_each(|number| pushed(&mut producer, drops.item(number)));
             producer.flush();
             while consumer.pop().is_some() {}
@@ -112,7 +112,7 @@ fn a_panic_in_drop_during_release_drops_nothing_twice() {
                     u32::from(catch_unwind(AssertUnwindSafe(|| consumer.release(n))).is_err());
             }
             assert_eq!((panics, drops.counts(6)), (1, vec![1; 6]), "{kind}, bomb {bomb}");
-            // The ring lives on, with all of its slots.
+            // The ring stays usable, with all of its slots.
             consumer.flush();
             assert_eq!(producer.free(), 8, "{kind}");
             pushed(&mut producer, drops.item(7));
@@ -174,7 +174,7 @@ fn more_than_was_peeked_cannot_be_released() {
 }
 
 #[test]
-fn a_peek_shows_no_more_than_asked_and_stops_at_the_corner() {
+fn a_peek_shows_at_most_max_and_stops_at_the_wrap_around() {
     for kind in Kind::ALL {
         let (mut producer, mut consumer) = ring(kind, 8, 1).expect("it fits");
         producer.push_burst(&[90, 91, 92]);
@@ -198,13 +198,13 @@ fn a_peek_shows_no_more_than_asked_and_stops_at_the_corner() {
     }
 }
 
-/// Without a flush, for every ring but the one whose batches the paper defines.
+/// Without a flush, for every ring except the paper's with batches.
 #[test]
 fn a_lone_item_is_seen_after_64_polls() {
     for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::McRing) {
         let (mut producer, mut consumer) = ring(kind, 2048, 50).expect("it fits");
         for round in 0..300 {
-            // A busy ring before, from which a consumer learns to look seldom.
+            // A busy ring first, from which a consumer adapts to rare reads of the fine index.
             for item in 0..round {
                 pushed(&mut producer, item);
                 if item % 3 != 0 {
@@ -250,6 +250,8 @@ fn names_are_read_as_they_are_written() {
     let names = Kind::ALL.map(|kind| kind.to_string());
     assert_eq!(names.each_ref().map(|name| name.parse()), Kind::ALL.map(Ok));
     let error = "disruptor".parse::<Kind>().expect_err("none of ours").to_string();
-    let all = names.join(", ");
-    assert_eq!(error, format!("no ring is called \"disruptor\"; there are {all}"));
+    assert_eq!(
+        error,
+        "unknown ring \"disruptor\": use lock, lamport, fastforward, mcring or vernier"
+    );
 }

@@ -1,6 +1,6 @@
 //! Two real threads: order and conservation of items, over every kind, capacity, batch and mode.
 //!
-//! `tsan.sh` runs this file under ThreadSanitizer. Whoever waits lets the other run: there may be
+//! `tsan.sh` runs this file under ThreadSanitizer. A waiting thread yields: there may be
 //! fewer cores than threads.
 
 use ringtap_ring::{Consumer, Kind, Producer, ring};
@@ -13,7 +13,7 @@ enum Mode {
     Fill,
 }
 
-/// A cache line whose words all depend on its number, so that a torn item shows.
+/// A cache line whose words all depend on its number, so that a torn item is detected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(64))]
 struct Line([u64; 8]);
@@ -44,7 +44,7 @@ fn produce(producer: &mut Producer<Line>, mode: Mode, n: u64) {
     }
 }
 
-/// Takes everything until the ring is drained for ever; returns how many items came.
+/// Takes everything until the ring is drained for ever; returns the number of items.
 fn consume(consumer: &mut Consumer<Line>, mode: Mode) -> u64 {
     let mut next = 0;
     loop {
@@ -64,7 +64,7 @@ fn consume(consumer: &mut Consumer<Line>, mode: Mode) -> u64 {
                     assert_eq!(*item, Line::new(next));
                     next += 1;
                 }
-                // In two pieces: a part may be released.
+                // In two steps: a part may be released.
                 consumer.release(n / 2);
                 consumer.release(n - n / 2);
             }
@@ -100,8 +100,7 @@ fn items_arrive_once_and_in_order() {
     }
 }
 
-/// There and back again: each side waits for the other's last item, so anything held back without
-/// end is a hang.
+/// Round trips: each side waits for the other's last item, so an item held back for ever is a hang.
 #[test]
 fn a_lone_item_is_not_held_back_after_a_flush() {
     for kind in Kind::ALL {
@@ -136,7 +135,7 @@ fn a_lone_item_is_not_held_back_after_a_flush() {
     }
 }
 
-/// A producer that waits for room learns that nobody will make any.
+/// A producer that waits for room detects that the consumer is gone.
 #[test]
 fn an_abandoned_ring_is_noticed() {
     for kind in Kind::ALL {
