@@ -15,12 +15,12 @@ use crate::{Extractor, Kind, Unread};
 
 const UDP: u8 = 17;
 const HEADER: usize = 12;
-/// A name is no longer than this, dots included (RFC 1035, section 2.3.4).
+/// The longest name, dots included (RFC 1035, section 2.3.4).
 const LONGEST: usize = 254;
-/// Questions that are read of one message; more than one is unusual.
+/// Questions read from one message; more than one is unusual.
 const MOST: usize = 15;
 
-/// The ports, each in the place that three of its bits say: nothing is in a place that is not its own.
+/// The ports, each at the index given by three of its bits: other indices hold 0.
 const PORTS: [u16; 8] = {
     let mut places = [u16::MAX; 8];
     places[place(u16::MAX)] = 0;
@@ -37,7 +37,7 @@ pub(crate) struct Dns;
 impl Extractor for Dns {
     #[inline(always)]
     fn wants(packet: &PacketRecord) -> bool {
-        // Without a branch between TCP and UDP: a number that is none of the ports.
+        // Without a branch between TCP and UDP: a value that equals none of the ports.
         let never = 0_u16.wrapping_sub(u16::from(packet.protocol != UDP));
         let own = |port: u16| PORTS[place(port | never)] == port | never;
         own(packet.src_port) | own(packet.dst_port)
@@ -76,10 +76,11 @@ impl Default for Name {
 }
 
 impl Name {
-    /// Reads the name at `at`; the place behind it.
+    /// Reads the name at `at`; returns the position after it.
     fn read(&mut self, message: &[u8], mut at: usize) -> Result<usize, Unread> {
         let mut behind = None;
-        // A pointer leads to an earlier place than where the part of the name began that has it, so there is no loop.
+        // A pointer leads before the beginning of the current part of the name, so there is no
+        // loop.
         let mut earliest = at;
         loop {
             let head = *message.get(at).ok_or(Unread::Truncated)?;
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A message with so many queries, as its header says, and these bytes behind it.
+    /// A message with this number of queries in its header, followed by `rest`.
     fn message(queries: u16, rest: &[u8]) -> Vec<u8> {
         let mut message = vec![0; HEADER];
         message[4..6].copy_from_slice(&queries.to_be_bytes());

@@ -6,14 +6,14 @@
 
 use crate::Kind;
 
-/// What became of a fact.
+/// The result of adding a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// The flow had it before.
+    /// The flow already has it.
     Known,
-    /// It was added, and takes so many bytes.
+    /// It was added and takes this many bytes.
     New(usize),
-    /// The flow has as many of its kind as are kept.
+    /// The flow has the maximum number of this kind.
     Beyond,
 }
 
@@ -26,7 +26,7 @@ struct Kept {
     values: Vec<u8>,
 }
 
-/// Bytes of a value beside itself.
+/// Bytes of a value's header.
 const HEAD: usize = 3;
 
 impl Facts {
@@ -36,8 +36,8 @@ impl Facts {
         self.0.is_none()
     }
 
-    /// Adds a value, of which the first 65,535 bytes count, unless it takes more than `room` bytes: then nothing is done,
-    /// and the error is how many it would take.
+    /// Adds a value, of which the first 65,535 bytes count, unless it takes more than `room` bytes:
+    /// then nothing is done, and the error is its size.
     ///
     /// # Errors
     /// There is not enough room.
@@ -77,12 +77,12 @@ impl Facts {
         .map(|(_, value)| value)
     }
 
-    /// All of them as bytes, for digests: equal facts are equal bytes.
+    /// All values as bytes, for digests: equal facts are equal bytes.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], |kept| &kept.values)
     }
 
-    /// The sum of what [`Facts::add`] said that they take.
+    /// The sum of the sizes that [`Facts::add`] returned.
     pub fn size(&self) -> usize {
         self.0.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.values.len())
     }

@@ -1,18 +1,19 @@
-//! Payload to facts: what a packet's payload says of its flow, such as the names that were asked for.
+//! Facts of a flow from its payloads, such as queried names.
 //!
 //! ```text
 //! frame ─▶ Decoder ─▶ record ──────────────────────────▶ worker: flow table ─▶ flow record
 //!            └─ payload ─▶ Extractors ─▶ kind, value ──▶        └─ Facts of the flow ┘
 //! ```
 //!
-//! Payload is read once, where the frame is lent: [`Extractors::wants`] says by ports whether a packet is worth a look, and
-//! [`Extractors::read`] hands its payload to the extractor whose it is. What that finds travels with the record, and the
-//! flow table keeps it as the flow's [`Facts`].
+//! Payload is read once, while the frame is lent: [`Extractors::wants`] decides by ports whether a
+//! packet is of interest, and [`Extractors::read`] hands its payload to the matching extractor. The
+//! results travel with the record, and the flow table keeps them as the flow's [`Facts`].
 //!
 //! An extractor is a file and a line in the list below.
 //!
-//! Invariants: no input makes this crate panic; memory and time are bounded by the payload; no clock. What a payload says
-//! depends on its bytes and on earlier packets of its address pair alone, so every arrangement finds the same.
+//! Invariants: no input makes this crate panic; memory and time are bounded by the payload; no
+//! clock. The facts depend on the payload's bytes and on earlier packets of its address pair alone,
+//! so every arrangement finds the same.
 #![forbid(unsafe_code)]
 
 mod dns;
@@ -25,25 +26,25 @@ use ringtap_wire::PacketRecord;
 
 pub use facts::{Added, Facts};
 
-/// Looks at the payloads of one protocol.
+/// Reads the payloads of one protocol.
 trait Extractor {
-    /// Whether a packet is worth a look, by its protocol and ports. Asked of every packet, and packets of all kinds mix at
-    /// random: a branch would often be predicted wrongly.
+    /// Whether a packet is of interest, by its protocol and ports. Called for every packet; it must
+    /// not branch, because packets of all kinds mix at random and branches would be mispredicted.
     fn wants(packet: &PacketRecord) -> bool;
 
-    /// Gives what `payload` says to `found`, in order.
+    /// Passes the facts in `payload` to `found`, in order.
     ///
     /// # Errors
-    /// Why it could not be read. What was found before that was given.
+    /// Why it could not be read. Facts found before that were passed on.
     fn read(payload: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread>;
 }
 
-/// Makes of the list the kinds of facts, and the sets of extractors.
+/// Generates the kinds of facts and the sets of extractors from the list.
 macro_rules! extractors {
     ($($name:literal $bit:literal $extractor:ty {
         $($(#[$doc:meta])* $kind:ident = $field:literal, at most $most:literal,)+
     })+) => {
-        /// What a fact is about.
+        /// The kind of a fact.
         #[repr(u8)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Kind {
@@ -54,7 +55,7 @@ macro_rules! extractors {
             /// All kinds, in order of their numbers.
             pub const ALL: [Self; [$($($field),+),+].len()] = [$($(Self::$kind),+),+];
 
-            /// The field of records.
+            /// The name of the field in records.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$kind => $field,)+)+
@@ -66,7 +67,7 @@ macro_rules! extractors {
                 Self::ALL.get(usize::from(number)).copied()
             }
 
-            /// Distinct values that are kept of a flow at the most.
+            /// Most distinct values that a flow keeps.
             pub const fn most(self) -> usize {
                 match self {
                     $($(Self::$kind => $most,)+)+
@@ -81,16 +82,17 @@ macro_rules! extractors {
             /// Names of all.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// Whether [`read`](Self::read) shall be given the packet's payload.
+            /// Whether [`read`](Self::read) needs the packet's payload.
             #[inline(always)]
             pub fn wants(self, packet: &PacketRecord) -> bool {
                 self.0 != 0 && (false $(| <$extractor>::wants(packet))+)
             }
 
-            /// Gives what the payload of a packet says to `found`, in order; the name of the extractor that looked.
+            /// Passes the facts in a packet's payload to `found`, in order; returns the name of the
+            /// extractor.
             ///
             /// # Errors
-            /// The same name, and why it could not be read. What was found before that was given.
+            /// The same name, and why it could not be read. Facts found before that were passed on.
             pub fn read(
                 self,
                 packet: &PacketRecord,
@@ -107,7 +109,7 @@ macro_rules! extractors {
     };
 }
 
-// Each with its bit, and the fields that it finds.
+// Each with its bit and its fields.
 extractors! {
     "dns" 0 dns::Dns {
         /// A name in the question of a DNS message, labels separated by dots.
@@ -120,9 +122,9 @@ extractors! {
 pub enum Unread {
     /// It contradicts its protocol.
     Malformed,
-    /// It goes on where the captured bytes end.
+    /// It continues beyond the captured bytes.
     Truncated,
-    /// It has more to say than is kept of one packet.
+    /// It has more values than are kept of one packet.
     TooMuch,
 }
 
@@ -152,14 +154,14 @@ impl Extractors {
     }
 }
 
-/// A name in the list that is no extractor.
+/// A name in the list that is not an extractor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownExtractor(String);
 
 impl fmt::Display for UnknownExtractor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Extractors::NAMES.join(", ");
-        write!(f, "unknown extractor {:?}: there are {names}, all and none", self.0)
+        write!(f, "unknown extractor {:?}: use {names}, all or none", self.0)
     }
 }
 
@@ -198,6 +200,6 @@ mod tests {
         assert_eq!("dns,none".parse::<Extractors>().unwrap().names(), ["dns"]);
         assert_eq!("none".parse::<Extractors>().unwrap().to_string(), "none");
         let error = "dns,smtp".parse::<Extractors>().unwrap_err().to_string();
-        assert_eq!(error, "unknown extractor \"smtp\": there are dns, all and none");
+        assert_eq!(error, "unknown extractor \"smtp\": use dns, all or none");
     }
 }

@@ -1,4 +1,4 @@
-//! What lies behind an IP header, for whoever opens it further.
+//! The payload of an IP header, for further decoding.
 
 use crate::span::Span;
 

@@ -59,7 +59,7 @@ pub enum Decoded {
 
 impl Decoder {
     /// Makes a decoder with all the memory it will ever use, most of it for the first fragments of 32,768 datagrams, each
-    /// remembered for 30 s of packet time ([`Decoder::with_fragments`] sets another number). Ways that nobody has seen
+    /// remembered for 30 s of packet time ([`Decoder::with_fragments`] sets another number). Paths that were not seen
     /// before are added to `paths`. Tunnels are opened.
     pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
         Self {

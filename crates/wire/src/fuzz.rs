@@ -32,14 +32,14 @@ pub fn fuzz(bytes: &[u8]) {
         let mut out = PacketRecord::EMPTY;
         let decoded = decoder.decode(link, ts_ns, frame, original_len, &mut out);
         check(&key, decoded, ts_ns, frame, original_len, &out);
-        let way = paths.get(out.path);
+        let way = *paths.get(out.path);
         assert_eq!((way.tunnel, way.vlan_tags > 0), (None, out.flags.contains(Flags::VLAN)));
         let inner = decoder.inner(&out).copied();
         if let Some(inner) = inner {
             let version =
                 if inner.flags.contains(Flags::IPV4) { Decoded::Ipv4 } else { Decoded::Ipv6 };
             check(&key, version, ts_ns, frame, original_len, &inner);
-            let within = paths.get(inner.path);
+            let within = *paths.get(inner.path);
             let tunnel = within.tunnel.expect("a tunnel around what is within");
             assert!(inner.flags.contains(Flags::INNER) && !inner.flags.contains(Flags::BAD_HEADER));
             assert!(!inner.flags.contains(Flags::TUNNEL) && out.is_ip());

@@ -87,6 +87,16 @@ impl TunnelKind {
 }
 
 const CHUNK: usize = 256;
+
+/// The way of which nothing is known.
+static UNKNOWN: Path = Path {
+    macs: [[0; 6]; 2],
+    vlan_tags: 0,
+    vlans: [0; 2],
+    mpls_label: None,
+    tunnel: None,
+    ingress: 0,
+};
 type Chunk = Box<[OnceLock<Path>]>;
 
 /// All ways that were seen, by number. Shared by decoders and those who read their records.
@@ -124,7 +134,7 @@ impl Paths {
         if let Some(&number) = numbers.get(path) {
             return number;
         }
-        // Whoever waited for the lock meanwhile finds no number in what was taken away, either.
+        // A thread that waited for the lock meanwhile finds no number in the removed part, either.
         if numbers.len() > Self::MOST || self.all.get().is_some() {
             let all = self.all.get_or_init(|| std::mem::take(&mut numbers));
             return self.of_all(all, path);
@@ -149,10 +159,10 @@ impl Paths {
 
     /// The way of this number; nothing known if it was never given.
     #[inline]
-    pub fn get(&self, number: u16) -> Path {
+    pub fn get(&self, number: u16) -> &Path {
         let at = usize::from(number);
         let chunk = self.chunks[at / CHUNK].get();
-        chunk.and_then(|chunk| chunk[at % CHUNK].get()).copied().unwrap_or_default()
+        chunk.and_then(|chunk| chunk[at % CHUNK].get()).unwrap_or(&UNKNOWN)
     }
 
     /// Packets whose way found no number left; their records say nothing of it.
@@ -184,11 +194,11 @@ mod tests {
                 assert_eq!(paths.number(&path(n)), n as u16 + 1, "round {round}");
             }
         }
-        assert_eq!((paths.get(7), paths.get(65_535)), (path(6), path(65_534)));
+        assert_eq!((*paths.get(7), *paths.get(65_535)), (path(6), path(65_534)));
         for lost in 1..4 {
             assert_eq!((paths.number(&path(70_000)), paths.lost()), (0, lost));
             assert_eq!((paths.number(&path(7)), paths.number(&path(65_534))), (8, 65_535));
         }
-        assert_eq!(paths.get(0), Path::default());
+        assert_eq!(*paths.get(0), Path::default());
     }
 }

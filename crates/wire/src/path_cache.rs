@@ -1,12 +1,12 @@
-//! Numbers of the ways met lately, so that hardly any packet asks [`Paths`].
+//! A cache of the numbers of recent paths, so that few packets need a lookup in [`Paths`].
 //!
 //! ```text
 //!  links    1024 slots:  12 bytes of MAC addresses → number     what nearly every packet needs
 //!  others   1024 slots:  a whole way → number                   VLAN tags, MPLS labels, tunnels
 //! ```
 //!
-//! A way has one slot, picked by a keyed hash; whoever comes there last stands there. Every slot is compared whole, so
-//! a number is never wrong. A way without a number is not kept: each of its packets counts as lost.
+//! A path has one slot, chosen by a keyed hash; the latest path replaces the one before. Slots are compared in full, so
+//! a number is never wrong. A path without a number is not kept: each of its packets counts as lost.
 //!
 //! Invariants: no lock and no allocation but for ways that were not met lately.
 
@@ -41,7 +41,7 @@ impl Link {
 pub(crate) struct PathCache {
     key: HashKey,
     paths: Arc<Paths>,
-    // A slot that nobody has used says that number 0 is the way of which nothing is known, which is true.
+    // An unused slot maps the unknown path to number 0, which is correct.
     links: Box<[Link; LINKS]>,
     others: Box<[(Path, u16)]>,
     /// Interfaces by port; port 0 is none.
@@ -57,7 +57,7 @@ impl PathCache {
         Self { key, paths, links, others, ports: vec![0], port: 0 }
     }
 
-    /// Frames come from one of these interfaces. Slots that nobody has used belong to port 0, so no other port finds
+    /// Frames come from one of these interfaces. Unused slots belong to port 0, so no other port finds
     /// anything there.
     pub(crate) fn set_interfaces(&mut self, interfaces: &[u32]) {
         let numbered = interfaces.iter().copied().take(usize::from(u16::MAX));
@@ -182,14 +182,14 @@ mod tests {
         for _ in 0..2 {
             for n in 0..5_000 {
                 let (link, plain) = (cache.of_macs(&macs(n)), path(n));
-                assert_eq!(paths.get(link), plain);
+                assert_eq!(*paths.get(link), plain);
                 for other in [
                     Path { vlan_tags: 1, vlans: [n as u16 % 4096, 0], ..plain },
                     Path { mpls_label: Some(0), ..plain },
                     Path { tunnel: Some(tunnel(n)), ..Path::default() },
                 ] {
                     let number = cache.of(&other);
-                    assert_eq!((paths.get(number), cache.of(&other)), (other, number));
+                    assert_eq!((*paths.get(number), cache.of(&other)), (other, number));
                 }
             }
         }
@@ -208,14 +208,14 @@ mod tests {
                 let ingress = [7, 70_000, 0, 0][place];
                 for n in 0..3 {
                     let link = cache.of_macs(&macs(n));
-                    assert_eq!(paths.get(link), Path { ingress, ..path(n) });
+                    assert_eq!(*paths.get(link), Path { ingress, ..path(n) });
                     numbers.push(link);
                 }
                 // An address of zeros is met in no slot that was never used.
                 assert_eq!(paths.get(cache.of_macs(&[0; 12])).ingress, ingress);
                 let tagged = cache.by_port(Path { vlan_tags: 1, ..path(1) });
                 let number = cache.of(&tagged);
-                assert_eq!((tagged.ingress, paths.get(number)), (ingress, tagged));
+                assert_eq!((tagged.ingress, *paths.get(number)), (ingress, tagged));
             }
         }
         assert_eq!(numbers[..12], numbers[12..], "a number names the same way for ever");

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: `Some` is the pair hash of the only record that [`Decoder`](crate::Decoder) makes of
-//! the frame. Whoever gets `None` has to decode it.
+//! the frame. After `None` the frame must be decoded.
 
 use crate::hash::HashKey;
 use crate::ip::v4::widen;

@@ -9,7 +9,7 @@
 //! Source: RFC 5475, section 5.2.2 (hash-based selection). Time to live, checksum, type of service
 //! and everything below IP stay out, for routers change them. The hash has no secret: every run and
 //! every observation point selects the same packets, whatever the arrangement of threads. So an
-//! attacker can stay out of a sample; whoever minds does not sample.
+//! attacker can stay out of a sample; do not sample if that matters.
 //!
 //! Invariant: the hash depends on the packet alone. Bytes that were not captured read as zero.
 

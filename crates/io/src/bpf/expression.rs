@@ -17,7 +17,7 @@ const DLT_RAW: u16 = 12;
 const DLT_ATM_RFC1483: u16 = 11;
 
 /// The header of loopback frames, [`LinkType::NULL`] and [`LinkType::LOOP`]: an address family, in the byte order and by
-/// the numbers of a system that nobody knows. libpcap takes both for this machine's; what follows tells its version.
+/// the numbers of an unknown system. libpcap takes both for this machine's; what follows tells its version.
 const FAMILY: usize = 4;
 
 /// How libpcap says that a program would select nothing at all, which it takes for a mistake. Of one link type, it is

@@ -4,8 +4,8 @@
 //!  text ─ libpcap compiles it, once for each link type ─▶ Expression ─ selects(link, frame)? ─▶ yes, no, cannot tell
 //! ```
 //!
-//! The language is that of pcap-filter(7) because libpcap reads it: the library is loaded when the first expression is
-//! made, so that nobody needs it who uses none. The programs are its own, and run in its interpreter.
+//! The language is that of pcap-filter(7), because libpcap compiles it. The library is loaded when the first expression
+//! is compiled; only filters need it. Programs run in libpcap's interpreter.
 //!
 //! Invariants: an expression does not change once it is made, so threads share it; frames of any bytes and lengths are
 //! judged, and what lies beyond their captured bytes selects nothing. `unsafe` code is in the module `sys` alone.

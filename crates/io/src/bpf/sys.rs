@@ -14,7 +14,7 @@ const SNAP: c_int = 262_144;
 const NETMASK_UNKNOWN: c_uint = u32::MAX;
 const OPTIMIZED: c_int = 1;
 
-/// Held by whoever compiles.
+/// Held while an expression is compiled.
 static COMPILING: Mutex<()> = Mutex::new(());
 
 /// `struct bpf_program`.
@@ -144,7 +144,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: libpcap made the instructions, and nobody runs them any more.
+        // SAFETY: libpcap made the instructions, and they are not run any more.
         unsafe { (self.library.free)(&mut self.code) };
     }
 }

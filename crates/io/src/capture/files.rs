@@ -1,7 +1,7 @@
 //! Several inputs read one after the other, as one stream of frames.
 //!
 //! Invariants: inputs are opened one at a time and in the order given; a file that cannot be read
-//! costs a [`Notice`] and nothing else; nobody waits for bytes while there are frames to give.
+//! costs a [`Notice`] and nothing else. Reading never blocks while there are frames to return.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

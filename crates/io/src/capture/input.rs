@@ -55,14 +55,14 @@ impl Read for Raw {
 }
 
 /// What was read for the magic number, and the rest.
-type Whole = Chain<Cursor<Vec<u8>>, Raw>;
+type Rewound = Chain<Cursor<Vec<u8>>, Raw>;
 
 /// The bytes of a capture file.
 pub(crate) enum Stream {
     Plain(Raw),
-    Gzip(Box<MultiGzDecoder<Whole>>),
+    Gzip(Box<MultiGzDecoder<Rewound>>),
     #[cfg(feature = "zstd")]
-    Zstd(Box<zstd::Decoder<'static, BufReader<Whole>>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<Rewound>>>),
 }
 
 impl Stream {

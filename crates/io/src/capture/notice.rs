@@ -51,24 +51,24 @@ pub enum NoticeKind {
     #[error("no such file")]
     NotFound,
     /// The path names a directory.
-    #[error("this is a directory; name the capture files in it")]
+    #[error("is a directory: use the files in it")]
     Directory,
     /// The system refused to open it.
     #[error("{0}")]
     Open(io::Error),
     /// No bytes at all.
-    #[error("the file is empty; even a capture without packets has a header")]
+    #[error("the file is empty (a capture without packets has a header)")]
     Empty,
     /// The first four bytes, in file order, are those of no known format.
     #[error(
-        "not a capture file (magic {magic:#010x}); pcap and pcapng are read, also within gzip and zstd"
+        "not a capture file (magic {magic:#010x}): use pcap or pcapng, also within gzip or zstd"
     )]
     NotCapture {
         /// First byte highest.
         magic: u32,
     },
     /// A known format that is not read.
-    #[error("this is {format}; {advice}")]
+    #[error("this is {format}: {advice}")]
     OtherFormat {
         /// With its article.
         format: &'static str,

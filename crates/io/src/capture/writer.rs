@@ -79,7 +79,7 @@ impl<W: Write> PcapWriter<W> {
 
 impl<W: Write> Drop for PcapWriter<W> {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure.
+        // A failure can no longer be reported.
         let _ = self.flush();
     }
 }

@@ -62,7 +62,7 @@ impl Device {
             None => {
                 let tried = environment::attach(&whole);
                 tried.map_err(|error| failed(words(&error, &environment::said())))?;
-                let none = || failed("it is no Ethernet device".to_owned());
+                let none = || failed("not an Ethernet device".to_owned());
                 environment::find(&name).ok_or_else(none)?
             }
         };

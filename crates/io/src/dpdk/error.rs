@@ -11,7 +11,7 @@ use crate::dpdk::queues::Queues;
 pub enum OpenError {
     /// This names nothing.
     #[error(
-        "{name:?} is no DPDK device: write the address of a card (0000:03:00.0) or a virtual device \
+        "invalid DPDK device {name:?}: use the address of a card (0000:03:00.0) or a virtual device \
          (net_pcap0,rx_pcap=FILE or net_af_packet0,iface=eth0)"
     )]
     Name {

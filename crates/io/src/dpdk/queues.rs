@@ -22,7 +22,7 @@ impl Queues {
         }
     }
 
-    /// Unless somebody asks for another number.
+    /// The default number.
     pub(crate) fn usual(self) -> u16 {
         match self {
             Self::Exactly(all) => all,

@@ -11,7 +11,7 @@ use crate::live::send::TemplateError;
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such interface.
-    #[error("no interface {name:?}; there are: {}", there.join(", "))]
+    #[error("unknown interface {name:?}: use {}", there.join(", "))]
     NoInterface {
         /// What was asked for.
         name: String,
@@ -38,7 +38,7 @@ pub enum OpenError {
         /// What does not support it.
         method: &'static str,
     },
-    /// Somebody else's XDP program hangs in the interface. It is left there.
+    /// Another XDP program is attached to the interface. It is left there.
     #[error(
         "{name}: an XDP program{} hangs in it already and is not replaced \
          (bpftool net shows whose it is; AF_PACKET works beside it)",
@@ -79,7 +79,7 @@ pub enum OpenError {
         /// The interface.
         name: String,
     },
-    /// Somebody receives from, or sends by, a queue already.
+    /// A queue is already in use by another socket.
     #[error("{name}: queue {queue} has an AF_XDP socket already")]
     QueueTaken {
         /// The interface.

@@ -153,6 +153,11 @@ impl MergedReceiver {
         Bounds { limit, now }
     }
 
+    /// Bytes for frames that wait, of the interface that has the fewest.
+    pub fn least_memory(&self) -> usize {
+        self.parts.iter().map(|part| part.receiver.describe().memory).min().unwrap_or(0)
+    }
+
     /// Lets no further frame come. The drain says when those that came were lent.
     pub fn drain(&mut self) -> Drain {
         self.parts.iter_mut().for_each(|part| part.receiver.shut());

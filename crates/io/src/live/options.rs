@@ -63,7 +63,7 @@ pub struct Options {
     /// AF_PACKET: frames wait no longer than this for others to fill a block with; at least 1 ms.
     /// 10 ms by default.
     pub block_timeout: Duration,
-    /// AF_PACKET with several queues: what the hash of addresses starts from. Whoever can choose
+    /// AF_PACKET with several queues: what the hash of addresses starts from. A sender that can choose
     /// addresses should not know it.
     pub seed: u64,
     /// AF_XDP: where the program runs.

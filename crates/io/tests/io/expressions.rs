@@ -66,7 +66,7 @@ fn each_link_type_has_its_own_program() {
     assert_eq!(selects(LinkType::NULL, &loopback), Some(true));
     assert_eq!(selects(LinkType::LOOP, &loopback), Some(true));
     assert_eq!(selects(LinkType::NULL, &loopback[..3]), Some(false));
-    // Not a link type that anybody here knows.
+    // Not a known link type.
     assert_eq!(selects(LinkType(147), &packet), None);
 }
 

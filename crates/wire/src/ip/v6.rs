@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A cut header still counts as IPv6 ([`Flags::BAD_HEADER`]); another version than 6 does not:
-//! whoever writes that EtherType has no reason to put anything else there.
+//! a frame with that EtherType has no reason to carry anything else.
 
 use super::{Context, Fragment};
 use crate::carried::Carried;
@@ -21,7 +21,7 @@ use crate::span::Span;
 use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 
 const HEADER_LEN: u32 = 40;
-/// RFC 8200 knows seven in a row; whoever sends more than this is not worth following.
+/// RFC 8200 has seven in a row; longer chains are not followed.
 const EXTENSIONS_MAX: u32 = 64;
 
 const HOP_BY_HOP: u8 = 0;

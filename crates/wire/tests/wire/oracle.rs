@@ -131,7 +131,11 @@ fn plans() -> impl Strategy<Value = Plan> {
     let transport = prop_oneof![
         (any::<u16>(), any::<u16>(), any::<u8>()).prop_map(|(s, d, b)| Transport::Tcp(s, d, b)),
         (any::<u16>(), any::<u16>()).prop_map(|(s, d)| Transport::Udp(s, d)),
-        (any::<u8>(), any::<u8>()).prop_map(|(k, c)| Transport::Icmp(k, c)),
+        (any::<u8>(), any::<u8>())
+            .prop_filter("etherparse wants 20 octets of a timestamp", |(k, c)| {
+                !(matches!(k, 13 | 14) && *c == 0)
+            })
+            .prop_map(|(k, c)| Transport::Icmp(k, c)),
         prop::sample::select(vec![103u8, 47, 50, 59, 89, 253]).prop_map(Transport::Other),
     ];
     (

@@ -235,8 +235,8 @@ fn every_kind_is_opened_in_both_versions() {
             let macs = [[2; 6], [1; 6]];
             let tunnel = Tunnel { kind, ipv6: ether_type == SIX, src: ends[0], dst: ends[1], id };
             let way = Path { macs, ..Path::default() };
-            assert_eq!(paths.get(outer.path), way, "{name}");
-            assert_eq!(paths.get(inner.path), Path { tunnel: Some(tunnel), ..way }, "{name}");
+            assert_eq!(*paths.get(outer.path), way, "{name}");
+            assert_eq!(*paths.get(inner.path), Path { tunnel: Some(tunnel), ..way }, "{name}");
         }
     }
 }
@@ -341,7 +341,7 @@ fn what_merely_looks_like_a_tunnel_is_none() {
         let (outer, inner) = decode(&mut decoder, &frame, frame.len());
         assert_eq!(inner, None, "{name}");
         assert_eq!((outer.protocol, outer.flags.contains(Flags::TUNNEL)), (protocol, false));
-        assert_eq!(paths.get(outer.path + 1), Path::default(), "{name}: no way of a tunnel");
+        assert_eq!(*paths.get(outer.path + 1), Path::default(), "{name}: no way of a tunnel");
     }
 }
 
@@ -364,7 +364,7 @@ fn the_innermost_packet_is_found_and_the_outermost_tunnel_named() {
         (TunnelKind::Vxlan, 3, 7, 8)
     );
     assert_eq!((way.vlans, way.vlan_tags), ([9, 0], 1));
-    assert_eq!(paths.get(outer.path), Path { tunnel: None, ..way });
+    assert_eq!(*paths.get(outer.path), Path { tunnel: None, ..*way });
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariant: `mbufs[next..count]` are ours and were not lent yet; those before `next` are ours until they are given
-//! back, and nobody has a reference into them any more.
+//! back, and no reference into them exists any more.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Burst {
     joined: Box<[u8]>,
 }
 
-// SAFETY: the pointers are to mbufs that nobody else has; a queue may be used by any one thread at a time.
+// SAFETY: the pointers are to mbufs without another owner; a queue may be used by any one thread at a time.
 unsafe impl Send for Burst {}
 
 impl Burst {

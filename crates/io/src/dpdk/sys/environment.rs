@@ -1,6 +1,6 @@
 //! DPDK's environment: started once, and asked for devices.
 //!
-//! Invariant: whoever starts it, opens a device or closes one has its turn ([`turn`]), for DPDK keeps lists of devices
+//! Invariant: starting it, opening a device and closing one are serialized ([`turn`]), for DPDK keeps lists of devices
 //! without a lock.
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -11,7 +11,7 @@ use super::{check, raw};
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Waits until nobody else is at it.
+/// Waits until no other thread uses it.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! A port: an opened device with its pools of buffers.
 //!
-//! Invariant: as long as a `Port` lives, its queues can be received from; nobody else has one of the same number.
+//! Invariant: as long as a `Port` lives, its queues can be received from; no other `Port` has the same number.
 
 use std::io;
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ use super::{check, environment, raw};
 /// What the whole device has lost since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Nobody read them in time: the rings were full (`imissed`).
+    /// Not read in time: the rings were full (`imissed`).
     pub missed: u64,
     /// Damaged, or not receivable for another reason (`ierrors`).
     pub errors: u64,

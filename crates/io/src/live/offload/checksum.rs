@@ -4,18 +4,19 @@ use super::headers::{Headers, SCTP, TCP, UDP};
 use super::sum::{fold, sum};
 use super::{Offload, OffloadError};
 
-/// Where the checksum stands in the transport header.
+/// Offset of the checksum in the transport header.
 pub(super) const AT_TCP: usize = 16;
 pub(super) const AT_UDP: usize = 6;
 const AT_SCTP: usize = 8;
 
-/// Completes the checksum of a frame, if one is missing.
+/// Computes the checksum of a frame, if it is missing.
 ///
-/// With [`Offload::Unknown`] a checksum is taken for missing if it is wrong and equal to the sum of the pseudo header
-/// (SCTP: 0), which is what a sender leaves for the network card. What a tunnel carries is not looked at.
+/// With [`Offload::Unknown`] a checksum counts as missing if it is wrong and equal to the sum of
+/// the pseudo header (SCTP: 0), which is what a sender leaves for the network card. Packets inside
+/// tunnels are not inspected.
 ///
 /// # Errors
-/// If the place of the checksum lies outside the frame, or the frame is a super-frame.
+/// If the checksum field is outside the frame, or the frame is a super-frame.
 pub fn complete(frame: &mut [u8], offload: Offload) -> Result<(), OffloadError> {
     match offload {
         Offload::Done => Ok(()),
@@ -25,7 +26,8 @@ pub fn complete(frame: &mut [u8], offload: Offload) -> Result<(), OffloadError> 
         }
         Offload::Checksum { start, offset } => {
             let (start, offset) = (start as usize, offset as usize);
-            // SCTP alone has its checksum there, and the kernel does not say that it is another one.
+            // Only SCTP has its checksum at this offset. The kernel does not report that it is a
+            // CRC.
             if offset == AT_SCTP {
                 let end = Headers::find(frame)
                     .filter(|found| found.protocol == SCTP && found.transport == start)
@@ -39,7 +41,8 @@ pub fn complete(frame: &mut [u8], offload: Offload) -> Result<(), OffloadError> 
     }
 }
 
-/// Completes a checksum that shows that it is missing.
+/// Computes the checksum if its field shows that it is missing. `None`: not missing, or not a
+/// supported packet.
 fn complete_unmarked(frame: &mut [u8]) -> Option<()> {
     let found = Headers::find(frame)?;
     let at = match found.protocol {
@@ -51,11 +54,11 @@ fn complete_unmarked(frame: &mut [u8]) -> Option<()> {
     let pseudo = fold(found.pseudo(frame, found.end - found.transport));
     let packet = frame.get_mut(found.transport..found.end)?;
     let field = u16::from_ne_bytes(*packet.get(at..)?.first_chunk()?);
-    // Nearly all complete frames end here.
+    // Nearly all complete frames return here.
     if field != pseudo {
         return None;
     }
-    // With a sum of 0xffff the checksum is right as it is.
+    // If the sum is 0xffff, the checksum is already correct.
     if fold(u64::from(pseudo) + sum(packet)) == u16::MAX {
         return None;
     }
@@ -67,10 +70,11 @@ fn complete_unmarked_crc(packet: &mut [u8]) -> Option<()> {
     if missing { put_crc(packet) } else { None }
 }
 
-/// Writes the complement of the sum of all bytes. The sum of the pseudo header stands in its place.
+/// Writes the complement of the sum of all bytes to offset `at`, which holds the sum of the pseudo
+/// header before.
 pub(super) fn put_sum(packet: &mut [u8], at: usize) -> Option<()> {
     let checksum = !fold(sum(packet));
-    // Of UDP 0 says that there is none, and both have the same meaning elsewhere.
+    // In UDP 0 means that there is no checksum. Elsewhere 0 and 0xffff are equivalent.
     let checksum = if checksum == 0 { u16::MAX } else { checksum };
     packet.get_mut(at..at + 2)?.copy_from_slice(&checksum.to_ne_bytes());
     Some(())
@@ -83,7 +87,7 @@ fn put_crc(packet: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// For each byte the remainder that it leaves; the polynomial is reflected.
+/// CRC32c of each byte value, with the reflected polynomial.
 const CRC32C: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -109,7 +113,7 @@ pub(super) mod tests {
     use super::*;
     use crate::live::offload::segments::tests::{tcp, udp};
 
-    /// Whether the checksum is right, computed in another way: word by word, big-endian.
+    /// Whether the checksum is correct, computed independently: word by word, big-endian.
     pub(in crate::live::offload) fn is_right(frame: &[u8]) -> bool {
         let found = Headers::find(frame).unwrap();
         let (ip, len) = (found.ip, found.end - found.transport);
@@ -126,8 +130,8 @@ pub(super) mod tests {
         sum == 0xffff
     }
 
-    /// Leaves the checksum to the network card; what the kernel would say of it.
-    fn without(frame: &mut [u8]) -> Offload {
+    /// Leaves the checksum to the network card; returns the offload that the kernel would report.
+    fn leave_to_card(frame: &mut [u8]) -> Offload {
         let found = Headers::find(frame).unwrap();
         let at = if found.protocol == TCP { AT_TCP } else { AT_UDP };
         let pseudo = fold(found.pseudo(frame, found.end - found.transport));
@@ -137,13 +141,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_missing_checksum_is_completed_whether_the_kernel_says_so_or_not() {
+    fn a_missing_checksum_is_completed_with_and_without_a_virtio_header() {
         for (tags, v6, len) in
             [(&[][..], false, 100), (&[0x8100], true, 101), (&[0x88a8, 0x8100], false, 0)]
         {
             for make in [tcp, udp] {
                 let mut frame = make(tags, v6, len);
-                let offload = without(&mut frame);
+                let offload = leave_to_card(&mut frame);
                 assert!(!is_right(&frame));
                 let mut unmarked = [&frame[..], &[0; 5]].concat();
                 complete(&mut frame, offload).unwrap();
@@ -155,12 +159,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_checksum_that_is_there_stays_right_or_wrong() {
+    fn an_existing_checksum_is_unchanged_even_if_wrong() {
         for make in [tcp, udp] {
             let mut frame = make(&[], false, 100);
-            let offload = without(&mut frame);
+            let offload = leave_to_card(&mut frame);
             complete(&mut frame, offload).unwrap();
-            // A damaged frame is forwarded damaged: its receiver shall notice.
+            // A damaged frame is forwarded damaged, so that its receiver detects it.
             let mut damaged = frame.clone();
             damaged[60] ^= 4;
             for whole in [frame, damaged] {
@@ -180,7 +184,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn sctp_has_a_crc() {
+    fn sctp_uses_crc32c() {
         // RFC 3720, B.4.
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
@@ -197,7 +201,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_place_outside_the_frame_is_an_error() {
+    fn a_checksum_field_outside_the_frame_is_an_error() {
         let frame = tcp(&[], false, 10);
         for (start, offset) in [(1000, 0), (34, 33), (34, 34), (64, 8), (60, u32::MAX >> 1)] {
             let mut after = frame.clone();

@@ -1,10 +1,10 @@
-//! Where the headers of a packet of TCP, UDP or SCTP begin and end.
+//! Offsets of the headers of a TCP, UDP or SCTP packet.
 //!
 //! ```text
 //!  Ethernet 14 | VLAN tags 4, up to three | IPv4, or IPv6 with extension headers | TCP, UDP or SCTP | payload
 //! ```
 //!
-//! Invariant: all places lie within the frame, `ip < transport <= end`.
+//! Invariant: all offsets are within the frame, `ip < transport <= end`.
 
 use super::sum::sum;
 
@@ -15,26 +15,29 @@ pub(super) const SCTP: u8 = 132;
 const TAGS: [[u8; 2]; 3] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]];
 const TAGS_MOST: usize = 3;
 
-/// Extension headers of IPv6 that may precede the transport header and leave the addresses as they are.
+/// IPv6 extension headers that may precede the transport header and do not change the addresses.
 const HOP_BY_HOP: u8 = 0;
 const DESTINATION: u8 = 60;
 const EXTENSIONS_MOST: usize = 8;
 
+/// Offsets of a packet's headers in its frame, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Headers {
-    /// Where the IP header begins.
+    /// Offset of the IP header.
     pub(super) ip: usize,
-    /// IPv6, not IPv4.
+    /// True for IPv6, false for IPv4.
     pub(super) v6: bool,
     pub(super) protocol: u8,
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     pub(super) transport: usize,
-    /// Where the packet ends; padding may follow.
+    /// Offset of the packet's end; padding may follow.
     pub(super) end: usize,
 }
 
 impl Headers {
-    /// Those of the outermost IP packet. None: not IP, a fragment, cut, a routing header, or a length of 0 (a jumbogram).
+    /// Finds the headers of the outermost IP packet. Returns `None` for a frame that is not IP, an
+    /// IPv4 fragment, a truncated packet, or an IPv6 length of 0 (a jumbogram). Another extension
+    /// header (routing, fragment) ends the search: `protocol` then holds its number.
     pub(super) fn find(frame: &[u8]) -> Option<Self> {
         let mut at = 12;
         while at < 12 + 4 * TAGS_MOST && TAGS.contains(frame.get(at..)?.first_chunk()?) {
@@ -81,7 +84,7 @@ impl Headers {
         Some(Self { ip, v6: true, protocol, transport, end: ip + 40 + len })
     }
 
-    /// The sum of the pseudo header for so many bytes of transport header and payload.
+    /// The sum of the pseudo header for `len` bytes of transport header and payload, not folded.
     pub(super) fn pseudo(&self, frame: &[u8], len: usize) -> u64 {
         let addresses =
             if self.v6 { self.ip + 8..self.ip + 40 } else { self.ip + 12..self.ip + 20 };
@@ -113,13 +116,13 @@ mod tests {
         extended[18..20].copy_from_slice(&140_u16.to_be_bytes());
         let found = Headers::find(&extended).unwrap();
         assert_eq!((found.protocol, found.transport, found.end), (TCP, 70, extended.len()));
-        // Padding is none of the packet's.
+        // Padding does not belong to the packet.
         let padded = [&plain[..], &[0; 7]].concat();
         assert_eq!(Headers::find(&padded).unwrap().end, plain.len());
     }
 
     #[test]
-    fn what_is_not_whole_is_not_found() {
+    fn truncated_packets_and_fragments_are_not_found() {
         let plain = tcp(&[0x8100], false, 10);
         for len in 0..plain.len() {
             assert_eq!(Headers::find(&plain[..len]), None, "{len}");

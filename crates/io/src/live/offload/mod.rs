@@ -1,7 +1,8 @@
-//! What the sender of a frame left to the network card, and doing it in its place.
+//! Offload: work on a frame that its sender left to the network card, done in software instead.
 //!
-//! On a veth or in a virtual machine a frame may be received before its checksum is computed, and TCP or UDP packets may
-//! be received as one super-frame of up to 64 KiB. The kernel describes both in a virtio header before the frame.
+//! On a veth or in a virtual machine a frame may arrive before its checksum is computed, and
+//! several TCP or UDP packets may arrive as one super-frame of up to 64 KiB. The kernel describes
+//! both in a virtio header before the frame.
 //!
 //! ```text
 //!  virtio header  | flags 1 | kind 1 | header 2 | size 2 | checksum start 2 | checksum offset 2 |
@@ -10,10 +11,11 @@
 //!  segments       | headers | size |  | headers | size |  | headers | rest |
 //! ```
 //!
-//! Whoever forwards such a frame computes the checksum ([`complete`]) or cuts the segments ([`Segments`]). Source of
-//! the header: Virtual I/O Device (VIRTIO) 1.2, section 5.1.6.
+//! Code that forwards such a frame computes the checksum ([`complete`]) or cuts the segments
+//! ([`Segments`]). Source of the header: Virtual I/O Device (VIRTIO) 1.2, section 5.1.6.
 //!
-//! Invariant: no bytes cause a panic. A frame that cannot be completed is an error and is not changed.
+//! Invariant: no input causes a panic. A frame that cannot be completed is an error and is not
+//! changed.
 
 mod checksum;
 mod headers;
@@ -28,8 +30,8 @@ pub(crate) const VIRTIO: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// Kinds of super-frames. The highest bit says that the first segment alone carries the CWR flag, which holds for all
-/// that are cut here.
+/// Kinds of super-frames. The highest bit (ECN) means that only the first segment has the CWR flag.
+/// All segments cut here follow that rule.
 const NONE: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
@@ -39,23 +41,24 @@ const ECN: u8 = 0x80;
 /// What is missing before a frame may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// Nothing.
+    /// Nothing is missing.
     #[default]
     Done,
-    /// Perhaps the checksum of TCP, UDP or SCTP: AF_XDP does not say.
+    /// The checksum of TCP, UDP or SCTP may be missing: AF_XDP does not report it.
     Unknown,
-    /// A checksum.
+    /// A checksum is missing.
     Checksum {
-        /// Where the bytes that it covers begin. They end with the frame.
+        /// Offset of the first byte that it covers. The covered bytes end with the frame.
         start: u32,
-        /// Where it belongs, from `start` on. Before completion the sum of the pseudo header is there.
+        /// Offset of the checksum field from `start`. Before completion the field holds the sum of
+        /// the pseudo header.
         offset: u32,
     },
     /// The frame is a super-frame of TCP or UDP.
     Segments {
-        /// Payload of each segment but the last.
+        /// Bytes of payload of each segment but the last.
         size: u16,
-        /// TCP, not UDP.
+        /// True for TCP, false for UDP.
         tcp: bool,
     },
     /// The frame is a super-frame of a kind that is not supported.
@@ -64,11 +67,11 @@ pub enum Offload {
 
 /// Why a frame cannot be completed or cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the frame's offload is not supported, or its headers contradict it")]
+#[error("unsupported offload, or headers that do not match it")]
 pub struct OffloadError;
 
 impl Offload {
-    /// What a virtio header says, in the byte order of the machine.
+    /// Parses a virtio header in the byte order of the machine.
     pub(crate) fn from_virtio(header: [u8; VIRTIO]) -> Self {
         let [flags, kind, _, _, s0, s1, c0, c1, o0, o1] = header;
         match kind & !ECN {
@@ -84,7 +87,8 @@ impl Offload {
         }
     }
 
-    /// The same for a frame that has `more` bytes before the network header, a VLAN tag that was put back.
+    /// The offload of the same frame with `more` bytes inserted before the network header: a
+    /// restored VLAN tag.
     pub(crate) fn shifted(self, more: u32) -> Self {
         match self {
             Self::Checksum { start, offset } => Self::Checksum { start: start + more, offset },
@@ -109,7 +113,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn virtio_headers_are_understood() {
+    fn virtio_headers_are_parsed() {
         let checksum = Offload::Checksum { start: 34, offset: 16 };
         for (header, offload) in [
             (virtio(0, 0, 0, 0, 0), Offload::Done),
@@ -119,7 +123,7 @@ pub(crate) mod tests {
             (virtio(1, 1, 1448, 34, 16), Offload::Segments { size: 1448, tcp: true }),
             (virtio(1, 0x84, 1428, 54, 16), Offload::Segments { size: 1428, tcp: true }),
             (virtio(1, 5, 1200, 34, 6), Offload::Segments { size: 1200, tcp: false }),
-            // Fragments of UDP, and tunnels.
+            // Unsupported: fragments of UDP, and tunnels.
             (virtio(1, 3, 1400, 34, 6), Offload::Unsupported),
             (virtio(1, 0x21, 1400, 84, 16), Offload::Unsupported),
         ] {

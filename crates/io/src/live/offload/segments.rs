@@ -1,12 +1,12 @@
-//! A super-frame of TCP or UDP, cut into the frames that the network card would have made of it.
+//! Cuts a super-frame of TCP or UDP into the frames that the network card would make of it.
 //!
 //! ```text
 //!  | headers | payload 0 | payload 1 | payload 2 |
 //!  segment i: headers, with length, IPv4 identification + i and header checksum, sequence number + i · size,
-//!             CWR in the first alone, FIN and PSH in the last alone, checksum │ payload i
+//!             CWR only in the first, FIN and PSH only in the last, checksum │ payload i
 //! ```
 //!
-//! Invariant: the payloads of the segments, one after the other, are the payload of the super-frame.
+//! Invariant: the payloads of the segments, in order, are the payload of the super-frame.
 
 use super::checksum::{AT_TCP, AT_UDP, put_sum};
 use super::headers::{Headers, TCP, UDP};
@@ -16,17 +16,17 @@ use super::{Offload, OffloadError};
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-/// Where TCP has its flags, and the flags that not all segments have.
+/// Offset of the flags in the TCP header, and the flags that not all segments have.
 const AT_FLAGS: usize = 13;
 const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// How to cut a super-frame.
+/// The layout of a super-frame: how to cut it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
     headers: Headers,
-    /// Where the payload begins.
+    /// Offset of the payload.
     payload: usize,
     size: usize,
     /// UDP without a checksum.
@@ -34,10 +34,10 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// How to cut `frame`; `None` if it is no super-frame.
+    /// Parses the headers of `frame`; `None` if it is not a super-frame.
     ///
     /// # Errors
-    /// If its kind is not supported, or the headers are of another kind.
+    /// If its kind is not supported, or the headers do not match it.
     pub fn of(frame: &[u8], offload: Offload) -> Result<Option<Self>, OffloadError> {
         match offload {
             Offload::Segments { size, tcp } => Self::new(frame, size.into(), tcp).map(Some),
@@ -65,24 +65,24 @@ impl Segments {
         Ok(Self { headers, payload: headers.transport + len, size, unchecked })
     }
 
-    /// How many segments there are; at least one.
+    /// Number of segments; at least one.
     pub fn count(&self) -> usize {
         (self.headers.end - self.payload).div_ceil(self.size)
     }
 
-    /// Bytes of the longest segment.
+    /// Length of the longest segment with its headers, in bytes.
     pub fn longest(&self) -> usize {
         self.payload + self.size.min(self.headers.end - self.payload)
     }
 
-    /// Appends segment `index` of the super-frame that this was made for. Nothing is appended if there is no such
-    /// segment.
+    /// Appends segment `index` of `frame` to `to`. `frame` is the super-frame given to
+    /// [`Segments::of`]. If there is no such segment, nothing is appended.
     pub fn append(&self, frame: &[u8], index: usize, to: &mut Vec<u8>) {
         let Self { headers: Headers { ip, v6, protocol, transport, end }, payload, size, .. } =
             *self;
         let from = payload + index * size;
-        let till = (from + size).min(end);
-        let (Some(head), Some(piece)) = (frame.get(..payload), frame.get(from..till)) else {
+        let until = (from + size).min(end);
+        let (Some(head), Some(piece)) = (frame.get(..payload), frame.get(from..until)) else {
             return;
         };
         if piece.is_empty() {
@@ -104,7 +104,7 @@ impl Segments {
             put(segment, ip + 10, u16::from_be_bytes(checksum.to_ne_bytes()));
         }
         let at = if protocol == TCP {
-            self.number(segment, index, till == end);
+            self.set_sequence_and_flags(segment, index, until == end);
             AT_TCP
         } else {
             put(segment, transport + 4, (len - transport) as u16);
@@ -120,8 +120,8 @@ impl Segments {
         }
     }
 
-    /// Sequence number and flags of TCP.
-    fn number(&self, segment: &mut [u8], index: usize, last: bool) {
+    /// Sets the sequence number and the flags of TCP.
+    fn set_sequence_and_flags(&self, segment: &mut [u8], index: usize, last: bool) {
         let tcp = self.headers.transport;
         if let Some(place) = segment.get_mut(tcp + 4..tcp + 8) {
             let mut number = [0; 4];
@@ -209,7 +209,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn segments_are_whole_packets_with_all_of_the_payload() {
+    fn segments_are_valid_packets_and_carry_the_whole_payload() {
         for (tags, v6) in [(&[][..], false), (&[0x8100], true), (&[0x88a8, 0x8100], false)] {
             for len in [1, 1447, 1448, 1449, 10_000, 60_000] {
                 for (tcp, super_frame) in [(true, tcp(tags, v6, len)), (false, udp(tags, v6, len))]
@@ -234,7 +234,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn sequence_numbers_go_on_and_flags_stand_where_they_belong() {
+    fn sequence_numbers_advance_and_flags_are_in_the_right_segments() {
         let cut = cut(&tcp(&[], false, 25), 10, true);
         let number = |one: &[u8]| u32::from_be_bytes(*one[38..].first_chunk().unwrap());
         assert_eq!(cut.iter().map(|one| number(one)).collect::<Vec<_>>(), [u32::MAX - 9, 0, 10]);
@@ -244,14 +244,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn datagrams_without_a_checksum_stay_without() {
+    fn udp_segments_keep_a_missing_checksum() {
         let mut super_frame = udp(&[], false, 100);
         super_frame[40..42].fill(0);
         assert!(cut(&super_frame, 40, false).iter().all(|one| one[40..42] == [0, 0]));
     }
 
     #[test]
-    fn what_cannot_be_cut_is_an_error_and_never_a_panic() {
+    fn an_invalid_super_frame_is_an_error_and_never_a_panic() {
         let good = tcp(&[], false, 100);
         let of = |frame: &[u8], size, tcp| Segments::of(frame, Offload::Segments { size, tcp });
         assert_eq!(of(&good, 0, true), Err(OffloadError));
@@ -261,9 +261,9 @@ pub(super) mod tests {
         for len in 0..good.len() {
             assert_eq!(of(&good[..len], 10, true), Err(OffloadError), "{len}");
         }
-        // Headers alone.
+        // Headers only, without payload.
         assert_eq!(of(&tcp(&[], false, 0), 10, true), Err(OffloadError));
-        // A tunnel: the outermost protocol is another one.
+        // A tunnel: the outermost protocol is neither TCP nor UDP.
         let mut tunnel = good.clone();
         tunnel[23] = 47;
         assert_eq!(of(&tunnel, 10, true), Err(OffloadError));

@@ -1,6 +1,7 @@
-//! The Internet checksum (RFC 1071), in steps.
+//! The Internet checksum (RFC 1071), as separate sum and fold steps.
 
-/// The sum of the bytes as 16-bit words in memory order, not folded. Up to 4 GiB of bytes do not overflow.
+/// Sum of the bytes as 16-bit words in memory order, not folded. Up to 4 GiB of bytes do not
+/// overflow.
 #[inline]
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
@@ -12,7 +13,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     whole + u64::from(u32::from_ne_bytes(last))
 }
 
-/// The same in 16 bits.
+/// Folds the sum to 16 bits.
 pub(super) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -1,22 +1,25 @@
-//! The classic BPF program that shares frames out over queues.
+//! The classic BPF program that distributes frames over queues.
 //!
 //! ```text
-//!  Ethernet: where? ─▶ type ─▶ a VLAN tag? ─▶ (three times) ─▶ IPv4: a = source, b = destination
-//!  no link header:     version nibble                          IPv6: the same of four words each
-//!                                                              else: 0
-//!  hash = mix((a ^ b) · k0 + (a + b) · k1), and the kernel takes it modulo the number of queues
+//!  Ethernet: start ─▶ type ─▶ VLAN tags? skip (up to 3) ─▶ IPv4: a = source, b = destination
+//!  no link header:     version nibble                      IPv6: the same, four words each
+//!                                                          else: 0
+//!  hash = mix((a ^ b) · k0 + (a + b) · k1), the kernel computes it modulo the number of queues
 //! ```
 //!
-//! Invariants: the hash reads addresses alone, symmetrically, so both directions and all fragments of
-//! a datagram meet in one queue. It cannot fail: a frame that is too short goes to the first queue.
+//! Invariants: the hash uses the addresses only, and symmetrically. So both directions and all
+//! fragments of a datagram go to the same queue. The program cannot fail: a frame that is too short
+//! goes to the first queue.
 //!
-//! Where to read: the kernel runs the program with a received frame beginning behind its Ethernet
-//! header and a sent one at its Ethernet header. Offsets from the network header would do for both,
-//! but the kernel sets that of a sent frame behind the tags or before them as it was sent.
+//! Offsets: when the kernel runs the program, a received frame begins after its Ethernet header and
+//! a sent frame begins at its Ethernet header. Offsets from the network header do not work for
+//! both: for a sent frame the kernel sets the network header before or after the tags, depending on
+//! how the frame was sent.
 
 use libc::sock_filter;
 
-// Classes, sizes, modes, operations and sources of linux/filter.h that are needed.
+// Instruction classes, sizes, modes, operations and sources from linux/filter.h that the program
+// uses.
 const LOAD: u16 = 0x00;
 const LOAD_X: u16 = 0x01;
 const STORE: u16 = 0x02;
@@ -55,16 +58,17 @@ const IPV6: u32 = 0x86dd;
 const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 const TAGS_MOST: usize = 3;
 
-/// Scratch words: where the IP header begins, a ^ b, a + b, and a word of a.
+/// Scratch words: offset of the IP header, a ^ b, a + b, and a word of a.
 const START: u32 = 0;
 const DIFFERENCE: u32 = 1;
 const SUM: u32 = 2;
 const SOURCE: u32 = 3;
 
-/// The most queues that one group of the kernel's has.
+/// Most queues of one fanout group of the kernel.
 pub(super) const QUEUES_MOST: u16 = 256;
 
-/// The program for frames that have an Ethernet header, or none.
+/// The program for frames with an Ethernet header (`ethernet`) or without a link header. `seed`
+/// selects the hash function.
 pub(super) fn program(ethernet: bool, seed: u64) -> Vec<sock_filter> {
     let mut code = Code::default();
     if ethernet {
@@ -72,7 +76,7 @@ pub(super) fn program(ethernet: bool, seed: u64) -> Vec<sock_filter> {
     } else {
         bare_start(&mut code)
     }
-    // Behind here: the type in A, the start of the IP header in START and X.
+    // From here on: the type in A, the offset of the IP header in START and X.
     let not_ipv4 = code.jump_if_not(IPV4);
     code.hash(&[12], &[16], seed);
     code.land(not_ipv4);
@@ -96,7 +100,7 @@ fn ethernet_start(code: &mut Code) {
     code.push(LOAD | WORD | ABSOLUTE, PROTOCOL);
     code.land(sent);
     for _ in 0..TAGS_MOST {
-        // A tag is two bytes and then the type of what follows.
+        // A tag is two bytes, followed by the type of the next header.
         let [first, second, third] = TAGS.map(|tag| code.jump_if(tag));
         let untagged = code.jump();
         for tag in [first, second, third] {
@@ -112,7 +116,8 @@ fn ethernet_start(code: &mut Code) {
     code.push(LOAD_X | MEMORY, START);
 }
 
-/// The version nibble tells what it is; offsets are from the network header, there is no other.
+/// The version nibble gives the type. All offsets are from the network header, as there is no other
+/// header.
 fn bare_start(code: &mut Code) {
     code.push(LOAD_X | IMMEDIATE, NETWORK);
     code.push(STORE_X, START);
@@ -128,7 +133,7 @@ fn bare_start(code: &mut Code) {
     code.land(is_4);
 }
 
-/// Instructions under way.
+/// A program under construction.
 #[derive(Default)]
 struct Code(Vec<sock_filter>);
 
@@ -160,7 +165,7 @@ impl Code {
         self.branch(JUMP | ALWAYS, 0, true)
     }
 
-    /// The jump comes to the next instruction.
+    /// Sets the jump's target to the next instruction.
     fn land(&mut self, Pending { at, when_true }: Pending) {
         let distance = self.0.len() - at - 1;
         let one = &mut self.0[at];
@@ -173,9 +178,9 @@ impl Code {
         }
     }
 
-    /// Returns the hash of the words at these offsets from X.
+    /// Returns from the program with the hash of the words at these offsets from X.
     fn hash(&mut self, source: &[u32], destination: &[u32], seed: u64) {
-        // Odd, so that no bit of a product is lost to it.
+        // Odd, so that the multiplication loses no bits.
         let k0 = (seed as u32 ^ 0x9e37_79b1) | 1;
         let k1 = ((seed >> 32) as u32 ^ 0x85eb_ca6b) | 1;
         for scratch in [DIFFERENCE, SUM] {
@@ -184,8 +189,9 @@ impl Code {
         }
         for (&from, &to) in source.iter().zip(destination) {
             for (scratch, operation) in [(DIFFERENCE, XOR), (SUM, ADD)] {
-                // What the words before came to, in X; then (word of a) ∘ (word of b), times a
-                // constant, so that the place of a word counts.
+                // X holds the result of the earlier words. It is added to (word of a) ∘ (word of
+                // b), and the sum is multiplied by a constant, so that the position of a word
+                // matters.
                 self.push(LOAD_X | MEMORY, START);
                 self.push(LOAD | WORD | INDIRECT, from);
                 self.push(STORE, SOURCE);

@@ -1,4 +1,4 @@
-//! Frames by AF_PACKET: a ring of blocks that the kernel fills, a socket for each queue.
+//! Receiving with AF_PACKET: a ring of blocks that the kernel fills, and a socket for each queue.
 //!
 //! ```text
 //!                  ┌─ fanout: hash of the address pair ─▶ ring 0 ─▶ PacketReceiver
@@ -6,12 +6,13 @@
 //!                  └▶ the host's network stack
 //! ```
 //!
-//! What is seen is what the kernel handles: segments that it has joined (`gro`) or not split yet
-//! (`tso`) come as one large frame. Who must count packets as they were on the wire turns both off.
-//! Frames that somebody sends past the queueing discipline are not seen on the sending interface.
+//! Frames arrive as the kernel processes them: segments that it has joined (`gro`) or not split yet
+//! (`tso`) arrive as one large frame. To count packets as they are on the wire, turn both off.
+//! Frames that a program sends past the queueing discipline are not received on the sending
+//! interface.
 //!
-//! Invariants: frames are lent where the kernel put them, with the VLAN tag that it took out put
-//! back. All frames between two addresses come to the same queue.
+//! Invariants: frames are borrowed in place, where the kernel put them, with the removed VLAN tag
+//! restored. All frames between two addresses go to the same queue.
 
 mod fanout;
 mod promiscuous;

@@ -1,4 +1,4 @@
-//! Frames for other hosts: an interface receives them as long as somebody holds one of these.
+//! Promiscuous mode: the interface receives frames for other hosts while a `Promiscuous` exists.
 
 use std::os::fd::OwnedFd;
 
@@ -7,15 +7,15 @@ use crate::live::error::OpenError;
 use crate::live::interface::Interface;
 use crate::live::sys::socket;
 
-/// A membership that the kernel ends with the socket, hence also when the process is killed.
+/// A membership that the kernel ends when the socket closes, hence also when the process is killed.
 pub(crate) struct Promiscuous {
     _socket: OwnedFd,
 }
 
 impl Promiscuous {
-    /// Makes the interface promiscuous.
+    /// Enables promiscuous mode of the interface.
     pub(crate) fn new(interface: &Interface) -> Result<Self, OpenError> {
-        let doing = "making the interface promiscuous";
+        let doing = "enabling promiscuous mode";
         // Protocol 0: this socket receives nothing.
         let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)
             .map_err(OpenError::at("opening an AF_PACKET socket", Capability::PACKET))?;

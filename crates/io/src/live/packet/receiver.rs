@@ -15,20 +15,21 @@ use crate::live::offload::Offload;
 use crate::live::sys::block_ring::{BlockRing, HEADROOM};
 use crate::live::sys::socket;
 
+/// Receives the frames of one queue.
 pub(crate) struct PacketReceiver {
     pub(super) ring: BlockRing,
     pub(super) socket: OwnedFd,
     pub(super) link: LinkType,
-    /// Of a frame at most so many bytes are lent.
+    /// Longest part of a frame that is lent, in bytes.
     pub(super) snap: usize,
     pub(super) hardware_time: bool,
     pub(super) memory: usize,
     pub(super) counters: Counters,
-    /// Frames that the kernel has counted, those that were dropped among them.
+    /// Frames that the kernel has counted, dropped ones included.
     pub(super) counted: u64,
-    /// Frames lent that the kernel may have dropped since.
+    /// Lent frames that the kernel may have dropped afterwards.
     pub(super) unhandled: u64,
-    /// Whether the host takes IPv6.
+    /// Whether the host supports IPv6.
     pub(super) ipv6: bool,
     pub(super) _promiscuous: Option<Arc<Promiscuous>>,
 }
@@ -39,7 +40,7 @@ impl PacketReceiver {
         self.lend_while(most, |_| true, each)
     }
 
-    /// The same, of frames up to a time alone.
+    /// As `burst`, but only frames up to the time `until_ns`.
     #[inline]
     pub(crate) fn burst_until(
         &mut self,
@@ -50,7 +51,7 @@ impl PacketReceiver {
         self.lend_while(most, |ring| ring.next_ns().is_none_or(|next| next <= until_ns), each)
     }
 
-    /// The time of the next frame, if one is to be seen.
+    /// Time of the next frame; `None` if no frame is visible yet.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
         loop {
@@ -94,7 +95,7 @@ impl PacketReceiver {
                 link: self.link,
                 original_len: original_len + more,
                 data: data.get(..self.snap).unwrap_or(data),
-                // The kernel counts from the frame as it is in the ring, without the tag.
+                // The kernel's offsets are for the frame in the ring, without the tag.
                 offload: offload.shifted(more),
             });
             lent += 1;
@@ -107,30 +108,31 @@ impl PacketReceiver {
     }
 
     pub(crate) fn shut(&mut self) {
-        // A filter that refuses all frames. They are none of ours then, and in no counter.
-        // Whether it is in place shows in what still comes.
+        // A filter that refuses all frames. The socket does not count refused frames. An error is
+        // ignored: further frames show that the filter is not in place.
         let _ = socket::attach_filter(&self.socket, &[accept(0)]);
     }
 
-    /// Whether frames wait, at once or before `timeout` is over.
+    /// Waits until a frame is there or `timeout` is over; returns whether a frame waits.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         if self.ring.waiting() {
             return true;
         }
         match socket::poll(&self.socket, libc::POLLIN, timeout) {
-            // The interface went down or away. Taken, for else the next call would not sleep.
-            Ok(came) if came & libc::POLLERR != 0 => {
+            // The interface is down or gone. Clears the error, otherwise the next call does not
+            // sleep.
+            Ok(events) if events & libc::POLLERR != 0 => {
                 socket::take_error(&self.socket);
                 self.ring.waiting()
             }
-            Ok(came) => came & libc::POLLIN != 0,
+            Ok(events) => events & libc::POLLIN != 0,
             Err(_) => self.ring.waiting(),
         }
     }
 
     pub(crate) fn counters(&mut self) -> Counters {
         let none = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-        // The kernel starts again from 0 each time it is asked.
+        // The kernel resets these counters to 0 at each read.
         let new = socket::get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
         if let Ok(new) = new {
             let Counters { dropped: Dropped { ring_full, .. }, freezes, .. } = &mut self.counters;
@@ -141,13 +143,16 @@ impl PacketReceiver {
         self.counters
     }
 
-    /// A block is not to be seen before it is full, or its time is over.
+    /// Whether the kernel has counted frames that were not lent yet. They may be in a block that is
+    /// not visible yet: the kernel shows a block only when it is full or its time is over.
     pub(crate) fn owes(&mut self) -> bool {
         let Counters { received, dropped, .. } = self.counters();
         self.counted > received + dropped.ring_full
     }
 
-    /// What frames that did not fit the ring were is not known: as what was lent is.
+    /// Upper bound of the frames that the kernel counts as dropped and that are in this receiver's
+    /// counters too. Frames dropped by a full ring are of unknown type, so all of them count if any
+    /// lent frame may have been dropped.
     pub(crate) fn counted_twice(&self) -> u64 {
         match self.unhandled {
             0 => 0,

@@ -1,8 +1,8 @@
-//! Opening: sockets, rings, and the group that shares frames out.
+//! Opens an interface for AF_PACKET: sockets, rings, and the fanout group that distributes frames.
 //!
-//! Invariant: no frame gets into a ring before all sockets are in the group, for a filter that
-//! refuses everything is in place until then, and until the kernel is done with the frames that were
-//! under way meanwhile. Else the first frames would be seen twice, or where they do not belong.
+//! Invariant: no frame gets into a ring before all sockets are in the group. Until then a filter
+//! refuses all frames. The filter stays until the kernel has finished the frames that it was
+//! processing meanwhile. Otherwise the first frames would be received twice or in the wrong queue.
 
 use std::ffi::c_int;
 use std::io;
@@ -22,29 +22,30 @@ use crate::live::options::Options;
 use crate::live::sys::block_ring::{BlockRing, HEADROOM};
 use crate::live::sys::socket;
 
-/// The kernel hands a block over when it is full or when its time is over, so at low rates a ring
-/// holds the number of its blocks times that time, whatever its memory: blocks are small. They are
-/// powers of two, because the kernel rounds each one up to that.
+/// The kernel hands a block over when it is full or when its time is over. So at low rates a ring
+/// holds its number of blocks times that time, independent of its memory: blocks are small. They
+/// are powers of two because the kernel rounds each block up to one.
 ///
-/// The kernel cuts a frame that is longer than a block. The smallest block holds frames of up to
-/// 65,402 bytes: all that TCP sends, and all but 147 bytes of the longest that the kernel joins
-/// unless told to join more.
+/// The kernel truncates a frame that is longer than a block. The smallest block holds frames of up
+/// to 65,402 bytes: all that TCP sends, and all but 147 bytes of the longest frame that the kernel
+/// joins by default.
 const BLOCK_LEAST: usize = 64 << 10;
 const BLOCK_MOST: usize = 1 << 20;
-/// More than stands in a block before and between its frames, beginning with the block's own head.
+/// Upper bound of the headers in a block before and between its frames, including the block's own
+/// header.
 const BLOCK_HEADS: usize = 256;
-/// The longest segment that the kernel joins unless the interface was told otherwise.
+/// Longest segment that the kernel joins by default, in bytes.
 const JOINED_USUALLY: u32 = 1 << 16;
-/// So few blocks that one can be read while another is filled.
+/// Fewest blocks of a ring: one can be read while the other is filled.
 const BLOCKS_LEAST: usize = 2;
 /// The kernel counts the bytes of a ring in 32 bits.
 const RING_MOST: usize = (1 << 32) - BLOCK_MOST;
 
-/// What a frame is thought to take when the kernel checks the shape of the ring; frames in it are as
-/// long as they are.
+/// Nominal frame size for the kernel's check of the ring's shape. Frames in the ring have their
+/// actual length.
 const FRAME: usize = 2048;
 
-/// Link headers of several kinds that we skip: what is received begins with IP.
+/// Hardware types with a link header that is skipped: received frames begin with IP.
 const ARPHRD_RAWIP: u16 = 519;
 const ARPHRD_IP6GRE: u16 = 823;
 
@@ -62,7 +63,7 @@ pub(crate) fn open(
     let shape = Shape::new(options.memory, queues.into(), longest(interface, options))?;
     let hardware_time = options.hardware_time && stamped_by_hardware(interface, notices);
     let promiscuous = match options.promiscuous {
-        // The loopback interface has no other frames than ours.
+        // The loopback interface has no frames for other hosts.
         true if interface.link.hardware != libc::ARPHRD_LOOPBACK => {
             Some(Arc::new(Promiscuous::new(interface)?))
         }
@@ -106,11 +107,12 @@ pub(crate) fn open(
     Ok(receivers)
 }
 
+/// The error for a socket that could not be opened.
 fn failed(source: io::Error) -> OpenError {
     OpenError::at("opening an AF_PACKET socket", Capability::PACKET)(source)
 }
 
-/// What frames of the interface begin with, as we take them.
+/// Link type of the received frames.
 fn link_type(interface: &Interface) -> Result<LinkType, OpenError> {
     match interface.link.hardware {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(LinkType::ETHERNET),
@@ -130,7 +132,7 @@ fn link_type(interface: &Interface) -> Result<LinkType, OpenError> {
     }
 }
 
-/// The longest frame that a block shall hold whole.
+/// Longest frame that a block should hold as a whole.
 fn longest(interface: &Interface, options: &Options) -> usize {
     const ETHERNET: usize = 14;
     let joined = Some(interface.link.joined).filter(|&joined| joined > JOINED_USUALLY);
@@ -139,6 +141,7 @@ fn longest(interface: &Interface, options: &Options) -> usize {
     options.snap.map_or(whole, |snap| whole.min(snap as usize))
 }
 
+/// Enables hardware timestamps; adds a notice and returns false if that fails.
 fn stamped_by_hardware(interface: &Interface, notices: &mut Vec<Notice>) -> bool {
     let Err(error) = interface.stamp_all() else { return true };
     notices.push(Notice::SoftwareTime {
@@ -148,7 +151,7 @@ fn stamped_by_hardware(interface: &Interface, notices: &mut Vec<Notice>) -> bool
     false
 }
 
-/// How a queue's memory is cut into blocks.
+/// Block size and number of blocks of a queue's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     block: usize,
@@ -156,7 +159,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// `longest`: the frame that a block holds, if two such blocks fit the memory.
+    /// `longest` is the frame length that a block should hold. It applies if two such blocks fit
+    /// the memory.
     fn new(memory: usize, queues: usize, longest: usize) -> Result<Self, OpenError> {
         let each = (memory / queues).min(RING_MOST);
         if each < BLOCKS_LEAST * BLOCK_LEAST {
@@ -184,15 +188,15 @@ struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// A socket with its ring, bound, but refusing all frames.
+    /// Opens a socket with its ring, bound to the interface. Its filter refuses all frames.
     fn socket(&self) -> io::Result<(OwnedFd, BlockRing)> {
-        // A socket of datagrams begins each frame with IP, whatever headers the link has.
+        // With a datagram socket each frame begins with IP, for every type of link header.
         let kind = if self.link == LinkType::RAW { libc::SOCK_DGRAM } else { libc::SOCK_RAW };
         let socket = socket::open(libc::AF_PACKET, kind, 0)?;
         let set = |name, value: c_int| socket::set(&socket, libc::SOL_PACKET, name, &value);
         set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V3 as c_int)?;
         set(libc::PACKET_RESERVE, HEADROOM as c_int)?;
-        // Datagrams have no such header.
+        // Datagram sockets have no virtio header.
         let virtio = self.options.offload && kind == libc::SOCK_RAW;
         if virtio {
             set(libc::PACKET_VNET_HDR, 1)?;
@@ -216,7 +220,8 @@ impl Setup<'_> {
         let ring = BlockRing::new(&socket, block, blocks, virtio)?;
         socket::attach_filter(&socket, &[accept(0)])?;
         match socket::bind_packet(&socket, self.interface.link.index, libc::ETH_P_ALL as u16) {
-            // The interface is down: it is bound all the same, and receives once it is up.
+            // The interface is down. The socket is bound nevertheless and receives once the
+            // interface is up.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
             other => other?,
         }
@@ -224,16 +229,16 @@ impl Setup<'_> {
         Ok((socket, ring))
     }
 
-    /// Puts all sockets into one group, in order.
+    /// Puts all sockets into one fanout group, in order.
     fn join(&self, receivers: &[PacketReceiver]) -> io::Result<()> {
         let mut flags = libc::PACKET_FANOUT_CBPF;
-        // The group does not go by what its sockets were told.
+        // The group ignores `PACKET_IGNORE_OUTGOING` of its sockets.
         if self.ignore_outgoing {
             flags |= libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         }
         let mut id = 0;
         for (receiver, place) in receivers.iter().zip(0..) {
-            // The first one has the kernel find a number that no other group has.
+            // For the first socket the kernel chooses an unused group number.
             let unique = if place == 0 { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
             let how = (flags | unique) << 16 | id;
             socket::set(&receiver.socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &how)?;
@@ -242,9 +247,10 @@ impl Setup<'_> {
         }
         let Some(first) = receivers.first() else { return Ok(()) };
         let program = fanout::program(self.link == LinkType::ETHERNET, self.options.seed);
-        // A processor may be amid a frame that it handed out before the group was whole, and come to
-        // the filter only when that lets frames pass. The kernel frees a program that is replaced
-        // once no processor can be using it: so to set it again is to wait for all such frames.
+        // A CPU may still process a frame that it distributed before the group was complete, and
+        // may reach the socket's filter only after that filter accepts frames. The kernel frees a
+        // replaced program only when no CPU can use it any more. So the second call waits for all
+        // such frames.
         for _ in 0..2 {
             let name = libc::PACKET_FANOUT_DATA;
             socket::set_program(&first.socket, libc::SOL_PACKET, name, &program)?;
@@ -253,7 +259,7 @@ impl Setup<'_> {
     }
 }
 
-/// A filter that lets `most` bytes of every frame pass; 0 refuses it.
+/// A filter that accepts up to `most` bytes of every frame; 0 refuses all frames.
 pub(super) fn accept(most: u32) -> libc::sock_filter {
     const RETURN: u16 = 0x06;
     libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: most }
@@ -263,7 +269,7 @@ pub(super) fn accept(most: u32) -> libc::sock_filter {
 mod tests {
     use super::*;
 
-    /// A frame of Ethernet with the usual MTU.
+    /// An Ethernet frame of the usual MTU.
     const USUAL: usize = 1_518;
 
     #[test]
@@ -281,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_blocks_hold_seconds() {
+    fn a_ring_of_small_blocks_holds_seconds() {
         let shape = Shape::new(64 << 20, 2, USUAL).unwrap();
         assert_eq!(shape, Shape { block: 64 << 10, blocks: 512 });
         // 10 ms each.
@@ -298,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_kernel_can_count_is_cut_down() {
+    fn a_ring_is_limited_to_what_32_bits_can_count() {
         let shape = Shape::new(usize::MAX, 1, USUAL).unwrap();
         assert!(u32::try_from(shape.block * shape.blocks).is_ok(), "{shape:?}");
     }
 
     #[test]
-    fn too_little_is_an_error_that_says_how_much_is_needed() {
+    fn too_little_memory_is_an_error_with_the_minimum() {
         let error = Shape::new(1000, 2, USUAL).unwrap_err();
         assert!(error.to_string().contains("262144"), "{error}");
     }

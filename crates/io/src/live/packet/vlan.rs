@@ -1,23 +1,23 @@
-//! The VLAN tag that the kernel takes out of a frame, put back in place.
+//! Restores the VLAN tag that the kernel removed from a frame.
 //!
 //! ```text
-//!            | room 4 | destination 6 | source 6 | type … |      as the kernel leaves it
-//!            | destination 6 | source 6 | tag 4 | type … |      the addresses moved to the front
+//!            | room 4 | destination 6 | source 6 | type … |      as the kernel writes it
+//!            | destination 6 | source 6 | tag 4 | type … |      restored: addresses moved to the front
 //! ```
 
 use crate::live::sys::block_ring::{HEADROOM, RawFrame};
 
 const ADDRESSES: usize = 12;
 
-/// IPv4 and ARP, which every kernel takes, and IPv6.
+/// EtherTypes of IPv4 and ARP, which every kernel handles, and of IPv6.
 const TAKEN: [[u8; 2]; 2] = [[0x08, 0x00], [0x08, 0x06]];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// 802.1Q, where the kernel does not name the type.
+/// 802.1Q, used where the kernel does not report the tag's type.
 const TYPE_802_1Q: u16 = 0x8100;
 
-/// Whether the kernel may count the frame as dropped (`rx_dropped`) though it was seen here: it looks for a protocol
-/// once more when it has taken a tag out, and may find none.
+/// Whether the kernel may count the frame as dropped (`rx_dropped`) although it was received here.
+/// After it removes a tag, the kernel looks for a protocol handler again and may find none.
 #[inline]
 pub(super) fn may_be_dropped(raw: &RawFrame<'_>, ipv6: bool) -> bool {
     if raw.status & libc::TP_STATUS_VLAN_VALID == 0 {
@@ -27,7 +27,7 @@ pub(super) fn may_be_dropped(raw: &RawFrame<'_>, ipv6: bool) -> bool {
     !kind.is_some_and(|kind| TAKEN.contains(kind) || ipv6 && *kind == IPV6)
 }
 
-/// The frame with its tag, if one was taken out, and how many bytes it is longer by that.
+/// Returns the frame with its tag, if one was removed, and the bytes added by the tag (4 or 0).
 #[inline]
 pub(super) fn restored<'a>(raw: RawFrame<'a>) -> (&'a [u8], u32) {
     let RawFrame { bytes, status, tag, tag_type, .. } = raw;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn tagged_frames_of_protocols_that_the_host_lacks_may_be_dropped_behind_us() {
+    fn tagged_frames_of_unsupported_protocols_may_be_dropped_later() {
         let tagged = libc::TP_STATUS_VLAN_VALID;
         let cases = [
             (tagged, [0x08, 0x00], false),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tag_or_without_addresses_nothing_moves() {
+    fn a_frame_without_tag_or_addresses_is_unchanged() {
         let mut bytes: Vec<u8> = (0..24).collect();
         assert_eq!(restored(raw(&mut bytes, 0)), (&(4..24).collect::<Vec<u8>>()[..], 0));
         let mut short: Vec<u8> = (0..15).collect();

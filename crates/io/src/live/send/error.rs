@@ -1,4 +1,4 @@
-//! Why nothing can be sent.
+//! Errors of sending frames.
 
 use std::io;
 
@@ -6,23 +6,24 @@ use thiserror::Error;
 
 use crate::live::interface::State;
 
-/// Refusals that pass are no errors: sending goes on at the next call.
+/// Why frames cannot be sent. A temporary refusal by the kernel is not an error: the caller sends
+/// the rest with the next call.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// The interface takes no such frame.
-    #[error("a frame of {len} bytes: the interface takes {least} to {most}")]
+    /// The interface does not accept frames of this length.
+    #[error("invalid frame length {len}: the interface accepts {least} to {most} bytes")]
     Length {
-        /// Bytes of the frame.
+        /// Length of the frame, in bytes.
         len: usize,
-        /// The shortest.
+        /// Shortest frame that the interface accepts, in bytes.
         least: usize,
-        /// The longest.
+        /// Longest frame that the interface accepts, in bytes.
         most: usize,
     },
-    /// The interface is down or gone.
+    /// The interface is down or gone; holds its state.
     #[error("the interface is {}", if *.0 == State::Gone { "gone" } else { "down" })]
     Interface(State),
-    /// Anything else.
+    /// Any other error of the kernel.
     #[error("sending: {0}")]
     System(#[from] io::Error),
 }

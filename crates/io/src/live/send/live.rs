@@ -1,18 +1,23 @@
-//! Frames made in the kernel: a trial run of an XDP program whose frames are really sent.
+//! Frames copied from a template inside the kernel: a test run of an XDP program
+//! (`BPF_PROG_TEST_RUN` with live frames) that really sends them.
 //!
 //! ```text
-//!  template ─▶ kernel: page n ─▶ program: the template, i = (n · odd) mod flows; address, port, checksums ─▶ interface
+//!  template ─▶ kernel: page n ─▶ program: template, address, port, checksums ─▶ interface
+//!                                of flow i = (n · odd) mod flows
 //! ```
 //!
-//! The fastest way there is to load a receiver on the same machine: no socket, no system call per frame.
+//! This is the fastest method to load a receiver on the same machine: it needs no socket and no
+//! system call per frame.
 //!
-//! The kernel copies the template into a page once, and uses the page again when the receiver has freed it, with
-//! whatever the receiver wrote there: a router changes MAC addresses, TTL and checksum in place. So the program holds the
-//! template as constants and writes all of it for each frame.
+//! The kernel copies the template into a page once. It uses the page again after the receiver has
+//! freed it, with all changes by the receiver: a router changes MAC addresses, TTL and checksum in
+//! place. So the program holds the template as constants and writes the whole template for each
+//! frame.
 //!
-//! The interface must be able to send frames of XDP. A veth passes them on only if its peer has an
-//! XDP program or `gro on`; else the kernel throws them away and reports nothing. So
-//! [`LiveSender::left`] asks the interface, and who must know asks the receiving end.
+//! The interface must be able to send XDP frames. A veth forwards them only if its peer has an XDP
+//! program or `gro on`; otherwise the kernel drops them and reports nothing. So
+//! [`LiveSender::left`] reads the interface's counter. For an exact number, count at the receiving
+//! end.
 
 use std::io;
 
@@ -26,48 +31,50 @@ use crate::live::error::OpenError;
 use crate::live::interface::{Interface, State};
 use crate::live::sys::bpf::{Map, MapKind, Program};
 
-/// Where `struct xdp_md` has the frame and its end.
+/// Offset of the frame's start and end in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const REDIRECT: i32 = 23;
 const ABORTED: i32 = 0;
 
-/// Spreads consecutive numbers over the flows; odd, so each flow has its turn once a round.
+/// Spreads consecutive numbers over the flows. It is odd, so each round has every flow once.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The Ethernet header and a VLAN tag.
+/// Bytes of the Ethernet header and a VLAN tag.
 const HEADERS: usize = 18;
 
-/// Frames that the kernel makes before it hands them to the interface.
+/// Frames that the kernel makes before it passes them to the interface.
 const BATCH: u32 = 64;
 
-/// Frames of one system call, so that a signal is heard soon.
+/// Most frames of one system call, so that a signal takes effect soon.
 const CALL_MOST: u64 = 1 << 20;
 
-/// Sends copies of a template by XDP live frames.
+/// Sends copies of a template as XDP live frames.
 pub struct LiveSender {
     interface: Interface,
     template: Template,
     program: Program,
-    /// How many frames the program has made.
+    /// One counter: the frames that the program has made.
     count: Map,
     made: u64,
     left_before: u64,
 }
 
 impl LiveSender {
-    /// A sender of copies of `template` by the interface called `name`. They belong to `flows` flows,
-    /// a power of two: source address and source port are the template's plus the number of the
-    /// flow.
+    /// Opens the interface called `name` to send copies of `template`. The copies belong to `flows`
+    /// flows, a power of two: source address and source port are those of the template plus the
+    /// flow's number.
     ///
     /// # Errors
-    /// If there is no such interface, if the template is not IPv4, if the process may not.
+    /// If there is no such interface, if the template is invalid
+    /// ([`TemplateError`](super::TemplateError)), or if the process lacks the capabilities.
     pub fn open(name: &str, template: &[u8], flows: u32) -> Result<Self, OpenError> {
         let interface = Interface::open(name)?;
-        // What XDP programs may send: a frame with one VLAN tag, whether it has one or not.
+        // Longest frame that an XDP program may send: MTU, Ethernet header and one VLAN tag, for
+        // tagged and untagged frames.
         let most = interface.link.mtu as usize + HEADERS;
         let template = Template::new(template, flows, most)?;
-        let doing = "loading an XDP program to send with";
+        let doing = "loading an XDP program for sending";
         let count = Map::new(MapKind::Array, 1).map_err(OpenError::at(doing, Capability::LIVE))?;
         let code = instructions(&template, interface.link.index as i32, count.number());
         let program =
@@ -76,11 +83,11 @@ impl LiveSender {
         Ok(Self { interface, template, program, count, made: 0, left_before })
     }
 
-    /// Makes `count` frames and gives them to the interface; returns how many, which is fewer only if
-    /// a signal came.
+    /// Makes `count` frames and passes them to the interface. Returns how many it made: fewer than
+    /// `count` only after a signal.
     ///
     /// # Errors
-    /// If the kernel makes none.
+    /// If the kernel makes no frame at all.
     pub fn send(&mut self, count: u64) -> io::Result<u64> {
         let before = self.made;
         while self.made - before < count {
@@ -89,7 +96,8 @@ impl LiveSender {
             let made = std::mem::replace(&mut self.made, self.count.number_at(0)?);
             match run {
                 Err(error) if self.made == before => return Err(error),
-                // A signal; or, which cannot be, the program makes nothing.
+                // Stopped by a signal. The second arm cannot occur: the call succeeds but makes no
+                // frame.
                 Err(_) => break,
                 Ok(()) if self.made == made => break,
                 Ok(()) => {}
@@ -98,16 +106,16 @@ impl LiveSender {
         Ok(self.made - before)
     }
 
-    /// How the interface is now.
+    /// Current state of the interface.
     pub fn state(&self) -> State {
         self.interface.state()
     }
 
-    /// How many frames have left the interface since this sender was opened, by whomever. The driver
-    /// counts; some take a moment for it.
+    /// Frames that the interface has sent since this sender was opened, those of other senders
+    /// included. The driver counts them, with some drivers after a short delay.
     ///
     /// # Errors
-    /// If the interface is gone.
+    /// If the interface is gone or cannot be read.
     pub fn left(&self) -> io::Result<u64> {
         let link = self.interface.look_again()?;
         let link = link.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
@@ -115,7 +123,7 @@ impl LiveSender {
     }
 }
 
-// Registers: the frame, the number of the flow, its address, its port; two to compute with.
+// Registers: the frame, the flow's number, its address and its port; A and B are scratch registers.
 const FRAME: R = R(6);
 const FLOW: R = R(7);
 const ADDRESS: R = R(8);
@@ -130,7 +138,7 @@ fn instructions(template: &Template, interface: i32, count: i32) -> Vec<u64> {
         load(Size::Word, A, R(1), DATA_END),
         copy(B, FRAME),
         add(B, template.frame.len() as i32),
-        // Copies are as long as the template, but the verifier does not know that.
+        // Copies are as long as the template, but the verifier requires the check.
         skip_if_greater(B, A, 1),
         skip(2),
         set(R(0), ABORTED),
@@ -174,7 +182,8 @@ fn instructions(template: &Template, interface: i32, count: i32) -> Vec<u64> {
     code
 }
 
-/// Writes the whole frame: eight bytes an instruction where they are a number of 32 bits with its sign, else four.
+/// Writes the whole frame: eight bytes per instruction where they fit a sign-extended 32-bit
+/// constant, otherwise four.
 fn write(code: &mut Vec<u64>, frame: &[u8]) {
     let mut at = 0;
     let mut store = |size, value| {
@@ -202,7 +211,7 @@ fn write(code: &mut Vec<u64>, frame: &[u8]) {
     rest.iter().for_each(|&one| store(Size::Byte, one.into()));
 }
 
-/// A += both halves of the address.
+/// Adds both halves of the address to A.
 fn add_address(code: &mut Vec<u64>) {
     code.extend([
         copy(B, ADDRESS),
@@ -214,7 +223,7 @@ fn add_address(code: &mut Vec<u64>) {
     ]);
 }
 
-/// Writes the Internet checksum of what A came to.
+/// Folds the sum in A and writes its Internet checksum.
 fn checksum(code: &mut Vec<u64>, at: i16) {
     // The first fold leaves at most 17 bits, the second 16.
     for _ in 0..2 {

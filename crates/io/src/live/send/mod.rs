@@ -1,13 +1,13 @@
-//! Frames sent by an interface.
+//! Sending frames on an interface.
 //!
 //! ```text
-//!  Sender      frames of ours ─▶ AF_PACKET, or AF_XDP on a queue of our choice ─▶ interface
+//!  Sender      the caller's frames ─▶ AF_PACKET, or AF_XDP on one queue ────────▶ interface
 //!  LiveSender  one template ─▶ an XDP program makes copies in the kernel ───────▶ interface
-//!  Pace        says when the next one is due
+//!  Pace        computes when the next frame is due
 //! ```
 //!
-//! Invariant: what is said to be sent was taken by the kernel; what it refused or dropped is counted
-//! as that. Nothing is lost in silence.
+//! Invariant: frames reported as sent were accepted by the kernel. Frames that it refused or
+//! dropped have counters of their own. No loss is silent.
 
 mod error;
 mod live;

@@ -1,31 +1,33 @@
-//! When the next frame is due.
+//! Pacing: computes when the next frame is due.
 //!
 //! ```text
-//!  packets a second   start + n · 1 s / rate            n: frames before this one
-//!  bits a second      start + bits · 1 s / rate         bits: of the frames before this one
+//!  packets a second   start + n · 1 s / rate            n: earlier frames
+//!  bits a second      start + bits · 1 s / rate         bits: bits of the earlier frames
 //!  as recorded        start + (ts - first ts) / speed
 //! ```
 //!
-//! Invariants: no clock, the time is handed in. Each time is reckoned from the start, in whole
-//! numbers, so no error adds up; who is late catches up, and how late frames were is remembered.
+//! Invariants: the caller passes the time in, this module reads no clock. Each due time is computed
+//! from the start in integers, so rounding errors do not add up. A late caller catches up, and the
+//! largest delay is kept.
 
 use std::num::NonZeroU64;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Frames of a recording that go back in time are due with the one before.
+/// Computes when each frame is due. A recorded frame with an earlier time than its predecessor is
+/// due together with it.
 #[derive(Clone, Debug)]
 pub struct Pace {
     kind: Kind,
-    /// When the first frame was asked for.
+    /// Time of the first call.
     start_ns: Option<u64>,
-    /// What has been asked for so far: frames, or bits.
+    /// Frames or bits sent so far.
     done: u128,
-    /// Recorded: the time of the first frame.
+    /// Recorded: capture time of the first frame.
     first_ns: u64,
-    /// Recorded: how far the latest frame is behind the first.
+    /// Recorded: largest distance of a frame from the first.
     latest_ns: u64,
-    /// The most that a frame was late.
+    /// Largest delay of a frame so far.
     late_ns: u64,
 }
 
@@ -34,29 +36,29 @@ enum Kind {
     Unlimited,
     Packets(NonZeroU64),
     Bits(NonZeroU64),
-    /// So many thousandths of the recorded speed.
+    /// In thousandths of the recorded speed.
     Recorded(NonZeroU64),
 }
 
 impl Pace {
-    /// Every frame is due at once.
+    /// A pace without limit: every frame is due at once.
     pub fn unlimited() -> Self {
         Self::new(Kind::Unlimited)
     }
 
-    /// So many frames a second, at even distances.
+    /// A pace of `rate` frames a second, at even distances.
     pub fn packets_per_second(rate: NonZeroU64) -> Self {
         Self::new(Kind::Packets(rate))
     }
 
-    /// So many bits a second, of the frames as they are given: without check sequence, preamble and
-    /// gap, which take 24 bytes more of a wire for each frame.
+    /// A pace of `rate` bits a second. Counts the bits of the frames as given, without frame check
+    /// sequence, preamble and inter-frame gap, which add 24 bytes per frame on the wire.
     pub fn bits_per_second(rate: NonZeroU64) -> Self {
         Self::new(Kind::Bits(rate))
     }
 
-    /// At the distances of the frames' own times; at a speed of so many thousandths, hence 2000 is
-    /// twice as fast.
+    /// A pace that keeps the distances of the frames' recorded times. `speed_thousandths` is the
+    /// speed in thousandths of the recorded one: 2000 is twice as fast.
     pub fn recorded(speed_thousandths: NonZeroU64) -> Self {
         Self::new(Kind::Recorded(speed_thousandths))
     }
@@ -65,9 +67,11 @@ impl Pace {
         Self { kind, start_ns: None, done: 0, first_ns: 0, latest_ns: 0, late_ns: 0 }
     }
 
-    /// How many nanoseconds the next frame has to wait, 0 if it may leave. The frame, which was
-    /// recorded at `ts_ns` and has `len` bytes, is taken as sent: this is asked once for each frame,
-    /// in order, and the caller sleeps if it must. `now_ns` is of a clock that does not go back.
+    /// Returns the nanoseconds until the next frame is due, 0 if it is due now. `ts_ns` is the
+    /// frame's recorded time, `len` its length in bytes. `now_ns` is the time of a monotonic clock.
+    ///
+    /// The frame counts as sent. Call this once for each frame, in order, and sleep for the
+    /// returned time.
     pub fn due(&mut self, now_ns: u64, ts_ns: u64, len: usize) -> u64 {
         let start_ns = *self.start_ns.get_or_insert_with(|| {
             self.first_ns = ts_ns;
@@ -88,12 +92,13 @@ impl Pace {
         u64::try_from(due_ns.saturating_sub(now_ns.into())).unwrap_or(u64::MAX)
     }
 
-    /// How late the latest frame was when it was asked for; 0 for a pace that every frame keeps.
+    /// Largest delay so far, in nanoseconds, of a frame behind its due time; always 0 for an
+    /// unlimited pace.
     pub fn late_ns(&self) -> u64 {
         self.late_ns
     }
 
-    /// What was done before, with `more` done from now on.
+    /// Adds `more` to the work done; returns the value before.
     fn advance(&mut self, more: u128) -> u128 {
         let before = self.done;
         self.done += more;
@@ -109,8 +114,8 @@ mod tests {
         NonZeroU64::new(number).unwrap()
     }
 
-    /// Asks for frames of `len` bytes as somebody who sleeps exactly as long as told; returns when
-    /// each left.
+    /// Sends frames of `len` bytes as a caller that sleeps exactly as long as required; returns
+    /// when each frame leaves.
     fn times(mut pace: Pace, frames: impl IntoIterator<Item = (u64, usize)>) -> Vec<u64> {
         let mut now = 1_000;
         let frames = frames.into_iter();
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_catches_up() {
+    fn a_late_caller_catches_up() {
         let mut pace = Pace::packets_per_second(rate(1000));
         assert_eq!(pace.due(0, 0, 60), 0);
         let late: Vec<u64> = (0..4).map(|_| pace.due(3_500_000, 0, 60)).collect();
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_numbers_are_no_trouble() {
+    fn extreme_values_do_not_overflow() {
         let mut pace = Pace::recorded(rate(1));
         assert_eq!(pace.due(u64::MAX, 0, 0), 0);
         assert_eq!(pace.due(u64::MAX, u64::MAX, usize::MAX), u64::MAX);

@@ -1,4 +1,4 @@
-//! Sending by AF_PACKET: many frames a system call, straight to the driver unless told otherwise.
+//! Sending with AF_PACKET: many frames per system call, by default straight to the driver.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use crate::live::error::OpenError;
 use crate::live::interface::Interface;
 use crate::live::sys::socket;
 
-/// So often in a row a frame is refused before the caller hears of it.
-const PATIENCE: u32 = 64;
+/// Refusals in a row after which the call returns.
+const MAX_REFUSALS: u32 = 64;
 
-/// One sleep for room in the socket.
+/// Longest sleep for room in the socket.
 const ROOM: Duration = Duration::from_millis(1);
 
 pub(super) struct PacketSender {
@@ -30,42 +30,45 @@ impl PacketSender {
             socket::set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &i32::from(bypass))?;
             Ok(socket)
         };
-        let socket = open()
-            .map_err(OpenError::at("opening an AF_PACKET socket to send", Capability::PACKET))?;
+        let socket = open().map_err(OpenError::at(
+            "opening an AF_PACKET socket for sending",
+            Capability::PACKET,
+        ))?;
         Ok(Self { socket, sent: Sent::default() })
     }
 
-    /// Sends what the kernel takes; an error is that of the first frame.
+    /// Sends frames until the kernel refuses too often; returns how many the kernel accepted.
+    /// Returns an error only if the first frame fails for a lasting reason.
     pub(super) fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
-        let (mut taken, mut refusals) = (0, 0);
-        while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
+        let (mut accepted, mut refusals) = (0, 0);
+        while let Some(rest) = frames.get(accepted..).filter(|rest| !rest.is_empty()) {
             match socket::send_many(&self.socket, rest) {
                 Ok(count) => {
-                    taken += count;
+                    accepted += count;
                     self.sent.accepted += count as u64;
                     refusals = 0;
                 }
                 Err(error) => {
                     let room = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR));
-                    let passes = room || error.raw_os_error() == Some(libc::ENOBUFS);
-                    if !passes && taken == 0 {
+                    let temporary = room || error.raw_os_error() == Some(libc::ENOBUFS);
+                    if !temporary && accepted == 0 {
                         return Err(error);
                     }
-                    self.sent.refused += u64::from(passes);
+                    self.sent.refused += u64::from(temporary);
                     refusals += 1;
-                    if !passes || refusals == PATIENCE {
+                    if !temporary || refusals == MAX_REFUSALS {
                         break;
                     }
                     if room {
                         let _ = socket::poll(&self.socket, libc::POLLOUT, ROOM);
                     } else {
-                        // The device was full: whoever empties it may need this core.
+                        // The device's queue is full: the thread that drains it may need this core.
                         std::thread::yield_now();
                     }
                 }
             }
         }
-        Ok(taken)
+        Ok(accepted)
     }
 
     pub(super) fn counters(&self) -> Sent {

@@ -1,4 +1,4 @@
-//! The face that both ways of sending have.
+//! `Sender`: the common interface of both send methods.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,24 +10,25 @@ use crate::live::error::OpenError;
 use crate::live::interface::{Interface, State};
 use crate::live::options::Method;
 
-/// The Ethernet header, and a VLAN tag, for which the kernel allows beyond the MTU.
+/// Bytes of the Ethernet header, and of a VLAN tag, which the kernel allows in addition to the MTU.
 const HEADER: usize = 14;
 const TAG: usize = 4;
 const TAGGED: [u8; 2] = [0x81, 0x00];
 
-/// How a [`Sender`] sends.
+/// Options of a [`Sender`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendOptions {
-    /// By default AF_PACKET. AF_XDP sends by one hardware queue
-    /// and is faster for small frames; nobody else may have an AF_XDP socket on that queue.
+    /// Send method, by default AF_PACKET. AF_XDP sends on one hardware queue and is faster for
+    /// small frames; no other AF_XDP socket may be bound to that queue.
     pub method: Method,
-    /// AF_PACKET: whether frames go straight to the driver, which is faster; true by default. They
-    /// are then seen by no capture on the sending interface. Else they go the way of all others,
-    /// through the queueing discipline.
+    /// AF_PACKET: whether frames bypass the queueing discipline and go straight to the driver,
+    /// which is faster. True by default. A capture on the sending interface does not see such
+    /// frames.
     pub bypass: bool,
-    /// AF_XDP: the queue.
+    /// AF_XDP: number of the hardware queue.
     pub queue: u32,
-    /// AF_XDP: bytes for frames on their way, rounded down to a power of two. 4 MiB by default.
+    /// AF_XDP: bytes of buffers for pending frames, rounded down to a power of two. 4 MiB by
+    /// default.
     pub memory: usize,
 }
 
@@ -37,26 +38,28 @@ impl Default for SendOptions {
     }
 }
 
-/// What became of the frames given to a sender.
+/// Counts of the frames given to a sender, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Taken by the interface.
+    /// Frames that the interface accepted.
     pub accepted: u64,
-    /// AF_XDP: handed over, and not taken yet.
+    /// AF_XDP: frames handed over that the kernel has not begun to send.
     pub pending: u64,
-    /// AF_XDP: dropped by the interface; these are gone.
+    /// AF_XDP: frames that the interface dropped. They are lost.
     pub dropped: u64,
-    /// AF_XDP: thrown away by [`Sender::discard`] or [`Sender::close`] before the interface took them.
+    /// AF_XDP: frames discarded by [`Sender::discard`] or [`Sender::close`] before the interface
+    /// accepted them.
     pub discarded: u64,
-    /// How often the kernel had no room. The frame was tried again or not said to be sent.
+    /// How often the kernel had no room. The frame was sent again later or was not reported as
+    /// sent.
     pub refused: u64,
 }
 
-/// Sends frames by an interface with Ethernet headers.
+/// Sends Ethernet frames on an interface.
 pub struct Sender {
     kind: Kind,
     interface: Interface,
-    /// The longest frame without a tag, and with one.
+    /// Longest frame without a VLAN tag, and with one.
     most: [usize; 2],
 }
 
@@ -69,7 +72,8 @@ impl Sender {
     /// Opens the interface called `name` for sending.
     ///
     /// # Errors
-    /// As [`open`](crate::live::open).
+    /// As for [`open`](crate::live::open). Also if frames of the interface have no Ethernet
+    /// header, or if the method is DPDK.
     pub fn open(name: &str, options: &SendOptions) -> Result<Self, OpenError> {
         let interface = Interface::open(name)?;
         let hardware = interface.link.hardware;
@@ -84,7 +88,7 @@ impl Sender {
             Method::Packet => (Kind::Packet(PacketSender::open(&interface, options.bypass)?), most),
             Method::Xdp => {
                 let sender = XdpSender::open(&interface, options, plain + tag)?;
-                let most = most.map(|most| most.min(sender.frame_most()));
+                let most = most.map(|most| most.min(sender.max_frame_len()));
                 (Kind::Xdp(Box::new(sender)), most)
             }
             Method::Dpdk => return Err(OpenError::NotSent),
@@ -92,12 +96,12 @@ impl Sender {
         Ok(Self { kind, interface, most })
     }
 
-    /// Sends `frames` in order, in large batches if there are many; returns how many were accepted
-    /// (AF_XDP: handed over), from the first on. Fewer than there are: the kernel has no room after
-    /// some short waiting, or the next frame's length is wrong.
+    /// Sends `frames` in order, in large batches if there are many. Returns how many were accepted
+    /// (AF_XDP: handed over), counted from the first. The number is smaller than `frames.len()` if
+    /// the kernel still has no room after a short wait, or if the next frame has an invalid length.
     ///
     /// # Errors
-    /// If the first frame cannot be sent, and would not be at another time.
+    /// If the first frame has an invalid length or cannot be sent for a lasting reason.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SendError> {
         let good = frames.iter().take_while(|frame| self.fits(frame)).count();
         if let (0, Some(first)) = (good, frames.first()) {
@@ -109,38 +113,40 @@ impl Sender {
             Kind::Packet(one) => one.send(frames),
             Kind::Xdp(one) => one.send(frames),
         };
-        sent.map_err(|error| self.explained(error))
+        sent.map_err(|error| self.to_send_error(error))
     }
 
-    /// Whether the interface takes a frame of this length.
+    /// Whether the interface accepts a frame of this length.
     pub fn fits(&self, frame: &[u8]) -> bool {
         self.lengths(frame).contains(&frame.len())
     }
 
-    /// The lengths that the interface takes of such a frame: one with a VLAN tag may have 4 bytes more.
+    /// Lengths that the interface accepts for such a frame, in bytes. A frame with a VLAN tag may
+    /// have 4 bytes more.
     pub fn lengths(&self, frame: &[u8]) -> RangeInclusive<usize> {
         let [plain, tagged] = self.most;
         HEADER..=if frame.get(12..14) == Some(&TAGGED) { tagged } else { plain }
     }
 
-    /// Waits until nothing is pending, at most for `timeout`; whether that is so. AF_PACKET has
-    /// nothing pending.
+    /// Waits until nothing is pending, at most for `timeout`. Returns whether nothing is pending.
+    /// AF_PACKET has no pending frames.
     ///
     /// # Errors
-    /// If what is pending cannot be sent any more.
+    /// If the pending frames cannot be sent any more.
     pub fn flush(&mut self, timeout: Duration) -> Result<bool, SendError> {
         let done = match &mut self.kind {
             Kind::Packet(_) => Ok(true),
             Kind::Xdp(one) => one.flush(timeout),
         };
-        done.map_err(|error| self.explained(error))
+        done.map_err(|error| self.to_send_error(error))
     }
 
-    /// Throws away what is pending: none of it leaves any more. The sender can send afterwards. AF_PACKET has nothing
-    /// pending. A network card that reads our memory itself may have begun with some of these frames.
+    /// Discards the pending frames. The sender can send afterwards. AF_PACKET has no pending
+    /// frames. A network card that reads the buffers itself (zero-copy) may already have begun to
+    /// send some of them.
     ///
     /// # Errors
-    /// As [`Sender::open`]. Nothing is pending then, and nothing more can be sent.
+    /// As for [`Sender::open`]. No frame is pending then, and the sender can send nothing more.
     pub fn discard(&mut self) -> Result<(), OpenError> {
         match &mut self.kind {
             Kind::Packet(_) => Ok(()),
@@ -148,7 +154,8 @@ impl Sender {
         }
     }
 
-    /// Throws away what is pending, and sends nothing more.
+    /// Discards the pending frames and closes an AF_XDP socket, which sends nothing more.
+    /// AF_PACKET: no effect.
     pub fn close(&mut self) {
         match &mut self.kind {
             Kind::Packet(_) => {}
@@ -156,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// What became of the frames so far.
+    /// Returns the counts of the frames so far.
     pub fn counters(&mut self) -> Sent {
         match &mut self.kind {
             Kind::Packet(one) => one.counters(),
@@ -164,12 +171,12 @@ impl Sender {
         }
     }
 
-    /// How the interface is now.
+    /// Returns the current state of the interface.
     pub fn state(&self) -> State {
         self.interface.state()
     }
 
-    fn explained(&self, error: std::io::Error) -> SendError {
+    fn to_send_error(&self, error: std::io::Error) -> SendError {
         match self.interface.state() {
             state @ (State::Down | State::Gone) => SendError::Interface(state),
             _ => SendError::System(error),

@@ -1,13 +1,13 @@
-//! A frame to send copies of, and what differs between them.
+//! A template frame to send copies of, and the fields that differ between the copies.
 //!
 //! ```text
 //!  Ethernet, VLAN tags | IPv4: … checksum, source, … | TCP or UDP: source port … checksum …
-//!                               └ made   └ + i                      └ + i          └ made (TCP), 0 (UDP)
+//!                               └ set    └ + i                      └ + i          └ set (TCP), 0 (UDP)
 //! ```
 //!
 //! Invariant: copy `i` of `0..flows` has the template's source address and source port, each plus
-//! `i`, and right checksums. So there are exactly `flows` flows. Of other protocols than TCP and UDP
-//! the address alone differs.
+//! `i`, and correct checksums. So there are exactly `flows` flows. For protocols other than TCP and
+//! UDP only the address differs.
 
 use thiserror::Error;
 
@@ -16,56 +16,60 @@ const IPV4: u16 = 0x0800;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The most bytes of a template. The kernel makes its copies in a page, with 256 bytes before and 320 behind them, and two
-/// `struct xdp_buff` (112), before Linux 6.2 also a `struct xdp_frame` (40).
+/// Most bytes of a template. The kernel makes the copies in a page. It needs 256 bytes before the
+/// frame, 320 bytes after it, two `struct xdp_buff` (112), and before Linux 6.2 also a `struct
+/// xdp_frame` (40).
 const FRAME_MOST: usize = 3368;
 
-/// Why copies of a frame cannot be made.
+/// Why a frame cannot be a template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// Not IPv4 within Ethernet.
-    #[error("not a whole IPv4 packet, in an Ethernet frame with at most two VLAN tags")]
+    /// The frame is not a complete IPv4 packet in an Ethernet frame.
+    #[error(
+        "invalid frame: use a complete IPv4 packet in an Ethernet frame with at most two VLAN tags"
+    )]
     NotIpv4,
-    /// More than the interface takes, or than fits a page.
-    #[error("{len} bytes; at most {most} can be copied and sent")]
+    /// The frame is longer than the interface accepts, or than fits a page.
+    #[error("invalid frame length {len}: use at most {most} bytes")]
     TooLong {
-        /// Bytes of the frame.
+        /// Length of the frame, in bytes.
         len: usize,
-        /// The longest.
+        /// Longest possible frame, in bytes.
         most: usize,
     },
-    /// The number of flows.
-    #[error("{0} flows; the number must be a power of two")]
+    /// The number of flows is not a power of two; holds the number.
+    #[error("invalid number of flows {0}: use a power of two")]
     Flows(u32),
 }
 
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
-    /// The first copy, but for what is made.
+    /// The template, with 0 in the fields that are computed for each copy.
     pub(super) frame: Vec<u8>,
-    /// How many copies differ, a power of two.
+    /// Number of different copies, a power of two.
     pub(super) flows: u32,
-    /// Where the IP header begins.
+    /// Offset of the IP header.
     pub(super) ip: u16,
     pub(super) source: u32,
-    /// The sum of the IP header without checksum and source.
+    /// Sum of the IP header without checksum and source address.
     pub(super) ip_sum: u32,
     pub(super) transport: Option<Transport>,
 }
 
-/// What differs above IP.
+/// The fields above IP that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transport {
-    /// Where the header begins.
+    /// Offset of the transport header.
     pub(super) at: u16,
     pub(super) port: u16,
-    /// TCP: where the checksum stands from the header on, and the sum of all that it covers without
-    /// itself, source address and source port.
+    /// TCP: offset of the checksum in the header, and the sum of all that it covers without itself,
+    /// the source address and the source port.
     pub(super) checksum: Option<(u16, u32)>,
 }
 
 impl Template {
-    /// `most` bytes are what the interface takes.
+    /// Parses `frame`. `most` is the longest frame that the interface accepts, in bytes.
     pub(super) fn new(frame: &[u8], flows: u32, most: usize) -> Result<Self, TemplateError> {
         if !flows.is_power_of_two() {
             return Err(TemplateError::Flows(flows));
@@ -101,7 +105,7 @@ impl Template {
         Some(Self { frame, flows, ip: ip as u16, source, ip_sum, transport })
     }
 
-    /// Nothing, for a later fragment, for other protocols, and if the header is not whole.
+    /// Returns `None` for a later fragment, for other protocols, and if the header is incomplete.
     fn transport(frame: &mut [u8], ip: usize, header: usize, total: usize) -> Option<Transport> {
         let (at, len) = (ip + header, total - header);
         let fragment = half(frame, ip + 6)? & 0x3fff != 0;
@@ -109,7 +113,7 @@ impl Template {
         let checksum = match *frame.get(ip + 9)? {
             _ if fragment => return None,
             UDP if len >= 8 => {
-                // No checksum.
+                // No checksum: 0 is allowed in UDP over IPv4.
                 put(frame, at + 6, 0)?;
                 None
             }
@@ -126,7 +130,7 @@ impl Template {
     }
 }
 
-/// The sum of 16-bit words, not folded: of a page it fits 32 bits.
+/// Sum of the bytes as 16-bit words, not folded. The sum of a page fits 32 bits.
 fn sum(bytes: &[u8]) -> u32 {
     let word = |pair: &[u8]| {
         let low = pair.get(1).copied().unwrap_or(0);
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_understood() {
+    fn a_udp_datagram_is_parsed() {
         let template = Template::new(&udp(), 8, 1518).unwrap();
         assert_eq!((template.ip, template.source), (14, 0x0a00_0001));
         let transport = template.transport.as_ref().unwrap();
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_stepped_over() {
+    fn vlan_tags_are_skipped() {
         let mut tagged = udp()[..12].to_vec();
         tagged.extend([0x88, 0xa8, 0, 5, 0x81, 0, 0, 6]);
         tagged.extend(&udp()[12..]);
@@ -175,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_fragment_the_address_alone_differs() {
+    fn only_the_address_differs_for_a_fragment() {
         let mut frame = udp();
         frame[20] = 0x20;
         assert_eq!(Template::new(&frame, 1, 1518).unwrap().transport, None);
     }
 
     #[test]
-    fn what_is_not_fit_is_an_error_and_never_a_panic() {
+    fn invalid_input_is_an_error_and_never_a_panic() {
         let whole = udp();
         for len in 0..whole.len() {
             assert_eq!(Template::new(&whole[..len], 1, 1518), Err(TemplateError::NotIpv4), "{len}");

@@ -1,7 +1,8 @@
-//! Sending by AF_XDP: frames are copied into shared buffers, and the kernel is called to send them.
+//! Sending with AF_XDP: frames are copied into shared buffers, and a system call makes the kernel
+//! send them.
 //!
-//! Invariant: handed over = accepted + pending + dropped + discarded. The kernel answers `EBUSY` once for each
-//! frame that the device dropped.
+//! Invariant: handed over = accepted + pending + dropped + discarded. The kernel returns `EBUSY`
+//! once for each frame that the device dropped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,16 +16,16 @@ use crate::live::queue;
 use crate::live::sys::socket;
 use crate::live::sys::xsk_send::XskSend;
 
-/// So often in a row the kernel takes nothing before the caller hears of it.
-const PATIENCE: u32 = 64;
+/// Calls in a row without progress after which a send call returns.
+const MAX_REFUSALS: u32 = 64;
 
-/// Buffers of half a page or of a page.
+/// Sizes of a buffer as powers of two: half a page or a page.
 const SHIFTS: [u32; 2] = [11, 12];
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 20;
 
 pub(super) struct XdpSender {
-    /// None once it is closed.
+    /// `None` when closed.
     queue: Option<Queue>,
     shape: Shape,
     handed_over: u64,
@@ -33,14 +34,14 @@ pub(super) struct XdpSender {
     refused: u64,
 }
 
-/// The socket. It is closed when its memory is unmapped, too.
+/// The socket and its rings. The socket closes only after the memory is unmapped as well.
 struct Queue {
     rings: XskSend,
     socket: OwnedFd,
     zero_copy: bool,
 }
 
-/// How a socket is opened.
+/// Parameters to open a socket with.
 #[derive(Clone, Copy)]
 struct Shape {
     queue: u32,
@@ -52,9 +53,9 @@ impl Queue {
     fn open(interface: &Interface, shape: Shape) -> Result<Self, OpenError> {
         let Shape { queue, buffers, shift } = shape;
         let socket = socket::open(libc::AF_XDP, libc::SOCK_RAW, 0)
-            .map_err(OpenError::at("opening an AF_XDP socket to send", Capability::PACKET))?;
+            .map_err(OpenError::at("opening an AF_XDP socket for sending", Capability::PACKET))?;
         let rings = XskSend::new(&socket, buffers, shift)
-            .map_err(OpenError::memory("making buffers for AF_XDP", (buffers as usize) << shift))?;
+            .map_err(OpenError::memory("allocating AF_XDP buffers", (buffers as usize) << shift))?;
         let zero_copy = queue::bind(&socket, interface, queue, true)?;
         Ok(Self { rings, socket, zero_copy })
     }
@@ -65,7 +66,7 @@ fn closed() -> io::Error {
 }
 
 impl XdpSender {
-    /// `longest` is the longest frame that the interface may be given.
+    /// Opens an AF_XDP socket. `longest` is the longest frame that the interface accepts, in bytes.
     pub(super) fn open(
         interface: &Interface,
         options: &SendOptions,
@@ -84,11 +85,11 @@ impl XdpSender {
         Ok(Self { queue, shape, handed_over: 0, dropped: 0, discarded: 0, refused: 0 })
     }
 
-    pub(super) fn frame_most(&self) -> usize {
+    pub(super) fn max_frame_len(&self) -> usize {
         1 << self.shape.shift
     }
 
-    /// Hands over as many frames as there are buffers for.
+    /// Hands over frames until the buffers run out; returns how many.
     pub(super) fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut all = 0;
         loop {
@@ -97,9 +98,9 @@ impl XdpSender {
             let count = rings.push(frames.get(all..).unwrap_or_default());
             all += count;
             self.handed_over += count as u64;
-            let kicked = self.kick();
+            let result = self.send_pending();
             if count == 0 || all == frames.len() {
-                return match kicked {
+                return match result {
                     Err(error) if all == 0 => Err(error),
                     _ => Ok(all),
                 };
@@ -107,31 +108,33 @@ impl XdpSender {
         }
     }
 
-    /// Throws away what is pending.
+    /// Discards the pending frames and closes the socket.
     pub(super) fn close(&mut self) {
         if let Some(Queue { mut rings, .. }) = self.queue.take() {
-            // Read first: the kernel takes frames only when it is called, unless it copies nothing.
+            // Reads `pending` first: the kernel takes frames only during a call, except with
+            // zero-copy.
             self.discarded += u64::from(rings.pending());
         }
     }
 
-    /// The same, and begins anew.
+    /// Discards the pending frames and opens a new socket.
     pub(super) fn discard(&mut self, interface: &Interface) -> Result<(), OpenError> {
         self.close();
         self.queue = Some(Queue::open(interface, self.shape)?);
         Ok(())
     }
 
-    /// Has the kernel send what is pending, until it has or takes no more.
-    fn kick(&mut self) -> io::Result<()> {
+    /// Calls the kernel to send the pending frames until all are sent or it accepts no more.
+    fn send_pending(&mut self) -> io::Result<()> {
         let Queue { rings, socket, zero_copy } = self.queue.as_mut().ok_or_else(closed)?;
         let (mut before, mut refusals) = (rings.pending(), 0);
-        while before > 0 && refusals < PATIENCE && rings.wants_waking() {
+        while before > 0 && refusals < MAX_REFUSALS && rings.wants_waking() {
             match socket::send(socket, &[]) {
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EBUSY) => self.dropped += 1,
-                    // A batch is done, or there is no room: the number pending tells.
+                    // A batch is done, or there is no room: the number of pending frames shows
+                    // which.
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => {}
                     _ => return Err(error),
                 },
@@ -143,7 +146,7 @@ impl XdpSender {
             if now == before {
                 refusals += 1;
                 self.refused += 1;
-                // Room comes with buffers that are done with, and with a device that is emptied.
+                // Room comes from completed buffers and from a device that drains its queue.
                 rings.collect();
                 std::thread::yield_now();
             } else {
@@ -156,7 +159,7 @@ impl XdpSender {
     /// Waits until nothing is pending, in steps of a millisecond.
     pub(super) fn flush(&mut self, timeout: Duration) -> io::Result<bool> {
         for _ in 0..=timeout.as_millis() {
-            self.kick()?;
+            self.send_pending()?;
             let Queue { rings, socket, .. } = self.queue.as_mut().ok_or_else(closed)?;
             rings.collect();
             if rings.pending() == 0 {

@@ -145,7 +145,7 @@ impl BlockRing {
         }
         let virtio = (self.room >= VIRTIO).then(|| {
             // SAFETY: the bytes lie between the header and the frame (checked), the kernel has written them (a header
-            // stands right before the frame), and any bytes are a value. Nobody of ours has a reference to them yet.
+            // stands right before the frame), and any bytes are a value. No reference to them exists yet.
             unsafe { start.add(begin - VIRTIO).cast::<[u8; VIRTIO]>().read() }
         });
         // The last one has no next.

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 const HUGE: usize = 2 << 20;
 
 /// A mapping of `len` bytes, readable and writable. It makes no claim about who else writes there:
-/// whoever reads through its pointer does.
+/// the code that reads through its pointer does.
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -62,7 +62,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours, and whoever holds a pointer into it holds this mapping too.
+        // SAFETY: the range is ours, and every holder of a pointer into it holds this mapping too.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

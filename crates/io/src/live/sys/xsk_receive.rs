@@ -10,6 +10,9 @@ use std::os::fd::OwnedFd;
 use super::socket;
 use super::xsk::{Ring, Umem, Which};
 
+/// Frames that are on their way into the cache.
+const AHEAD: u32 = 8;
+
 pub(crate) struct XskReceive {
     rx: Ring<libc::xdp_desc>,
     fill: Ring<u64>,
@@ -50,6 +53,9 @@ impl XskReceive {
         let count = self.rx.waiting().min(most);
         let mut lent = 0;
         for index in 0..count {
+            if index + AHEAD < count {
+                self.prefetch(index + AHEAD);
+            }
             let entry = self.rx.look(index);
             if let Some(start) = self.umem.at(entry.addr, entry.len) {
                 // SAFETY: the bytes lie within a buffer (checked). The kernel has handed it over with
@@ -64,6 +70,15 @@ impl XskReceive {
             self.fill.submit(count);
         }
         lent
+    }
+
+    /// Brings the frame of this entry near, which another core has written.
+    #[inline]
+    fn prefetch(&self, index: u32) {
+        if let Some(start) = self.umem.at(self.rx.look(index).addr, 1) {
+            // SAFETY: as in `burst`: the byte is within a buffer that the kernel has handed over.
+            ringtap_base::prefetch(unsafe { start.as_ref() });
+        }
     }
 
     /// Tells the kernel of new buffers, if it wants to be told.

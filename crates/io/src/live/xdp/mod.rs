@@ -1,16 +1,16 @@
-//! Frames by AF_XDP: a program at the driver gives each queue's frames to a socket.
+//! Receiving with AF_XDP: an XDP program at the driver redirects each queue's frames to a socket.
 //!
 //! ```text
-//!  queue 0 ─▶ program: ask the map for queue 0 ─▶ socket 0: buffers ─▶ XdpReceiver
-//!  queue 1 ─▶ program: ask the map for queue 1 ─▶ socket 1: buffers ─▶ XdpReceiver
-//!                      no socket there: on to the host's network stack
+//!  queue 0 ─▶ program: look up queue 0 in the map ─▶ socket 0: buffers ─▶ XdpReceiver
+//!  queue 1 ─▶ program: look up queue 1 in the map ─▶ socket 1: buffers ─▶ XdpReceiver
+//!                      no socket in the map: frame goes to the host's network stack
 //! ```
 //!
-//! Only received frames come this way, and the host does not get them. A VLAN tag that the network
-//! card takes out is lost to us (`ethtool -K IF rxvlan off` leaves it in).
+//! This path has received frames only, and the host does not get them. A VLAN tag that the network
+//! card removes is lost (`ethtool -K IF rxvlan off` keeps it in the frame).
 //!
-//! Invariants: somebody else's program is never replaced. The kernel takes ours out when the last
-//! receiver is dropped, or the process is no more.
+//! Invariants: another XDP program is never replaced. The kernel detaches this program when the
+//! last receiver is dropped or the process exits.
 
 mod program;
 mod receiver;

@@ -1,4 +1,4 @@
-//! The program that gives frames to sockets, and its place in an interface.
+//! The XDP program that redirects frames to sockets, and its attachment to an interface.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use crate::live::notice::Notice;
 use crate::live::options::Attach;
 use crate::live::sys::bpf::{Link, Map, MapKind, Program};
 
-/// Where `struct xdp_md` has the queue.
+/// Offset of the queue number in `struct xdp_md`.
 const QUEUE: i16 = 16;
 const REDIRECT_MAP: i32 = 51;
 const PASS: i32 = 2;
@@ -19,17 +19,17 @@ const PASS: i32 = 2;
 const GENERIC: u32 = 1 << 1;
 const NATIVE: u32 = 1 << 2;
 
-/// A program that is in place as long as this lives.
+/// An XDP program attached to an interface until this is dropped.
 pub(super) struct Attachment {
-    /// First to go: without it no frame comes to the map.
+    /// Dropped first: without it no frame reaches the map.
     _link: Link,
     sockets: Map,
     pub(super) native: bool,
 }
 
 impl Attachment {
-    /// Puts the program into the interface, for `queues` queues. Until sockets are given, all frames
-    /// go on to the host.
+    /// Attaches the program to the interface, for `queues` queues. Until sockets are set, all
+    /// frames go to the host.
     pub(super) fn new(
         interface: &Interface,
         queues: u32,
@@ -49,7 +49,9 @@ impl Attachment {
             }
             Attach::Auto => match program.attach(index, NATIVE) {
                 Ok(link) => Some(link),
-                Err(error) if taken(&error) => return Err(refused(interface, "native")(error)),
+                Err(error) if already_attached(&error) => {
+                    return Err(refused(interface, "native")(error));
+                }
                 Err(error) => {
                     notices.push(Notice::GenericXdp {
                         interface: interface.name().to_owned(),
@@ -70,27 +72,28 @@ impl Attachment {
     }
 
     /// From now on the frames of `queue` go to `socket`.
-    pub(super) fn give(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
+    pub(super) fn set_socket(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         self.sockets.put_socket(queue, socket)
     }
 
-    /// From now on the host has the frames of `queue` again.
-    pub(super) fn take_back(&self, queue: u32) {
-        // There is none any more if the interface is gone.
+    /// From now on the frames of `queue` go to the host again.
+    pub(super) fn remove_socket(&self, queue: u32) {
+        // Fails if the interface is gone: then there is nothing to remove.
         let _ = self.sockets.remove_socket(queue);
     }
 }
 
-/// Whether the place is taken: by a program of the same mode, or of the other.
-fn taken(error: &io::Error) -> bool {
+/// Whether another program is attached already, in the same mode or in the other.
+fn already_attached(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
 }
 
+/// For `map_err`: the error for a refused attachment in `mode`.
 fn refused(interface: &Interface, mode: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     let name = interface.name().to_owned();
     let link = interface.look_again();
     move |source| {
-        if taken(&source) {
+        if already_attached(&source) {
             let id = link.ok().flatten().and_then(|link| link.xdp_program);
             return OpenError::ProgramInPlace { name, id };
         }

@@ -15,13 +15,14 @@ use crate::live::packet::Promiscuous;
 use crate::live::sys::socket;
 use crate::live::sys::xsk_receive::XskReceive;
 
+/// Receives the frames of one queue.
 pub(crate) struct XdpReceiver {
     pub(super) rings: XskReceive,
     pub(super) socket: OwnedFd,
     pub(super) snap: usize,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
-    /// Of each frame: not known, or not asked for.
+    /// Offload of every frame: `Unknown`, or `Done` if the caller did not request offload data.
     pub(super) offload: Offload,
     pub(super) received: u64,
     pub(super) attachment: Arc<Attachment>,
@@ -63,17 +64,17 @@ impl XdpReceiver {
     }
 
     pub(crate) fn shut(&mut self, queue: u32) {
-        self.attachment.take_back(queue);
+        self.attachment.remove_socket(queue);
     }
 
-    /// Whether frames wait, at once or before `timeout` is over.
+    /// Waits until a frame is there or `timeout` is over; returns whether a frame waits.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         if self.rings.waiting() > 0 {
             return true;
         }
         match socket::poll(&self.socket, libc::POLLIN, timeout) {
-            // The interface went away. Taken, for else the next call would not sleep.
-            Ok(came) if came & libc::POLLERR != 0 => {
+            // The interface is gone. Clears the error, otherwise the next call does not sleep.
+            Ok(events) if events & libc::POLLERR != 0 => {
                 socket::take_error(&self.socket);
             }
             _ => {}
@@ -98,7 +99,7 @@ impl XdpReceiver {
             dropped: Dropped {
                 no_buffer,
                 rx_ring_full: kernel.rx_ring_full,
-                // The kernel counts frames without a buffer among these as well, when it copies.
+                // When the kernel copies, it also counts frames without a buffer here.
                 too_long: kernel.rx_dropped.saturating_sub(no_buffer),
                 invalid: kernel.rx_invalid_descs,
                 ..Dropped::default()

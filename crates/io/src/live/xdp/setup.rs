@@ -1,7 +1,7 @@
-//! Opening: the program, and a socket for each receive queue.
+//! Opens an interface for AF_XDP: the program, and a socket for each receive queue.
 //!
-//! Invariant: a socket is in the program's map only when it can receive; until then the host has the
-//! frames of its queue.
+//! Invariant: a socket is in the program's map only when it can receive. Until then the host gets
+//! the frames of its queue.
 
 use std::ffi::c_int;
 use std::io;
@@ -22,17 +22,18 @@ use crate::live::queue;
 use crate::live::sys::socket;
 use crate::live::sys::xsk_receive::XskReceive;
 
-/// Buffers of half a page hold frames of the usual MTU, larger ones need a page.
+/// Buffer sizes as powers of two: half a page holds frames of the usual MTU, larger frames need a
+/// page.
 const SHIFTS: [u32; 2] = [11, 12];
-/// What the kernel keeps free before a frame in its buffer.
+/// Bytes that the kernel keeps free before a frame in its buffer.
 const HEADROOM: u32 = 256;
-/// Ethernet header, and two VLAN tags.
+/// Bytes of the Ethernet header and two VLAN tags.
 const HEADERS: u32 = 14 + 2 * 4;
-/// The fewest buffers of a queue; and the most, as the kernel counts bytes of rings in 32 bits.
+/// Fewest buffers of a queue, and most: the kernel counts bytes of rings in 32 bits.
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 24;
 
-/// Frames that the driver takes in one go when we make it work.
+/// Most frames that the driver processes per busy poll.
 const BUSY_POLL_BUDGET: c_int = 64;
 
 /// Opens all queues.
@@ -49,16 +50,18 @@ pub(crate) fn open(
         });
     }
     let queues = interface.receive_queues();
-    if let Some(asked) = options.queues.map(u32::from).filter(|&asked| asked != queues) {
+    if let Some(requested) = options.queues.map(u32::from).filter(|&requested| requested != queues)
+    {
         let name = interface.name().to_owned();
-        return Err(OpenError::Queues { name, asked, there: queues });
+        return Err(OpenError::Queues { name, asked: requested, there: queues });
     }
     if options.offload && interface.takes_tags() {
         notices.push(Notice::TagsLost { interface: interface.name().to_owned() });
     }
     let shift = shift(interface, notices);
     let buffers = buffers(options.memory, queues as usize, shift)?;
-    // First, for it needs the least: without that capability nothing else is worth trying.
+    // Opened first: sockets need the fewest capabilities, and without those all later steps fail
+    // too.
     let sockets = (0..queues).map(|_| socket::open(libc::AF_XDP, libc::SOCK_RAW, 0));
     let sockets: Vec<OwnedFd> = sockets
         .collect::<io::Result<_>>()
@@ -73,7 +76,7 @@ pub(crate) fn open(
     let mut receivers = Vec::with_capacity(sockets.len());
     for (socket, queue) in sockets.into_iter().zip(0..) {
         let rings = XskReceive::new(&socket, buffers, shift)
-            .map_err(OpenError::memory("making buffers for AF_XDP", (buffers as usize) << shift))?;
+            .map_err(OpenError::memory("allocating AF_XDP buffers", (buffers as usize) << shift))?;
         let zero_copy = options.zero_copy && attachment.native;
         let zero_copy = queue::bind(&socket, interface, queue, zero_copy)?;
         let busy_poll = options.busy_poll.is_some_and(|time| {
@@ -96,14 +99,15 @@ pub(crate) fn open(
         });
     }
     for (receiver, queue) in receivers.iter().zip(0..) {
-        attachment
-            .give(queue, &receiver.socket)
-            .map_err(OpenError::at("giving a queue to its socket", Capability::XDP))?;
+        attachment.set_socket(queue, &receiver.socket).map_err(OpenError::at(
+            "adding an AF_XDP socket to the program's map",
+            Capability::XDP,
+        ))?;
     }
     Ok(receivers)
 }
 
-/// The size of a buffer for the frames of this interface.
+/// Size of a buffer for frames of this interface, as a power of two.
 fn shift(interface: &Interface, notices: &mut Vec<Notice>) -> u32 {
     let longest = interface.link.mtu.saturating_add(HEADERS);
     let [half, page] = SHIFTS;
@@ -118,17 +122,18 @@ fn shift(interface: &Interface, notices: &mut Vec<Notice>) -> u32 {
     page
 }
 
-/// How many buffers a queue has.
+/// Number of buffers of a queue.
 fn buffers(memory: usize, queues: usize, shift: u32) -> Result<u32, OpenError> {
     let each = (memory / queues) >> shift;
     if each < BUFFERS_LEAST {
         let needed = (BUFFERS_LEAST << shift) * queues;
         return Err(OpenError::TooLittleMemory { asked: memory, needed });
     }
-    // The power of two that does not exceed it.
+    // The largest power of two that fits.
     Ok(1 << each.min(BUFFERS_MOST).ilog2())
 }
 
+/// Enables busy polling of the driver, each poll for up to `time`.
 fn poll_busily(socket: &OwnedFd, time: Duration) -> io::Result<()> {
     let micros = c_int::try_from(time.as_micros()).unwrap_or(c_int::MAX);
     socket::set(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1)?;
@@ -149,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_an_error_that_says_how_much_is_needed() {
+    fn too_little_memory_is_an_error_with_the_minimum() {
         let error = buffers(100_000, 2, 11).unwrap_err();
         assert!(error.to_string().contains("262144"), "{error}");
     }

@@ -129,11 +129,11 @@ fn a_bomb_runs_in_constant_memory() {
 fn known_but_unread_formats_are_named() {
     let twice = gzip(&zstd(&large()));
     for (bytes, expected) in [
-        (&b"BZh91AY&SY"[..], "compressed with bzip2; unpack it with bunzip2"),
+        (&b"BZh91AY&SY"[..], "compressed with bzip2: unpack it with bunzip2"),
         (b"\xfd7zXZ\0\0\0", "compressed with xz"),
-        (b"snoop\0\0\0", "a snoop capture; convert it with editcap"),
-        (&twice, "compressed twice; unpack it once"),
-        (b"\x89PNG\r\n", "not a capture file (magic 0x89504e47); pcap and pcapng are read"),
+        (b"snoop\0\0\0", "a snoop capture: convert it with editcap"),
+        (&twice, "compressed twice: unpack it once"),
+        (b"\x89PNG\r\n", "not a capture file (magic 0x89504e47): use pcap or pcapng"),
     ] {
         let (frames, words) = read_with_one(Severity::Error, bytes);
         assert!(frames.is_empty());
@@ -188,7 +188,7 @@ fn files_are_read_in_order_and_bad_ones_passed_over() {
     ];
     assert_eq!(said, expected.map(|(name, severity)| (name.into(), severity)));
     assert!(notices[1].to_string().ends_with("missing.pcap: no such file"));
-    assert!(notices[2].to_string().contains("this is a directory"));
+    assert!(notices[2].to_string().contains("is a directory"));
     assert_eq!(files.burst(1, |_| panic!("nothing is left")), 0);
     assert!(files.take_notices().is_empty());
 }
