@@ -1,5 +1,5 @@
-//! A table whose rows stand densely in a `Vec` and are found through an [`Index`] by hash: what
-//! the analyses keep their state in.
+//! A table whose rows are stored densely in a `Vec` and found through an [`Index`] by hash. The
+//! analyses keep their state in it.
 //!
 //! Looking up costs two cache misses, and both can be made to overlap over several keys:
 //! [`Dense::home`] of all keys first, [`Dense::hint`] of all next, the real look-up last.
@@ -14,7 +14,7 @@ pub struct Dense<T> {
 }
 
 impl<T> Dense<T> {
-    /// Rows at the most.
+    /// Most rows.
     pub const MOST: usize = Index::MOST;
 
     /// Empty.
@@ -22,7 +22,7 @@ impl<T> Dense<T> {
         Self { index: Index::new(), rows: Vec::new() }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -48,13 +48,13 @@ impl<T> Dense<T> {
         &mut self.rows[position]
     }
 
-    /// First step of overlapping look-ups: brings the index word of `hash` near.
+    /// First step of overlapping look-ups: prefetches the index word of `hash`.
     #[inline(always)]
     pub fn home(&self, hash: u32) -> u32 {
         self.index.home(hash)
     }
 
-    /// Second step: brings a row near. It is probably the wanted one, not surely.
+    /// Second step: prefetches a row, probably the wanted one.
     #[inline(always)]
     pub fn hint(&self, word: u32, hash: u32) -> Option<&T> {
         self.rows.get(Index::position(word, hash)?)
@@ -66,7 +66,7 @@ impl<T> Dense<T> {
         self.index.find(hash, |position| is_it(&self.rows[position]))
     }
 
-    /// Adds a row that is not there yet; its position.
+    /// Adds a row whose key is not in the table; returns its position.
     ///
     /// # Panics
     /// If there are [`Dense::MOST`] rows already.

@@ -6,26 +6,26 @@ use crate::IpVersion;
 
 /// Source and destination address.
 pub(crate) trait Ends: Copy + Eq + std::hash::Hash + Send {
-    /// Whose addresses they are.
+    /// Their IP version.
     const VERSION: IpVersion;
 
-    /// What an entry with these ends is aligned as.
+    /// A type with the alignment of an entry with these ends.
     type Align: Copy + std::fmt::Debug + Send;
 
-    /// Of a packet, in its direction.
+    /// The ends of a packet, in its direction.
     fn of(packet: &PacketRecord) -> Self;
 
-    /// The other way round.
+    /// The ends swapped.
     fn reversed(self) -> Self;
 
     /// Source and destination, laid out as in [`crate::FlowKey::src`].
     fn addresses(self) -> ([u8; 16], [u8; 16]);
 
-    /// Whether they come before their reverse.
+    /// Whether the source is the lower end.
     fn ascending(self) -> bool;
 }
 
-/// As a cache line.
+/// Aligned as a cache line.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line;
@@ -71,7 +71,7 @@ pub(crate) struct V6([[u64; 2]; 2]);
 impl Ends for V6 {
     const VERSION: IpVersion = IpVersion::V6;
 
-    // To begin with a line would cost 40 bytes a flow.
+    // The alignment of a cache line would cost 40 bytes a flow.
     type Align = u64;
 
     #[inline(always)]

@@ -7,8 +7,9 @@
 //!  IPv6  the same with 32 bytes of ends: 88
 //! ```
 //!
-//! One cache line holds all that a packet of IPv4 needs; only the time of the first packet, which few packets ask for,
-//! stands elsewhere. Counters here have 32 bits; who keeps the entry carries them over before they overflow.
+//! One cache line holds all that an IPv4 packet needs; the time of the first packet, which few
+//! packets need, is stored elsewhere. Counters here have 32 bits; the owner of the entry carries
+//! them over before they overflow.
 //!
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
 
@@ -31,18 +32,18 @@ const ICMPV6: u8 = 58;
 const CLASS: u8 = 7;
 /// FIN seen from side 0; the next bit: from side 1.
 const FIN_0: u8 = 1 << 3;
-/// The active timeout may pass before the next sweep: look at the first packet's time.
+/// The active timeout may pass before the next sweep: check the first packet's time.
 const AGEING: u8 = 1 << 5;
 /// From this bit on: the [`Initiator`].
 const INITIATOR: u32 = 6;
 
-/// Where the stamp lies in the tail.
+/// Position of the stamp in the tail.
 const STAMP: u32 = 48;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<E: Ends> {
-    /// Of no size.
+    /// Zero size, for the alignment.
     align: [E::Align; 0],
     ends: E,
     /// Source port in the upper half.
@@ -55,7 +56,7 @@ pub(crate) struct Entry<E: Ends> {
     octets: [u32; 2],
     tcp_flags: [u8; 2],
     tos: [u8; 2],
-    /// Smallest and largest of each side; the smallest is larger than the largest if there are none.
+    /// Smallest and largest of each side; smallest > largest without packets.
     ttl: [[u8; 2]; 2],
     ip_len: [[u16; 2]; 2],
     /// Notes below, the observer's stamp in the upper sixteen bits.
@@ -65,7 +66,7 @@ pub(crate) struct Entry<E: Ends> {
 const _: () = assert!(size_of::<Entry<crate::ends::V4>>() == 64);
 const _: () = assert!(size_of::<Entry<crate::ends::V6>>() == 88);
 
-/// What a packet is looked up by. The source port stands in the upper half of the ports.
+/// The look-up key of a packet. The source port is in the upper half of the ports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key<E> {
     pub(crate) ends: E,
@@ -84,14 +85,14 @@ impl<E: Ends> Key<E> {
         Self { ends: self.ends.reversed(), ports: self.ports.rotate_left(16), ..self }
     }
 
-    /// The key in the initiator's direction, the packet's direction on it, and how that is known. Whoever sends first
-    /// is the initiator, unless the first packet seen answers a SYN.
+    /// The key in the initiator's direction, the packet's direction on it, and how the initiator is
+    /// known. The first sender is the initiator, unless the first packet answers a SYN.
     fn oriented(self, packet: &PacketRecord, uniflow: bool) -> (Self, usize, Initiator) {
         let syn = packet.protocol == TCP && packet.tcp_flags & SYN != 0;
         let answer = syn && packet.tcp_flags & ACK != 0;
         let reversed = self.reversed();
         match (syn, answer) {
-            // A flow from an endpoint to itself has no other direction, and neither has a uniflow.
+            // A flow from an endpoint to itself has only one direction, like a uniflow.
             (_, true) if !uniflow && reversed != self => (reversed, 1, Initiator::SynAck),
             (true, false) => (self, 0, Initiator::Syn),
             _ => (self, 0, Initiator::FirstPacket),
@@ -100,36 +101,53 @@ impl<E: Ends> Key<E> {
 }
 
 impl<E: Ends> Entry<E> {
-    /// An entry for the flow that `packet` begins, which is not counted yet, and the packet's direction.
-    pub(crate) fn begin(packet: &PacketRecord, key: Key<E>, uniflow: bool) -> (Self, usize) {
-        let (key, direction, initiator) = key.oriented(packet, uniflow);
-        (Self::new(packet, key, initiator), direction)
-    }
-
-    fn new(packet: &PacketRecord, key: Key<E>, initiator: Initiator) -> Self {
-        let icmp = matches!(key.protocol, ICMP | ICMPV6);
+    /// An entry without a flow, which [`Entry::begin`] fills in place: an entry built elsewhere
+    /// would be read back in wider pieces than it was written in, and stall on the stores.
+    pub(crate) fn blank(key: &Key<E>) -> Self {
         Self {
             align: [],
             ends: key.ends,
-            ports: key.ports,
-            protocol: key.protocol,
-            state: Class::of(key.protocol) as u8 | (initiator as u8) << INITIATOR,
-            path: packet.path,
-            last_ns: packet.ts_ns,
+            ports: 0,
+            protocol: 0,
+            state: 0,
+            path: 0,
+            last_ns: 0,
             packets: [0; 2],
             octets: [0; 2],
             tcp_flags: [0; 2],
             tos: [0; 2],
             ttl: [[u8::MAX, 0]; 2],
             ip_len: [[u16::MAX, 0]; 2],
-            tail: if icmp { u64::from(packet.dst_port) } else { 0 },
+            tail: 0,
         }
     }
 
-    /// The next part of a flow that was cut while alive: still the same connection, so who began it, by which way, and
-    /// which FINs were seen stay known.
+    /// Starts the flow of `packet`, without counting it, in a blank entry. Returns the packet's
+    /// direction.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, packet: &PacketRecord, key: Key<E>, uniflow: bool) -> usize {
+        let (key, direction, initiator) = key.oriented(packet, uniflow);
+        self.set(packet, key, initiator);
+        direction
+    }
+
+    #[inline(always)]
+    fn set(&mut self, packet: &PacketRecord, key: Key<E>, initiator: Initiator) {
+        self.ends = key.ends;
+        self.ports = key.ports;
+        self.protocol = key.protocol;
+        self.state = Class::of(key.protocol) as u8 | (initiator as u8) << INITIATOR;
+        self.path = packet.path;
+        self.last_ns = packet.ts_ns;
+        if matches!(key.protocol, ICMP | ICMPV6) {
+            self.tail = u64::from(packet.dst_port);
+        }
+    }
+
+    /// The next part of a flow that was cut while alive: initiator, path and seen FINs are kept.
     pub(crate) fn continued(&self, packet: &PacketRecord) -> Self {
-        let mut next = Self::new(packet, self.key(), Initiator::FirstPacket);
+        let mut next = Self::blank(&self.key());
+        next.set(packet, self.key(), Initiator::FirstPacket);
         next.state = self.state & !AGEING;
         next.path = self.path;
         next.set_stamp(self.stamp());
@@ -141,7 +159,7 @@ impl<E: Ends> Entry<E> {
         Key { ends: self.ends, ports: self.ports, protocol: self.protocol }
     }
 
-    /// The packet's direction on this flow, if it belongs to it: 0 from the initiator, 1 to it.
+    /// The packet's direction if it belongs to this flow: 0 from the initiator, 1 to it.
     #[inline(always)]
     pub(crate) fn direction(&self, key: &Key<E>, uniflow: bool) -> Option<usize> {
         let back = key.reversed();
@@ -155,7 +173,7 @@ impl<E: Ends> Entry<E> {
         self.state & CLASS >= Class::TcpFin as u8
     }
 
-    /// Why the flow has ended by `now_ns`, if it has: silence alone, no packet needed.
+    /// Why the flow has ended by `now_ns`, if it has, by silence alone.
     #[inline(always)]
     pub(crate) fn expired(&self, now_ns: u64, idle_ns: &[u64; 8]) -> Option<EndReason> {
         let silent_ns = now_ns.saturating_sub(self.last_ns);
@@ -168,20 +186,21 @@ impl<E: Ends> Entry<E> {
         }
     }
 
-    /// Whether `packet` can only be counted after a look at the flow's first packet: its active timeout may be over.
-    /// Before `calm_until_ns` no entry that is not [`AGEING`] can have reached it.
+    /// Whether the first packet's time must be checked before `packet` is counted, because the
+    /// active timeout may have passed. Before `calm_until_ns` only entries marked [`AGEING`] can
+    /// have reached it.
     #[inline(always)]
     pub(crate) fn may_be_old(&self, packet: &PacketRecord, calm_until_ns: u64) -> bool {
         self.state & AGEING != 0 || packet.ts_ns >= calm_until_ns
     }
 
-    /// Whether `packet` is a new connection on the ports of one that is over.
+    /// Whether `packet` starts a new connection on the ports of a closed one.
     #[inline(always)]
     pub(crate) fn is_begun_anew(&self, packet: &PacketRecord) -> bool {
         self.is_closed() && packet.tcp_flags & (SYN | ACK) == SYN
     }
 
-    /// From now on the first packet's time is looked at.
+    /// Marks the entry, so that the first packet's time is checked.
     #[inline(always)]
     pub(crate) fn age(&mut self) {
         self.state |= AGEING;
@@ -195,13 +214,13 @@ impl<E: Ends> Entry<E> {
         octets | (self.packets[side] == u32::MAX)
     }
 
-    /// Takes the counters out: packets and octets.
+    /// Takes the counters: packets and octets.
     pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
         let packets = std::mem::take(&mut self.packets).map(u64::from);
         [packets, std::mem::take(&mut self.octets).map(u64::from)]
     }
 
-    /// Its last word.
+    /// The last word of the entry.
     #[inline(always)]
     pub(crate) const fn tail(&self) -> &u64 {
         &self.tail
@@ -217,11 +236,12 @@ impl<E: Ends> Entry<E> {
         self.tail = self.tail & ((1 << STAMP) - 1) | u64::from(stamp) << STAMP;
     }
 
-    /// Counts a packet, which must not overflow. True unless the packet is earlier than the latest.
+    /// Counts a packet, which must not overflow. Returns false if the packet is earlier than the
+    /// latest.
     #[inline(always)]
     pub(crate) fn count(&mut self, packet: &PacketRecord, direction: usize) -> bool {
         let side = direction & 1;
-        // Packets may come out of order: the maximum, so that no duration is negative.
+        // Packets may be out of order: the maximum keeps durations positive.
         let latest = packet.ts_ns >= self.last_ns;
         self.last_ns = self.last_ns.max(packet.ts_ns);
         self.packets[side] = self.packets[side].wrapping_add(1);
@@ -229,7 +249,7 @@ impl<E: Ends> Entry<E> {
         self.tcp_flags[side] |= packet.tcp_flags;
         let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
         let ([low, high], [short, long]) = (self.ttl[side], self.ip_len[side]);
-        // Also true of the first packet: there low > high.
+        // Also true for the first packet, where low > high.
         if (packet.ttl < low) | (packet.ttl > high) | (len < short) | (len > long) {
             self.stretch(packet, side, len);
         }
@@ -246,7 +266,8 @@ impl<E: Ends> Entry<E> {
         latest
     }
 
-    /// Counts packets that differ from the latest one in time and length alone; false if a counter would overflow.
+    /// Counts packets that differ from the latest one only in time and length; false if a counter
+    /// would overflow.
     #[inline]
     pub(crate) fn count_run(&mut self, run: &[PacketRecord], direction: usize) -> bool {
         let side = direction & 1;
@@ -267,7 +288,7 @@ impl<E: Ends> Entry<E> {
         true
     }
 
-    /// Makes room between smallest and largest.
+    /// Extends the ranges of TTL and length.
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
         let [low, high] = &mut self.ttl[side];
         if low > high {
@@ -296,7 +317,21 @@ impl<E: Ends> Entry<E> {
         }
     }
 
-    /// The record, with the time of the first packet and what was carried over of packets and octets.
+    /// The key in the initiator's direction.
+    #[inline(always)]
+    pub(crate) fn flow_key(&self) -> FlowKey {
+        let (src, dst) = self.ends.addresses();
+        FlowKey {
+            version: E::VERSION,
+            src,
+            dst,
+            src_port: (self.ports >> 16) as u16,
+            dst_port: self.ports as u16,
+            protocol: self.protocol,
+        }
+    }
+
+    /// The record, with the time of the first packet and the carried-over packets and octets.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -308,17 +343,9 @@ impl<E: Ends> Entry<E> {
         let sum = |more: [u64; 2], own: [u32; 2]| {
             [more[0] + u64::from(own[0]), more[1].wrapping_add(u64::from(own[1]))]
         };
-        let (src, dst) = self.ends.addresses();
         let icmp = matches!(self.protocol, ICMP | ICMPV6);
         FlowRecord {
-            key: FlowKey {
-                version: E::VERSION,
-                src,
-                dst,
-                src_port: (self.ports >> 16) as u16,
-                dst_port: self.ports as u16,
-                protocol: self.protocol,
-            },
+            key: self.flow_key(),
             first_ns,
             last_ns: self.last_ns,
             packets: sum(carried[0], self.packets),
@@ -337,7 +364,7 @@ impl<E: Ends> Entry<E> {
                 _ => Initiator::FirstPacket,
             },
             end_reason,
-            path: paths.get(self.path),
+            path: *paths.get(self.path),
             facts: Facts::default(),
         }
     }

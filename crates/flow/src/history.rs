@@ -1,4 +1,4 @@
-//! What happened in a flow, in order: the letters of Zeek's `history`, each kept at its first time in its direction.
+//! Events of a flow in order: the letters of Zeek's `history`, each once for each direction.
 //!
 //! ```text
 //! bits    3        2…0                  twelve entries of four bits, the earliest lowest
@@ -14,7 +14,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// By the lower five control bits, and whether there is data.
+/// Indexed by the lower five control bits and the presence of data.
 const LETTERS_OF: [u8; 64] = {
     let mut all = [0; 64];
     let mut at = 0;
@@ -40,7 +40,7 @@ const LETTERS_OF: [u8; 64] = {
 pub struct History(u64);
 
 impl History {
-    /// Letters at the most: six in each direction.
+    /// Most letters: six in each direction.
     pub const MOST: usize = 12;
 
     const LETTERS: [u8; 6] = *b"shadfr";
@@ -51,16 +51,16 @@ impl History {
     /// The letters of a packet: their bits, by number from 1.
     #[inline(always)]
     pub(crate) const fn letters(packet: &PacketRecord) -> u8 {
-        // Control bits are there with TCP alone, so they say the protocol, too.
+        // Only TCP has control bits, so they also identify the protocol.
         let data = packet.flags.contains(Flags::DATA) as u8;
         LETTERS_OF[((packet.tcp_flags & 31) | (data << 5)) as usize]
     }
 
-    /// Whether a letter, 1 to 6, is there in this direction.
+    /// Whether a letter, 1 to 6, is present in this direction.
     #[inline(always)]
     pub(crate) const fn knows(self, number: u8, side: usize) -> bool {
         const ONES: u64 = 0x1111_1111_1111;
-        // A four-bit lane is zero where the entry is the one sought; the lowest such lane is found for certain.
+        // A four-bit lane is zero where the entry matches; the lowest such lane is exact.
         let entry = number as u64 | (side as u64) << 3;
         let lanes = self.0 ^ (entry * ONES);
         lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) != 0
@@ -69,7 +69,7 @@ impl History {
     /// Adds the letters of a packet.
     #[inline(always)]
     pub(crate) fn add(&mut self, letters: u8, side: usize) {
-        // Nearly always one letter, known already.
+        // Nearly always one letter, already present.
         let first = letters.trailing_zeros() as u8 + 1;
         if letters & letters.wrapping_sub(1) != 0 || !self.knows(first, side) {
             self.add_all(letters, side);
@@ -83,7 +83,8 @@ impl History {
         }
     }
 
-    /// Adds one letter, 1 to 6, if it was not there in this direction; `side` is 0 from the initiator, 1 to it.
+    /// Adds one letter, 1 to 6, unless it is present in this direction; `side` is 0 from the
+    /// initiator, 1 to it.
     fn push(&mut self, number: u8, side: usize) {
         let entry = u64::from(number) | (side as u64) << 3;
         let mut at = 0;
@@ -108,12 +109,12 @@ impl History {
         })
     }
 
-    /// Whether a letter, as in [`History`], is there.
+    /// Whether a letter, as in [`History`], is present.
     pub fn has(self, letter: char) -> bool {
         self.iter().any(|own| own == letter)
     }
 
-    /// The letters of a text, in order; others are passed over. For tests and tools.
+    /// The letters of a text, in order; others are ignored. For tests and tools.
     pub fn of(text: &str) -> Self {
         let mut own = Self::EMPTY;
         for letter in text.bytes() {
@@ -125,7 +126,7 @@ impl History {
         own
     }
 
-    /// All of it as a number, for digests.
+    /// All letters as a number, for digests.
     pub const fn bits(self) -> u64 {
         self.0
     }

@@ -5,10 +5,10 @@
 //! hashes:  | hash of row 0 | hash of row 1 | …
 //! ```
 //!
-//! Open addressing with linear probing and deletion by shifting back, so that no tombstones
-//! pile up in a run of days. Four bytes a word keep the index of a hundred thousand flows in a
-//! core's second-level cache; the tag (the hash's upper bits) lets only one foreign word in 256
-//! cost a look at its row. Growing needs the hashes alone, the rows are not touched.
+//! Open addressing with linear probing and deletion by shifting back, so no tombstones accumulate.
+//! Four bytes a word keep the index of a hundred thousand flows in a core's L2 cache; with the tag
+//! (the hash's upper bits) only one foreign word in 256 costs a read of its row. Growing needs the
+//! hashes alone, not the rows.
 
 use ringtap_base::prefetch;
 
@@ -20,7 +20,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Rows at the most.
+    /// Most rows.
     pub(crate) const MOST: usize = (1 << 24) - 1;
 
     const SMALLEST: usize = 1 << 10;
@@ -29,13 +29,13 @@ impl Index {
         Self { words: vec![0; Self::SMALLEST], mask: Self::SMALLEST - 1, hashes: Vec::new() }
     }
 
-    /// Brings the word at the hash's home near.
+    /// Prefetches the word at the hash's home.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
         prefetch(&self.words[hash as usize & self.mask]);
     }
 
-    /// The word at the hash's home: a hint to be checked, and a touch that brings the line in.
+    /// Reads the word at the hash's home: a hint that must be checked; also loads its cache line.
     #[inline(always)]
     pub(crate) fn home(&self, hash: u32) -> u32 {
         self.words[hash as usize & self.mask]
@@ -76,7 +76,7 @@ impl Index {
     pub(crate) fn push(&mut self, hash: u32) {
         let position = self.hashes.len();
         assert!(position < Self::MOST, "a table holds at most {} rows", Self::MOST);
-        // Half full at the most: probes stay short even under the simplest of probing schemes.
+        // At most half full: probes stay short with linear probing.
         if (position + 1) * 2 > self.words.len() {
             self.grow();
         }
@@ -84,7 +84,7 @@ impl Index {
         self.place(position);
     }
 
-    /// Removes a position; the last one takes its number, as in [`Vec::swap_remove`].
+    /// Removes a position; the last row takes its number, as in [`Vec::swap_remove`].
     pub(crate) fn swap_remove(&mut self, position: usize) {
         let mut hole = self.slot_of(position);
         let mut at = hole;
@@ -110,19 +110,19 @@ impl Index {
         self.hashes.swap_remove(position);
     }
 
-    /// Removes a position as [`Index::swap_remove`] does, but leaves the words as they are: many
-    /// removals and one [`Index::rebuild`] cost less than as many searches. Until then nothing
-    /// may be looked up.
+    /// Removes a position as [`Index::swap_remove`] does, but leaves the words unchanged: many
+    /// removals and one [`Index::rebuild`] cost less than as many searches. No look-up is allowed
+    /// until then.
     pub(crate) fn swap_remove_later(&mut self, position: usize) {
         self.hashes.swap_remove(position);
     }
 
-    /// Makes all words anew.
+    /// Rebuilds all words.
     pub(crate) fn rebuild(&mut self) {
-        // After a flood has gone the index shrinks, or every later sweep would pay for it.
+        // After a flood the index shrinks; otherwise every later sweep would be slow.
         let enough = (self.hashes.len() * 4).next_power_of_two().max(Self::SMALLEST);
         if self.words.len() > enough * 8 {
-            self.words = vec![0; enough];
+            self.words = free_words(enough);
             self.mask = enough - 1;
         } else {
             self.words.fill(0);
@@ -130,7 +130,7 @@ impl Index {
         self.place_all();
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Removes everything, keeps the memory.
     pub(crate) fn clear(&mut self) {
         if !self.hashes.is_empty() {
             self.hashes.clear();
@@ -165,7 +165,7 @@ impl Index {
     #[cold]
     fn grow(&mut self) {
         let doubled = self.words.len() * 2;
-        self.words = vec![0; doubled];
+        self.words = free_words(doubled);
         self.mask = doubled - 1;
         self.place_all();
     }
@@ -177,13 +177,22 @@ impl Index {
     }
 }
 
+/// `count` free words, each written: memory that is read before it is written is mapped to a shared
+/// page of zeros, and then each page faults twice, the second time on all cores.
+fn free_words(count: usize) -> Vec<u32> {
+    // Otherwise the compiler requests zeroed memory instead.
+    let mut words = std::hint::black_box(Vec::with_capacity(count));
+    words.resize(count, 0);
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
-        // Few hashes close to one another: collisions, equal tags and shifting all the time.
+        // Few hashes close to one another: collisions, equal tags and much shifting.
         #[test]
         fn it_agrees_with_a_list(steps in prop::collection::vec((0u32..60, any::<bool>()), 1..600)) {
             let mut index = Index::new();

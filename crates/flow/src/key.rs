@@ -14,7 +14,8 @@ pub enum IpVersion {
     V6 = 6,
 }
 
-/// Who talks to whom. A biflow has one key; its other direction is [`FlowKey::reversed`].
+/// The endpoints and protocol of a flow. A biflow has one key; its other direction is
+/// [`FlowKey::reversed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// IP version of both addresses.
@@ -23,9 +24,9 @@ pub struct FlowKey {
     pub src: [u8; 16],
     /// Destination address, laid out as `src`.
     pub dst: [u8; 16],
-    /// Source port; 0 where the protocol has none or it is not known.
+    /// Source port; 0 if the protocol has none or it is unknown.
     pub src_port: u16,
-    /// Destination port; 0 where the protocol has none or it is not known.
+    /// Destination port; 0 if the protocol has none or it is unknown.
     pub dst_port: u16,
     /// IP protocol number.
     pub protocol: u8,
@@ -46,14 +47,14 @@ impl FlowKey {
         }
     }
 
-    /// The ports that count for the key: an ICMP type and code do not, or a request and its
-    /// answer would never meet.
+    /// The ports for the key. ICMP type and code are not included, or a request and its reply would
+    /// be different flows.
     #[inline(always)]
     pub(crate) fn ports_of(packet: &PacketRecord) -> (u16, u16) {
         const KNOWN: u16 = Flags::PORTS.0 | Flags::PORTS_FROM_FIRST.0;
         const ICMP: u8 = 1;
         const ICMPV6: u8 = 58;
-        // A later fragment has its first one's type and code, too.
+        // A later fragment has the type and code of its first one.
         let icmp = packet.protocol == ICMP || packet.protocol == ICMPV6;
         if packet.flags.0 & KNOWN != 0 && !icmp {
             (packet.src_port, packet.dst_port)
@@ -62,7 +63,7 @@ impl FlowKey {
         }
     }
 
-    /// The same flow seen from the other side.
+    /// The same flow in the other direction.
     #[inline(always)]
     pub const fn reversed(&self) -> Self {
         Self {

@@ -1,13 +1,14 @@
-//! Flows: the key, the table, the timeouts and the record that leaves.
+//! Flows: the key, the table, the timeouts and the exported record.
 //!
 //! The path: [`FlowTable::burst`] finds each packet's entry by its [`FlowKey`], ends
 //! flows by [`Timeouts`] and hands every ended one to the [`Observer`] as a [`FlowRecord`].
 //!
-//! Invariants: time is packet time alone. What a flow's records are depends on its own packets
-//! and on the marks between them, never on other flows, unless a flow is evicted for lack of
-//! room, and that is counted ([`EndReason::LackOfResources`]).
+//! Invariants: time is packet time alone. A flow's records depend on its own packets and on the
+//! marks between them, never on other flows, unless a flow is evicted for lack of room, and that is
+//! counted ([`EndReason::LackOfResources`]).
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod dense;
 mod ends;
 mod entry;
@@ -20,6 +21,7 @@ mod sink;
 mod table;
 mod timeouts;
 
+pub use aggregate::{Aggregate, MOST_ROWS, PARTS, Row};
 pub use dense::Dense;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};

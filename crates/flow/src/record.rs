@@ -1,5 +1,5 @@
-//! The flow record: what leaves when a flow ends. Names and meanings follow RFC 7011/7012 and,
-//! for the two directions, RFC 5103.
+//! The flow record, which is exported when a flow ends. Names and meanings follow RFC 7011/7012
+//! and, for the two directions, RFC 5103.
 
 use ringtap_extract::Facts;
 use ringtap_wire::Path;
@@ -39,11 +39,11 @@ impl EndReason {
     }
 }
 
-/// How it is known who began a flow.
+/// How the initiator of a flow is known.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Initiator {
-    /// Whoever was seen to send first: a guess, if the beginning was not seen.
+    /// The first sender seen: a guess, if the beginning was not seen.
     FirstPacket = 0,
     /// The sender of the first packet, a SYN.
     Syn = 1,
@@ -69,21 +69,21 @@ pub struct FlowRecord {
     pub tcp_flags: [u8; 2],
     /// Smallest and largest time to live, or hop limit; zeros without packets.
     pub ttl: [[u8; 2]; 2],
-    /// Smallest and largest layer 3 length, 65,535 for all beyond; zeros without packets.
+    /// Smallest and largest layer 3 length, at most 65,535; zeros without packets.
     pub ip_len: [[u16; 2]; 2],
     /// Type of service, or traffic class, of the first packet.
     pub tos: [u8; 2],
     /// ICMP type and code of the first packet, `type << 8 | code`; 0 for other protocols.
     pub icmp_type_code: u16,
-    /// What happened, in order; empty for protocols other than TCP and UDP.
+    /// Events in order; empty for protocols other than TCP and UDP.
     pub history: History,
-    /// How it is known who began.
+    /// How the initiator is known.
     pub initiator: Initiator,
     /// Why it ended.
     pub end_reason: EndReason,
-    /// By which way the first packet of the connection came.
+    /// The encapsulation of the connection's first packet.
     pub path: Path,
-    /// What its payloads said.
+    /// Facts from its payloads.
     pub facts: Facts,
 }
 
@@ -91,7 +91,7 @@ impl FlowRecord {
     /// Bytes of [`FlowRecord::canonical`].
     pub const CANONICAL_LEN: usize = 192;
 
-    /// A record of nothing but its key: all else zero, ended by force.
+    /// A record with a key, zeros and [`EndReason::Forced`].
     pub fn new(key: FlowKey) -> Self {
         Self {
             key,
@@ -112,8 +112,8 @@ impl FlowRecord {
         }
     }
 
-    /// One fixed byte string per record, for digests: little-endian fields in a fixed order. It has all but the facts,
-    /// whose bytes are [`Facts::bytes`].
+    /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
+    /// contains everything except the facts, whose bytes are [`Facts::bytes`].
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;

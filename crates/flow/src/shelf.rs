@@ -5,11 +5,11 @@
 //!                    └──────────┐
 //! entries  | entry | entry | entry | …                     64 bytes each (IPv4), 88 (IPv6)
 //! first    | first packet's time | …                       8 bytes each, same positions
-//! facts    | facts | …                                     8 bytes each, same positions, as far as there are any
+//! facts    | facts | …                                     8 bytes each, same positions, as long as needed
 //! ```
 //!
-//! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that outgrow 32 bits are
-//! carried over to a map beside: of a flow that large there are few.
+//! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
+//! outgrow 32 bits are carried over to a map, which few flows need.
 //!
 //! Invariant: every entry has its place in the index and its first packet's time; no map entry outlives its flow.
 
@@ -23,9 +23,9 @@ use ringtap_wire::{PacketRecord, Paths};
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
-use crate::{EndReason, FlowRecord, Observer, Timeouts};
+use crate::{EndReason, FlowKey, FlowRecord, Observer, Timeouts};
 
-/// What holds for all flows of a table.
+/// Rules for all flows of a table.
 pub(crate) struct Rules {
     /// Idle timeouts by class.
     idle_ns: [u64; 8],
@@ -35,8 +35,8 @@ pub(crate) struct Rules {
     pub(crate) tick_ns: u64,
     pub(crate) uniflow: bool,
     paths: Arc<Paths>,
-    /// The next sweep is expected to come before a packet of this time. What does come later is handled all the same,
-    /// at the cost of a look at the first packet's time.
+    /// The next sweep is expected before a packet of this time. Later packets are still correct, at
+    /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Arrival<'a> {
     pub(crate) packet: &'a PacketRecord,
     pub(crate) ports: u32,
     pub(crate) hash: u32,
-    /// Where the flow seemed to stand before earlier packets changed the table: a hint.
+    /// Where the flow seemed to be before earlier packets changed the table: a hint.
     pub(crate) likely: Option<u32>,
-    /// The packets behind it that differ from it in time and length alone.
+    /// The following packets that differ from it only in time and length.
     pub(crate) alike: &'a [PacketRecord],
 }
 
@@ -69,13 +69,13 @@ pub(crate) struct Shelf<E: Ends> {
     index: Index,
     entries: Vec<Entry<E>>,
     first_ns: Vec<u64>,
-    /// Entries beyond its end have none.
+    /// Entries beyond its end have no facts.
     facts: Vec<Facts>,
-    /// Bytes that the facts take.
+    /// Bytes of all facts.
     pub(crate) fact_bytes: usize,
-    /// Packets and octets by flow, of those whose counters overflowed.
+    /// Carried-over packets and octets, by flow.
     carried: HashMap<(Key<E>, u16), [[u64; 2]; 2]>,
-    /// Where a sweep goes on: entries below this position are still to be looked at.
+    /// Where a sweep continues: entries below this position are still to be checked.
     sweep_below: Option<usize>,
     /// Whether the sweep has ended any flow.
     swept: bool,
@@ -84,10 +84,10 @@ pub(crate) struct Shelf<E: Ends> {
 }
 
 impl<E: Ends> Shelf<E> {
-    /// Address space for `capacity` flows is reserved now; memory is used as flows come.
+    /// Reserves address space for `capacity` flows; memory is used as flows arrive.
     pub(crate) fn new(capacity: usize) -> Self {
         let (mut entries, mut first_ns) = (Vec::new(), Vec::new());
-        // Where the system does not hand out so much address space the tables grow as they must.
+        // If the system does not reserve that much, the tables grow when needed.
         let _ = entries.try_reserve_exact(capacity);
         let _ = first_ns.try_reserve_exact(capacity);
         Self {
@@ -107,19 +107,19 @@ impl<E: Ends> Shelf<E> {
         self.entries.len()
     }
 
-    /// Brings the word of the index near by which a flow is found.
+    /// Prefetches the index word of a flow.
     #[inline(always)]
     pub(crate) fn prefetch_word(&self, hash: u32) {
         self.index.prefetch(hash);
     }
 
-    /// Where the flow seems to stand; brings that entry near.
+    /// Where the flow seems to be; prefetches that entry.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, hash: u32) -> Option<u32> {
         let at = self.index.find(hash, |_| true)?;
         if let Some(entry) = self.entries.get(at) {
             prefetch(entry);
-            // An IPv6 entry lies on two lines.
+            // An IPv6 entry spans two lines.
             if size_of::<Entry<E>>() > 64 {
                 prefetch(entry.tail());
             }
@@ -127,7 +127,8 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
-    /// The packet's flow and its direction there, if it is live. `same` judges what the key does not say.
+    /// The packet's flow and its direction there, if it is live. `same` compares what the key does
+    /// not contain.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -151,8 +152,8 @@ impl<E: Ends> Shelf<E> {
         Some((at, found))
     }
 
-    /// Counts the packet on a live flow, or ends that one and counts it on the next of the same key. Returns the
-    /// packet's direction there.
+    /// Counts the packet on a live flow, or ends that flow and counts it on the next one of the
+    /// same key. Returns the packet's direction.
     #[inline(always)]
     pub(crate) fn update(
         &mut self,
@@ -174,17 +175,16 @@ impl<E: Ends> Shelf<E> {
         if entry.count(packet, direction) {
             note(entry, packet, observer);
         } else {
-            let mut forgotten = 0;
-            // Packets may come out of order: the minimum.
+            // Packets may be out of order: the minimum.
             self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
             entry.age();
-            observer.counted(packet, &mut forgotten);
+            observer.late(packet, entry.stamp());
         }
         direction
     }
 
-    /// Counts packets that differ from the flow's latest in time and length alone, all at once; false, and nothing is
-    /// done, if they have to be looked at one by one.
+    /// Counts packets that differ from the flow's latest only in time and length, all at once;
+    /// false, without any effect, if they must be counted one by one.
     pub(crate) fn extend(
         &mut self,
         at: usize,
@@ -195,7 +195,7 @@ impl<E: Ends> Shelf<E> {
     ) -> bool {
         let entry = &mut self.entries[at];
         let Some(last) = run.last() else { return false };
-        // An elephant is old, and shall not be counted one by one for that.
+        // A large flow is old, but must still be counted in runs.
         let cut = entry.may_be_old(last, rules.calm_until_ns)
             && last.ts_ns.saturating_sub(self.first_ns[at]) >= rules.active_ns;
         let one_by_one = cut
@@ -209,7 +209,7 @@ impl<E: Ends> Shelf<E> {
         true
     }
 
-    /// Begins a flow with its first packet. Returns where it stands, and the packet's direction.
+    /// Begins a flow with its first packet. Returns its position, and the packet's direction.
     pub(crate) fn begin(
         &mut self,
         key: Key<E>,
@@ -217,17 +217,18 @@ impl<E: Ends> Shelf<E> {
         rules: &Rules,
         observer: &mut impl Observer,
     ) -> (usize, usize) {
-        let packet = arrival.packet;
-        let (mut entry, direction) = Entry::begin(packet, key, rules.uniflow);
+        let (packet, at) = (arrival.packet, self.entries.len());
+        self.index.push(arrival.hash);
+        self.first_ns.push(packet.ts_ns);
+        self.entries.push(Entry::blank(&key));
+        let entry = &mut self.entries[at];
+        let direction = entry.begin(packet, key, rules.uniflow);
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
             entry.age();
         }
         entry.count(packet, direction);
-        note(&mut entry, packet, observer);
-        self.index.push(arrival.hash);
-        self.entries.push(entry);
-        self.first_ns.push(packet.ts_ns);
-        (self.entries.len() - 1, direction)
+        note(entry, packet, observer);
+        (at, direction)
     }
 
     /// Ends a flow and begins the next one of the same key in its entry.
@@ -241,7 +242,7 @@ impl<E: Ends> Shelf<E> {
         rules: &Rules,
         observer: &mut impl Observer,
     ) -> usize {
-        observer.ended(&self.record(at, rules, reason));
+        self.end(at, rules, reason, observer);
         self.first_ns[at] = packet.ts_ns;
         let old = self.entries[at];
         let direction = if reason == EndReason::Active {
@@ -249,9 +250,8 @@ impl<E: Ends> Shelf<E> {
             direction
         } else {
             let key = if direction == 0 { old.key() } else { old.key().reversed() };
-            let (entry, direction) = Entry::begin(packet, key, rules.uniflow);
-            self.entries[at] = entry;
-            direction
+            self.entries[at] = Entry::blank(&key);
+            self.entries[at].begin(packet, key, rules.uniflow)
         };
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
             self.entries[at].age();
@@ -259,7 +259,21 @@ impl<E: Ends> Shelf<E> {
         direction
     }
 
-    /// The record of a flow that ends; what was carried over is forgotten.
+    /// Passes the record of a flow to the observer.
+    #[inline(always)]
+    fn end(&mut self, at: usize, rules: &Rules, reason: EndReason, observer: &mut impl Observer) {
+        let stamp = self.entries[at].stamp();
+        observer.ended(&self.record(at, rules, reason), stamp);
+    }
+
+    /// Every live flow: its key, its stamp, and the time of its latest packet.
+    pub(crate) fn each_live(&self, each: &mut impl FnMut(&FlowKey, u16, u64)) {
+        for entry in &self.entries {
+            each(&entry.flow_key(), entry.stamp(), entry.last_ns);
+        }
+    }
+
+    /// The record of a flow that ends; its carried-over counts are removed.
     fn record(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
         let entry = &self.entries[at];
         let mut carried = [[0; 2]; 2];
@@ -276,8 +290,8 @@ impl<E: Ends> Shelf<E> {
         record
     }
 
-    /// Adds a fact to the flow of a packet that was just counted, if it takes no more than `room` bytes; what became of it,
-    /// `None`: there is not enough room.
+    /// Adds a fact to the flow of the packet just counted, if it takes at most `room` bytes;
+    /// `None`: not enough room.
     #[cold]
     pub(crate) fn add_fact(
         &mut self,
@@ -298,7 +312,7 @@ impl<E: Ends> Shelf<E> {
         added
     }
 
-    /// Empties the entry's counters into those that cannot overflow.
+    /// Adds the entry's counters to the carried-over ones, which cannot overflow.
     #[cold]
     fn carry_over(&mut self, at: usize) {
         let entry = &mut self.entries[at];
@@ -310,7 +324,7 @@ impl<E: Ends> Shelf<E> {
         }
     }
 
-    /// Makes room: of the next eight entries the one that has been silent longest goes.
+    /// Makes room: evicts the longest silent of the next eight entries.
     #[cold]
     pub(crate) fn evict(&mut self, rules: &Rules, observer: &mut impl Observer) {
         let len = self.entries.len();
@@ -319,7 +333,7 @@ impl<E: Ends> Shelf<E> {
             .min_by_key(|&position| self.entries[position].last_ns)
             .unwrap_or(0);
         self.evict_at = (self.evict_at + 8) % len;
-        observer.ended(&self.record(victim, rules, EndReason::LackOfResources));
+        self.end(victim, rules, EndReason::LackOfResources, observer);
         self.index.swap_remove(victim);
         self.take_out(victim);
     }
@@ -328,14 +342,15 @@ impl<E: Ends> Shelf<E> {
     fn take_out(&mut self, at: usize) {
         self.entries.swap_remove(at);
         self.first_ns.swap_remove(at);
-        // Those of the flow itself went into its record.
+        // The flow's own facts went into its record.
         if self.facts.len() > self.entries.len() {
             self.facts.swap_remove(at);
         }
     }
 
-    /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries. Returns true when all have been
-    /// looked at; until then call again with nothing between.
+    /// Ends every flow that has expired by `now_ns`, checking up to `most` entries. Returns true
+    /// when all have been checked; until then the caller repeats the call and does nothing in
+    /// between.
     pub(crate) fn sweep(
         &mut self,
         now_ns: u64,
@@ -345,10 +360,10 @@ impl<E: Ends> Shelf<E> {
     ) -> bool {
         let below = self.sweep_below.take().unwrap_or(self.entries.len());
         let stop = below.saturating_sub(most);
-        // Downwards: the entry that fills a gap comes from above and has been looked at.
+        // Downwards: the entry that fills a gap comes from above and has been checked.
         for at in (stop..below).rev() {
             if let Some(reason) = self.entries[at].expired(now_ns, &rules.idle_ns) {
-                observer.ended(&self.record(at, rules, reason));
+                self.end(at, rules, reason, observer);
                 self.index.swap_remove_later(at);
                 self.take_out(at);
                 self.swept = true;
@@ -364,27 +379,35 @@ impl<E: Ends> Shelf<E> {
         stop == 0
     }
 
-    /// Ends all flows at the end of the run, up to `most` a call: those that had closed as such, all others as forced.
-    /// True when none is left.
+    /// Ends all flows, up to `most` a call: expired and closed ones with their reason, all others
+    /// as forced. Returns the number of flows that had not expired.
     pub(crate) fn drain(
         &mut self,
+        now_ns: u64,
         most: usize,
         rules: &Rules,
         observer: &mut impl Observer,
-    ) -> bool {
-        self.index.clear();
-        for _ in 0..most {
-            let Some(last) = self.entries.len().checked_sub(1) else { return true };
-            let closed = self.entries[last].is_closed();
-            let reason = if closed { EndReason::EndDetected } else { EndReason::Forced };
-            observer.ended(&self.record(last, rules, reason));
-            self.take_out(last);
+    ) -> u64 {
+        let (len, mut alive) = (self.entries.len(), 0);
+        let left = len.saturating_sub(most);
+        for at in (left..len).rev() {
+            let entry = &self.entries[at];
+            let reason = entry.expired(now_ns, &rules.idle_ns).unwrap_or_else(|| {
+                alive += 1;
+                if entry.is_closed() { EndReason::EndDetected } else { EndReason::Forced }
+            });
+            self.end(at, rules, reason, observer);
         }
-        self.entries.is_empty()
+        self.index.clear();
+        self.entries.truncate(left);
+        self.first_ns.truncate(left);
+        self.facts.truncate(left);
+        self.sweep_below = None;
+        alive
     }
 }
 
-/// Lets the observer look, with its stamp.
+/// Calls the observer, with the entry's stamp.
 #[inline(always)]
 fn note<E: Ends>(entry: &mut Entry<E>, packet: &PacketRecord, observer: &mut impl Observer) {
     let old = entry.stamp();
@@ -395,8 +418,8 @@ fn note<E: Ends>(entry: &mut Entry<E>, packet: &PacketRecord, observer: &mut imp
     }
 }
 
-/// Why `packet` cannot be counted on this flow any more, if so. Asked before the update, so that no flow exceeds its
-/// active timeout (but one that a late packet makes longer at its beginning).
+/// Why `packet` cannot be counted on this flow any more, if so. Checked before the update, so that
+/// no flow exceeds its active timeout (except by a late packet at its beginning).
 #[inline(always)]
 fn ends_before<E: Ends>(
     entry: &Entry<E>,

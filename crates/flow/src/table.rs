@@ -1,16 +1,16 @@
-//! The flow table: every live flow of one shard, IPv4 and IPv6 each on a [`Shelf`] of its own.
+//! The flow table: every live flow of one shard, on a [`Shelf`] for IPv4 and one for IPv6.
 //!
-//! A burst is handled in groups. While one is counted, the entries of the next are on their way into the cache, and the
-//! words of the index for the one after that:
+//! A burst is handled in groups. While one is counted, the entries of the next and the index words
+//! of the one after that are being loaded into the cache:
 //!
 //! ```text
-//! hashes, ask for words     group 3   group 4   group 5
-//! words, ask for entries    group 2   group 3   group 4
-//! updates, in order         group 1   group 2   group 3   ─▶ time
+//! hashes, prefetch words     group 3   group 4   group 5
+//! words, prefetch entries    group 2   group 3   group 4
+//! updates, in order          group 1   group 2   group 3   ─▶ time
 //! ```
 //!
-//! Not done: the entries are not stored in the index itself (one miss less for a lone packet), because without gaps a
-//! sweep is sequential and a flow takes 64 + 8 bytes (IPv6 88 + 8) and 12 to 20 of index.
+//! Not done: storing entries in the index itself (one miss less for a lone packet), because without
+//! gaps a sweep is sequential and a flow takes 64 + 8 bytes (IPv6 88 + 8) and 12 to 20 of index.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
 use crate::{FlowKey, FlowRecord, Timeouts};
 
-/// Packets whose cache misses are made to overlap.
+/// Packets whose cache misses overlap.
 const GROUP: usize = 32;
 
-/// What is known of a group before its turn comes.
+/// The state of a group before it is counted.
 #[derive(Clone, Copy)]
 struct Stage {
     ports: [u32; GROUP],
     hashes: [u32; GROUP],
-    /// Where the flows seemed to stand.
+    /// Where the flows seemed to be.
     likely: [Option<u32>; GROUP],
 }
 
@@ -41,41 +41,44 @@ impl Stage {
     const EMPTY: Self = Self { ports: [0; GROUP], hashes: [0; GROUP], likely: [None; GROUP] };
 }
 
-/// Who hears of what happens in the table.
+/// Receives the events of the table.
 pub trait Observer {
-    /// A packet was counted on its flow. `stamp` is the observer's own word in the entry, 0 in a
-    /// new one; it stays when a flow is cut. A packet earlier than the flow's latest gets a word
-    /// that is 0 and forgotten, so what stands in the entry was always left by the latest one.
+    /// A packet was counted on its flow, and no packet of the flow is later. `stamp` is the
+    /// observer's own word in the entry, 0 in a new one; it is kept when a flow is cut.
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16);
 
-    /// A flow ended.
-    fn ended(&mut self, record: &FlowRecord);
+    /// As `counted`, for a packet that is earlier than the flow's latest; the stamp cannot be
+    /// changed.
+    fn late(&mut self, packet: &PacketRecord, stamp: u16);
+
+    /// A flow, or a part of it, ended with this stamp.
+    fn ended(&mut self, record: &FlowRecord, stamp: u16);
 }
 
-/// What a flow is and when it ends.
+/// Definition of a flow and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metering {
     /// When flows end.
     pub timeouts: Timeouts,
-    /// One flow a direction; otherwise both directions are one flow (RFC 5103).
+    /// Whether each direction is a flow; otherwise both directions are one flow (RFC 5103).
     pub uniflow: bool,
-    /// Whether packets of different VLANs (the two outermost tags) are of different flows.
+    /// Whether VLANs (the two outermost tags) separate flows.
     pub vlan_in_key: bool,
 }
 
-/// What became of the facts that packets brought.
+/// Counters of facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FactCounts {
     /// Kept, by [`Kind`].
     pub kept: [u64; Kind::ALL.len()],
-    /// Left out of a flow that had as many of the kind as are kept.
+    /// Dropped, because the flow had the maximum of the kind.
     pub beyond: u64,
-    /// Left out because the memory for facts was used up.
+    /// Dropped, because the memory for facts was used up.
     pub no_room: u64,
 }
 
 impl FactCounts {
-    /// Adds those of another shard.
+    /// Adds the counters of another shard.
     pub fn add(&mut self, other: &Self) {
         self.kept.iter_mut().zip(other.kept).for_each(|(own, more)| *own += more);
         self.beyond += other.beyond;
@@ -87,7 +90,7 @@ impl FactCounts {
 pub struct FlowTable {
     v4: Shelf<V4>,
     v6: Shelf<V6>,
-    /// Flows at the most, both together.
+    /// Most flows of both versions together.
     capacity: usize,
     rules: Rules,
     vlans: Option<Vlans>,
@@ -95,16 +98,16 @@ pub struct FlowTable {
     facts: FactCounts,
     /// Bytes that the facts of live flows may take.
     fact_room: usize,
-    /// Whether a sweep under way is done with IPv4.
+    /// Whether the current sweep has finished IPv4.
     swept_v4: bool,
 }
 
 impl FlowTable {
-    /// Live flows at the most, whatever the capacity asked for.
+    /// Most live flows of any table.
     pub const MOST: usize = Index::MOST;
 
-    /// A table for at most `capacity` live flows (at least 1). Address space for all of them is
-    /// reserved now; memory is used as flows come.
+    /// A table for at most `capacity` live flows (at least 1). Reserves address space for all of
+    /// them; memory is used as flows arrive.
     pub fn new(capacity: usize, metering: &Metering, hash_key: HashKey, paths: Arc<Paths>) -> Self {
         let capacity = capacity.clamp(1, Self::MOST);
         Self {
@@ -120,12 +123,12 @@ impl FlowTable {
         }
     }
 
-    /// The same, with so many bytes of memory for the facts of live flows.
+    /// The same table with `bytes` of memory for the facts of live flows.
     pub fn with_fact_room(self, bytes: usize) -> Self {
         Self { fact_room: bytes, ..self }
     }
 
-    /// What became of facts so far.
+    /// Counters of facts so far.
     pub fn fact_counts(&self) -> &FactCounts {
         &self.facts
     }
@@ -140,9 +143,9 @@ impl FlowTable {
         self.len() == 0
     }
 
-    /// Counts packets on their flows, in order. Packets without addresses are passed over: those
-    /// that are not IP, and those whose IP header is unusable. What is attached to a packet are facts of its flow, by the
-    /// number of their [`Kind`].
+    /// Counts packets on their flows, in order. Packets without addresses are ignored: those
+    /// without IP, and those whose IP header is unusable. The attachments of a packet are facts of
+    /// its flow, by the number of their [`Kind`].
     pub fn burst(
         &mut self,
         packets: &[PacketRecord],
@@ -153,7 +156,8 @@ impl FlowTable {
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
         }
-        // The rest is the pipeline of the module's head; a stage belongs to a group for as long as that is in it.
+        // The rest is the pipeline drawn at the top of the file; a stage belongs to a group while
+        // the group is in it.
         let group = |number: usize| Some((number % 3, packets.chunks(GROUP).nth(number)?));
         let mut stages = [Stage::EMPTY; 3];
         for number in 0..packets.len().div_ceil(GROUP) + 2 {
@@ -166,7 +170,8 @@ impl FlowTable {
             if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
                 let first = (number - 2) * GROUP;
                 let mut from = 0;
-                // Facts go to the flow as soon as their packet is counted: the next one may end it.
+                // Facts are added as soon as their packet is counted, because the next packet may
+                // end the flow.
                 while let Some(upto) = facts.next_item().checked_sub(first)
                     && upto < packets.len()
                 {
@@ -181,7 +186,7 @@ impl FlowTable {
         }
     }
 
-    /// Adds a fact to the flow of a packet that was just counted.
+    /// Adds a fact to the flow of the packet just counted.
     #[cold]
     fn add_fact(&mut self, packet: &PacketRecord, hash: u32, kind: u8, value: &[u8]) {
         let usable = packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER);
@@ -245,7 +250,7 @@ impl FlowTable {
             let (ports, hash, likely) = (stage.ports[next], stage.hashes[next], stage.likely[next]);
             next += 1;
             let rest = &group[next..];
-            // Packets of one flow in a row, as an elephant's come, are counted as one.
+            // Consecutive packets of one flow are counted as a run.
             let alike = match rest.first() {
                 Some(_) if stage.hashes[next] == hash => run_of(packet, rest),
                 _ => &[],
@@ -265,7 +270,7 @@ impl FlowTable {
     #[inline(always)]
     fn hash(&mut self, packet: &PacketRecord, src_port: u16, dst_port: u16) -> u32 {
         let mut hash = self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
-        // The two directions of a conversation, and its VLANs, would all meet in one place.
+        // Otherwise the two directions of a conversation, and its VLANs, would share a home.
         if self.rules.uniflow && !ascending(packet) {
             hash = hash.rotate_left(16);
         }
@@ -289,8 +294,15 @@ impl FlowTable {
         count(v6, v4, full, rules, vlans, arrival, observer)
     }
 
-    /// Ends every flow that has expired by `now_ns`, looking at up to `most` entries a call.
-    /// Returns true when all have been looked at; until then call again with nothing between.
+    /// Every live flow: its key, its stamp, and the time of its latest packet.
+    pub fn each_live(&self, mut each: impl FnMut(&FlowKey, u16, u64)) {
+        self.v4.each_live(&mut each);
+        self.v6.each_live(&mut each);
+    }
+
+    /// Ends every flow that has expired by `now_ns`, checking up to `most` entries a call. Returns
+    /// true when all have been checked; until then the caller repeats the call and does nothing in
+    /// between.
     pub fn sweep(&mut self, now_ns: u64, most: usize, observer: &mut impl Observer) -> bool {
         self.rules.calm_until_ns = now_ns.saturating_add(self.rules.tick_ns);
         if !self.swept_v4 {
@@ -302,21 +314,20 @@ impl FlowTable {
         done
     }
 
-    /// Ends all flows at the end of the run, up to `most` a call: those that had closed as such,
-    /// all others as forced. Call [`FlowTable::sweep`] first. Returns true when the table is
-    /// empty; until then call again with nothing between.
-    pub fn drain(&mut self, most: usize, observer: &mut impl Observer) -> bool {
+    /// Ends all flows, up to `most` a call: expired and closed ones with their reason, all others
+    /// as forced. Returns the number of flows that had not expired. The caller repeats the call
+    /// until the table is empty, and does nothing in between.
+    pub fn drain(&mut self, now_ns: u64, most: usize, observer: &mut impl Observer) -> u64 {
         if self.v4.len() > 0 {
-            self.v4.drain(most, &self.rules, observer);
+            self.v4.drain(now_ns, most, &self.rules, observer)
         } else {
-            self.v6.drain(most, &self.rules, observer);
+            self.v6.drain(now_ns, most, &self.rules, observer)
         }
-        self.is_empty()
     }
 }
 
-/// Counts a packet on its flow in `own`; a new one takes the place of another if the table is full. Returns how many of
-/// those that are alike were counted with it: all or none.
+/// Counts a packet on its flow in `own`; if the table is full, a new flow replaces another. Returns
+/// how many of the packets that are alike were counted with it: all or none.
 #[inline(always)]
 fn count<E: Ends, F: Ends>(
     own: &mut Shelf<E>,
@@ -352,7 +363,8 @@ fn count<E: Ends, F: Ends>(
     arrival.alike.len()
 }
 
-/// The packets at the beginning of `rest` that differ from `first` in time and length alone, and go on in time.
+/// The packets at the beginning of `rest` that differ from `first` only in time and length, in
+/// ascending time.
 fn run_of<'a>(first: &PacketRecord, rest: &'a [PacketRecord]) -> &'a [PacketRecord] {
     let mut now_ns = first.ts_ns;
     let alike = |packet: &&PacketRecord| {
@@ -373,14 +385,14 @@ fn ascending(packet: &PacketRecord) -> bool {
     if is_v6(packet) { V6::of(packet).ascending() } else { V4::of(packet).ascending() }
 }
 
-/// The two outermost VLANs of ways, by number, looked up once.
+/// The two outermost VLANs of a path, looked up once.
 struct Vlans {
     paths: Arc<Paths>,
     known: Vec<u32>,
 }
 
 impl Vlans {
-    /// More than any tag says.
+    /// Above any tag value.
     const UNKNOWN: u32 = u32::MAX;
 
     fn new(paths: Arc<Paths>) -> Self {

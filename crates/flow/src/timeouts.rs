@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a flow is, as far as its idle timeout goes. The last two are TCP connections that are over.
+/// The class of a flow for its idle timeout. The last two are closed TCP connections.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -15,7 +15,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// Of a flow that begins.
+    /// The class of a new flow.
     #[inline(always)]
     pub(crate) const fn of(protocol: u8) -> Self {
         match protocol {
@@ -29,9 +29,10 @@ impl Class {
 
 /// Flow expiry, in packet time.
 ///
-/// A flow ends when more than its idle timeout has passed since its last packet. Which one holds depends on the
-/// protocol and, for TCP, on whether the connection was seen to end: then it is a short grace for the last ACK and for
-/// retransmissions, and the flow's end is not called idle but detected.
+/// A flow ends when more than its idle timeout has passed since its last packet. The timeout
+/// depends on the protocol and, for TCP, on whether the connection was closed: then it is a short
+/// grace for the last ACK and for retransmissions, and the end reason is "detected" instead of
+/// "idle".
 ///
 /// ```
 /// use ringtap_flow::Timeouts;
@@ -42,7 +43,8 @@ impl Class {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A flow is cut when a packet comes this long or longer after its first, nanoseconds; `u64::MAX`: never.
+    /// A flow is cut when a packet arrives this long or longer after its first, nanoseconds;
+    /// `u64::MAX`: never.
     pub active_ns: u64,
     /// Idle timeout of TCP connections that are open, nanoseconds.
     pub tcp_ns: u64,
@@ -62,7 +64,7 @@ impl Timeouts {
     /// One second in nanoseconds.
     pub const SECOND: u64 = 1_000_000_000;
 
-    /// The names of the presets, and what they stand for.
+    /// The presets by name.
     pub const PRESETS: [(&'static str, Self); 6] = [
         ("nprobe", Self::with(30, 120)),
         ("nfdump", Self::with(60, 300)),
@@ -96,19 +98,19 @@ impl Timeouts {
         }
     }
 
-    /// The same with one idle timeout for everything that is not over.
+    /// The same with one idle timeout for all open flows.
     pub const fn idle(self, idle_ns: u64) -> Self {
         Self { tcp_ns: idle_ns, udp_ns: idle_ns, icmp_ns: idle_ns, general_ns: idle_ns, ..self }
     }
 
-    /// How much packet time passes between two marks: half the shortest idle timeout, so that an idle flow leaves the
-    /// table soon after its time; from a second to five minutes.
+    /// Packet time between two marks: half the shortest idle timeout, from a second to five
+    /// minutes, so that idle flows are exported soon.
     pub fn tick_ns(&self) -> u64 {
         let shortest = self.tcp_ns.min(self.udp_ns).min(self.icmp_ns).min(self.general_ns);
         (shortest / 2).clamp(Self::SECOND, 300 * Self::SECOND)
     }
 
-    /// The longest idle timeout: no flow is silent for longer.
+    /// The longest idle timeout.
     pub fn longest_idle_ns(&self) -> u64 {
         self.by_class().into_iter().max().unwrap_or(0)
     }
@@ -118,13 +120,13 @@ impl Timeouts {
         self.by_class()[..6].iter().copied().min().unwrap_or(0)
     }
 
-    /// By [`Class`]; eight, so that three bits find their place without a check.
+    /// By [`Class`]; eight entries, so that three bits index without a check.
     pub(crate) const fn by_class(&self) -> [u64; 8] {
         let Self { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, general_ns, .. } = *self;
         [general_ns, tcp_ns, udp_ns, icmp_ns, tcp_fin_ns, tcp_rst_ns, 0, 0]
     }
 
-    /// Every timeout by the name that users know it by.
+    /// Every timeout by its name in `--timeouts`.
     pub fn named(&self) -> [(&'static str, u64); 7] {
         [
             ("tcp", self.tcp_ns),

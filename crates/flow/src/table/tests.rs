@@ -1,4 +1,4 @@
-//! The table against an oracle that knows no hashing, no groups and no reuse of entries.
+//! The table against an oracle without hashing, groups or reuse of entries.
 
 use proptest::prelude::*;
 use ringtap_stage::Attachments;
@@ -19,10 +19,15 @@ struct Records(Vec<FlowRecord>, u64);
 
 impl Observer for Records {
     fn counted(&mut self, _: &PacketRecord, stamp: &mut u16) {
-        *stamp = stamp.wrapping_add(1);
+        *stamp = stamp.saturating_add(1);
         self.1 += 1;
     }
-    fn ended(&mut self, record: &FlowRecord) {
+    fn late(&mut self, _: &PacketRecord, stamp: u16) {
+        assert!(stamp > 0);
+        self.1 += 1;
+    }
+    fn ended(&mut self, record: &FlowRecord, stamp: u16) {
+        assert!(stamp > 0);
         self.0.push(record.clone());
     }
 }
@@ -59,15 +64,22 @@ fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowReco
         table.burst(burst, Attachments::NONE, &mut records);
     }
     let end = packets.iter().map(|p| p.ts_ns).max().unwrap_or(0);
-    while !table.sweep(end, 3, &mut records) {}
-    while !table.drain(3, &mut records) {}
+    let (live, mut alive) = (table.len() as u64, 0);
+    while !table.is_empty() {
+        alive += table.drain(end, 3, &mut records);
+    }
+    let idle = records.0.iter().rev().take(live as usize);
+    assert!(
+        alive <= live
+            && idle.filter(|r| r.end_reason == EndReason::Idle).count() as u64 <= live - alive
+    );
     assert_eq!(records.1, packets.len() as u64);
     records.0.sort();
     records.0
 }
 
-/// Facts go to the flow of their packet, also if the next packet of the burst ends it, wherever the entry is moved, and the
-/// memory they take is given back.
+/// Facts belong to the flow of their packet, also if the next packet of the burst ends it and if
+/// the entry moves; their memory is released.
 #[test]
 fn facts_leave_with_their_flow() {
     let packet_of = |port: u16, ts_ns: u64, flags: u8| {
@@ -90,7 +102,9 @@ fn facts_leave_with_their_flow() {
     table.burst(&packets, &attachments, &mut records);
     assert_eq!(table.fact_counts().kept, [4]);
     while !table.sweep(41 * SECOND, 1, &mut records) {}
-    while !table.drain(1, &mut records) {}
+    while !table.is_empty() {
+        table.drain(0, 1, &mut records);
+    }
     let facts = |record: &FlowRecord| {
         let names = record.facts.values(Kind::DnsQueryName);
         (
@@ -219,7 +233,7 @@ fn oracle(packets: &[PacketRecord]) -> Vec<FlowRecord> {
 
 fn packets() -> impl Strategy<Value = Vec<PacketRecord>> {
     let one = (0u64..20, any::<bool>(), 0u8..4, 0u8..4, 0u16..3, 0u16..3, 0u8..32);
-    // Now and then many in a row, most of them alike.
+    // Sometimes many in a row, most of them alike.
     let times = prop_oneof![4 => Just(1usize), 1 => 2usize..40];
     prop::collection::vec((one, times), 0..300).prop_map(|steps| {
         let steps = steps.into_iter().flat_map(|(one, times)| {
@@ -231,7 +245,7 @@ fn packets() -> impl Strategy<Value = Vec<PacketRecord>> {
         steps
             .into_iter()
             .map(|(step, back, from, to, a, b, flags)| {
-                // Mostly forward, at times out of order.
+                // Mostly forward, sometimes out of order.
                 now += step * SECOND;
                 let ts = if back { now - step * SECOND / 2 } else { now };
                 packet(key, ts, from, to, (a, b), flags)
@@ -256,7 +270,7 @@ proptest! {
 
     #[test]
     fn a_sweep_between_bursts_changes_no_record(packets in packets(), every in 1usize..40) {
-        // In order, so that a swept flow cannot be continued by a late packet.
+        // In order, so that a late packet cannot continue a flow after a sweep.
         let mut packets = packets;
         packets.sort_by_key(|p| p.ts_ns);
         let mut table = FlowTable::new(1000, &Metering::default(), HashKey::from_seed(9), Arc::default());
@@ -265,7 +279,9 @@ proptest! {
             table.burst(burst, Attachments::NONE, &mut records);
             while !table.sweep(burst[burst.len() - 1].ts_ns, 2, &mut records) {}
         }
-        while !table.drain(7, &mut records) {}
+        while !table.is_empty() {
+            table.drain(packets.last().map_or(0, |last| last.ts_ns), 7, &mut records);
+        }
         records.0.sort();
         prop_assert_eq!(records.0, oracle(&packets));
     }
@@ -370,7 +386,9 @@ fn table(metering: &Metering) -> FlowTable {
 fn all(mut table: FlowTable, packets: &[PacketRecord]) -> Vec<FlowRecord> {
     let mut records = Records::default();
     table.burst(packets, Attachments::NONE, &mut records);
-    while !table.drain(7, &mut records) {}
+    while !table.is_empty() {
+        table.drain(0, 7, &mut records);
+    }
     records.0.sort();
     records.0
 }
@@ -414,7 +432,7 @@ fn vlans_are_of_one_flow_unless_asked_for() {
     assert_eq!(three, [([7, 1], 2), ([7, 2], 1), ([8, 1], 1)]);
 }
 
-/// Each protocol by its own timeout, and a reset connection by its grace.
+/// Each protocol has its own timeout, and a reset connection its grace.
 #[test]
 fn every_protocol_has_its_own_timeout() {
     let key = HashKey::from_seed(9);
@@ -442,7 +460,7 @@ fn every_protocol_has_its_own_timeout() {
     }
 }
 
-/// IPv4 and IPv6 share the room, and whichever has none gives way.
+/// IPv4 and IPv6 share the capacity; evictions come from either.
 #[test]
 fn both_versions_share_the_capacity() {
     let key = HashKey::from_seed(9);
