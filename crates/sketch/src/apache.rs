@@ -27,7 +27,7 @@ pub enum ApacheError {
     NotFrequentItems,
     #[error("the bytes end too early")]
     Truncated,
-    #[error("item {0} is no key here")]
+    #[error("item {0} is not a key of this sketch")]
     Item(usize),
     #[error("impossible contents: {0}")]
     Impossible(&'static str),

@@ -11,7 +11,7 @@
 //! chained, 16 bytes a multiply. Four rows take 32 bits each, so rows are independent of each other; more
 //! rows take another round.
 //!
-//! Whoever chooses the keys must not know the seed, else all keys can be made to meet in one cell. So
+//! An attacker who chooses the keys must not know the seed, else all keys can be made to meet in one cell. So
 //! the seed is drawn anew each run. This is no cryptographic hash: who sees estimates of keys of their
 //! own choice for long enough may learn about it.
 

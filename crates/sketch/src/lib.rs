@@ -63,6 +63,6 @@ pub use image::ImageError;
 pub use key::{Item, Key};
 pub use misra_gries::MisraGries;
 pub use mv::MvSketch;
-pub use reversible::{Reversible, ReversibleModular, TooDear};
+pub use reversible::{Reversible, ReversibleModular, SearchBudgetExceeded};
 pub use shared::{SharedCountMin, SharedHashTable, SharedReversible, SharedSketch};
 pub use space_saving::SpaceSaving;

@@ -182,7 +182,7 @@ impl<K: Key> Table<K> {
         // been settled.
         let Some(start) = self.slots.iter().position(|slot| slot.count == 0) else { return };
         let mask = self.slots.len() - 1;
-        // Whether somebody has left since the last vacant slot, so that those behind may move up.
+        // Whether an entry was removed since the last vacant slot, so that later ones may move up.
         let mut gap = false;
         for at in start..start + self.slots.len() {
             let slot = &mut self.slots[at & mask];

@@ -1,4 +1,4 @@
-//! How many frames a second the generator makes, profile by profile, with nobody taking them.
+//! How many frames a second the generator makes, profile by profile, without a receiver.
 //!
 //! `cargo run --release -p ringtap-traffic --example rate [PACKETS [PROFILE…]]`
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]

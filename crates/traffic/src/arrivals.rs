@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: memory does not grow. A number that falls behind the window without having come
-//! counts as lost; should it come still, it is counted as stale, for nobody knows any more whether it came
+//! counts as lost; should it come still, it is counted as stale, since it is unknown whether it came
 //! before.
 
 use ringtap_base::Latency;
@@ -22,13 +22,13 @@ pub struct Arrivals {
     window: Box<[u64]>,
     /// One more than the highest number that came.
     next: u64,
-    tally: Tally,
+    tally: ArrivalCounts,
     latency: Latency,
 }
 
 /// What has come so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ArrivalCounts {
     /// Frames, each counted once however often it came.
     pub received: u64,
     /// Copies of frames that had come before.
@@ -43,7 +43,7 @@ pub struct Tally {
     pub sent_least: u64,
 }
 
-impl Tally {
+impl ArrivalCounts {
     /// Frames that never came, if `sent` were sent; unless it is known how many, those that are
     /// missing before the highest number that came.
     pub fn lost(&self, sent: Option<u64>) -> u64 {
@@ -54,7 +54,7 @@ impl Tally {
 impl Default for Arrivals {
     fn default() -> Self {
         let window = vec![0; WORDS].into_boxed_slice();
-        Self { window, next: 0, tally: Tally::default(), latency: Latency::default() }
+        Self { window, next: 0, tally: ArrivalCounts::default(), latency: Latency::default() }
     }
 }
 
@@ -85,7 +85,7 @@ impl Arrivals {
     }
 
     /// What has come so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> ArrivalCounts {
         self.tally
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn after(numbers: impl IntoIterator<Item = u64>) -> Tally {
+    fn after(numbers: impl IntoIterator<Item = u64>) -> ArrivalCounts {
         let mut arrivals = Arrivals::default();
         numbers.into_iter().for_each(|number| arrivals.add(number, None));
         arrivals.tally()
@@ -135,7 +135,7 @@ mod tests {
         let tally = after([0, 1, 3, 2, 2, 6, 6, 7]);
         assert_eq!((tally.received, tally.duplicated, tally.reordered), (6, 2, 1));
         assert_eq!((tally.lost(None), tally.lost(Some(10)), tally.lost(Some(3))), (2, 4, 2));
-        assert_eq!(Tally::default().lost(Some(5)), 5);
+        assert_eq!(ArrivalCounts::default().lost(Some(5)), 5);
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         /// Numbers that differ by less than the window from the highest: a set knows as much.
         #[test]
         fn a_set_counts_the_same(steps in prop::collection::vec((0..3_u64, 0..200_u64), 1..400)) {
-            let (mut highest, mut seen, mut expected) = (0, HashSet::new(), Tally::default());
+            let (mut highest, mut seen, mut expected) = (0, HashSet::new(), ArrivalCounts::default());
             let mut arrivals = Arrivals::default();
             for (kind, step) in steps {
                 let number = match kind {

@@ -54,7 +54,7 @@ mod stamp;
 mod truth;
 mod wheel;
 
-pub use arrivals::{Arrivals, Tally};
+pub use arrivals::{ArrivalCounts, Arrivals};
 pub use generator::{GeneratedFrame, Generator};
 pub use popularity::{Draw, Popularity, UnknownPopularity};
 pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};

@@ -23,7 +23,7 @@ pub enum Popularity {
 /// A text that is no popularity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no distribution of names; there are uniform, zipf, zipf:S (S from 0.01 to 10), one-hot"
+    "unknown distribution of names {0:?}: use uniform, zipf, zipf:S (S from 0.01 to 10) or one-hot"
 )]
 pub struct UnknownPopularity(String);
 

@@ -201,7 +201,7 @@ pub enum ProfileError {
         allowed: &'static str,
     },
     /// No such frame size.
-    #[error("size is neither \"imix\" nor a number of bytes from 64 to 9018")]
+    #[error("invalid size: use imix, or 64 to 9018 bytes")]
     Size,
     /// The shares of the protocols exceed the whole.
     #[error("tcp_share, icmp_share and arp_share add up to {0:.3}, more than 1")]

@@ -1,7 +1,7 @@
 //! What is true of traffic, known from how it was made and not from looking at it.
 //!
 //! Counts of frames are kept as they go out; conversations and talkers are summed over the flows,
-//! and scans found by playing the actors' scripts again, when somebody asks.
+//! and scans found by playing the actors' scripts again, on request.
 //!
 //! Definitions: `octets.ip` is IPv4's total length, or 40 + payload length for IPv6; a
 //! conversation is a distinct unordered pair of (address, port); a failed attempt is a TCP SYN to
@@ -47,7 +47,7 @@ pub struct Truth {
     pub vlan: u64,
     /// Packets by protocol.
     pub protocols: Protocols,
-    /// Distinct pairs of (address, port), whoever began.
+    /// Distinct pairs of (address, port), regardless of the initiator.
     pub conversations: Conversations,
     /// The same with a direction: a conversation that goes both ways counts twice.
     pub one_way_flows: Conversations,

@@ -111,7 +111,7 @@ impl Wheel {
         chunk.len += 1;
     }
 
-    /// The member whose turn comes next, which then waits for nothing; `None` when nobody waits.
+    /// The member whose turn comes next, which then waits for nothing; `None` if no member waits.
     /// `warm` is shown members whose turns come soon, many at a time.
     #[inline]
     pub(crate) fn pop(&mut self, warm: impl Fn(&[u32])) -> Option<u32> {

@@ -16,7 +16,7 @@ pub(crate) use sets::{SET_WORDS, bit};
 #[error(
     "no end after {steps} steps: too many keys share counters; take more counters, or an MV-Sketch"
 )]
-pub struct TooDear {
+pub struct SearchBudgetExceeded {
     pub steps: u64,
 }
 
@@ -31,8 +31,8 @@ impl Budget {
         Self { steps, left: steps }
     }
 
-    fn step(&mut self) -> Result<(), TooDear> {
-        self.left = self.left.checked_sub(1).ok_or(TooDear { steps: self.steps })?;
+    fn step(&mut self) -> Result<(), SearchBudgetExceeded> {
+        self.left = self.left.checked_sub(1).ok_or(SearchBudgetExceeded { steps: self.steps })?;
         Ok(())
     }
 }

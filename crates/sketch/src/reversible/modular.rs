@@ -20,7 +20,7 @@
 
 use ringtap_base::SplitMix;
 
-use super::{Budget, TooDear};
+use super::{Budget, SearchBudgetExceeded};
 use crate::{
     count_min::CountMin,
     face::{Estimate, Heavy, Linear, Mismatch, Sketch, SubtractError, ordered},
@@ -75,7 +75,11 @@ impl ReversibleModular {
     }
 
     /// All keys whose estimate reaches the threshold (at least 1), heaviest first, if `steps` prefixes are enough to find them.
-    pub fn recover(&self, threshold: u64, steps: u64) -> Result<Vec<Heavy<[u8; 4]>>, TooDear> {
+    pub fn recover(
+        &self,
+        threshold: u64,
+        steps: u64,
+    ) -> Result<Vec<Heavy<[u8; 4]>>, SearchBudgetExceeded> {
         let threshold = threshold.max(1);
         // For each number of bytes and each row: which beginnings of an index lead to a heavy counter.
         let mut leads = vec![vec![false; ROWS * WIDTH]; 5];

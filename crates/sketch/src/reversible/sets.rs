@@ -19,7 +19,7 @@
 //! Invariants: counters are Count-Min's. Bytes of a key are in the sets of all its entries, so no heavy key is
 //! missed by a search that ends. Counters add and sets unite, so merged parts are the whole, bit for bit.
 
-use super::{Budget, TooDear};
+use super::{Budget, SearchBudgetExceeded};
 use crate::{
     face::{Estimate, Heavy, Mismatch, Sketch, ordered},
     grid::{Grid, Shape},
@@ -68,7 +68,11 @@ impl<K: Key> Reversible<K> {
     }
 
     /// All keys whose estimate reaches the threshold (at least 1), heaviest first, if `steps` prefixes are enough to find them.
-    pub fn recover(&self, threshold: u64, steps: u64) -> Result<Vec<Heavy<K>>, TooDear> {
+    pub fn recover(
+        &self,
+        threshold: u64,
+        steps: u64,
+    ) -> Result<Vec<Heavy<K>>, SearchBudgetExceeded> {
         let threshold = threshold.max(1);
         let width = self.grid.shape.width();
         let heavy_of = |row: usize| -> Vec<usize> {
@@ -100,7 +104,7 @@ impl<K: Key> Search<'_, K> {
         prefix: &mut Vec<u8>,
         at: usize,
         rows: &[Vec<usize>],
-    ) -> Result<(), TooDear> {
+    ) -> Result<(), SearchBudgetExceeded> {
         if at == K::BYTES {
             self.confirm(entry, prefix);
             return Ok(());

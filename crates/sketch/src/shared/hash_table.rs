@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  slot │ lock │ key │ count │    a mutex of the standard library: 4 bytes, and one
-//!                                 compare-and-swap where nobody else is inside
+//!                                 compare-and-swap by the only thread inside  
 //! ```
 //!
 //! Key and count must change together, and a key is longer than any atomic. So a slot is a critical section.
@@ -29,7 +29,7 @@ pub struct SharedHashTable<K> {
     collision: Collision,
     hasher: Hasher,
     slots: Box<[Mutex<Slot<K>>]>,
-    /// Relaxed: a sum, read by whoever owns the table when all threads are done.
+    /// Relaxed: a sum, read by the table's owner when all threads are done.
     lost: AtomicU64,
 }
 

@@ -43,10 +43,10 @@ fn sets_give_back_every_heavy_key_and_no_other_with_room_enough() {
 fn a_search_without_end_is_given_up() {
     let stream = zipf(50_000, 20_000, 0.8, false, 3);
     let sketch = fed(Reversible::<Tuple>::new(shape(2, 16), 9), &stream);
-    assert_eq!(sketch.recover(100, 10_000), Err(TooDear { steps: 10_000 }));
+    assert_eq!(sketch.recover(100, 10_000), Err(SearchBudgetExceeded { steps: 10_000 }));
     let stream = addresses(200_000, 4);
     let sketch = fed(ReversibleModular::new(shape(4, 1024), 9), &stream);
-    assert_eq!(sketch.recover(1, 10_000), Err(TooDear { steps: 10_000 }));
+    assert_eq!(sketch.recover(1, 10_000), Err(SearchBudgetExceeded { steps: 10_000 }));
 }
 
 #[test]

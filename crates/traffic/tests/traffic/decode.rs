@@ -1,4 +1,4 @@
-//! Frames read by somebody else: etherparse, with every length and checksum verified.
+//! Frames read by an independent parser, etherparse, with every length and checksum verified.
 //!
 //! Payloads are zeros, so a frame that was cut is made whole again before it is read.
 

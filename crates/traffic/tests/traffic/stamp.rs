@@ -1,4 +1,4 @@
-//! Stamps: frames stay valid in the eyes of somebody else, and say what was written.
+//! Stamps: frames stay valid for an independent parser and contain what was written.
 
 use ringtap_traffic::{GeneratedFrame, Generator, Profile, Reading, Stamp};
 
