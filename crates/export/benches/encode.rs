@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use ringtap_export::RecordTotals;
 use ringtap_export::encode::{
     Encoder, Ipfix, NetFlow5, NetFlow9, Refusal, STREAM_LIMIT, UDP_LIMIT,
 };
@@ -55,7 +56,7 @@ fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> u64 {
         encoder.done();
     };
     for record in records {
-        while encoder.add(record) == Err(Refusal::Full) {
+        while encoder.add(record, &mut RecordTotals::default()) == Err(Refusal::Full) {
             send(encoder);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker 0: record ─▶ encoder ─▶ block ─ ring ─▶ ┐
-//!             ▲                   (64 KiB)       ├─▶ writer ─▶ file, collector
+//!             ▲                   (128 KiB)      ├─▶ writer ─▶ file, collector
 //! worker 1: record ─▶ encoder ─▶ block ─ ring ─▶ ┘
 //!             └───────── empty blocks ◀─ ring ────┘
 //! ```
@@ -17,10 +17,10 @@ use ringtap_flow::{FlowRecord, RecordSink};
 use ringtap_ring::{Consumer, InvalidCapacity, Producer, Vernier};
 
 use crate::shared::{Shared, now};
-use crate::{Reason, Tally};
+use crate::{Reason, RecordTotals};
 
 /// Bytes after which a block is handed over, unless memory is short.
-pub(crate) const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 128 << 10;
 
 /// The fewest bytes of a block: a message of any protocol fits.
 pub(crate) const LEAST_BLOCK: usize = 16 << 10;
@@ -54,23 +54,28 @@ pub(crate) trait Encode: Send + 'static {
     /// An empty payload.
     fn payload(&self) -> Self::Payload;
 
-    /// Appends a record, and returns what it counts for.
+    /// Appends a record, and adds what it counts for to `flows`.
     ///
     /// # Errors
     /// Why the output cannot express it.
-    fn add(&mut self, record: &FlowRecord, payload: &mut Self::Payload) -> Result<Tally, Reason>;
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        payload: &mut Self::Payload,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason>;
 
     /// Completes the payload: nothing follows in it.
     fn seal(&mut self, _payload: &mut Self::Payload) {}
 
     /// What a record counts for in this output, also if it is not appended.
-    fn tally(&self, record: &FlowRecord) -> Tally;
+    fn tally(&self, record: &FlowRecord) -> RecordTotals;
 }
 
 /// Encoded records, and what they stand for.
 pub(crate) struct Block<P> {
     pub(crate) payload: P,
-    pub(crate) flows: Tally,
+    pub(crate) flows: RecordTotals,
     /// Bytes when it was handed over.
     bytes: usize,
 }
@@ -148,7 +153,8 @@ impl<E: Encode> Sender<E> {
         if self.block.is_none() && self.unmade > 0 {
             self.unmade -= 1;
             let payload = self.encoder.payload();
-            self.block = Some(Box::new(Block { payload, flows: Tally::default(), bytes: 0 }));
+            self.block =
+                Some(Box::new(Block { payload, flows: RecordTotals::default(), bytes: 0 }));
         }
         if self.block.is_some() { Ok(()) } else { self.wait() }
     }
@@ -209,9 +215,9 @@ impl<E: Encode> RecordSink for Sender<E> {
             return self.shared.drop_made(reason, self.encoder.tally(record));
         }
         let Some(block) = &mut self.block else { return };
-        match self.encoder.add(record, &mut block.payload) {
-            Ok(flows) => {
-                block.flows += flows;
+        let Block { payload, flows, .. } = &mut **block;
+        match self.encoder.add(record, payload, flows) {
+            Ok(()) => {
                 if block.payload.len() >= self.room.block {
                     self.hand_over();
                 }
@@ -265,7 +271,7 @@ impl<P: Payload> Inbox<P> {
     pub(crate) fn give_back(&mut self, mut block: Box<Block<P>>, shared: &Shared) {
         shared.taken(block.bytes);
         block.payload.clear();
-        block.flows = Tally::default();
+        block.flows = RecordTotals::default();
         // A worker that is gone needs none.
         let _ = self.empty.push(block);
         self.empty.wake();
@@ -300,13 +306,19 @@ mod tests {
             Ports::default()
         }
 
-        fn add(&mut self, record: &FlowRecord, payload: &mut Ports) -> Result<Tally, Reason> {
+        fn add(
+            &mut self,
+            record: &FlowRecord,
+            payload: &mut Ports,
+            flows: &mut RecordTotals,
+        ) -> Result<(), Reason> {
             payload.0.push(record.key.src_port);
-            Ok(self.tally(record))
+            *flows += self.tally(record);
+            Ok(())
         }
 
-        fn tally(&self, _record: &FlowRecord) -> Tally {
-            Tally { records: 1, packets: 1, octets: 1 }
+        fn tally(&self, _record: &FlowRecord) -> RecordTotals {
+            RecordTotals { records: 1, packets: 1, octets: 1 }
         }
     }
 
@@ -332,7 +344,7 @@ mod tests {
     #[test]
     fn memory_is_shared_out_and_never_too_little() {
         let room = Room::new(32 << 20, 2, false, false);
-        assert_eq!((room.block, room.blocks), (BLOCK, 256));
+        assert_eq!((room.block, room.blocks), (BLOCK, 128));
         let room = Room::new(1 << 20, 16, false, false);
         assert_eq!((room.block, room.blocks), (LEAST_BLOCK, 4));
         let room = Room::new(0, 512, false, false);

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use ringtap_flow::FlowRecord;
 
-use crate::Tally;
+use crate::RecordTotals;
 use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
 use crate::formats::Format;
 
@@ -97,14 +97,14 @@ pub enum Transport {
 pub enum UnknownCollector {
     /// No scheme, or none of ours.
     #[error(
-        "no collector is called {0:?}; there are ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
-         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT and, also by +tls and with \
-         csv or eve, json+tcp://HOST:PORT"
+        "unknown collector {0:?}: use ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
+         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or \
+         json+tcp://HOST:PORT (also csv, eve; +tls)"
     )]
     Scheme(String),
     /// What follows the scheme is no place.
     #[error(
-        "{0:?} names no HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
+        "invalid collector {0:?}: use HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
     )]
     Place(String),
     /// It is left out of this program.
@@ -134,7 +134,7 @@ impl Collector {
 
 impl Protocol {
     /// What a flow record counts for when it is spoken of in this protocol.
-    pub fn tally(self, record: &FlowRecord) -> Tally {
+    pub fn tally(self, record: &FlowRecord) -> RecordTotals {
         match self {
             Self::Ipfix => as_biflow(record),
             Self::NetFlow9 => as_uniflows(record),

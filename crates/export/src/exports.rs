@@ -285,7 +285,7 @@ fn encoders(
 }
 
 impl Exports {
-    /// For whoever watches the outputs.
+    /// For monitoring the outputs.
     pub fn handle(&self) -> Handle {
         Handle(self.0.iter().map(|one| Arc::clone(&one.shared)).collect())
     }

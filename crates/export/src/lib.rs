@@ -43,7 +43,7 @@ pub use output::{FileOutput, InvalidFile, Output};
 pub use refresh::Refresh;
 pub use sampling::Sampling;
 pub use store::Store;
-pub use summary::{Reason, Sent, Status, Summary, Tally};
+pub use summary::{Reason, RecordTotals, Sent, Status, Summary};
 pub use transports::Tls;
 
 use crate::formats::Interfaces;

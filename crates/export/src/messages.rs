@@ -4,7 +4,7 @@ use ringtap_flow::FlowRecord;
 
 use crate::block::{Encode, Payload};
 use crate::encode::{Encoder, Refusal};
-use crate::{Protocol, Reason, Tally};
+use crate::{Protocol, Reason, RecordTotals};
 
 /// A message within [`Messages`].
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Part {
     /// Where it ends.
     pub(crate) end: usize,
     /// The flows in it.
-    pub(crate) flows: Tally,
+    pub(crate) flows: RecordTotals,
 }
 
 /// Whole messages, one after another.
@@ -61,11 +61,16 @@ impl Encode for MessageEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, messages: &mut Messages) -> Result<Tally, Reason> {
-        let mut added = self.encoder.add(record);
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        messages: &mut Messages,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason> {
+        let mut added = self.encoder.add(record, flows);
         if matches!(added, Err(Refusal::Full)) {
             self.end(messages);
-            added = self.encoder.add(record);
+            added = self.encoder.add(record, flows);
         }
         messages.open = self.encoder.octets();
         added.map_err(|refusal| match refusal {
@@ -79,7 +84,7 @@ impl Encode for MessageEncoder {
         self.end(messages);
     }
 
-    fn tally(&self, record: &FlowRecord) -> Tally {
+    fn tally(&self, record: &FlowRecord) -> RecordTotals {
         self.protocol.tally(record)
     }
 }

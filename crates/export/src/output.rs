@@ -40,8 +40,8 @@ pub struct FileOutput {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFile {
     /// There is no format or no path.
-    #[error("write FORMAT:PATH, as in json:flows.json or csv:-")]
-    Incomplete,
+    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
+    Incomplete(String),
     /// There is no such format.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
@@ -89,7 +89,7 @@ impl FromStr for FileOutput {
             Some((format, path)) if !path.is_empty() => {
                 Ok(Self { format: format.parse()?, path: path.into() })
             }
-            _ => Err(InvalidFile::Incomplete),
+            _ => Err(InvalidFile::Incomplete(text.to_owned())),
         }
     }
 }

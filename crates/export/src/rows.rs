@@ -10,7 +10,7 @@ use crate::encode::as_biflow;
 use crate::shared::Shared;
 use crate::store::{Retry, Store, Unwritten, persist};
 use crate::writer::Sink;
-use crate::{Reason, Sent, Tally};
+use crate::{Reason, RecordTotals, Sent};
 
 /// Bytes that a row takes in memory, about: 30 numbers, 9 texts and their levels. IPv4 takes 300, IPv6 in a tunnel 520.
 const ROW_BYTES: usize = 352;
@@ -42,12 +42,18 @@ impl Encode for RowEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, rows: &mut Rows) -> Result<Tally, Reason> {
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        rows: &mut Rows,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason> {
         rows.push(record);
-        Ok(self.tally(record))
+        *flows += self.tally(record);
+        Ok(())
     }
 
-    fn tally(&self, record: &FlowRecord) -> Tally {
+    fn tally(&self, record: &FlowRecord) -> RecordTotals {
         as_biflow(record)
     }
 }
@@ -62,9 +68,9 @@ pub(crate) struct RowSink {
     file: Option<ParquetFile>,
     rows: Rows,
     /// Of `rows`.
-    flows: Tally,
+    flows: RecordTotals,
     /// Of the row groups in the file under way.
-    in_file: Tally,
+    in_file: RecordTotals,
     /// All of the file is written, but it could not get its name.
     unnamed: bool,
     /// Why nothing is written any more.
@@ -73,7 +79,8 @@ pub(crate) struct RowSink {
 
 impl RowSink {
     pub(crate) fn new(ingress: bool, store: Box<dyn Store>) -> Self {
-        let (rows, flows, in_file) = (Rows::new(ingress), Tally::default(), Tally::default());
+        let (rows, flows, in_file) =
+            (Rows::new(ingress), RecordTotals::default(), RecordTotals::default());
         Self { ingress, store, file: None, rows, flows, in_file, unnamed: false, over: None }
     }
 
@@ -100,7 +107,7 @@ impl RowSink {
         let bytes = file.end().map_err(|error| failed(&error, shared))?;
         self.persist(&bytes, shared)?;
         shared.send(Sent { message_octets: bytes.len() as u64, ..Sent::default() });
-        (self.unnamed, self.in_file) = (true, Tally::default());
+        (self.unnamed, self.in_file) = (true, RecordTotals::default());
         // If that fails it is tried again before anything else is written.
         let _ = self.name(shared);
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{LINGER, Reason, Sent, Status, Summary, Tally};
+use crate::{LINGER, Reason, RecordTotals, Sent, Status, Summary};
 
 /// After an interrupt, an output that takes nothing for so long is given up.
 const GRACE: Duration = Duration::from_millis(400);
@@ -34,24 +34,24 @@ struct Counts {
     octets: AtomicU64,
 }
 
-// Relaxed throughout: the counters are statistics. Whoever needs the final values has joined the threads, or says that
+// Relaxed throughout: the counters are statistics. A reader of the final values has joined the threads, or says that
 // a thread was left behind.
 impl Counts {
-    fn add(&self, tally: Tally) {
+    fn add(&self, tally: RecordTotals) {
         self.records.fetch_add(tally.records, Ordering::Relaxed);
         self.packets.fetch_add(tally.packets, Ordering::Relaxed);
         self.octets.fetch_add(tally.octets, Ordering::Relaxed);
     }
 
     #[cfg(feature = "parquet")]
-    fn sub(&self, tally: Tally) {
+    fn sub(&self, tally: RecordTotals) {
         self.records.fetch_sub(tally.records, Ordering::Relaxed);
         self.packets.fetch_sub(tally.packets, Ordering::Relaxed);
         self.octets.fetch_sub(tally.octets, Ordering::Relaxed);
     }
 
-    fn get(&self) -> Tally {
-        Tally {
+    fn get(&self) -> RecordTotals {
+        RecordTotals {
             records: self.records.load(Ordering::Relaxed),
             packets: self.packets.load(Ordering::Relaxed),
             octets: self.octets.load(Ordering::Relaxed),
@@ -128,7 +128,7 @@ impl Shared {
     }
 
     /// A worker handed over a block.
-    pub(crate) fn hand_over(&self, flows: Tally, bytes: usize) {
+    pub(crate) fn hand_over(&self, flows: RecordTotals, bytes: usize) {
         self.made.add(flows);
         self.queued.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -139,12 +139,12 @@ impl Shared {
     }
 
     /// A worker had to drop records that are in no block.
-    pub(crate) fn drop_made(&self, reason: Reason, flows: Tally) {
+    pub(crate) fn drop_made(&self, reason: Reason, flows: RecordTotals) {
         self.made.add(flows);
         self.lose(reason, flows);
     }
 
-    pub(crate) fn lose(&self, reason: Reason, flows: Tally) {
+    pub(crate) fn lose(&self, reason: Reason, flows: RecordTotals) {
         if flows.records > 0 {
             self.lost[reason as usize].add(flows);
         }
@@ -158,7 +158,7 @@ impl Shared {
 
     /// What was written to a file that could not be finished is lost after all, for this reason.
     #[cfg(feature = "parquet")]
-    pub(crate) fn take_back(&self, reason: Reason, flows: Tally) {
+    pub(crate) fn take_back(&self, reason: Reason, flows: RecordTotals) {
         self.sent.sub(flows);
         self.lose(reason, flows);
     }
@@ -171,8 +171,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn not_sent(&self) -> Tally {
-        let mut all = Tally::default();
+    pub(crate) fn not_sent(&self) -> RecordTotals {
+        let mut all = RecordTotals::default();
         self.lost.iter().for_each(|counts| all += counts.get());
         all
     }
@@ -295,7 +295,7 @@ impl Shared {
             .map_or(Duration::MAX, |end| Duration::from_millis(end.saturating_sub(self.now_ms())))
     }
 
-    /// The pause of the writer before it tries again. It ends early when the run ends or somebody asks for a retry.
+    /// The pause of the writer before it tries again. It ends early when the run ends or a retry is requested.
     pub(crate) fn pause(&self, time: Duration) {
         let begin = now();
         while !self.over() && !self.retry.swap(false, Ordering::Relaxed) {

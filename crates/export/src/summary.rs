@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Why a record was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The collector's machine said that nobody listens there (UDP).
+    /// The collector's host answered that the port is closed (UDP).
     Refused,
     /// The output was down or slow for so long that its buffer was full.
     NoRoom,
@@ -57,7 +57,7 @@ impl Reason {
 
 /// Records, and the packets and octets they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct RecordTotals {
     /// Data records of flows, as the collector counts them: IPFIX has one for a biflow, NetFlow one for each
     /// direction that had packets.
     pub records: u64,
@@ -67,7 +67,7 @@ pub struct Tally {
     pub octets: u64,
 }
 
-impl AddAssign for Tally {
+impl AddAssign for RecordTotals {
     fn add_assign(&mut self, other: Self) {
         self.records += other.records;
         self.packets += other.packets;
@@ -75,7 +75,7 @@ impl AddAssign for Tally {
     }
 }
 
-impl SubAssign for Tally {
+impl SubAssign for RecordTotals {
     fn sub_assign(&mut self, other: Self) {
         self.records = self.records.saturating_sub(other.records);
         self.packets = self.packets.saturating_sub(other.packets);
@@ -88,7 +88,7 @@ impl SubAssign for Tally {
 pub struct Sent {
     /// Flows.
     #[serde(flatten)]
-    pub flows: Tally,
+    pub flows: RecordTotals,
     /// Messages, those with templates alone included.
     pub messages: u64,
     /// Octets of these messages, their headers included, those of UDP, TCP and IP not.
@@ -109,10 +109,10 @@ pub struct Summary {
     /// Its URL, or format and path.
     #[serde(rename = "collector")]
     pub output: String,
-    /// What it was sent. Over UDP nobody knows what arrived; over TCP, what the system took counts.
+    /// What was sent. Over UDP it may be lost on the way; over TCP, what the kernel accepted counts.
     pub sent: Sent,
     /// What it was not sent, by [`Reason::name`].
-    pub not_sent: BTreeMap<&'static str, Tally>,
+    pub not_sent: BTreeMap<&'static str, RecordTotals>,
     /// Why the output failed: nothing at all got through, or it was in a failed state at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

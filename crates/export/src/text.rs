@@ -8,7 +8,7 @@ use crate::encode::as_biflow;
 use crate::shared::Shared;
 use crate::store::{Retry, Store, Unwritten, persist, write_once};
 use crate::writer::Sink;
-use crate::{Reason, Sent, Tally};
+use crate::{Reason, RecordTotals, Sent};
 
 /// Lines, and the packet times that heads and tails need.
 #[derive(Default)]
@@ -44,16 +44,22 @@ impl Encode for LineEncoder {
     }
 
     #[inline]
-    fn add(&mut self, record: &FlowRecord, lines: &mut Lines) -> Result<Tally, Reason> {
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        lines: &mut Lines,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason> {
         if lines.bytes.is_empty() {
             lines.first_ns = record.first_ns;
         }
         (self.format.line)(&mut lines.bytes, record, &self.interfaces);
         lines.latest_ns = lines.latest_ns.max(record.last_ns);
-        Ok(self.tally(record))
+        *flows += self.tally(record);
+        Ok(())
     }
 
-    fn tally(&self, record: &FlowRecord) -> Tally {
+    fn tally(&self, record: &FlowRecord) -> RecordTotals {
         as_biflow(record)
     }
 }

@@ -28,7 +28,7 @@ use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
 use super::{Encoder, Progress, Refusal, Sealed, as_biflow, milliseconds, put_word, word};
-use crate::{Sampling, Tally};
+use crate::{RecordTotals, Sampling};
 
 const HEADER: usize = 16;
 const TEMPLATE_SET: u16 = 2;
@@ -213,7 +213,7 @@ impl Ipfix {
 
 impl Encoder for Ipfix {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
+    fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
         let bits = bits(record);
         let (set, template) = (FIRST_TEMPLATE + bits as u16, &self.templates[bits]);
         if !self.message.fits(set, template.len) {
@@ -221,10 +221,11 @@ impl Encoder for Ipfix {
         }
         let place = self.message.record(set, template.len);
         template.put(&View { record, way: 0, first: 0, last: 0 }, place);
-        let flows = as_biflow(record);
-        self.message.flows += flows;
+        let own = as_biflow(record);
+        self.message.flows += own;
+        *flows += own;
         self.latest_ms = self.latest_ms.max(milliseconds(record.last_ns));
-        Ok(flows)
+        Ok(())
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -289,13 +290,10 @@ impl Encoder for Ipfix {
         self.latest_ms = self.latest_ms.max(u64::from(word(message, 4)) * 1000);
     }
 
-    fn stamp(&self, message: &mut [u8]) {
+    fn stamp(&mut self, message: &mut [u8], flows: RecordTotals) {
         let Header { time, sequence, .. } = self.header();
         put_word(message, 4, time);
         put_word(message, 8, sequence);
-    }
-
-    fn advance(&mut self, flows: Tally) {
         // Modulo 2³².
         self.sequence = self.sequence.wrapping_add(flows.records as u32);
     }

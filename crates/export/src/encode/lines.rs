@@ -3,7 +3,7 @@
 use ringtap_flow::FlowRecord;
 
 use super::{Encoder, Progress, Refusal, Sealed, as_biflow};
-use crate::Tally;
+use crate::RecordTotals;
 use crate::formats::{Interfaces, TextFormat};
 
 /// The lines under way.
@@ -12,17 +12,17 @@ pub(crate) struct Lines {
     interfaces: Interfaces,
     limit: usize,
     bytes: Vec<u8>,
-    flows: Tally,
+    flows: RecordTotals,
 }
 
 impl Lines {
     pub(crate) fn new(format: TextFormat, interfaces: Interfaces, limit: usize) -> Self {
-        Self { format, interfaces, limit, bytes: Vec::new(), flows: Tally::default() }
+        Self { format, interfaces, limit, bytes: Vec::new(), flows: RecordTotals::default() }
     }
 }
 
 impl Encoder for Lines {
-    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
+    fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
         let before = self.bytes.len();
         (self.format.line)(&mut self.bytes, record, &self.interfaces);
         // A line by itself goes whatever its length: nothing bounds a message of a stream.
@@ -30,9 +30,10 @@ impl Encoder for Lines {
             self.bytes.truncate(before);
             return Err(Refusal::Full);
         }
-        let tally = as_biflow(record);
-        self.flows += tally;
-        Ok(tally)
+        let own = as_biflow(record);
+        self.flows += own;
+        *flows += own;
+        Ok(())
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -42,7 +43,7 @@ impl Encoder for Lines {
 
     fn done(&mut self) {
         self.bytes.clear();
-        self.flows = Tally::default();
+        self.flows = RecordTotals::default();
     }
 
     /// The format's head.
@@ -71,7 +72,5 @@ impl Encoder for Lines {
 
     fn learn(&mut self, _: &[u8]) {}
 
-    fn stamp(&self, _: &mut [u8]) {}
-
-    fn advance(&mut self, _: Tally) {}
+    fn stamp(&mut self, _: &mut [u8], _: RecordTotals) {}
 }

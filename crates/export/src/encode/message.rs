@@ -7,7 +7,7 @@
 //!
 //! IPFIX and NetFlow v9 share this layout; they differ in the header and in padding.
 
-use crate::Tally;
+use crate::RecordTotals;
 
 /// Octets of a set's own header.
 const SET_HEADER: usize = 4;
@@ -22,7 +22,7 @@ pub(crate) struct Message {
     /// Records of any kind in it.
     pub(crate) records: u16,
     /// Flows in it.
-    pub(crate) flows: Tally,
+    pub(crate) flows: RecordTotals,
 }
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl Message {
             align,
             open: None,
             records: 0,
-            flows: Tally::default(),
+            flows: RecordTotals::default(),
         };
         message.clear();
         message
@@ -105,6 +105,6 @@ impl Message {
         self.bytes.resize(self.header, 0);
         self.open = None;
         self.records = 0;
-        self.flows = Tally::default();
+        self.flows = RecordTotals::default();
     }
 }

@@ -24,7 +24,7 @@ mod uptime;
 
 use ringtap_flow::FlowRecord;
 
-use crate::{Metered, Reason, Sent, Tally};
+use crate::{Metered, Reason, RecordTotals, Sent};
 
 pub use ipfix::Ipfix;
 pub(crate) use lines::Lines;
@@ -44,11 +44,11 @@ pub const LEAST_LIMIT: usize = 512;
 
 /// Builds messages of one protocol.
 pub trait Encoder: Send {
-    /// Puts a record into the message under way, and returns what it counts for.
+    /// Puts a record into the message under way, and adds what it counts for to `flows`.
     ///
     /// # Errors
     /// [`Refusal`]; the message is as it was.
-    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal>;
+    fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal>;
 
     /// The message under way, complete; `None` if it holds no record.
     fn seal(&mut self) -> Option<Sealed<'_>>;
@@ -76,13 +76,10 @@ pub trait Encoder: Send {
     /// Takes over the times of a message that another encoder of the same protocol made, as if its records were here.
     fn learn(&mut self, message: &[u8]);
 
-    /// Makes such a message one of this encoder's: its header gets the sequence number that is next and, in IPFIX, no
-    /// earlier time than the messages before it. In NetFlow the time stays, for those of its records count from it.
-    /// Stamping twice is as good as once.
-    fn stamp(&self, message: &mut [u8]);
-
-    /// The stamped message, which stands for these flows, is sent or given up.
-    fn advance(&mut self, flows: Tally);
+    /// Makes such a message, which stands for these flows, the next one of this encoder: its header gets the sequence
+    /// number that is next and, in IPFIX, no earlier time than the messages before it. In NetFlow the time stays, for
+    /// those of its records count from it.
+    fn stamp(&mut self, message: &mut [u8], flows: RecordTotals);
 }
 
 /// A big-endian number of 32 bits in a header.
@@ -102,7 +99,7 @@ pub struct Sealed<'a> {
     /// All of it.
     pub bytes: &'a [u8],
     /// The flows in it.
-    pub flows: Tally,
+    pub flows: RecordTotals,
 }
 
 /// Why a record was not taken.
@@ -120,7 +117,7 @@ pub struct Progress {
     /// Sent so far.
     pub sent: Sent,
     /// Not sent so far.
-    pub not_sent: Tally,
+    pub not_sent: RecordTotals,
     /// What the metering says of itself, if it says anything.
     pub metered: Option<Metered>,
 }
@@ -134,8 +131,8 @@ fn ways(record: &FlowRecord) -> impl Iterator<Item = usize> + Clone {
 }
 
 /// What a record stands for when it is exported as `records` ones.
-fn tally(record: &FlowRecord, records: u64) -> Tally {
-    Tally {
+fn tally(record: &FlowRecord, records: u64) -> RecordTotals {
+    RecordTotals {
         records,
         packets: record.packets[0].saturating_add(record.packets[1]),
         octets: record.octets[0].wrapping_add(record.octets[1]),
@@ -143,12 +140,12 @@ fn tally(record: &FlowRecord, records: u64) -> Tally {
 }
 
 /// The records that IPFIX makes of a flow record.
-pub(crate) fn as_biflow(record: &FlowRecord) -> Tally {
+pub(crate) fn as_biflow(record: &FlowRecord) -> RecordTotals {
     tally(record, 1)
 }
 
 /// The records that NetFlow v9 makes of a flow record.
-pub(crate) fn as_uniflows(record: &FlowRecord) -> Tally {
+pub(crate) fn as_uniflows(record: &FlowRecord) -> RecordTotals {
     tally(record, ways(record).count() as u64)
 }
 

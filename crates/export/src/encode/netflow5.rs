@@ -17,7 +17,7 @@ use ringtap_flow::{FlowRecord, IpVersion};
 use super::fields;
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, milliseconds, put_word, tally, ways};
-use crate::{Reason, Sampling, Tally};
+use crate::{Reason, RecordTotals, Sampling};
 
 const HEADER: usize = 24;
 const RECORD: usize = 48;
@@ -31,7 +31,7 @@ pub struct NetFlow5 {
     uptime: Uptime,
     bytes: Vec<u8>,
     records_max: usize,
-    flows: Tally,
+    flows: RecordTotals,
 }
 
 impl NetFlow5 {
@@ -41,7 +41,7 @@ impl NetFlow5 {
         let records_max = ((limit - HEADER) / RECORD).min(RECORDS_MAX);
         let mut bytes = Vec::with_capacity(limit);
         bytes.resize(HEADER, 0);
-        let (uptime, flows) = (Uptime::default(), Tally::default());
+        let (uptime, flows) = (Uptime::default(), RecordTotals::default());
         Self { engine, sampling: 0, sequence: 0, uptime, bytes, records_max, flows }
     }
 
@@ -69,7 +69,7 @@ impl NetFlow5 {
 
 impl Encoder for NetFlow5 {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
+    fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
         if record.key.version != IpVersion::V4 {
             return Err(Refusal::Unfit(Reason::Ipv6));
         }
@@ -89,7 +89,8 @@ impl Encoder for NetFlow5 {
             }
         }
         self.flows += all;
-        Ok(all)
+        *flows += all;
+        Ok(())
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -113,7 +114,7 @@ impl Encoder for NetFlow5 {
         // The sequence counter of all flows seen: records, those of this message not yet included.
         self.sequence = self.sequence.wrapping_add(self.records() as u32);
         self.bytes.truncate(HEADER);
-        self.flows = Tally::default();
+        self.flows = RecordTotals::default();
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
@@ -138,11 +139,8 @@ impl Encoder for NetFlow5 {
 
     fn learn(&mut self, _message: &[u8]) {}
 
-    fn stamp(&self, message: &mut [u8]) {
+    fn stamp(&mut self, message: &mut [u8], flows: RecordTotals) {
         put_word(message, 16, self.sequence);
-    }
-
-    fn advance(&mut self, flows: Tally) {
         // Modulo 2³².
         self.sequence = self.sequence.wrapping_add(flows.records as u32);
     }
@@ -155,7 +153,7 @@ fn parts(record: &FlowRecord, way: usize) -> u64 {
 }
 
 /// The records that NetFlow v5 makes of a flow record.
-pub(crate) fn as_small_uniflows(record: &FlowRecord) -> Tally {
+pub(crate) fn as_small_uniflows(record: &FlowRecord) -> RecordTotals {
     tally(record, ways(record).map(|way| parts(record, way)).sum())
 }
 

@@ -21,7 +21,7 @@ use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, milliseconds, put_word, ways, word};
-use crate::{Sampling, Sent, Tally};
+use crate::{RecordTotals, Sampling, Sent};
 
 const HEADER: usize = 20;
 
@@ -173,7 +173,7 @@ impl NetFlow9 {
 
 impl Encoder for NetFlow9 {
     #[inline]
-    fn add(&mut self, record: &FlowRecord) -> Result<Tally, Refusal> {
+    fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
         let (all, templates) = (self.templates, [0, 1].map(|way| bits(record, way)));
         let len = |way: usize| all[templates[way]].len;
         let set = |way: usize| FIRST_TEMPLATE + templates[way] as u16;
@@ -187,9 +187,10 @@ impl Encoder for NetFlow9 {
             let place = self.message.record(set(way), len(way));
             all[templates[way]].put(&View { record, way, first, last }, place);
         }
-        let flows = as_uniflows(record);
-        self.message.flows += flows;
-        Ok(flows)
+        let own = as_uniflows(record);
+        self.message.flows += own;
+        *flows += own;
+        Ok(())
     }
 
     fn seal(&mut self) -> Option<Sealed<'_>> {
@@ -255,11 +256,8 @@ impl Encoder for NetFlow9 {
         self.uptime.learn(word(message, 4), word(message, 8));
     }
 
-    fn stamp(&self, message: &mut [u8]) {
+    fn stamp(&mut self, message: &mut [u8], _flows: RecordTotals) {
         put_word(message, 12, self.sequence);
-    }
-
-    fn advance(&mut self, _flows: Tally) {
         self.sequence = self.sequence.wrapping_add(1);
     }
 }

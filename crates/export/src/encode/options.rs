@@ -10,7 +10,7 @@
 //! | 325 | the same, one of N at random | the same |
 
 use crate::sampling::Sampling;
-use crate::{Metered, Sent, Tally};
+use crate::{Metered, RecordTotals, Sent};
 
 /// An options template: scope first, then what is said of it.
 pub(crate) struct Options {
@@ -69,7 +69,7 @@ pub(crate) fn statistics(domain: u32, sent: &Sent) -> OptionsData {
     (STATISTICS.id, record(&domain.to_be_bytes(), &numbers))
 }
 
-pub(crate) fn reliability(process: u32, lost: &Tally, when: Noticed) -> OptionsData {
+pub(crate) fn reliability(process: u32, lost: &RecordTotals, when: Noticed) -> OptionsData {
     let (first, last) = when.times();
     let numbers = [lost.records, lost.packets, lost.octets, first, last];
     (RELIABILITY.id, record(&process.to_be_bytes(), &numbers))

@@ -6,6 +6,8 @@
 //!              └─ a group: the fields that come and go together; one jump a group when a record is written
 //! ```
 
+use std::mem::take;
+
 use super::fields::{Field, Out, View};
 
 /// Groups with their fields, and how a group is written: its fields one after the other, without a jump.
@@ -21,7 +23,15 @@ macro_rules! groups {
 
             #[inline]
             fn put(self, view: &View<'_>, out: &mut Out<'_>) {
-                match self { $(Self::$group => { $(Field::$field.put(view, out);)+ })+ }
+                match self { $(Self::$group => {
+                    const LEN: usize = octets(Group::$group.fields());
+                    // Of a known length, so that each field has a place that is known, too.
+                    if let Some((place, rest)) = take(&mut out.0).split_first_chunk_mut::<LEN>() {
+                        let mut place = Out(place);
+                        $(Field::$field.put(view, &mut place);)+
+                        out.0 = rest;
+                    }
+                })+ }
             }
         }
     };
@@ -59,6 +69,16 @@ groups! {
     Ingress = [Ingress];
 }
 
+/// Octets of fields.
+const fn octets(fields: &[Field]) -> usize {
+    let (mut len, mut at) = (0, 0);
+    while at < fields.len() {
+        len += fields[at].element().len as usize;
+        at += 1;
+    }
+    len
+}
+
 /// Groups of a template at the most.
 const MOST: usize = 15;
 
@@ -94,11 +114,7 @@ impl Template {
     const fn and(mut self, part: Part, group: Group) -> Self {
         self.parts[self.count] = part;
         self.count += 1;
-        let (fields, mut at) = (group.fields(), 0);
-        while at < fields.len() {
-            self.len += fields[at].element().len as usize;
-            at += 1;
-        }
+        self.len += octets(group.fields());
         self
     }
 

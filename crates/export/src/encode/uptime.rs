@@ -24,7 +24,7 @@ const HALF: u64 = 1 << 31;
 pub(crate) struct Uptime {
     start_ms: Option<u64>,
     latest_ms: u64,
-    /// The start that the encoders of all workers take, plus one; 0: nobody has chosen.
+    /// The start that the encoders of all workers take, plus one; 0: not chosen yet.
     common: Arc<AtomicU64>,
 }
 

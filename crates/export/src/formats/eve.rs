@@ -150,7 +150,7 @@ fn link(line: &mut Vec<u8>, path: &Path) {
     }
 }
 
-/// The protocol as Suricata spells it, the number of those that hardly anybody sees.
+/// The protocol as Suricata spells it, the number of rare ones.
 fn push_protocol(line: &mut Vec<u8>, protocol: u8) {
     let name = match protocol {
         0 => "HOPOPT",

@@ -145,7 +145,7 @@ fn quoted(name: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownFormat {
     /// No format is called so.
-    #[error("unknown record format {0:?}: {names} are written", names = names())]
+    #[error("unknown record format {0:?}: use {names}", names = names())]
     Name(String),
     /// It is left out of this program.
     #[error("this program was built without the feature {0}, so it does not write {0}")]
@@ -156,7 +156,7 @@ pub enum UnknownFormat {
 fn names() -> String {
     let names = Format::ALL.map(Format::name);
     match names.split_last() {
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
     }
 }

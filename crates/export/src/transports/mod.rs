@@ -1,6 +1,6 @@
 //! How messages get to a collector: datagrams, a connection, plain or encrypted, a file. Everything that can go wrong outside is here.
 //!
-//! Invariant: no call takes much longer than [`Shared::over`] allows, but for writing to a pipe that nobody empties.
+//! Invariant: no call takes much longer than [`Shared::over`] allows, except for writing to a pipe that is not read.
 
 mod file;
 mod tcp;

@@ -250,7 +250,8 @@ fn in_words(error: io::Error) -> io::Error {
 fn of_its_certificate(why: &CertificateError) -> String {
     match why {
         CertificateError::UnknownIssuer => {
-            "its certificate is signed by nobody we know (--tls-ca names authorities)".into()
+            "its certificate is signed by an unknown authority (add the authority with --tls-ca)"
+                .into()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired".into()

@@ -1,4 +1,4 @@
-//! Datagrams. Nobody acknowledges them, but a machine where nobody listens says so (ICMP port unreachable), and so do
+//! Datagrams. They are not acknowledged, but a host with a closed port says so (ICMP port unreachable), and so do
 //! routers that do not let them pass. The socket reports it with the *next* call: that is how a collector that is down is
 //! noticed.
 

@@ -1,7 +1,7 @@
 //! Flow records for tests, and encoders driven as an exporting thread drives them.
 
 use proptest::prelude::*;
-use ringtap_export::Tally;
+use ringtap_export::RecordTotals;
 use ringtap_export::encode::{Encoder, Progress, Refusal};
 use ringtap_flow::{
     EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, Tunnel, TunnelKind,
@@ -153,7 +153,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
 #[derive(Default)]
 pub(crate) struct Encoded {
     pub(crate) messages: Vec<Vec<u8>>,
-    pub(crate) flows: Tally,
+    pub(crate) flows: RecordTotals,
     pub(crate) refused: Vec<(FlowRecord, Refusal)>,
 }
 
@@ -161,10 +161,11 @@ pub(crate) struct Encoded {
 pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encoded {
     let mut out = Encoded { messages: encoder.announcement(), ..Encoded::default() };
     for record in records {
-        let mut added = encoder.add(record);
+        let mut flows = RecordTotals::default();
+        let mut added = encoder.add(record, &mut flows);
         if added == Err(Refusal::Full) {
             send(encoder, &mut out);
-            added = encoder.add(record);
+            added = encoder.add(record, &mut flows);
         }
         match added {
             Ok(_) => {}

@@ -8,7 +8,7 @@ use netflow_parser::{NetflowPacket, NetflowParser};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ringtap_export::encode::{Ipfix, LEAST_LIMIT, NetFlow5, NetFlow9, Refusal, UDP_LIMIT};
-use ringtap_export::{Reason, Tally};
+use ringtap_export::{Reason, RecordTotals};
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, TunnelKind};
 
 /// A decoded record: the octets of each field with its name, sorted; those of one name in their order.
@@ -290,11 +290,11 @@ fn ways(record: &FlowRecord) -> Vec<usize> {
     [0, 1].into_iter().filter(|&way| record.packets[way] > 0).collect()
 }
 
-fn sum(records: &[FlowRecord], of: impl Fn(&FlowRecord) -> u64) -> Tally {
-    let mut sum = Tally::default();
+fn sum(records: &[FlowRecord], of: impl Fn(&FlowRecord) -> u64) -> RecordTotals {
+    let mut sum = RecordTotals::default();
     for record in records {
         let [packets, octets] = [record.packets, record.octets].map(|[a, b]| a + b);
-        sum += Tally { records: of(record), packets, octets };
+        sum += RecordTotals { records: of(record), packets, octets };
     }
     sum
 }

@@ -1,7 +1,7 @@
 //! Whole messages, octet by octet, as the documents draw them.
 
 use ringtap_export::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, Progress, UDP_LIMIT};
-use ringtap_export::{Metered, Sampling, Tally};
+use ringtap_export::{Metered, RecordTotals, Sampling};
 use ringtap_flow::{FlowRecord, Initiator, Path};
 
 use crate::common::{answered, echo_v6, tunnelled};
@@ -14,8 +14,8 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 fn message(encoder: &mut dyn Encoder) -> Vec<u8> {
-    encoder.add(&answered()).unwrap();
-    let _ = encoder.add(&echo_v6());
+    encoder.add(&answered(), &mut RecordTotals::default()).unwrap();
+    let _ = encoder.add(&echo_v6(), &mut RecordTotals::default());
     let message = encoder.seal().unwrap().bytes.to_vec();
     assert_eq!(encoder.seal().unwrap().bytes, message, "sealing changes nothing");
     encoder.done();
@@ -57,7 +57,7 @@ fn ipfix() {
 #[test]
 fn ipfix_of_a_tunnel_tells_the_outer_header_first() {
     let mut encoder = Ipfix::new(0, 1, UDP_LIMIT);
-    encoder.add(&tunnelled()).unwrap();
+    encoder.add(&tunnelled(), &mut RecordTotals::default()).unwrap();
     let got = encoder.seal().unwrap().bytes;
     let head = hex("
         012c 0081
@@ -118,10 +118,10 @@ fn ipfix_templates() {
 #[test]
 fn statistics_tell_of_losses_and_when_they_were_noticed() {
     let mut encoder = Ipfix::new(7, 3, UDP_LIMIT);
-    encoder.add(&answered()).unwrap();
+    encoder.add(&answered(), &mut RecordTotals::default()).unwrap();
     encoder.done();
     let metered = Metered { packets: 9, ignored_packets: 4, ignored_octets: 5 };
-    let not_sent = Tally { records: 1, packets: 2, octets: 3 };
+    let not_sent = RecordTotals { records: 1, packets: 2, octets: 3 };
     let progress = Progress { not_sent, metered: Some(metered), ..Progress::default() };
     let expected = "
         0141 0030  00000003 0000000000000001 0000000000000002 0000000000000003
@@ -190,7 +190,9 @@ fn netflow5_has_the_input_interface_of_the_first_packet_s_direction() {
     let with = |initiator, ingress| {
         let path = Path { ingress, ..answered().path };
         let mut encoder = NetFlow5::new(0, UDP_LIMIT);
-        encoder.add(&FlowRecord { path, initiator, ..answered() }).unwrap();
+        encoder
+            .add(&FlowRecord { path, initiator, ..answered() }, &mut RecordTotals::default())
+            .unwrap();
         let bytes = encoder.seal().unwrap().bytes.to_vec();
         [24, 72].map(|at| u16::from_be_bytes([bytes[at + 12], bytes[at + 13]]))
     };

@@ -115,7 +115,7 @@ pub(crate) fn flows(octets: &[u8]) -> u64 {
     flows
 }
 
-/// What waits at a socket: all there will be, for whoever sent it has ended.
+/// Everything that waits at a socket; the sender has ended.
 fn receive(socket: &UdpSocket) -> Vec<u8> {
     socket.set_nonblocking(true).unwrap();
     let (mut all, mut datagram) = (Vec::new(), [0; 65_536]);
@@ -628,7 +628,7 @@ fn an_interrupt_ends_the_run_whatever_the_output_does() {
     }
 }
 
-/// Whoever had nothing to take until the flows are flushed after an interrupt takes them then.
+/// An output that was idle until the flows are flushed after an interrupt takes them then.
 #[test]
 fn an_interrupt_long_before_the_flush_costs_an_idle_output_nothing() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

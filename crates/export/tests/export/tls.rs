@@ -159,7 +159,7 @@ fn a_collector_that_cannot_prove_who_it_is_gets_nothing() {
     let cases = [
         (known.certify("collector.example", 2999), "for another host"),
         (known.certify("127.0.0.1", 2001), "expired"),
-        (other.certify("127.0.0.1", 2999), "signed by nobody we know"),
+        (other.certify("127.0.0.1", 2999), "signed by an unknown authority"),
     ];
     std::thread::scope(|scope| {
         for (identity, words) in &cases {
