@@ -1,39 +1,39 @@
-//! What the engine knows of an application before it runs.
+//! The properties of an application that the engine needs before it runs.
 
 use ringtap_extract::Extractors;
 use serde::Serialize;
 
 use crate::{Memory, PlanError};
 
-/// An application's own options: they are made from flags, are printed with the plan, and reach the workers as they are.
+/// An application's options: made from flags, printed with the plan, and read by the workers.
 pub trait AppOptions: Clone + Serialize {
     /// The application's name.
     const NAME: &'static str;
 
-    /// Thousandths of the whole work that reading, decoding and handing over make up: what the dispatcher's core is
-    /// busy with before it can help.
+    /// Share of reading, decoding and dispatching in the whole work, in thousandths: the load of
+    /// the dispatcher's core before it can help with the analysis.
     fn dispatch_share(&self) -> u32;
 
-    /// Memory that each worker takes, whatever it sees; bytes.
+    /// Fixed memory of each worker, bytes.
     fn worker_bytes(&self) -> u64;
 
-    /// What is read from payloads.
+    /// The extractors for payloads.
     fn extractors(&self) -> Extractors {
         Extractors::NONE
     }
 
-    /// How far apart marks are in packet time, nanoseconds.
+    /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 
-    /// The same over interfaces.
+    /// The same on interfaces.
     fn live_tick_ns(&self) -> u64 {
         self.tick_ns()
     }
 
-    /// Chooses what was left open, and spends the memory that the buffers leave.
+    /// Fills in defaults, and divides the memory that the buffers leave.
     ///
     /// # Errors
-    /// If an option is out of its range, or the memory does not suffice.
+    /// If an option is out of its range, or the memory is too small.
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError>;
 }
 
@@ -41,7 +41,7 @@ pub trait AppOptions: Clone + Serialize {
 pub(crate) mod tests {
     use super::*;
 
-    /// An application that costs little.
+    /// An application with little work, for tests.
     #[derive(Clone, Debug, Serialize)]
     pub(crate) struct Toy {
         pub(crate) tick_ns: u64,

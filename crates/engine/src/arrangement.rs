@@ -1,4 +1,4 @@
-//! How many queues and workers a run has, and which thread runs which.
+//! The number of queues and workers of a run, and the thread of each.
 
 use ringtap_skeleton::{MOST_QUEUES, Role, Seating, Skeleton};
 use serde::{Serialize, Serializer};
@@ -6,31 +6,32 @@ use serde::{Serialize, Serializer};
 use crate::options::display;
 use crate::{Machine, Options, PlanError};
 
-/// More workers than any machine has cores for; each still has a share of the key space.
+/// An upper bound above any machine's cores; each worker still has a share of the key space.
 pub(crate) const MOST_WORKERS: u64 = 512;
 
-/// Queues, workers behind them and their threads.
+/// Queues, their workers and their threads.
 #[derive(Clone, Debug, Serialize)]
 pub struct Arrangement {
     /// The skeleton.
     #[serde(serialize_with = "display")]
     pub skeleton: Skeleton,
-    /// Queues that the source is read through.
+    /// Queues through which the source is read.
     pub queues: usize,
     /// Workers of all queues.
     pub workers: usize,
     /// Share of the key space of each worker, in thousandths.
     pub shares: Vec<u32>,
-    /// Who sits on which thread.
+    /// The nodes of each thread.
     #[serde(serialize_with = "seats")]
     pub seating: Seating,
 }
 
 impl Arrangement {
-    /// Chooses what the options leave open. `dispatch_share` is the application's, in thousandths.
+    /// Fills in the options that were not given. `dispatch_share` is the application's, in
+    /// thousandths.
     ///
     /// # Errors
-    /// If workers or queues were asked of a skeleton that has none to choose, or cores that are not there.
+    /// If workers or queues are given for a skeleton with a fixed number, or a core does not exist.
     pub(crate) fn new(
         options: &Options,
         machine: &Machine,
@@ -78,14 +79,14 @@ impl Arrangement {
         Ok(Self { skeleton, queues, workers: weights.len(), shares, seating })
     }
 
-    /// Whether packets go from one thread to another by rings.
+    /// Whether packets cross from one thread to another through rings.
     pub fn packets_cross_rings(&self) -> bool {
         !matches!(self.skeleton, Skeleton::Reference | Skeleton::MultiQueue)
     }
 }
 
-/// As many workers as pay on `cores`, and what each should get. The dispatcher's core takes a
-/// share of the analysis, too, as long as reading leaves it time.
+/// The best number of workers on `cores`, and their shares. Worker 0 runs on the dispatcher's core
+/// while reading leaves it time.
 fn balanced(cores: usize, dispatch: u32) -> (Vec<u32>, Seating) {
     let cores = cores.min(MOST_WORKERS as usize);
     let each = 1000 / cores as u32;

@@ -1,4 +1,4 @@
-//! Why there is no plan.
+//! Errors of plans.
 
 use thiserror::Error;
 
@@ -6,49 +6,45 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// A number out of its range.
-    #[error("{what} must be from {least} to {most}, not {given}")]
+    #[error("invalid {what} {given}: use {least} to {most}")]
     OutOfRange {
-        /// The flag's meaning.
+        /// The name of the number.
         what: &'static str,
         /// Smallest allowed.
         least: u64,
         /// Largest allowed.
         most: u64,
-        /// As given.
+        /// The number as given.
         given: u64,
     },
-    /// The program itself takes more memory than it may.
-    #[error(
-        "{given} bytes of memory are too few: this arrangement takes {least} before it keeps a flow"
-    )]
+    /// The program itself needs more memory than the limit.
+    #[error("invalid memory limit {given}: use at least {least} bytes for this arrangement")]
     TooLittleMemory {
-        /// As given.
+        /// The limit as given.
         given: u64,
-        /// Smallest allowed.
+        /// The memory needed.
         least: u64,
     },
-    /// A core was named that threads of this process cannot be pinned to.
-    #[error("core {core} is not available to this process; --cores takes some of {allowed}")]
+    /// A core to which threads of this process cannot be pinned.
+    #[error("core {core} is not available to this process: use {allowed}")]
     NoCore {
-        /// As given.
+        /// The core as given.
         core: usize,
-        /// All that are available, as a list for `--cores`.
+        /// All available cores, in the syntax of `--cores`.
         allowed: String,
     },
-    /// Workers were asked of a skeleton that has none to choose.
-    #[error(
-        "the reference runs on one thread; leave out workers and queues or take another --skeleton"
-    )]
+    /// Workers or queues were given for the single-threaded reference.
+    #[error("the reference runs on one thread: omit workers and queues, or use another --skeleton")]
     WorkersOfReference,
-    /// Workers were asked of a skeleton that has one a queue.
-    #[error("multi-queue has one worker a queue; leave out the workers or take another --skeleton")]
+    /// Workers were given for a skeleton with one worker a queue.
+    #[error("multi-queue has one worker a queue: omit the workers, or use another --skeleton")]
     WorkersOfQueues,
 }
 
-/// `given`, if it is in its range.
+/// Returns `given` if it is in its range.
 ///
 /// # Errors
-/// If it is not; `what` says what it is the number of.
+/// If it is not; `what` names the number.
 pub fn within(what: &'static str, given: u64, least: u64, most: u64) -> Result<u64, PlanError> {
     if (least..=most).contains(&given) {
         Ok(given)

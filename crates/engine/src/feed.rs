@@ -1,8 +1,9 @@
-//! The feed of capture files: a queue's frames, decoded, with the marks between them.
+//! The feed of capture files: the decoded packets of a queue, with the marks between them.
 //!
-//! What a tunnel carries is a packet of its own, right behind the tunnel's; the two may belong to different queues.
+//! The packet within a tunnel follows the tunnel's packet; the two may belong to different queues.
 //!
-//! Invariant: what comes when depends on the capture alone, never on bursts, chunks or threads.
+//! Invariant: the order of packets and marks depends on the capture alone, never on bursts, chunks
+//! or threads.
 
 use std::sync::Arc;
 
@@ -13,26 +14,29 @@ use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
-use crate::source::{Asked, Inbox, List, Load, SHARED, Source};
+use crate::source::{Asked, Inbox, List, SHARED, SortedChunk, Source};
 use crate::timeline::Timeline;
 use crate::{AppOptions, Plan, Watch};
 
-/// The packets of one queue of a capture, decoded, with marks.
+/// Packets prefetched ahead.
+const AHEAD: usize = 8;
+
+/// The decoded packets of one queue of a capture, with marks.
 pub struct PacketFeed<'a> {
     source: Source<'a>,
     inbox: Inbox,
     queue: usize,
     shards: ShardMap,
     watch: &'a Watch,
-    /// What is being handed out, and how many of its places and marks have been.
-    load: Option<Arc<Load>>,
+    /// The current chunk, and how many of its positions and marks are done.
+    load: Option<Arc<SortedChunk>>,
     places: usize,
     marks: usize,
     frames: Frames,
 }
 
 impl<'a> PacketFeed<'a> {
-    /// The feeds of a plan over `files`, one a queue.
+    /// Makes the feeds of a plan over `files`, one a queue.
     pub fn all<A: AppOptions>(
         plan: &Plan<A>,
         paths: &Arc<Paths>,
@@ -62,13 +66,13 @@ impl<'a> PacketFeed<'a> {
         inboxes.into_iter().enumerate().map(feed).collect()
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counts(&self) -> &FeedCounts {
         &self.frames.counts
     }
 
-    /// Appends what comes next of the load; `None` if the load has nothing more.
-    fn hand_out(&mut self, load: &Load, burst: &mut Burst<PacketRecord>) -> Option<Fed> {
+    /// Appends the next packets or the next mark of the chunk; `None` at its end.
+    fn hand_out(&mut self, load: &SortedChunk, burst: &mut Burst<PacketRecord>) -> Option<Fed> {
         let List { places, marks } = &load.lists[self.queue];
         loop {
             let mark = marks.get(self.marks);
@@ -76,7 +80,7 @@ impl<'a> PacketFeed<'a> {
             if self.places < upto {
                 self.places += self.decode(load, &places[self.places..upto], burst);
             }
-            // None, if all were other queues'.
+            // Empty if all packets belonged to other queues.
             if !burst.is_empty() {
                 return Some(Fed::Items);
             }
@@ -88,12 +92,17 @@ impl<'a> PacketFeed<'a> {
         }
     }
 
-    /// Appends the packets at `places` that are this queue's, selected and part of the sample, as far as there is room.
-    /// Returns how many places are done.
-    fn decode(&mut self, load: &Load, places: &[Place], burst: &mut Burst<PacketRecord>) -> usize {
+    /// Appends the packets at `places` that belong to this queue and are selected and sampled,
+    /// while there is room. Returns the number of positions done.
+    fn decode(
+        &mut self,
+        load: &SortedChunk,
+        places: &[Place],
+        burst: &mut Burst<PacketRecord>,
+    ) -> usize {
         let Self { frames, shards, queue, .. } = self;
         let owns = |hash| shards.queue(hash) == *queue;
-        // One more than packets, for what the last one may carry; two at the least.
+        // One more than packets, for the inner packet of the last one; at least two.
         let room = (burst.capacity() - burst.len()).max(2);
         let mut slots = Slots::new(burst, room.min(places.len() + 1));
         let mut done = 0;
@@ -101,11 +110,15 @@ impl<'a> PacketFeed<'a> {
             if !slots.has_room() {
                 break;
             }
+            // Another queue may have read the chunk, so its bytes may be in another core's cache.
+            if let Some(ahead) = places.get(done + AHEAD) {
+                load.chunk.prefetch(ahead);
+            }
             done += 1;
             let &Place { link, ts_ns, original_len, .. } = place;
             let frame = Frame { link, ts_ns, data: load.chunk.data(place), original_len };
             let shared = place.tag == SHARED;
-            // Of those that all queues have, the first one keeps the books.
+            // The first queue counts frames that all queues have.
             if !frames.leaves_out(&frame, !shared || *queue == 0) {
                 frames.take(&frame, if shared { Some(&owns) } else { None }, &mut slots);
             }
@@ -125,7 +138,7 @@ impl Feed for PacketFeed<'_> {
                 && let Some(fed) = self.hand_out(&load, burst)
             {
                 let List { places, marks } = &load.lists[self.queue];
-                // Free at once when nothing of it is left.
+                // Release the chunk as soon as it is used up.
                 if (self.places, self.marks) < (places.len(), marks.len()) {
                     self.load = Some(load);
                 }

@@ -1,12 +1,12 @@
-//! What feeds do with a frame, wherever it comes from: select it, decode it, and read its payload.
+//! Selects a frame, decodes it and reads its payload; shared by the feeds of files and interfaces.
 //!
 //! ```text
-//!  frame ─▶ filter expression ─▶ decode ─▶ sample ─▶ record; behind it, if it carries one, the innermost packet
+//!  frame ─▶ filter expression ─▶ decode ─▶ sample ─▶ record; after it the innermost packet, if any
 //!               └ left out, counted          └ left out      └ payload ─▶ facts, attached to the record
 //! ```
 //!
-//! Several queues may have the same frame, because its owner cannot be told without decoding it. Then each keeps the
-//! packets that are its own, and what is counted of the frame is counted by one of them.
+//! Several queues may have the same frame if its owner is unknown before decoding. Then each keeps
+//! its own packets, and one of them counts the frame.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ pub(crate) struct Frame<'a> {
     pub(crate) original_len: u32,
 }
 
-/// The end of a burst, where packets are decoded to.
+/// The free end of a burst, into which packets are decoded.
 pub(crate) struct Slots<'b> {
     records: &'b mut [PacketRecord],
     attachments: &'b mut Attachments,
-    /// Packets in the burst before these.
+    /// Packets in the burst before these slots.
     before: usize,
     used: usize,
-    /// Outermost packets among them, and bytes captured of these.
+    /// Outermost packets in these slots, and their captured bytes.
     packets: u64,
     octets: u64,
 }
 
 impl<'b> Slots<'b> {
-    /// So many slots behind what is in the burst.
+    /// `slots` slots after the items of the burst.
     #[inline(always)]
     pub(crate) fn new(burst: &'b mut Burst<PacketRecord>, slots: usize) -> Self {
         let (items, attachments) = burst.parts_mut();
@@ -50,14 +50,14 @@ impl<'b> Slots<'b> {
         Self { records, attachments, before, used: 0, packets: 0, octets: 0 }
     }
 
-    /// Whether there is room for a packet and for what it may carry.
+    /// Whether there is room for a packet and its inner packet.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.used + 1 < self.records.len()
     }
 }
 
-/// A queue's decoder, what it selects, and what it counted.
+/// A queue's decoder, its selection, and its counters.
 pub(crate) struct Frames {
     pub(crate) decoder: Decoder,
     pub(crate) counts: FeedCounts,
@@ -77,16 +77,16 @@ impl Frames {
         }
     }
 
-    /// Whether the filter expression leaves a frame out. It is counted if `counts` says so.
+    /// Whether the filter expression rejects a frame. If `counts`, the frame is counted.
     #[inline(always)]
     pub(crate) fn leaves_out(&mut self, frame: &Frame<'_>, counts: bool) -> bool {
         let Some(filter) = &self.filter else { return false };
         self.counts.leaves_out(filter, frame.link, frame.data, frame.original_len, counts)
     }
 
-    /// Appends the packets of a frame: the outermost, and the innermost that it carries, if any; there must be room for
-    /// both. `owner` says which pair hashes are this queue's; `None`: the whole frame is. True if the outermost packet was
-    /// appended.
+    /// Appends the packets of a frame: the outermost, and its innermost packet, if any; there must
+    /// be room for both. `owner` tells which pair hashes belong to this queue; `None`: the whole
+    /// frame does. Returns true if the outermost packet was appended.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -103,7 +103,7 @@ impl Frames {
         if owner.is_some() || self.sample > 1 {
             own = owner.is_none_or(|owner| owner(record.pair_hash));
             inner = inner.filter(|inner| owner.is_none_or(|owner| owner(inner.pair_hash)));
-            // Not before it is decoded: a fragment left out may have the ports of another.
+            // After decoding, because a fragment that is left out may have the ports of another.
             if self.sample > 1 && !selected(link, data, self.sample) {
                 self.counts.not_sampled += u64::from(own);
                 return false;
@@ -132,7 +132,7 @@ impl Frames {
         own
     }
 
-    /// Counts what is in the slots. The burst is to be cut to the length returned.
+    /// Counts the packets in the slots. Returns the length to which the caller must cut the burst.
     #[inline(always)]
     pub(crate) fn finish(&mut self, slots: &Slots<'_>) -> usize {
         self.counts.packets += slots.packets;
@@ -140,7 +140,7 @@ impl Frames {
         slots.before + slots.used
     }
 
-    /// Attaches what the payload of a packet says, which the decoder has just made, to the item at this place.
+    /// Attaches the facts of the payload of the packet just decoded to the item at this position.
     #[inline(never)]
     fn extract(
         &mut self,
@@ -156,7 +156,7 @@ impl Frames {
     }
 }
 
-/// Whether a frame belongs to the one in `sample` that count.
+/// Whether the hash sample contains a frame.
 fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
     (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
 }

@@ -1,7 +1,7 @@
-//! What came by each interface of a run.
+//! Counters of each interface of a run.
 //!
-//! A queue counts what its bursts bring in [`Tallies`] of its own, and shows it to the [`Watch`] after each burst. At the end
-//! those of all queues make the [`InterfaceCounts`] of the report.
+//! A queue adds up its bursts in its own [`BurstCounts`], and publishes them to the [`Watch`] after
+//! each burst. At the end the sum over all queues is the [`InterfaceCounts`] of the report.
 //!
 //! Invariant: packets and drops of all interfaces together are the input of the ledger's row `interface`.
 
@@ -12,29 +12,29 @@ use serde::Serialize;
 
 use crate::Watch;
 
-/// Frames that the driver or the kernel dropped before a queue could have them.
+/// Frames that the driver or the kernel dropped before any queue.
 const RX_DROPPED: &str = "rx_dropped";
 
-/// What came by one interface.
+/// Counters of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InterfaceCounts {
     /// Its name when it was opened.
     pub name: String,
-    /// The kernel's number, as in `ingressInterface` of flow records; 0 of a device by DPDK.
+    /// The kernel's interface index, as in `ingressInterface` of flow records; 0 for DPDK devices.
     pub index: u32,
-    /// Frames read, those among them that a filter expression, the sampling or shedding left out.
+    /// Frames read, including those that filter expression, sampling or shedding left out.
     pub packets: u64,
-    /// Bytes captured of the others.
+    /// Captured bytes of the frames that were not left out.
     pub captured_octets: u64,
-    /// Frames that were lost before they could be read, by reason.
+    /// Frames lost before they could be read, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// It was deleted, or moved to another network namespace, while the run went on.
+    /// Whether it was deleted, or moved to another network namespace, during the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
 impl InterfaceCounts {
-    /// The interfaces of a reader, with what each has lost as a whole and nothing else yet.
+    /// The interfaces of a reader, with the losses that belong to no queue.
     pub(crate) fn all(receiver: &MergedReceiver, lost: &[Lost]) -> Vec<Self> {
         let one = |((name, index), lost): (_, &Lost)| {
             let mut one = Self { name, index, ..Self::default() };
@@ -45,7 +45,7 @@ impl InterfaceCounts {
         receiver.interfaces().into_iter().zip(lost).map(one).collect()
     }
 
-    /// So many frames are counted by a queue and by the interface.
+    /// `frames` frames are counted both by a queue and by the interface.
     pub(crate) fn counted_twice(&mut self, frames: u64) {
         if let Some(lost) = self.dropped.get_mut(RX_DROPPED) {
             *lost = lost.saturating_sub(frames);
@@ -55,10 +55,10 @@ impl InterfaceCounts {
         }
     }
 
-    /// Adds what a queue counted.
-    pub(crate) fn add(&mut self, tally: Tally, dropped: &Dropped, gone: bool) {
-        self.packets += tally.packets;
-        self.captured_octets += tally.octets;
+    /// Adds the counters of a queue.
+    pub(crate) fn add(&mut self, count: InterfaceCount, dropped: &Dropped, gone: bool) {
+        self.packets += count.packets;
+        self.captured_octets += count.octets;
         for (reason, frames) in dropped.by_reason() {
             self.lose(reason, frames);
         }
@@ -71,7 +71,7 @@ impl InterfaceCounts {
         }
     }
 
-    /// What is to be said if some are gone.
+    /// The error text if some interfaces are gone.
     pub(crate) fn failure(all: &[Self]) -> Option<String> {
         let gone: Vec<_> = all.iter().filter(|one| one.gone).map(|one| one.name.as_str()).collect();
         match gone.as_slice() {
@@ -82,36 +82,36 @@ impl InterfaceCounts {
     }
 }
 
-/// What a queue read by one interface.
+/// Counters of a queue for one interface.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct InterfaceCount {
     pub(crate) packets: u64,
     pub(crate) octets: u64,
 }
 
-/// The same of all interfaces.
-pub(crate) struct Tallies {
-    /// Since they were published.
-    new: Vec<Tally>,
-    published: Vec<Tally>,
+/// Counters of a queue for all interfaces.
+pub(crate) struct BurstCounts {
+    /// Not yet published.
+    new: Vec<InterfaceCount>,
+    published: Vec<InterfaceCount>,
 }
 
-impl Tallies {
+impl BurstCounts {
     pub(crate) fn new(interfaces: usize) -> Self {
-        let none = vec![Tally::default(); interfaces];
+        let none = vec![InterfaceCount::default(); interfaces];
         Self { new: none.clone(), published: none }
     }
 
-    /// Where the present burst counts.
+    /// The counter for the current burst.
     #[inline(always)]
-    pub(crate) fn of(&mut self, interface: usize) -> &mut Tally {
+    pub(crate) fn of(&mut self, interface: usize) -> &mut InterfaceCount {
         &mut self.new[interface]
     }
 
-    /// Shows the watch what is new.
+    /// Publishes new counts to the watch.
     pub(crate) fn publish(&mut self, watch: &Watch, queue: usize) {
         for (place, (new, all)) in self.new.iter_mut().zip(&mut self.published).enumerate() {
-            let Tally { packets, octets } = std::mem::take(new);
+            let InterfaceCount { packets, octets } = std::mem::take(new);
             if packets > 0 {
                 watch.interfaces.add(place, queue, packets, octets);
                 all.packets += packets;
@@ -120,7 +120,8 @@ impl Tallies {
         }
     }
 
-    /// Shows the watch what the kernel says of each interface; how many frames this queue has lost.
+    /// Publishes the kernel's counters of each interface; returns the number of frames that this
+    /// queue lost.
     pub(crate) fn look(&self, receiver: &mut MergedReceiver, watch: &Watch, queue: usize) -> u64 {
         let mut all = 0;
         for place in 0..self.published.len() {
@@ -134,8 +135,8 @@ impl Tallies {
         all
     }
 
-    /// All that was published of one.
-    pub(crate) fn total(&self, interface: usize) -> Tally {
+    /// All published counts of an interface.
+    pub(crate) fn total(&self, interface: usize) -> InterfaceCount {
         self.published.get(interface).copied().unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The engine: joins sources of packets, an application and a skeleton, and keeps the books.
+//! The engine: connects sources of packets, an application and a skeleton, and keeps the ledger.
 //!
 //! ```text
 //!  Options + the application's options + Machine ─▶ Plan ─▶ run ─▶ Outcome: the report, and where packets went
@@ -7,11 +7,12 @@
 //!  interfaces LiveFeed ──┴─▶ Frames ─▶ records ─▶ skeleton ─▶ application
 //! ```
 //!
-//! A [`Plan`] is a value that can be printed; all choices are made in it. Applications say what they cost by
-//! [`AppOptions`]; the engine knows none of them.
+//! A [`Plan`] is a printable value; all choices are made in it. Applications describe their cost by
+//! [`AppOptions`]; the engine depends on none of them.
 //!
-//! Invariants: what comes when depends on the capture alone, never on bursts, chunks or threads; every packet that came
-//! was handed to the application or is counted under a reason. Files, interfaces and the [`Watch`] are handed in.
+//! Invariants: the order of packets and marks depends on the capture alone, never on bursts, chunks
+//! or threads; every received packet was handed to the application or is counted under a reason.
+//! The caller passes in files, interfaces and the [`Watch`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -43,7 +44,7 @@ pub use interfaces::InterfaceCounts;
 pub use machine::Machine;
 pub use memory::{Buffers, Memory};
 pub use options::{Options, display};
-pub use outcome::{Books, Outcome, Performance};
+pub use outcome::{LedgerReport, Outcome, Performance};
 pub use packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
 pub use plan::Plan;
 pub use run::{live_feeds, run, run_feeds, run_live};

@@ -1,22 +1,25 @@
-//! The feed of a live interface: a queue's frames, decoded, with marks as time goes on.
+//! The feed of a live interface: the decoded packets of a queue, with marks as time passes.
 //!
 //! ```text
 //! Receiver ─ burst ─▶ decode ─▶ records        a mark behind the burst that reaches its time,
 //!     └─ nothing ─▶ clock ─▶ mark              or when the queue has been quiet for so long
 //! ```
 //!
-//! Queues have no source in common, so each makes its marks of its own time ([`LiveClock`]). A mark's number is its time
-//! in ticks, which says of the marks of all queues which belong together. A queue of several interfaces has one time, that
-//! of its latest packet. While nothing comes, time goes on by the clock, counted from the last packet: so it does not
-//! matter whose clock stamped that. If that clock is set, all queues follow.
+//! Queues have no source in common, so each makes its marks from its own time ([`LiveClock`]). A
+//! mark's number is its time in ticks, by which the marks of all queues are matched. A queue of
+//! several interfaces has one time, that of its latest packet. While no packet arrives, time
+//! advances by the clock, counted from the last packet, so any clock may have stamped it. If that
+//! clock is set, all queues follow.
 //!
-//! At the end, and when the interface is gone, it is shut first, and then read empty, so every frame that came is
-//! accounted for. A queue that is empty waits for the others, for the time of the end is the latest of all.
+//! At the end, and when the interface is gone, it is closed first and then read until empty, so
+//! every received frame is accounted for. An empty queue waits for the others, because the time of
+//! the end is the latest of all.
 //!
-//! With shedding, a queue that falls behind leaves out the packets of more and more pairs of addresses, and of fewer
-//! again when it has caught up: rather some flows not at all than all of them with holes. What is shed is counted.
+//! With shedding, a queue that falls behind drops the packets of more and more address pairs, and
+//! of fewer again when it has caught up: some flows are missing instead of all having gaps. Shed
+//! packets are counted.
 //!
-//! Invariant: nothing waits here. A frame that the kernel dropped is counted under its reason.
+//! Invariant: nothing blocks here. A frame that the kernel dropped is counted under its reason.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,57 +30,90 @@ use ringtap_stage::{Burst, Fed, Feed, Mark};
 use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
 
 use crate::frames::{Frame, Frames, Slots};
-use crate::interfaces::{InterfaceCounts, Tallies};
+use crate::interfaces::{BurstCounts, InterfaceCounts};
 use crate::live_clock::{Clock, LiveClock, Now, Sets};
 use crate::packet_source::{ClockChanges, Closed, PacketSource};
 use crate::sharding::Sharding;
 use crate::{AppOptions, Plan, Watch};
 
-/// How often a quiet queue looks at its counters, and whether its interface is still there.
+/// Interval at which an idle queue reads its counters and checks its interface, nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
 
-/// Bursts after which a busy queue looks at its counters.
+/// Bursts after which a busy queue reads its counters.
 const LOOK_BURSTS: u32 = 4_096;
 
-/// Bursts after which it is seen how much waits, and whether to shed more or less.
+/// Bursts after which the fill level is checked and shedding adapted.
 const SHED_BURSTS: u32 = 64;
 
-/// From so many sixteenths of the room for waiting frames on, one sixteenth more of the flows is shed; below the other,
-/// one less.
+/// Sixteenths of the buffer for waiting frames: above `FULL` one more sixteenth of the flows is
+/// shed, below `EASY` one less.
 const FULL: u32 = 8;
 const EASY: u32 = 2;
 
 pub(crate) struct LiveFeed<'a> {
     receiver: MergedReceiver,
-    /// What came by each interface.
-    tallies: Tallies,
+    /// Counters of each interface.
+    counts: BurstCounts,
     queue: usize,
     watch: &'a Watch,
     frames: Frames,
     key: HashKey,
-    /// Sixteenths of the pairs of addresses whose packets are shed; `None`: never any.
+    /// Sixteenths of the address pairs that are shed; `None`: shedding is off.
     shed: Option<u32>,
     clock: LiveClock,
     sets: Arc<Sets>,
-    /// By the steady clock.
+    /// The last look at the counters, by the monotonic clock.
     looked_ns: u64,
+    pace: Pace,
     bursts: u32,
-    /// Once it was shut.
+    /// Present once the interface was closed.
     drain: Option<Drain>,
-    /// What the interface had lost by then.
+    /// What the interface had lost when it was closed.
     lost: Vec<Lost>,
-    /// Nothing is left.
+    /// Whether everything was read.
     drained: bool,
     ended: bool,
     ending: Arc<Ending>,
-    /// None, if there is one queue.
+    /// `None` with one queue.
     sharding: Option<Arc<Sharding>>,
-    /// Frames handed on or left out, to compare with what the receiver counts.
+    /// Frames handed on or left out, to compare with the receiver's counter.
     handed: u64,
     gone: bool,
 }
 
-/// What the queues of an interface know of one another's end.
+/// The rate of frames, and the room for them.
+#[derive(Debug)]
+struct Pace {
+    /// Frames that fit the buffer, at least.
+    room: u64,
+    /// The last measurement: time by the monotonic clock, and frames so far.
+    since: (u64, u64),
+    is_slow: bool,
+}
+
+impl Pace {
+    /// An upper bound of a frame with its descriptor, except for jumbo frames.
+    const FRAME: usize = 2 << 10;
+    const WINDOW_NS: u64 = 1_000_000;
+
+    fn new(memory: usize) -> Self {
+        Self { room: (memory / Self::FRAME) as u64, since: (0, 0), is_slow: true }
+    }
+
+    /// Updates the rate. A queue is slow if its buffer takes more than a millisecond to fill: a
+    /// sleep is a small part of that.
+    fn look(&mut self, steady_ns: u64, frames: u64) {
+        let (before_ns, before) = self.since;
+        let passed_ns = steady_ns.saturating_sub(before_ns);
+        if passed_ns >= Self::WINDOW_NS {
+            let came = u128::from(frames - before) * u128::from(Self::WINDOW_NS);
+            self.is_slow = came <= u128::from(self.room) * u128::from(passed_ns);
+            self.since = (steady_ns, frames);
+        }
+    }
+}
+
+/// The end of the queues of an interface, which they share.
 struct Ending {
     /// Queues that are not empty yet.
     open: AtomicUsize,
@@ -85,7 +121,7 @@ struct Ending {
 }
 
 impl<'a> LiveFeed<'a> {
-    /// The feeds of a plan, one for each receiver.
+    /// Makes the feeds of a plan, one for each receiver.
     pub(crate) fn all<A: AppOptions>(
         plan: &Plan<A>,
         paths: &Arc<Paths>,
@@ -106,8 +142,9 @@ impl<'a> LiveFeed<'a> {
                 .with_fragments(datagrams, regions)
         };
         let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
-            tallies: Tallies::new(receiver.interfaces().len()),
+            counts: BurstCounts::new(receiver.interfaces().len()),
             frames: Frames::new(plan, decoder(queue, &receiver)),
+            pace: Pace::new(receiver.least_memory()),
             receiver,
             queue,
             watch,
@@ -129,30 +166,32 @@ impl<'a> LiveFeed<'a> {
         receivers.into_iter().map(Into::into).enumerate().map(feed).collect()
     }
 
-    /// Takes what waits, as far as there is room for it with all that tunnels carry; how many frames.
+    /// Takes waiting frames while there is room for them and their inner packets; returns their
+    /// number.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
-        let Self { receiver, tallies, frames, clock, key, .. } = self;
+        let Self { receiver, counts, frames, clock, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
         let room = ((burst.capacity() - burst.len()) / 2).max(1);
         let (taken, octets_before) = (burst.len(), frames.counts.captured_octets);
         let mut slots = Slots::new(burst, 2 * room);
         let handed = receiver.burst(room, |interface, frame| {
-            tallies.of(interface).packets += 1;
+            counts.of(interface).packets += 1;
             let ringtap_io::live::Frame { link, ts_ns, data, original_len, .. } = frame;
             clock.see(ts_ns);
             let frame = Frame { link, ts_ns, data, original_len };
-            // Before anything else: what is not selected is as though it were not there.
+            // First of all: a frame that is not selected has no effect but on time.
             if frames.leaves_out(&frame, true) {
                 return;
             }
-            // Whole pairs of addresses, so that flows are whole or not there. By other bits than workers are chosen by.
+            // Whole address pairs, so that flows are complete or missing. Uses other bits of the
+            // hash than the choice of the worker.
             if shed > 0 && pair_hash(key, link, data).is_some_and(|hash| hash % 16 < shed) {
                 frames.counts.shed += 1;
                 return;
             }
             frames.decoder.from_interface(interface);
             if frames.take(&frame, None, &mut slots) {
-                tallies.of(interface).octets += data.len() as u64;
+                counts.of(interface).octets += data.len() as u64;
             }
         });
         let len = frames.finish(&slots);
@@ -167,11 +206,11 @@ impl<'a> LiveFeed<'a> {
         self.watch.packets.add(self.queue, handed as u64);
         let octets = self.frames.counts.captured_octets - octets_before;
         self.watch.bytes.add(self.queue, octets);
-        self.tallies.publish(self.watch, self.queue);
+        self.counts.publish(self.watch, self.queue);
         handed
     }
 
-    /// Nothing came: time goes on by the clock.
+    /// No frame arrived: time advances by the clock.
     fn quiet(&mut self) -> Fed {
         let (Now { steady_ns, .. }, mark) = self.clock.quiet();
         if steady_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
@@ -179,13 +218,14 @@ impl<'a> LiveFeed<'a> {
             self.look();
             self.adapt();
         }
+        self.pace.look(steady_ns, self.handed);
         if self.drained {
             return self.end();
         }
         mark.map_or(Fed::Idle, Fed::Mark)
     }
 
-    /// Sheds more if much waits, and less if little does.
+    /// Sheds more if many frames wait, and less if few do.
     fn adapt(&mut self) {
         let backlog = self.receiver.backlog();
         if let Some(shed) = &mut self.shed {
@@ -197,13 +237,13 @@ impl<'a> LiveFeed<'a> {
         }
     }
 
-    /// Tells the watch what the kernel counts, what is shed and forgotten, and which interfaces are gone.
+    /// Publishes the kernel's counters, shed and forgotten packets, and which interfaces are gone.
     fn look(&mut self) {
         self.watch.fragments_forgotten.set(self.queue, self.frames.decoder.fragments_forgotten());
         self.watch.shed.set(self.queue, self.frames.counts.shed);
         self.receiver.look_for_gone();
         self.gone = self.receiver.all_gone();
-        let dropped = self.tallies.look(&mut self.receiver, self.watch, self.queue);
+        let dropped = self.counts.look(&mut self.receiver, self.watch, self.queue);
         self.watch.dropped.set(self.queue, dropped);
         self.watch.clock_set(self.sets.get().count, self.sets.get().last_ns);
     }
@@ -212,7 +252,7 @@ impl<'a> LiveFeed<'a> {
         let Ending { open, high_ns } = &*self.ending;
         if !std::mem::replace(&mut self.ended, true) {
             high_ns.fetch_max(self.clock.end_ns(), Ordering::Relaxed);
-            // Release: whoever sees all queues at their end (Acquire below) sees their times.
+            // Release: a queue that sees all queues at their end (Acquire below) sees their times.
             open.fetch_sub(1, Ordering::Release);
         }
         if open.load(Ordering::Acquire) > 0 {
@@ -230,7 +270,7 @@ impl Feed for LiveFeed<'_> {
         if self.ended {
             return self.end();
         }
-        // A mark stands behind the burst that reached it.
+        // A mark follows the burst that reached it.
         if let Some(mark) = self.clock.mark() {
             return Fed::Mark(mark);
         }
@@ -241,7 +281,7 @@ impl Feed for LiveFeed<'_> {
             self.watch.stop();
         }
         if self.drain.is_none() && self.watch.stopped() {
-            // Before it is shut: what is lost behind that is none of ours.
+            // Before it is closed: later losses do not belong to the run.
             self.lost = self.receiver.lost();
             self.drain = Some(self.receiver.drain());
             self.clock.pause();
@@ -266,6 +306,10 @@ impl Feed for LiveFeed<'_> {
         }
         if burst.is_empty() { Fed::Moved } else { Fed::Items }
     }
+
+    fn is_slow(&self) -> bool {
+        self.pace.is_slow
+    }
 }
 
 impl PacketSource for LiveFeed<'_> {
@@ -282,7 +326,7 @@ impl PacketSource for LiveFeed<'_> {
         for mut feed in feeds {
             for (place, interface) in closed.interfaces.iter_mut().enumerate() {
                 let Counters { dropped, .. } = feed.receiver.counters(place);
-                interface.add(feed.tallies.total(place), &dropped, feed.receiver.is_gone(place));
+                interface.add(feed.counts.total(place), &dropped, feed.receiver.is_gone(place));
                 interface.counted_twice(feed.receiver.counted_twice(place));
             }
             closed.counts.add(&feed.frames.counts);
@@ -297,5 +341,25 @@ impl PacketSource for LiveFeed<'_> {
         closed.lost = Some(lost);
         closed.failure = InterfaceCounts::failure(&closed.interfaces);
         closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fills_its_room_in_a_millisecond_is_not_slow() {
+        let mut pace = Pace::new(1_000 * Pace::FRAME);
+        let mut slow = |us: u64, frames| {
+            pace.look(us * 1_000, frames);
+            pace.is_slow
+        };
+        assert!(slow(1_000_000, 0), "nothing came yet");
+        assert!(slow(1_001_000, 1_000));
+        assert!(!slow(1_002_000, 2_001));
+        assert!(!slow(1_002_500, 2_002), "too soon to say");
+        assert!(slow(1_004_000, 4_001));
+        assert!(!slow(1_006_000, 6_002));
     }
 }

@@ -1,4 +1,4 @@
-//! What time it is on an interface: the timestamps of frames, held against clocks that go on without them.
+//! The time of an interface: timestamps of frames, compared with clocks that advance without them.
 //!
 //! ```text
 //!  timestamps ──▶ Timeline ◀── far away? ── steady clock: is this a gap in the traffic?
@@ -7,13 +7,15 @@
 //!                  marks  ◀── nothing comes: the steady clock goes on for them
 //! ```
 //!
-//! A frame far from the time that was expected moves time at once if the steady clock or the wall clock says so, and
-//! otherwise as the [`Timeline`] has it for files. When time is set, all queues of the interface follow, whether frames
-//! come to them or not; each makes two marks, one of the time before and one of the time after. The number of a mark is
-//! its tick behind the number of times that time was set, so marks of different queues that belong together have the
-//! same number, and numbers grow though time is set back.
+//! A frame far from the expected time moves time at once if the monotonic or the wall clock
+//! confirms it, and otherwise by the rules of [`Timeline`]. When time is set, all queues of the
+//! interface follow, with or without frames; each makes two marks, one of the time before and one
+//! of the time after. The number of a mark is its tick after the number of times that time was set,
+//! so matching marks of different queues have the same number, and numbers grow even if time is set
+//! back.
 //!
-//! Invariant: clocks are read when nothing comes, when a mark is due and when a frame is far away, never for each frame.
+//! Invariant: clocks are read when no frame arrives, when a mark is due and when a frame is far
+//! away, never for each frame.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,77 +24,79 @@ use ringtap_stage::Mark;
 
 use crate::timeline::{Moved, Timeline};
 
-/// How far time by the clock stays behind, so that no packet still under way is too old for it.
+/// How far time by the clock stays behind, so that packets in flight are not too old for it.
 const BEHIND_NS: u64 = 1_000_000_000;
 
-/// A clock that is so far from where it was expected was set.
+/// A clock this far from its expected time was set.
 const SET_NS: u64 = 60_000_000_000;
 
-/// Frames stamped before the clock was set may be shown for so long behind it: by the kernel, which shows a block when it
-/// is full or some time has passed, and by queues that were not read meanwhile.
+/// For this long after the clock was set, frames with older timestamps may still arrive: the kernel
+/// shows a block when it is full or after some time, and queues may not have been read meanwhile.
 const LATE_NS: u64 = 1_000_000_000;
 
-/// Where the number of times that time was set stands in a mark's number; ticks are a second at least, so 35 bits hold
-/// them.
+/// Position of the number of times that time was set within a mark's number; ticks are at least a
+/// second, so 35 bits hold them.
 const SET_SHIFT: u32 = 40;
 
-/// What the clocks say, both at once.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// Nanoseconds by a clock that is never set.
+    /// Nanoseconds of the monotonic clock.
     pub(crate) steady_ns: u64,
     /// Nanoseconds since 1970, by the clock that the kernel stamps frames with.
     pub(crate) wall_ns: u64,
 }
 
 impl Now {
-    /// By the system's clocks.
+    /// Reads the system's clocks.
     pub(crate) fn read() -> Self {
         Self { steady_ns: ringtap_base::steady_ns(), wall_ns: ringtap_base::now_ns() }
     }
 }
 
-/// Where time comes from: the system, or a test.
+/// The source of time: the system, or a test.
 pub(crate) type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// How often, and how far, time was set on an interface: what all its queues follow.
+/// How often, and how far, time was set on an interface; shared by its queues.
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
-    /// As often as in `all`, to look at without the lock.
+    /// Equal to `all.count`, readable without the lock.
     count: AtomicU64,
     all: Mutex<Set>,
 }
 
-/// Times that time was set.
+/// Number and size of the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) count: u64,
-    /// How far by the last time, and by all of them, nanoseconds.
+    /// The size of the last step, and of all of them, nanoseconds.
     pub(crate) last_ns: i64,
     pub(crate) total_ns: i64,
 }
 
 impl Sets {
-    /// All so far.
+    /// The steps so far.
     pub(crate) fn get(&self) -> Set {
         *self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets time by so much, unless another queue has set it since `known`; what holds then.
+    /// Sets time by `by_ns`, unless another queue has set it since `known`. Returns the current
+    /// steps.
     fn set(&self, known: &Set, by_ns: i64) -> Set {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.count == known.count {
             all.count += 1;
             all.last_ns = by_ns;
             all.total_ns = all.total_ns.saturating_add(by_ns);
-            // Release: who sees the count (Acquire in `follow`) takes the lock for the rest.
+            // Release: a thread that sees the count (Acquire in `follow`) takes the lock for the
+            // rest.
             self.count.store(all.count, Ordering::Release);
         }
         *all
     }
 }
 
-/// When packet time and the steady clock were compared.
+/// A pair of packet time and the clocks.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     at: Now,
@@ -100,12 +104,12 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// What packet time should be now.
+    /// The expected packet time now.
     fn expected_ns(&self, now: Now) -> u64 {
         self.packet_ns.saturating_add(now.steady_ns.saturating_sub(self.at.steady_ns))
     }
 
-    /// Whether frames are stamped by the wall clock.
+    /// Whether the wall clock stamps the frames.
     fn by_wall(&self) -> bool {
         self.packet_ns.abs_diff(self.at.wall_ns) <= SET_NS
     }
@@ -121,25 +125,25 @@ impl Anchor {
 pub(crate) struct LiveClock {
     clock: Clock,
     sets: Arc<Sets>,
-    /// Those that this queue has followed.
+    /// The steps that this queue has followed.
     followed: Set,
     timeline: Timeline,
     anchor: Option<Anchor>,
-    /// That of before time was set, and when that was by the steady clock.
+    /// The anchor before time was set, and when that was by the monotonic clock.
     superseded: Option<(Anchor, u64)>,
     tick_ns: u64,
-    /// The tick that was told last, or that the first packet fell in; `None` before there is any.
+    /// The tick of the last mark, or of the first packet; `None` before it.
     tick: Option<u64>,
-    /// The marks of the last time that time was set, the next one last.
+    /// Marks of the last step that are due, the next one last.
     waiting: Vec<Mark>,
-    /// When it was, by both clocks, that nothing came for the first time in a row.
+    /// Both clocks when the current silence began.
     quiet_since: Option<Now>,
-    /// Frames have come.
+    /// Whether frames have arrived.
     stamped: bool,
 }
 
 impl LiveClock {
-    /// The time of a queue; `sets` is that of all queues of the interface.
+    /// The time of a queue; `sets` is shared by all queues of the interface.
     pub(crate) fn new(clock: Clock, sets: Arc<Sets>, tick_ns: u64) -> Self {
         Self {
             clock,
@@ -156,7 +160,7 @@ impl LiveClock {
         }
     }
 
-    /// Takes the time of a frame.
+    /// Handles the time of a frame.
     #[inline(always)]
     pub(crate) fn see(&mut self, ts_ns: u64) {
         if self.timeline.is_near(ts_ns) {
@@ -166,17 +170,17 @@ impl LiveClock {
         }
     }
 
-    /// Frames came, and were all seen.
+    /// Frames arrived and were all handled by `see`.
     pub(crate) fn busy(&mut self) {
         (self.stamped, self.quiet_since) = (true, None);
     }
 
-    /// Time stands still until nothing comes again.
+    /// Time stops until the queue is idle again.
     pub(crate) fn pause(&mut self) {
         self.quiet_since = None;
     }
 
-    /// The mark that is due by what was seen, if one is.
+    /// The mark that is due by the frames seen, if any.
     pub(crate) fn mark(&mut self) -> Option<Mark> {
         self.follow();
         if let Some(mark) = self.waiting.pop() {
@@ -188,7 +192,8 @@ impl LiveClock {
         Some(mark)
     }
 
-    /// Nothing came: time goes on by the clock. What the clock says, and the mark that is due.
+    /// No frame arrived: time advances by the clock. Returns the clocks and the mark that is due,
+    /// if any.
     pub(crate) fn quiet(&mut self) -> (Now, Option<Mark>) {
         let now = (self.clock)();
         let since = *self.quiet_since.get_or_insert(now);
@@ -205,7 +210,7 @@ impl LiveClock {
         if let Some(mark) = self.waiting.pop() {
             return (now, Some(mark));
         }
-        // As of now, if time was set.
+        // The time of the step, if there was one.
         let since = self.quiet_since.unwrap_or(since);
         let quiet_ns = now.steady_ns.saturating_sub(since.steady_ns);
         let from_ns = self.timeline.now_ns().unwrap_or(since.wall_ns);
@@ -252,7 +257,7 @@ impl LiveClock {
         let (Some(before_ns), Some(anchor), true) =
             (self.timeline.now_ns(), self.anchor, self.stamped)
         else {
-            // The first frame. Whose clock stamps frames is not known before.
+            // The first frame. Before it, the stamping clock is unknown.
             self.stamped = true;
             self.begin_at(ts_ns);
             return;
@@ -264,19 +269,19 @@ impl LiveClock {
         let expected_ns = anchor.expected_ns(now);
         let far = |from_ns: u64| ts_ns.abs_diff(from_ns) > SET_NS;
         if ts_ns > before_ns && (ts_ns <= expected_ns || !far(expected_ns)) {
-            // Nothing came for a while, or what came was not read.
+            // No frame arrived for a while, or frames were not read.
             self.timeline.set(ts_ns);
         } else if anchor.by_wall() && far(expected_ns) && !far(now.wall_ns) {
             self.set(difference(ts_ns.into(), expected_ns.into()), now);
         } else if matches!(self.timeline.see(ts_ns), Moved::Ahead | Moved::Back { .. }) {
             let to_ns = self.timeline.now_ns().unwrap_or(ts_ns);
-            // The marks are those of a time that was set, and begin where it was before.
+            // The marks of a step begin where time was before.
             self.timeline.set(before_ns);
             self.set(difference(to_ns.into(), expected_ns.into()), now);
         }
     }
 
-    /// Whether a frame was stamped before time was set, and is only shown behind it.
+    /// Whether a frame was stamped before time was set and arrives only now.
     fn is_late(&self, ts_ns: u64, now: Now) -> bool {
         self.superseded.is_some_and(|(before, set_ns)| {
             now.steady_ns.saturating_sub(set_ns) <= LATE_NS
@@ -291,13 +296,13 @@ impl LiveClock {
         self.drop_anchor((self.clock)());
     }
 
-    /// Time was set by so much.
+    /// Time was set by `by_ns`.
     fn set(&mut self, by_ns: i64, now: Now) {
         self.sets.set(&self.followed, by_ns);
         self.follow_at(now);
     }
 
-    /// Follows another queue that has found time to be set.
+    /// Follows a step that another queue found.
     #[inline]
     fn follow(&mut self) {
         if self.sets.count.load(Ordering::Acquire) != self.followed.count {
@@ -340,7 +345,8 @@ mod tests {
     const HOUR: u64 = 3_600 * SECOND;
     const BEGIN: u64 = 1_700_000_000 * SECOND;
 
-    /// Clocks that a test sets: the steady one, and how far the wall clock and the frames' are off it.
+    /// Clocks that a test sets: the monotonic clock, and the offsets of the wall clock and the
+    /// frames' clock.
     #[derive(Default)]
     struct Hands {
         steady_ns: AtomicU64,
@@ -374,14 +380,14 @@ mod tests {
             self.steady_ns.load(Ordering::Relaxed) + self.frames_off_ns.load(Ordering::Relaxed)
         }
 
-        /// Sets the clock of the kernel, which stamps frames as well.
+        /// Sets the kernel's clock, which also stamps frames.
         fn set(&self, off_ns: u64) {
             self.wall_off_ns.store(off_ns, Ordering::Relaxed);
             self.frames_off_ns.store(off_ns, Ordering::Relaxed);
         }
 
-        /// The times of the marks of so many tenths of a second, with a frame each or without, in seconds from the
-        /// beginning. Numbers must grow.
+        /// The times of the marks of `tenths` tenths of a second, with or without a frame in each,
+        /// in seconds from the beginning. Numbers must grow.
         fn run(&self, queue: &mut LiveClock, tenths: u64, frames: bool) -> Vec<i64> {
             let (mut marks, mut last) = (Vec::new(), None);
             for _ in 0..tenths {
@@ -410,7 +416,7 @@ mod tests {
         // The clock stays a second behind.
         assert_eq!(hands.run(&mut queue, 30, false), [6]);
         assert_eq!(hands.run(&mut queue, 20, true), [8, 9, 10]);
-        // A gap of an hour in which nobody looked.
+        // A gap of an hour without a look at the clock.
         hands.pass(HOUR);
         assert_eq!(hands.run(&mut queue, 10, true), [3_610, 3_611]);
         assert_eq!((hands.sets.get(), queue.strays()), (Set::default(), 0));
@@ -427,7 +433,7 @@ mod tests {
                 hands.run(&mut queue, 55, true);
                 hands.set(off_ns);
                 let marks = hands.run(&mut queue, 40, frames);
-                // That of the time before, and those of the time after.
+                // The mark of the time before, and those of the time after.
                 assert_eq!(marks[0], 5, "{frames}: {marks:?}");
                 assert_eq!(marks[1..4], [at + 5, at + 6, at + 7], "{frames}: {marks:?}");
                 let set = hands.sets.get();
@@ -437,7 +443,7 @@ mod tests {
         }
     }
 
-    /// A block of frames that was not shown when the clock was found to be set.
+    /// Frames of a block that the kernel had not shown when the clock was set.
     #[test]
     fn frames_stamped_before_the_clock_was_set_do_not_set_it_again() {
         for off_ns in [BEGIN - HOUR, BEGIN + HOUR] {
@@ -477,7 +483,7 @@ mod tests {
                 hands.set(BEGIN - HOUR);
             }
             for (at, queue) in queues.iter_mut().enumerate() {
-                // The third has never had a frame, the second has one now and then.
+                // The third never has a frame, the second rarely.
                 all[at].extend(numbers(queue, at == 0 || at == 1 && tenth % 70 == 0));
             }
         }
@@ -516,12 +522,12 @@ mod tests {
             marks.into_iter().map(|mark| mark + 1_700_000_000).collect::<Vec<_>>()
         };
         assert_eq!(card(hands.run(&mut queue, 20, true)), [80, 81]);
-        // The wall clock is nothing to it.
+        // The wall clock has no effect on it.
         hands.wall_off_ns.store(BEGIN - HOUR, Ordering::Relaxed);
         assert_eq!(card(hands.run(&mut queue, 20, true)), [82, 83]);
         assert_eq!(card(hands.run(&mut queue, 30, false)), [84]);
         assert_eq!(hands.sets.get().count, 0);
-        // When the card's is set, frames in a row say so.
+        // When the card's clock is set, consecutive frames show it.
         hands.frames_off_ns.store(77 * SECOND + HOUR, Ordering::Relaxed);
         assert_eq!(card(hands.run(&mut queue, 20, true))[1..], [3_686, 3_687, 3_688][..]);
         hands.frames_off_ns.store(77 * SECOND, Ordering::Relaxed);

@@ -1,22 +1,22 @@
-//! What the machine offers to a plan.
+//! The machine's resources for a plan.
 
 use ringtap_skeleton::HIGHEST_CORE;
 
 use crate::PlanError;
 
-/// Facts that defaults are chosen from.
+/// Facts from which defaults are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Cores this process may use, at least 1.
+    /// Cores that this process may use, at least 1.
     pub cores: usize,
-    /// Numbers of the cores that threads of this process may be pinned to, ascending; empty if that is not known.
+    /// Cores to which threads of this process may be pinned, ascending; empty if unknown.
     pub allowed_cores: Vec<usize>,
     /// Physical memory, bytes.
     pub memory_bytes: u64,
 }
 
 impl Machine {
-    /// This machine.
+    /// Reads this machine.
     pub fn this() -> Self {
         let info = rustix::system::sysinfo();
         Self {
@@ -25,10 +25,10 @@ impl Machine {
             memory_bytes: (info.totalram as u64).saturating_mul(u64::from(info.mem_unit)),
         }
     }
-    /// Whether threads of this process can be pinned to all of `cores`.
+    /// Checks that threads of this process can be pinned to all of `cores`.
     ///
     /// # Errors
-    /// The first core that they cannot be pinned to.
+    /// The first core that is not available.
     pub fn check_cores(&self, cores: &[usize]) -> Result<(), PlanError> {
         let allowed = |core: &usize| match self.allowed_cores.as_slice() {
             [] => *core <= HIGHEST_CORE,
@@ -40,7 +40,7 @@ impl Machine {
         }
     }
 
-    /// The allowed cores as `--cores` takes them: `0-3,8`.
+    /// The allowed cores in the syntax of `--cores`: `0-3,8`.
     fn list(&self) -> String {
         if self.allowed_cores.is_empty() {
             return format!("0-{HIGHEST_CORE}");
@@ -68,11 +68,11 @@ mod tests {
         let some = machine(&[1, 4, 5, 6]);
         assert_eq!(some.check_cores(&[6, 1, 1]), Ok(()));
         let error = some.check_cores(&[1, 0]).unwrap_err().to_string();
-        assert_eq!(error, "core 0 is not available to this process; --cores takes some of 1,4-6");
+        assert_eq!(error, "core 0 is not available to this process: use 1,4-6");
         let unknown = machine(&[]);
         assert_eq!(unknown.check_cores(&[HIGHEST_CORE]), Ok(()));
         let error = unknown.check_cores(&[HIGHEST_CORE + 1]).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("some of 0-{HIGHEST_CORE}")), "{error}");
+        assert!(error.ends_with(&format!("use 0-{HIGHEST_CORE}")), "{error}");
     }
 
     #[test]

@@ -1,27 +1,28 @@
-//! What the memory of a run is spent on: buffers first, and the application has the rest.
+//! Divides the memory of a run: buffers first, the rest for the application.
 
 use ringtap_wire::BYTES_PER_DATAGRAM;
 use serde::Serialize;
 
 use crate::{Options, PlanError};
 
-/// For frames of each interface that wait: 64 ms of 60-byte frames at 10 million a second.
+/// Buffer for waiting frames of each interface: 64 ms of 60-byte frames at 10 million a second.
 pub(crate) const BUFFER_BYTES: u64 = 64 << 20;
 /// A block or two for each of many queues.
 const LEAST_BUFFER_BYTES: u64 = 4 << 20;
-/// For encoded flow records that wait for an output: a second of what two workers make, or an outage of minutes.
+/// Encoded flow records that wait for an output: a second of two workers' output, or minutes of an
+/// outage.
 const OUTPUT_BYTES: u64 = 32 << 20;
 /// Some blocks for each of a few workers.
 const LEAST_OUTPUT_BYTES: u64 = 1 << 20;
-/// Blocks of records that a worker has for an output at the least, all together.
+/// Least size of a worker's record blocks for an output, in total.
 const LEAST_WORKER_OUTPUT_BYTES: u64 = 64 << 10;
-/// What a run takes before it keeps anything: the program and its buffers for reading and writing.
+/// Memory before any state: the program and its buffers for reading and writing.
 /// Measured: 6 MB, 9 MB with records to a file, 15 MB with two collectors.
 const BASE_BYTES: u64 = 20 << 20;
-/// Of a slot of a lane: a packet.
+/// A slot of a lane: one packet.
 const SLOT_BYTES: u64 = 64;
 
-/// First fragments that are remembered: their memory is this part of all, and these are the bounds of their number.
+/// First fragments: this part of all memory, with these bounds of their number.
 const FRAGMENTS_PART: u64 = 64;
 const LEAST_DATAGRAMS: u64 = 4_096;
 const MOST_DATAGRAMS: u64 = 1 << 20;
@@ -29,13 +30,13 @@ const MOST_DATAGRAMS: u64 = 1 << 20;
 /// Memory that the engine itself uses.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buffers {
-    /// Bytes for frames that wait to be read from interfaces, all together.
+    /// Bytes for frames that wait to be read, of all interfaces together.
     #[serde(skip_serializing_if = "is_zero")]
     pub buffer_bytes: u64,
     /// Bytes for encoded records that wait to be written, of each output.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_bytes: u64,
-    /// Datagrams in fragments, at the most, whose later fragments get the ports of the first one.
+    /// Most fragmented datagrams whose later fragments get the ports of the first one.
     pub max_datagrams: u64,
 }
 
@@ -43,14 +44,14 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What there is for an application.
+/// Memory available to an application.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// As asked for.
+    /// The limit that the user gave.
     pub asked: Option<u64>,
-    /// For the whole run, bytes.
+    /// Memory for the whole run, bytes.
     pub bytes: u64,
-    /// Spent on the program, buffers and workers, bytes.
+    /// Memory of the program, buffers and workers, bytes.
     pub fixed: u64,
     /// Workers of all queues.
     pub workers: u64,
@@ -59,7 +60,7 @@ pub struct Memory {
 }
 
 impl Buffers {
-    /// Spends memory on buffers; also what is left.
+    /// Divides memory among the buffers; also returns the rest.
     pub(crate) fn new(
         options: &Options,
         machine_bytes: u64,
@@ -85,10 +86,10 @@ impl Buffers {
 }
 
 impl Memory {
-    /// What is left beside `least`, without which the application cannot run; bytes.
+    /// Memory left after `least`, which the application cannot do without; bytes.
     ///
     /// # Errors
-    /// If the user asked for less memory than that takes.
+    /// If the user's limit is too low for that.
     pub fn beside(&self, least: u64) -> Result<u64, PlanError> {
         let least = self.fixed + least;
         match self.asked {
@@ -98,14 +99,14 @@ impl Memory {
     }
 }
 
-/// What of the whole run's memory, if that is bounded, frames of all interfaces may wait in.
+/// Bytes of the run's memory, if bounded, for waiting frames of all interfaces.
 fn buffer_bytes(interfaces: u64, asked: Option<u64>) -> u64 {
     let most = interfaces * BUFFER_BYTES;
     let least = interfaces * LEAST_BUFFER_BYTES;
     asked.map_or(most, |memory| (memory / 4).max(least).min(most))
 }
 
-/// What of it encoded records of one output may wait in.
+/// Bytes of it for waiting encoded records of one output.
 fn output_bytes(workers: u64, asked: Option<u64>) -> u64 {
     let bytes =
         asked.map_or(OUTPUT_BYTES, |memory| (memory / 16).clamp(LEAST_OUTPUT_BYTES, OUTPUT_BYTES));

@@ -1,4 +1,4 @@
-//! What is asked of a run, whatever the application.
+//! Options of a run that do not depend on the application.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,55 +9,55 @@ use ringtap_skeleton::Skeleton;
 use ringtap_wire::Tunnels;
 use serde::{Serialize, Serializer};
 
-/// Slots of a lane: 256 KiB of packets, a good part of a core's second-level cache.
+/// Slots of a lane: 256 KiB of packets, a good part of a core's L2 cache.
 const RING_CAPACITY: usize = 4_096;
 /// The batch size of P. P. C. Lee, T. Bu, G. Chandranmenon, *A Lock-Free, Cache-Efficient Shared Ring Buffer for
 /// Multi-Core Architectures*, ANCS 2009.
 const RING_BATCH: usize = 50;
 
-/// What the user asked for. The plan has these as they are; what it chooses is in its [`Arrangement`](crate::Arrangement)
-/// and [`Buffers`](crate::Buffers).
+/// The user's options. The plan contains them unchanged; its choices are in its
+/// [`Arrangement`](crate::Arrangement) and [`Buffers`](crate::Buffers).
 #[derive(Clone, Debug, Serialize)]
 pub struct Options {
-    /// What to call the source in the plan: file names, or interfaces.
+    /// Names of the source in the plan: files or interfaces.
     pub source: Vec<String>,
     /// Whether the source is interfaces.
     #[serde(skip)]
     pub live: bool,
-    /// Of tunnels, whose packets the application gets.
+    /// Which packets of tunnels the application receives.
     #[serde(serialize_with = "display")]
     pub tunnels: Tunnels,
-    /// Packets that this selects count, the others are left out; absent: all.
+    /// Only packets that this selects are handled; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expression")]
     pub filter: Option<Arc<Expression>>,
-    /// One packet in so many counts, of those; at least 1.
+    /// One packet in `sample` of those is handled; at least 1.
     pub sample: u32,
-    /// Whether an interface's flows are left out, some of them, when more comes than can be worked off.
+    /// Whether an overloaded interface drops some flows as a whole.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shed: bool,
-    /// Which arrangement; `None`: as suits the cores.
+    /// The arrangement; `None`: chosen by the number of cores.
     #[serde(skip)]
     pub skeleton: Option<Skeleton>,
-    /// How many queues the source is read through; `None`: as suits the cores.
+    /// Queues through which the source is read; `None`: chosen by the number of cores.
     #[serde(skip)]
     pub queues: Option<usize>,
-    /// How many workers, behind each queue; `None`: as suits the cores.
+    /// Workers of each queue; `None`: chosen by the number of cores.
     #[serde(skip)]
     pub workers: Option<usize>,
-    /// Cores to pin the seats to, in order; `None`: the kernel chooses.
+    /// Cores to which the seats are pinned, in order; `None`: the kernel chooses.
     #[serde(skip)]
     pub cores: Option<Vec<usize>>,
-    /// Which ring.
+    /// The kind of ring.
     #[serde(serialize_with = "display")]
     pub ring: Kind,
     /// Slots of each lane.
     pub ring_capacity: usize,
-    /// Items after which an index is published.
+    /// Items after which a ring index is published.
     pub ring_batch: usize,
-    /// How many outputs records go to.
+    /// Number of outputs for records.
     #[serde(skip)]
     pub outputs: usize,
-    /// Memory that these take beside the buffers of records that wait to be written, bytes.
+    /// Memory of these outputs besides the buffers of waiting records, bytes.
     #[serde(skip)]
     pub output_fixed_bytes: u64,
     /// Memory for the whole run, bytes; `None`: a quarter of the machine's.
@@ -92,7 +92,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How many interfaces are read; 0 for files.
+    /// Number of interfaces; 0 for files.
     pub(crate) fn interfaces(&self) -> usize {
         if self.live { self.source.len().max(1) } else { 0 }
     }

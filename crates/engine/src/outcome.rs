@@ -1,4 +1,4 @@
-//! What a run leaves: the application's report with the books around it.
+//! The result of a run: the application's report with the run's counters.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde::Serialize;
 use crate::interfaces::InterfaceCounts;
 use crate::packet_source::{ClockChanges, FeedCounts};
 
-/// Why a packet that the filter expression does not select is not handled: it was asked for, so it is no loss.
+/// Drop reason of packets that the filter expression does not select; requested, so not a loss.
 pub(crate) const FILTERED: &str = "filtered";
-/// The same of one that is no part of the sample.
+/// Drop reason of packets outside the sample; requested, so not a loss.
 pub(crate) const NOT_SAMPLED: &str = "not_sampled";
 
-/// How fast it went.
+/// The speed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Performance {
     /// Wall time.
@@ -30,7 +30,7 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Of a run that received so many packets since `before`.
+    /// The performance of a run that received `packets` since `before`.
     pub fn since(before: &Usage, packets: u64) -> Self {
         let used = Usage::now();
         let seconds = used.wall_s - before.wall_s;
@@ -46,31 +46,31 @@ impl Performance {
 /// A finished run.
 #[derive(Debug)]
 pub struct Outcome<R> {
-    /// What the application found.
+    /// The application's report.
     pub report: R,
-    /// Packets that came, damaged and lost ones included.
+    /// Packets received, including damaged and lost ones.
     pub received: u64,
-    /// What the feeds counted.
+    /// Counters of the feeds.
     pub counts: FeedCounts,
     /// Where the packets went.
     pub ledger: Ledger,
-    /// How fast.
+    /// The speed.
     pub performance: Performance,
-    /// What came by each interface, in the order given; of files none.
+    /// Counters of each interface, in the order given; empty for files.
     pub interfaces: Vec<InterfaceCounts>,
-    /// Packets that came by another queue than what passed between the same addresses before; of one pair of addresses
-    /// in 64, which are watched.
+    /// Packets that arrived in another queue than earlier packets of the same address pair; one
+    /// pair in 64 is checked.
     pub packets_split: u64,
-    /// How the time of packets went on other than clocks do.
+    /// Irregularities of packet time.
     pub clock: ClockChanges,
-    /// What the source had to say.
+    /// Diagnostics of the source.
     pub notices: Vec<Notice>,
-    /// Why the source ended though nobody asked it to, or which interfaces were gone before the end.
+    /// Why the source ended without being stopped, or which interfaces disappeared.
     pub failure: Option<String>,
 }
 
 impl<R> Outcome<R> {
-    /// The same with another report.
+    /// The same outcome with another report.
     pub fn with_report<T>(self, report: T) -> Outcome<T> {
         let Self { received, counts, ledger, performance, interfaces, packets_split, .. } = self;
         let Self { clock, notices, failure, .. } = self;
@@ -88,14 +88,14 @@ impl<R> Outcome<R> {
         }
     }
 
-    /// Packets that were to be handled and were not.
+    /// Packets that should have been handled and were not.
     pub fn dropped(&self) -> u64 {
         let mut dropped = self.ledger.dropped();
         dropped.retain(|&reason, _| reason != FILTERED && reason != NOT_SAMPLED);
         dropped.values().sum()
     }
 
-    /// Why packets were not IP, and how many.
+    /// Packets without IP, by reason.
     pub fn non_ip(&self) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
         for (reason, packets) in &self.counts.non_ip {
@@ -104,7 +104,7 @@ impl<R> Outcome<R> {
         named
     }
 
-    /// Packets whose link type is not decoded, by its number.
+    /// Packets whose link type is not decoded, by link type.
     pub fn undecoded_links(&self) -> BTreeMap<LinkType, u64> {
         let number = |(reason, &packets): (&NonIp, &u64)| match reason {
             NonIp::UnsupportedLink(number) => Some((LinkType(*number), packets)),
@@ -113,7 +113,7 @@ impl<R> Outcome<R> {
         self.counts.non_ip.iter().filter_map(number).collect()
     }
 
-    /// Payloads that were to be read and could not be, by extractor and reason.
+    /// Payloads that could not be read, by extractor and reason.
     pub fn unread_payloads(&self) -> BTreeMap<String, u64> {
         let named = |(&(extractor, why), &payloads): (&(&str, Unread), &u64)| {
             (format!("{extractor} {}", why.name()), payloads)
@@ -121,22 +121,22 @@ impl<R> Outcome<R> {
         self.counts.unread.iter().map(named).collect()
     }
 
-    /// All notices in words.
+    /// All notices as text.
     pub fn notices(&self) -> Vec<String> {
         let notices = self.notices.iter().map(ToString::to_string);
         notices.chain(self.clock.notices()).chain(self.failure.clone()).collect()
     }
 }
 
-/// A ledger as it is printed.
+/// A ledger in its printed form.
 #[derive(Serialize)]
-pub struct Books<'a> {
+pub struct LedgerReport<'a> {
     residual: u64,
     stages: Vec<Row<'a>>,
 }
 
-impl<'a> Books<'a> {
-    /// The ledger of a run.
+impl<'a> LedgerReport<'a> {
+    /// The printed form of a ledger.
     pub fn of(ledger: &'a Ledger) -> Self {
         Self { residual: ledger.residual(), stages: ledger.stages.iter().map(Row::of).collect() }
     }

@@ -1,4 +1,4 @@
-//! What the feeds of files and of interfaces have in common: the books that each keeps, and how they are closed.
+//! Counters that the feeds of files and interfaces share, and how they are closed.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,35 @@ use serde::Serialize;
 
 use crate::interfaces::InterfaceCounts;
 
-/// A queue of a source of packets, whose books can be closed.
+/// A queue of a source of packets that can be closed.
 pub trait PacketSource: Feed<Item = PacketRecord> + Send + Sized {
-    /// What all queues of a run counted, and what their source has to say.
+    /// The sum of the counters of all queues, and the diagnostics of their source.
     fn close(feeds: Vec<Self>) -> Closed;
 }
 
-/// What feeds counted, each frame in the queue that owns its outermost packet.
+/// Counters of a feed. Each frame counts in the queue that owns its outermost packet.
 #[derive(Clone, Debug, Default)]
 pub struct FeedCounts {
-    /// Packets handed out, without those within tunnels.
+    /// Packets handed out, without inner packets of tunnels.
     pub packets: u64,
-    /// Packets handed out that others carried.
+    /// Inner packets handed out.
     pub inner: u64,
-    /// Bytes captured of them.
+    /// Captured bytes of the packets.
     pub captured_octets: u64,
     /// Packets that are not IP, by reason.
     pub non_ip: BTreeMap<NonIp, u64>,
     /// Packets that the filter expression does not select.
     pub filtered: u64,
-    /// Packets that it cannot be applied to, for their link type.
+    /// Packets whose link type the expression does not support.
     pub unfilterable: u64,
-    /// Packets that are no part of the sample.
+    /// Packets outside the sample.
     pub not_sampled: u64,
-    /// Packets left out because more came than can be worked off.
+    /// Packets shed under overload.
     pub shed: u64,
     /// Payloads that could not be read, by extractor and reason.
     pub unread: BTreeMap<(&'static str, Unread), u64>,
-    /// First fragments dropped within their 30 s for lack of room, so that later ones may lack their ports.
+    /// First fragments evicted within their 30 s for lack of room; their later fragments may lack
+    /// ports.
     pub fragments_forgotten: u64,
 }
 
@@ -60,7 +61,7 @@ impl FeedCounts {
         }
     }
 
-    /// Attaches what a payload says of `record` to the item at this place.
+    /// Attaches the facts of the payload of `record` to the item at this position.
     pub(crate) fn extract(
         &mut self,
         extract: Extractors,
@@ -82,7 +83,7 @@ impl FeedCounts {
         }
     }
 
-    /// Whether `filter` leaves a frame out; if so, and it is this queue's `own`, it is counted here.
+    /// Whether `filter` rejects a frame; if so, and if the frame is this queue's `own`, counts it.
     pub(crate) fn leaves_out(
         &mut self,
         filter: &Expression,
@@ -101,33 +102,33 @@ impl FeedCounts {
     }
 }
 
-/// How the time of packets went on other than clocks do.
+/// Irregularities of packet time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClockChanges {
-    /// How often time was set: back, and on an interface ahead as well.
+    /// How often time was set: back, and on an interface also ahead.
     pub set: u64,
-    /// By how much the last time, nanoseconds.
+    /// Size of the last step, nanoseconds.
     pub last_ns: i64,
-    /// Packets far ahead of those around them, which moved no time.
+    /// Packets far ahead of their neighbours, which moved no time.
     pub strays: u64,
 }
 
 impl ClockChanges {
-    /// By how much a clock was set, in words.
+    /// The size of a step as text.
     pub fn set_by(by_ns: i64) -> String {
         let seconds = by_ns.unsigned_abs() / 1_000_000_000;
         format!("{} by {seconds} s", if by_ns < 0 { "back" } else { "ahead" })
     }
 
-    /// What that changes, in words.
+    /// The effect of a step as text.
     pub fn effect(by_ns: i64) -> &'static str {
         match by_ns {
-            ..0 => "flows that were live then are ended, and intervals go on from the new time",
-            _ => "intervals go on from the new time",
+            ..0 => "live flows were ended, and intervals continue from the new time",
+            _ => "intervals continue from the new time",
         }
     }
 
-    /// What there is to report, in words.
+    /// Notices about these irregularities.
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if self.set > 0 {
@@ -146,26 +147,26 @@ impl ClockChanges {
     }
 }
 
-/// What is left when the feeds of a run are closed.
+/// The result of closing the feeds of a run.
 #[derive(Default)]
 pub struct Closed {
-    /// What all queues counted.
+    /// The counters of all queues.
     pub counts: FeedCounts,
     /// Packets read.
     pub packets: u64,
-    /// Packets that could not be.
+    /// Packets that could not be read.
     pub damaged: u64,
-    /// What the source had to say.
+    /// Diagnostics of the source.
     pub notices: Vec<Notice>,
-    /// Of an interface: packets that came and were lost before they could be read, by reason.
+    /// Interfaces: packets lost before they could be read, by reason.
     pub lost: Option<BTreeMap<&'static str, u64>>,
-    /// Of an interface: packets that came by another queue than what passed between the same addresses before, among
-    /// those looked at.
+    /// Interfaces: packets that arrived in another queue than earlier packets of the same address
+    /// pair, among the pairs checked.
     pub split: u64,
-    /// What came by each interface; of files none.
+    /// Counters of each interface; empty for files.
     pub interfaces: Vec<InterfaceCounts>,
-    /// How the time of packets went on other than clocks do.
+    /// Irregularities of packet time.
     pub clock: ClockChanges,
-    /// Why the source ended though nobody asked it to, or which interfaces were gone before the end.
+    /// Why the source ended without being stopped, or which interfaces disappeared.
     pub failure: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What runs: the options with all choices made.
+//! The plan of a run: the options with all choices made.
 
 use ringtap_skeleton::{MOST_QUEUES, RunOptions, ShardMap};
 use ringtap_wire::{HashKey, REGIONS};
@@ -7,22 +7,22 @@ use serde::Serialize;
 use crate::arrangement::{Arrangement, MOST_WORKERS};
 use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options, PlanError, within};
 
-/// State reports on their way from one worker.
+/// Capacity of the ring of messages from one worker.
 const REPORT_CAPACITY: usize = 4_096;
 
-/// What will run. All choices made; printable.
+/// A plan: all choices made, printable.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan<A> {
     /// The application's name.
     #[serde(rename = "app")]
     pub name: &'static str,
-    /// What was asked of the run.
+    /// The run's options.
     #[serde(flatten)]
     pub options: Options,
-    /// Who sits where.
+    /// Queues, workers and threads.
     #[serde(flatten)]
     pub arrangement: Arrangement,
-    /// Memory for what waits.
+    /// Memory of the buffers.
     #[serde(flatten)]
     pub buffers: Buffers,
     /// The application's own options.
@@ -31,25 +31,25 @@ pub struct Plan<A> {
 }
 
 impl<A: AppOptions> Plan<A> {
-    /// Makes all choices left open.
+    /// Fills in all options that were not given.
     ///
     /// # Errors
-    /// If an option is out of its range, options contradict each other, or the memory does not suffice.
+    /// If an option is out of its range, options contradict each other, or the memory is too small.
     pub fn new(mut options: Options, mut app: A, machine: &Machine) -> Result<Self, PlanError> {
         if options.live {
             let interfaces = options.interfaces() as u64;
-            within("the number of interfaces", interfaces, 1, MOST_INTERFACES as u64)?;
+            within("number of interfaces", interfaces, 1, MOST_INTERFACES as u64)?;
         }
         if let Some(queues) = options.queues {
-            within("the number of queues", queues as u64, 1, MOST_QUEUES as u64)?;
+            within("number of queues", queues as u64, 1, MOST_QUEUES as u64)?;
         }
         if let Some(workers) = options.workers {
             let most = MOST_WORKERS / options.queues.unwrap_or(1) as u64;
-            within("the number of workers", workers as u64, 1, most)?;
+            within("number of workers", workers as u64, 1, most)?;
         }
-        within("the ring capacity", options.ring_capacity as u64, 1, 1 << 24)?;
-        within("the ring batch", options.ring_batch as u64, 1, 1 << 24)?;
-        within("the sampling", options.sample.into(), 1, u32::MAX.into())?;
+        within("ring capacity", options.ring_capacity as u64, 1, 1 << 24)?;
+        within("ring batch", options.ring_batch as u64, 1, 1 << 24)?;
+        within("sampling rate", options.sample.into(), 1, u32::MAX.into())?;
         options.shed &= options.live;
         let arrangement = Arrangement::new(&options, machine, app.dispatch_share())?;
         let workers = arrangement.workers as u64;
@@ -61,7 +61,7 @@ impl<A: AppOptions> Plan<A> {
 }
 
 impl<A> Plan<A> {
-    /// Whether packets go from one thread to another by rings.
+    /// Whether packets cross from one thread to another through rings.
     pub fn packets_cross_rings(&self) -> bool {
         self.arrangement.packets_cross_rings()
     }
@@ -71,13 +71,14 @@ impl<A> Plan<A> {
         HashKey::from_seed(self.options.seed)
     }
 
-    /// Who owns which part of the key space.
+    /// The owner of each part of the key space.
     pub fn shards(&self) -> ShardMap {
         ShardMap::queued(self.arrangement.queues, &self.arrangement.shares)
     }
 
-    /// Datagrams of which the decoder of a queue remembers the first fragment, and the regions of the pair hash that these
-    /// are of. Who shares out the frames of an interface need not know the hash, so each queue is for all regions there.
+    /// The number of fragmented datagrams that a queue's decoder stores, and the regions of the
+    /// pair hash that they may belong to. On interfaces each queue covers all regions, because
+    /// frames need not be distributed by our hash.
     pub(crate) fn fragments(&self, queue: usize) -> (usize, u64) {
         let datagrams =
             |part: u64, of: u64| (self.buffers.max_datagrams * part).div_ceil(of) as usize;
@@ -90,7 +91,7 @@ impl<A> Plan<A> {
         (datagrams(u64::from(u64::count_ones(regions)), REGIONS as u64), regions)
     }
 
-    /// How the run of this plan is built.
+    /// The skeleton's options for this plan.
     pub fn run_options(&self) -> RunOptions {
         let Options { ring, ring_capacity: capacity, ring_batch: batch, .. } = self.options;
         RunOptions {
@@ -161,7 +162,7 @@ mod tests {
                     assert_eq!(roles.len(), of_queues + plan.arrangement.workers + 1, "{plan:?}");
                     let mut all = plan.arrangement.seating.seats.concat();
                     if skeleton == Skeleton::MultiQueue {
-                        // Everybody has a hand in merging.
+                        // All seats take part in merging.
                         assert!(
                             plan.arrangement
                                 .seating
@@ -185,9 +186,9 @@ mod tests {
             change(&mut request);
             made(request, &machine(2)).unwrap_err().to_string()
         };
-        assert!(with(|r| r.workers = Some(0)).contains("from 1 to 512, not 0"));
-        assert!(with(|r| r.queues = Some(65)).contains("queues must be from 1 to 64, not 65"));
-        assert!(with(|r| (r.queues, r.workers) = (Some(4), Some(129))).contains("from 1 to 128"));
+        assert!(with(|r| r.workers = Some(0)).contains("workers 0: use 1 to 512"));
+        assert!(with(|r| r.queues = Some(65)).contains("invalid number of queues 65: use 1 to 64"));
+        assert!(with(|r| (r.queues, r.workers) = (Some(4), Some(129))).contains("use 1 to 128"));
         assert!(with(|r| r.cores = Some(vec![0, 2])).contains("core 2 is not available"));
         assert!(with(|r| r.sample = 0).contains("sampling"));
         assert!(with(|r| r.ring_capacity = 0).contains("ring capacity"));
@@ -228,6 +229,6 @@ mod tests {
         assert_eq!(bytes(1, Some(400 << 20)), BUFFER_BYTES);
         assert_eq!(made(Options::default(), &machine(1)).unwrap().buffers.buffer_bytes, 0);
         let refused = plan(MOST_INTERFACES + 1, None).unwrap_err().to_string();
-        assert!(refused.contains("interfaces must be from 1 to 16, not 17"), "{refused}");
+        assert!(refused.contains("invalid number of interfaces 17: use 1 to 16"), "{refused}");
     }
 }

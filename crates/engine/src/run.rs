@@ -15,7 +15,7 @@ use crate::outcome::{FILTERED, NOT_SAMPLED};
 use crate::packet_source::{Closed, PacketSource};
 use crate::{AppOptions, Outcome, PacketFeed, Performance, Plan, Watch};
 
-/// Runs an application over `files`, as `plan` says. `counted` says how many packets its report is about; the
+/// Runs an application over `files`. `counted` returns the number of packets in its report; the
 /// application looks up `paths`.
 pub fn run<P: AppOptions, A: Application<Item = PacketRecord>>(
     plan: &Plan<P>,
@@ -28,8 +28,8 @@ pub fn run<P: AppOptions, A: Application<Item = PacketRecord>>(
     run_feeds(plan, app, counted, PacketFeed::all(plan, paths, files, watch))
 }
 
-/// Runs an application over open interfaces, until `watch` is asked to stop. There is a receiver for each of the plan's
-/// queues, of one interface or, merged, of several.
+/// Runs an application over open interfaces until `watch` requests a stop. There is a receiver for
+/// each of the plan's queues, of one interface or of several merged ones.
 pub fn run_live<P: AppOptions, A: Application<Item = PacketRecord>>(
     plan: &Plan<P>,
     app: &A,
@@ -41,7 +41,7 @@ pub fn run_live<P: AppOptions, A: Application<Item = PacketRecord>>(
     run_feeds(plan, app, counted, LiveFeed::all(plan, paths, receivers, watch))
 }
 
-/// The feeds of a plan over open interfaces, one a queue.
+/// Makes the feeds of a plan over open interfaces, one a queue.
 pub fn live_feeds<P: AppOptions>(
     plan: &Plan<P>,
     paths: &Arc<Paths>,
@@ -78,8 +78,8 @@ pub fn run_feeds<P: AppOptions, A: Application<Item = PacketRecord>>(
     })
 }
 
-/// The books of the run. What the application says it counted closes them, not what it was given. A packet within a
-/// tunnel is an item like the one that carries it.
+/// The ledger of the run. It ends with the packets that the application counted, not with those it
+/// was given. A packet within a tunnel is a separate item.
 fn ledger<R>(run: &Run<R>, closed: &Closed, counted: u64) -> Ledger {
     let &Closed { ref counts, packets, damaged, ref lost, .. } = closed;
     let stage = |name, input, output| Stage { name, input, output, dropped: BTreeMap::new() };

@@ -1,18 +1,18 @@
-//! The self-check of queues that somebody else shares frames out to: does all that passes between two addresses come by
-//! the same queue? If not, a flow is metered in two halves, and nobody would notice.
+//! Checks how a network card or the kernel distributes frames: do all packets of an address pair
+//! arrive in the same queue? If not, a flow is metered in two halves, silently.
 //!
-//! One pair of addresses in 64 is watched, chosen by its hash, in a table that all queues share: the queue that saw the
-//! pair first, and a part of the hash to know the pair by. Pairs that share a place take it from one another, so at worst
-//! a split goes unnoticed for a while; what is told is true but for one in 2^24 by chance.
+//! One address pair in 64 is checked, chosen by its hash, in a table that all queues share: the
+//! first queue of the pair, and part of its hash. Pairs with the same slot replace each other, so a
+//! split may go unnoticed for a while; a false report has a chance of one in 2^24.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringtap_wire::{Flags, PacketRecord};
 
-/// Pairs watched at a time.
+/// Pairs in the table.
 const PLACES: usize = 1 << 12;
 
-/// One pair in so many is watched.
+/// One pair in `ONE_IN` is checked.
 const ONE_IN: u32 = 64;
 
 pub(crate) struct Sharding {
@@ -25,17 +25,17 @@ impl Sharding {
         Self { seen: (0..PLACES).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Whether this packet shows that its pair comes by several queues.
+    /// Whether this packet shows that its pair arrives in several queues.
     #[inline]
     pub(crate) fn splits(&self, packet: &PacketRecord, queue: usize) -> bool {
         let hash = packet.pair_hash;
         if !hash.is_multiple_of(ONE_IN) || packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0) == 0 {
             return false;
         }
-        // Not the bits by which it was chosen; the whole hash is the sign.
+        // Not the bits by which the pair was chosen; the whole hash identifies it.
         let place = &self.seen[(hash / ONE_IN) as usize % PLACES];
         let own = u64::from(hash) << 8 | (queue as u64 + 1);
-        // Relaxed: each place is a note of its own.
+        // Relaxed: slots are independent.
         let before = place.load(Ordering::Relaxed);
         if before == own {
             return false;

@@ -1,31 +1,34 @@
 //! The source of a run and its queues: frames are read and walked once, and sorted by the hash of
-//! their address pair, as a network card with several queues does it (RSS), but by the readers
+//! their address pair, as a network card with several queues (RSS) does, but by the readers
 //! themselves.
 //!
 //! ```text
-//!           ┌ whoever has nothing left to do takes the lock ┐
+//!           ┌ a queue without work takes the lock ──────────┐
 //!  files ──▶│ read a chunk, walk its headers, sort them     │──▶ ring ──▶ PacketFeed of queue 0
 //!           └───────────────────────────────────────────────┘──▶ ring ──▶ PacketFeed of queue 1
 //!
-//!  load    │ chunk: bytes │ list 0: places, marks │ list 1: places, marks │      (one Arc)
+//!  chunk   │ bytes │ list 0: places, marks │ list 1: places, marks │      (one Arc)
 //! ```
 //!
-//! A *load* is a chunk of the capture with a list for each queue, which says where its packets lie
-//! and before which of them a mark stands. Queues share the bytes, never a packet: each is decoded
-//! by its owner. But a frame whose owner cannot be told without decoding it ([`pair_hash`]: tunnels,
-//! broken headers) stands in all lists, tagged, and each queue keeps what is its own.
+//! A *sorted chunk* is a chunk of the capture with a list for each queue: the places of its packets
+//! and the marks between them. Queues share the bytes, never a packet: each packet is decoded by
+//! its owner. A frame whose owner is unknown before decoding ([`pair_hash`]: tunnels, broken
+//! headers) is in all lists, tagged, and each queue keeps its own part.
 //!
-//! A mark stands before the first packet that brings time to the next multiple of the tick, in every
-//! list, so its place depends on the packets alone. What time it is, the [`Timeline`] says. Where it
-//! is set back, there are two marks: the first has the time before, the second the time after, and
-//! marks go on from there.
+//! A mark precedes the first packet that brings time to the next multiple of the tick, in every
+//! list, so its place depends on the packets alone. [`Timeline`] defines the time. Where it is set
+//! back, there are two marks: the first with the time before, the second with the time after, and
+//! marks continue from there.
 //!
-//! Loads are made once and circulate: one can be filled again when no queue holds it. So memory is
-//! bounded, and who reads cannot run ahead of a queue that is behind: it finds no load free. Nobody
-//! ever waits for the lock. No deadlock: a queue is idle when another one has the lock, which lets go
-//! of it in the same step (or waits for the source, as any reader does), or when no load is free. Then
-//! some queue holds loads, so it has packets to hand out and needs no lock for that; once it has, they
-//! are free. A ring has room for all loads, so it is never full.
+//! A queue that takes its last chunk reads the next one before it works on it, so the others need
+//! not wait for it.
+//!
+//! Chunks are allocated once and circulate: one can be filled again when no queue holds it. So
+//! memory is bounded, and a reader cannot run ahead of a slow queue: it finds no free chunk. No
+//! thread waits for the lock. There is no deadlock: a queue is idle when another one has the lock,
+//! which releases it in the same step (or waits for the source, as any reader does), or when no
+//! chunk is free. Then some queue holds chunks, so it has packets to hand out and needs no lock;
+//! afterwards they are free. A ring has room for all chunks, so it is never full.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,23 +41,23 @@ use ringtap_wire::{HashKey, REGIONS, pair_hash};
 use crate::Watch;
 use crate::timeline::{Moved, Timeline};
 
-// Queues take whole regions, so their decoders remember together what a single one would.
+// Queues own whole regions, so their decoders together store what a single one would.
 const _: () = assert!(REGIONS == ringtap_skeleton::MOST_QUEUES);
 
-/// Packets and marks of a load that there is room for from the start: rarely are there more.
+/// Initial room for the packets and marks of a chunk; more are rare.
 const USUAL_PLACES: usize = 4_096;
 const USUAL_MARKS: usize = 16;
 
-/// Tag of a place that stands in all lists.
+/// Tag of a place that is in all lists.
 pub(crate) const SHARED: u16 = 1;
 
-pub(crate) struct Load {
+pub(crate) struct SortedChunk {
     pub(crate) chunk: Chunk,
-    /// One for each queue.
+    /// One list for each queue.
     pub(crate) lists: Vec<List>,
 }
 
-/// A queue's part of a load.
+/// A queue's part of a chunk.
 pub(crate) struct List {
     pub(crate) places: Vec<Place>,
     /// Marks, each with the number of places before it.
@@ -67,29 +70,33 @@ impl List {
     }
 }
 
-/// What became of the wish for more.
+/// The answer to a request for a chunk.
 pub(crate) enum Asked {
-    /// Here it is.
-    Given(Arc<Load>),
-    /// Something was read, but nothing for this queue.
+    /// The next chunk.
+    Given(Arc<SortedChunk>),
+    /// A chunk was read, but it has nothing for this queue.
     Moved,
-    /// Another queue is reading, no load is free, or all has been read.
+    /// Another queue is reading, no chunk is free, or the source is at its end.
     Nothing,
 }
 
-/// The source, as all its queues share it.
+/// The source, shared by all its queues.
 #[derive(Clone)]
 pub(crate) struct Source<'a>(Arc<Mutex<Reader<'a>>>);
 
 /// A queue's end of the source.
-pub(crate) struct Inbox(Consumer<Arc<Load>>);
+pub(crate) struct Inbox(Consumer<Arc<SortedChunk>>);
 
 impl Inbox {
-    fn take(&mut self) -> Option<Arc<Load>> {
+    fn take(&mut self) -> Option<Arc<SortedChunk>> {
         let load = self.0.pop();
-        // The slot goes back before the load does, so there is always one for a load that is free.
+        // The slot is freed before the chunk, so a free chunk always finds one.
         self.0.flush();
         load
+    }
+
+    fn is_empty(&mut self) -> bool {
+        self.0.peek(1).is_empty()
     }
 }
 
@@ -99,14 +106,16 @@ struct Reader<'a> {
     key: HashKey,
     shards: ShardMap,
     ticks: Ticks,
-    /// All loads there are.
-    loads: Vec<Arc<Load>>,
+    /// All chunks.
+    loads: Vec<Arc<SortedChunk>>,
     /// One for each queue.
-    outlets: Vec<Producer<Arc<Load>>>,
+    outlets: Vec<Producer<Arc<SortedChunk>>>,
+    /// Whether reading never blocks for long, and there is another queue to read for.
+    ahead: bool,
     ended: bool,
 }
 
-/// Where marks stand.
+/// The state of marks.
 struct Ticks {
     tick_ns: u64,
     timeline: Timeline,
@@ -116,7 +125,7 @@ struct Ticks {
 }
 
 impl<'a> Source<'a> {
-    /// A source with as many queues as `shards` says, and their ends.
+    /// Makes a source with the queues of `shards`, and their ends.
     pub(crate) fn new(
         files: Files,
         key: HashKey,
@@ -125,9 +134,9 @@ impl<'a> Source<'a> {
         watch: &'a Watch,
     ) -> (Self, Vec<Inbox>) {
         let queues = shards.queues();
-        // One is enough for a single queue; otherwise each has one at work and one waiting.
+        // One is enough for a single queue; otherwise each queue has one in use and one waiting.
         let count = if queues == 1 { 1 } else { 2 * queues + 2 };
-        let load = || Load {
+        let load = || SortedChunk {
             chunk: Chunk::new(),
             lists: (0..queues).map(|_| List::new(2 * USUAL_PLACES / queues)).collect(),
         };
@@ -135,6 +144,7 @@ impl<'a> Source<'a> {
             .map(|_| ring(Kind::default(), count, 1).expect("a ring of a few slots"))
             .unzip::<_, _, Vec<_>, Vec<_>>();
         let reader = Reader {
+            ahead: queues > 1 && files.position().bytes_total.is_some(),
             files,
             watch,
             key,
@@ -147,17 +157,20 @@ impl<'a> Source<'a> {
         (Self(Arc::new(Mutex::new(reader))), inboxes.into_iter().map(Inbox).collect())
     }
 
-    /// What comes next for the queue of this inbox; reads more, unless another queue does.
+    /// Returns the next chunk for the queue of this inbox; reads more, unless another queue does.
     pub(crate) fn ask(&self, inbox: &mut Inbox) -> Asked {
         if let Some(load) = inbox.take() {
+            if inbox.is_empty() {
+                self.read_ahead();
+            }
             return Asked::Given(load);
         }
         let Ok(mut reader) = self.0.try_lock() else {
-            // A queue that panicked has said so itself.
+            // A queue that panicked has reported it.
             return Asked::Nothing;
         };
-        // Reading may wait for a quiet source, so nothing may lie here that another queue has read in
-        // the meantime. With the lock in hand none can.
+        // Reading may wait for the source, so take what another queue has read in the meantime
+        // first. While this thread holds the lock, no other can read.
         let read = match inbox.take() {
             Some(load) => return Asked::Given(load),
             None => reader.read(),
@@ -169,7 +182,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Lets somebody look at the files, and at the time by their packets.
+    /// Reads the next chunk while there is still work, so that no queue waits for a reader. Not
+    /// from a source that may block: the chunk in hand would wait for it.
+    fn read_ahead(&self) {
+        if let Ok(mut reader) = self.0.try_lock()
+            && reader.ahead
+        {
+            reader.read();
+        }
+    }
+
+    /// Calls `look` with the files and the packet time.
     pub(crate) fn with_files<T>(&self, look: impl FnOnce(&mut Files, &Timeline) -> T) -> T {
         let mut reader = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
         let Reader { files, ticks, .. } = &mut *reader;
@@ -178,7 +201,7 @@ impl<'a> Source<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a load, for whatever queues; false if all has been read or no load is free.
+    /// Reads a chunk, for whichever queues it has packets; false at the end or if no chunk is free.
     fn read(&mut self) -> bool {
         if self.ended {
             return false;
@@ -222,7 +245,7 @@ impl Ticks {
         Self { tick_ns, timeline: Timeline::new(tick_ns), due_ns: None, number: 0 }
     }
 
-    /// Takes a packet; the marks before it.
+    /// Handles a packet; returns the marks before it.
     fn before(&mut self, ts_ns: u64) -> impl Iterator<Item = Mark> + use<> {
         let moved = self.timeline.see(ts_ns);
         let mut marks = [None; 2];
@@ -245,7 +268,7 @@ impl Ticks {
         (now_ns / tick_ns * tick_ns).saturating_add(tick_ns)
     }
 
-    /// Whether a mark is due. The end of all time never is: no mark would get past a packet that stands there.
+    /// Whether a mark is due. The largest time is never due, because no mark could follow it.
     fn reached(now_ns: u64, due_ns: u64) -> bool {
         now_ns >= due_ns && due_ns < u64::MAX
     }
@@ -256,14 +279,15 @@ impl Ticks {
         Mark::Tick { number, time_ns }
     }
 
-    /// Takes all packets of a chunk at once, as nearly all chunks can be: none has a mark before it.
+    /// Handles all packets of a chunk at once, if none has a mark before it, as in nearly all
+    /// chunks.
     fn pass(&mut self, chunk: &Chunk) -> bool {
         let Some(due_ns) = self.due_ns else { return false };
         !Self::reached(chunk.high_ns(), due_ns)
             && self.timeline.see_all(chunk.low_ns(), chunk.high_ns())
     }
 
-    /// The marks of a single queue, whose places these are.
+    /// Makes the marks of a single queue.
     fn mark(&mut self, places: &[Place], chunk: &Chunk, marks: &mut Vec<(usize, Mark)>) {
         if self.pass(chunk) {
             return;
@@ -273,9 +297,9 @@ impl Ticks {
         }
     }
 
-    /// Sorts the places of a load into its lists, with marks.
-    fn sort(&mut self, load: &mut Load, key: &HashKey, shards: &ShardMap) {
-        let Load { chunk, lists } = load;
+    /// Sorts the places of a chunk into its lists, with marks.
+    fn sort(&mut self, load: &mut SortedChunk, key: &HashKey, shards: &ShardMap) {
+        let SortedChunk { chunk, lists } = load;
         let watch = !self.pass(chunk);
         for place in &chunk.places {
             if watch {

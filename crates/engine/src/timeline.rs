@@ -1,4 +1,4 @@
-//! What time it is by the timestamps of packets: the clock that marks, expiry and intervals go by.
+//! Packet time: the clock for marks, expiry and intervals, from the timestamps of packets.
 //!
 //! ```text
 //!            far behind      │  near: time goes on to the latest  │      far ahead
@@ -6,17 +6,19 @@
 //!   32 in a row: a step back   now − 60 s              now + 60 s   4 in a row: a step ahead
 //! ```
 //!
-//! One packet moves time by a minute at most (by a tick, if that is longer). A packet further away moves it only
-//! together with others in a row that agree: 4 ahead of it, as behind a gap in the traffic; 32 behind it, as where a
-//! clock was set back or the next of several captures is older. Time then moves as far as all of them agree. A few far
-//! ahead followed by others that are not are *strays*: they are counted, and time goes on without them.
+//! One packet moves time by a minute at most (by a tick, if that is longer). A packet further away
+//! moves it only together with consecutive others: 4 ahead of it, as after a gap in the traffic; 32
+//! behind it, as after a clock was set back or in an older second capture. Time then moves as far
+//! as all of them agree. A few far ahead followed by others that are not are *strays*: they are
+//! counted, and time continues without them.
 //!
-//! Invariant: a pure function of the timestamps in their order. Packets without a time (0) have no part in it.
+//! Invariant: a pure function of the timestamps in their order. Packets without a time (0) are
+//! ignored.
 
-/// How far one packet moves time.
+/// The most that one packet moves time.
 const FAR_NS: u64 = 60_000_000_000;
 
-/// Packets in a row that step time ahead, and back.
+/// Consecutive packets that step time ahead, and back.
 const AHEAD: u32 = 4;
 const BACK: u32 = 32;
 
@@ -30,7 +32,7 @@ pub(crate) struct Timeline {
     last_step_ns: u64,
 }
 
-/// Packets in a row that are far away on the same side.
+/// Consecutive packets that are far away on the same side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     packets: u32,
@@ -39,16 +41,16 @@ struct Run {
     high_ns: u64,
 }
 
-/// What a packet did to time.
+/// The effect of a packet on time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// Nothing, or it went on a little.
+    /// None, or a small advance.
     On,
-    /// The packet is far away, and not confirmed by others.
+    /// The packet is far away, and not confirmed.
     Not,
-    /// It leapt ahead, as behind a gap.
+    /// Time stepped ahead, as after a gap.
     Ahead,
-    /// It was set back, from this time.
+    /// Time was set back, from this time.
     Back {
         /// Nanoseconds since 1970.
         from_ns: u64,
@@ -56,7 +58,7 @@ pub(crate) enum Moved {
 }
 
 impl Timeline {
-    /// Before any packet, for marks this far apart.
+    /// Before any packet; `tick_ns` is the distance of marks.
     pub(crate) fn new(tick_ns: u64) -> Self {
         Self {
             far_ns: FAR_NS.max(tick_ns),
@@ -73,7 +75,7 @@ impl Timeline {
         self.now_ns
     }
 
-    /// The time when nothing follows. Packets far ahead that nothing came behind are believed.
+    /// The time at the end of the stream. Packets far ahead without later ones are accepted.
     pub(crate) fn end_ns(&self) -> u64 {
         let now_ns = self.now_ns.unwrap_or(0);
         if self.doubted() > 0 { self.run.high_ns } else { now_ns }
@@ -94,7 +96,7 @@ impl Timeline {
         self.last_step_ns
     }
 
-    /// Takes a packet.
+    /// Handles a packet.
     #[inline(always)]
     pub(crate) fn see(&mut self, ts_ns: u64) -> Moved {
         match self.now_ns {
@@ -109,8 +111,8 @@ impl Timeline {
         }
     }
 
-    /// Takes many packets at once, of which only the lowest and the highest time are known; false, and nothing is
-    /// taken, if they must be seen one by one.
+    /// Handles many packets at once, of which only the lowest and the highest time are known;
+    /// false, without any effect, if they must be handled one by one.
     pub(crate) fn see_all(&mut self, low_ns: u64, high_ns: u64) -> bool {
         let Some(now_ns) = self.now_ns else { return false };
         let high_ns = high_ns.max(now_ns);
@@ -121,18 +123,18 @@ impl Timeline {
         near && self.run.packets == 0
     }
 
-    /// Whether time goes on to `ts_ns` without more ado.
+    /// Whether `ts_ns` moves time in the ordinary way.
     #[inline(always)]
     pub(crate) fn is_near(&self, ts_ns: u64) -> bool {
         self.now_ns.is_some_and(|now_ns| now_ns.abs_diff(ts_ns) <= self.far_ns)
     }
 
-    /// The packets far ahead that were seen last, which others may confirm.
+    /// The last packets far ahead, which later ones may confirm.
     pub(crate) fn doubted(&self) -> u64 {
         if self.run.ahead { self.run.packets.into() } else { 0 }
     }
 
-    /// Sets time to where a clock says that it is.
+    /// Sets time to a clock's value.
     pub(crate) fn set(&mut self, now_ns: u64) {
         self.refute();
         self.step_to(now_ns);
@@ -184,7 +186,7 @@ impl Timeline {
         }
     }
 
-    /// The packets far away were followed by one that is not.
+    /// A packet that is not far away follows those that are.
     #[cold]
     fn refute(&mut self) {
         if self.run.ahead {
@@ -249,7 +251,7 @@ mod tests {
         }
         assert_eq!(timeline.see(BEGIN - HOUR - SECOND), Moved::Back { from_ns: BEGIN });
         assert_eq!((timeline.now_ns(), timeline.steps_back()), (Some(BEGIN - HOUR), 1));
-        // Late ones between others are no step.
+        // Single late packets are not a step.
         let late: Vec<u64> = (0..1_000).map(|n| BEGIN - HOUR * u64::from(n % 31 > 0)).collect();
         let timeline = after(&late);
         assert_eq!((timeline.now_ns(), timeline.steps_back()), (Some(BEGIN), 0));

@@ -1,4 +1,4 @@
-//! What can be seen of a run from outside while it goes on, and the one thing that can be done.
+//! The progress of a run, readable from outside, and the request to stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -10,19 +10,20 @@ use ringtap_skeleton::MOST_QUEUES;
 pub struct Watch {
     /// Packets read so far.
     pub packets: Gauge,
-    /// Bytes read so far: of files as they lie on disk, of frames as they were captured.
+    /// Bytes read so far: of files as stored, of frames as captured.
     pub bytes: Gauge,
     /// Packets lost so far before they could be read.
     pub dropped: Gauge,
-    /// Packets left out so far because more came than can be worked off.
+    /// Packets shed so far under overload.
     pub shed: Gauge,
-    /// Packets that came by another queue than what passed between the same addresses before.
+    /// Packets that arrived in another queue than earlier packets of the same address pair.
     pub split: Gauge,
-    /// The same of each interface.
+    /// The same for each interface.
     pub interfaces: InterfaceGauges,
-    /// First fragments dropped so far for lack of room, whose later ones may lack their ports.
+    /// First fragments evicted so far for lack of room; their later fragments may lack ports.
     pub fragments_forgotten: Gauge,
-    /// Rounds of each queue's reader. It grows as long as the reader is not held up, whether packets come or not.
+    /// Rounds of each queue's reader. They grow while the reader makes progress, with or without
+    /// packets.
     pub beats: Gauge,
     /// How often the time of packets was set, and by how much the last time.
     set: AtomicU64,
@@ -31,7 +32,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing seen yet.
+    /// All counters zero.
     pub const fn new() -> Self {
         Self {
             packets: Gauge::new(),
@@ -48,11 +49,11 @@ impl Watch {
         }
     }
 
-    /// The time of packets was set so often, by `last_ns` the last time.
+    /// Packet time was set `count` times, by `last_ns` the last time.
     pub(crate) fn clock_set(&self, count: u64, last_ns: i64) {
         if self.set.load(Ordering::Relaxed) < count {
             self.set_by_ns.store(last_ns, Ordering::Relaxed);
-            // Pairs with the Acquire load in `clock`: who sees the count sees how far.
+            // Pairs with the Acquire load in `clock`: a thread that sees the count sees the step.
             self.set.fetch_max(count, Ordering::Release);
         }
     }
@@ -63,32 +64,32 @@ impl Watch {
         (count, self.set_by_ns.load(Ordering::Relaxed))
     }
 
-    /// Asks the run to read no further: all flows are flushed and the report is made.
+    /// Requests that the run reads no further: all flows are flushed and the report is made.
     pub fn stop(&self) {
-        // Relaxed: it carries no data; the feed looks once a burst.
+        // Relaxed: it carries no data; the feed reads it once a burst.
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop. A source that waits for bytes should look now and then.
+    /// Whether a stop was requested. A source that waits for bytes should check it regularly.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// The most interfaces that are read as one.
+/// The most interfaces that are read as one stream.
 pub const MOST_INTERFACES: usize = 16;
 
 const _: () = assert!(MOST_INTERFACES <= u32::BITS as usize, "a bit of `gone` for each");
 
-/// What came so far by each interface and queue, by the interface's place in the list.
+/// Counters by interface and queue; interfaces by their place in the list.
 #[derive(Debug)]
 pub struct InterfaceGauges {
     parts: [[InterfacePart; MOST_QUEUES]; MOST_INTERFACES],
-    /// A bit for each.
+    /// A bit for each interface.
     gone: AtomicU32,
 }
 
-/// A cache line of its own, written by the queue's thread alone.
+/// On its own cache line, written by the queue's thread alone.
 #[derive(Debug)]
 #[repr(align(64))]
 struct InterfacePart {
@@ -145,7 +146,7 @@ impl InterfaceGauges {
         self.parts[interface].iter().map(|part| part.dropped.get()).sum()
     }
 
-    /// Whether an interface was found gone.
+    /// Whether an interface has disappeared.
     pub fn is_gone(&self, interface: usize) -> bool {
         self.gone.load(Ordering::Relaxed) >> interface & 1 == 1
     }
@@ -157,11 +158,11 @@ impl Default for InterfaceGauges {
     }
 }
 
-/// A number that each queue has its own part of.
+/// A number to which each queue contributes a part.
 #[derive(Debug)]
 pub struct Gauge([Part; MOST_QUEUES]);
 
-/// A cache line of its own: queues write theirs all the time.
+/// On its own cache line, because queues write often.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Part(Counter);
@@ -171,18 +172,18 @@ impl Gauge {
         Self([const { Part(Counter::new()) }; MOST_QUEUES])
     }
 
-    /// Adds to the part of a queue, whose thread alone does so.
+    /// Adds to the part of a queue. Only its thread may call it.
     pub fn add(&self, queue: usize, more: u64) {
         self.0[queue].0.add(more);
     }
 
-    /// Sets the part of a queue, which never falls; its thread alone does so.
+    /// Sets the part of a queue, which never decreases. Only its thread may call it.
     pub fn set(&self, queue: usize, to: u64) {
         let own = &self.0[queue].0;
         own.add(to.saturating_sub(own.get()));
     }
 
-    /// All parts together.
+    /// The sum of all parts.
     pub fn get(&self) -> u64 {
         self.0.iter().map(|part| part.0.get()).sum()
     }

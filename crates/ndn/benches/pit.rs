@@ -1,10 +1,11 @@
-//! Nanoseconds of a pending Interest: `cargo bench -p ringtap-ndn`.
+//! Benchmark: nanoseconds per pending Interest. Run `cargo bench -p ringtap-ndn`.
 //!
-//! Packets are made in advance, and come near a turn before they are taken, as if a network card had put them into the
-//! cache. With 65,536 Interests pending, each turn takes 32 new ones and 32 Data of the oldest. The
-//! PIT alone hashes names, looks up, puts in and takes out; an exchange also reads packets and does all else that a
-//! forwarder does. Times are those that the thread had a core; each figure is the best of five rounds. As a test
-//! (`cargo test --benches`) it runs one small round.
+//! Packets are written in advance, and are loaded into the cache one turn before they are used, as
+//! a network card does. While 65,536 Interests are pending, each turn handles 32 new ones and the
+//! Data of the 32 oldest. The PIT alone hashes names, looks up, inserts and removes entries. An
+//! exchange also parses packets and includes all other work of a forwarder. Times are CPU times of
+//! the thread; each figure is the best of five rounds. As a test (`cargo test --benches`) it runs
+//! one small round.
 
 use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, PitAlone, Settings};
 use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest, Packet, PitToken};
@@ -13,8 +14,8 @@ use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest, Packet,
 static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 const TURN: usize = 32;
-const ASKS: FaceId = FaceId(1);
-const ANSWERS: FaceId = FaceId(2);
+const DOWNSTREAM: FaceId = FaceId(1);
+const UPSTREAM: FaceId = FaceId(2);
 
 /// An Interest and its Data.
 type Exchange = (Vec<u8>, Vec<u8>);
@@ -30,18 +31,20 @@ fn exchange(number: u64) -> Exchange {
     (interest, data)
 }
 
-/// Time that this thread had a core.
+/// CPU time of this thread, in nanoseconds.
 fn core_ns() -> f64 {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     schedule.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Brings near, where a network card would have put it.
+/// Loads a packet into the cache, as a network card would.
 fn arrive(bytes: &[u8]) {
     bytes.iter().step_by(64).chain(bytes.last()).for_each(ringtap_base::prefetch);
 }
 
-/// Turns of new numbers, and of those that are `pending` older. What a turn takes has arrived a turn before.
+/// Runs turns over `count` exchanges: each turn handles new Interests, and the Data of those that
+/// are `pending` older. `arrive` loads the packets of the next turn. Returns nanoseconds per
+/// exchange.
 fn turns(
     count: usize,
     pending: usize,
@@ -76,23 +79,23 @@ fn pit_alone(exchanges: &[Exchange], count: usize, pending: usize) -> f64 {
         }
     }
     let mut pit = PitAlone::new(2 * pending, TURN);
-    let (mut asked, mut answered) = (0, 0);
-    // Of the packets, only the names are read.
-    let come = |first: usize, new: bool| {
+    let (mut inserted, mut satisfied) = (0, 0);
+    // The PIT reads only the names of packets.
+    let load_turn = |first: usize, new: bool| {
         let turn = first % exchanges.len()..first % exchanges.len() + TURN;
         match new {
             true => interests[turn].iter().for_each(|interest| arrive(interest.name.as_bytes())),
             false => data[turn].iter().for_each(|data| arrive(data.name.as_bytes())),
         }
     };
-    let ns = turns(count, pending, come, |now_ns, first, new| {
+    let ns = turns(count, pending, load_turn, |now_ns, first, new| {
         let at = first % exchanges.len();
         match new {
-            true => asked += pit.ask(now_ns, &interests[at..at + TURN]),
-            false => answered += pit.answer(&data[at..at + TURN]),
+            true => inserted += pit.add_interests(now_ns, &interests[at..at + TURN]),
+            false => satisfied += pit.satisfy(&data[at..at + TURN]),
         }
     });
-    assert_eq!((asked, answered, pit.is_empty()), (count, count, true));
+    assert_eq!((inserted, satisfied, pit.is_empty()), (count, count, true));
     ns
 }
 
@@ -103,15 +106,15 @@ fn forwarder(exchanges: &[Exchange], count: usize, pending: usize, cs: usize, bu
         ..Settings::default()
     });
     let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-    forwarder.set_face(ASKS, Face::NEIGHBOUR);
-    forwarder.set_face(ANSWERS, Face::NEIGHBOUR);
-    assert!(forwarder.add_route(0, &Name::EMPTY, ANSWERS, 1, &mut none).is_ok());
+    forwarder.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+    forwarder.set_face(UPSTREAM, Face::NEIGHBOUR);
+    assert!(forwarder.add_route(0, &Name::EMPTY, UPSTREAM, 1, &mut none).is_ok());
     let mut headers = vec![Headers::NONE; exchanges.len()];
-    let come = |first: usize, new: bool| {
+    let load_turn = |first: usize, new: bool| {
         let turn = &exchanges[first % exchanges.len()..][..TURN];
         turn.iter().for_each(|(interest, data)| arrive(if new { interest } else { data }));
     };
-    let ns = turns(count, pending, come, |now_ns, first, new| {
+    let ns = turns(count, pending, load_turn, |now_ns, first, new| {
         let at = first % exchanges.len();
         let mut tokens = [PitToken::default(); TURN];
         let mut sent = 0;
@@ -122,8 +125,8 @@ fn forwarder(exchanges: &[Exchange], count: usize, pending: usize, cs: usize, bu
         let packet = |place: usize| {
             let (interest, data) = &exchanges[at + place];
             match new {
-                true => (ASKS, &Headers::NONE, &interest[..]),
-                false => (ANSWERS, &headers[at + place], &data[..]),
+                true => (DOWNSTREAM, &Headers::NONE, &interest[..]),
+                false => (UPSTREAM, &headers[at + place], &data[..]),
             }
         };
         let packets: [_; TURN] = std::array::from_fn(packet);
@@ -135,7 +138,7 @@ fn forwarder(exchanges: &[Exchange], count: usize, pending: usize, cs: usize, bu
             }
         }
         if new {
-            // What answers brings back what was sent.
+            // The Data carry the tokens of the Interests sent.
             for (headers, token) in headers[at..at + TURN].iter_mut().zip(tokens) {
                 headers.token = token;
             }
@@ -159,14 +162,14 @@ fn main() {
         ("an exchange, one packet at a time", &|| through(0, false)),
         ("an exchange, content store", &|| through(pending / 2, true)),
     ];
-    let wanted = |what: &str| {
+    let is_selected = |what: &str| {
         let mut words = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
         words.peek().is_none() || words.any(|word| word == what)
     };
     let mut best = [f64::INFINITY; 4];
     for _ in 0..rounds {
         for ((what, bench), best) in benches.iter().zip(&mut best) {
-            if wanted(what) {
+            if is_selected(what) {
                 *best = best.min(bench());
             }
         }

@@ -1,11 +1,13 @@
-//! Exchanges a second on one core, in memory: an Interest in and out, its Data in and out.
+//! Benchmark: exchanges per second on one core, in memory. An exchange is an Interest in and out,
+//! and its Data in and out.
 //!
 //! ```text
 //! cargo run --release -p ringtap-ndn --example exchanges [EXCHANGES]
 //! ```
 //!
-//! Packets are written beforehand; what is measured reads, forwards and hands them out. 65,536 Interests are pending
-//! all the time. The last line has each name once, to see that memory stays as it is.
+//! Packets are written in advance; the measurement covers parsing, forwarding and sending. 65,536
+//! Interests are pending all the time. The last lines use each name once, to show that memory is
+//! constant.
 
 use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, Locked, Prefetching, Settings, Sharded};
 use ringtap_ndn::packets::{Headers, NameBuf, NewData, NewInterest, PitToken};
@@ -14,13 +16,14 @@ use ringtap_ndn::packets::{Headers, NameBuf, NewData, NewInterest, PitToken};
 static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 const PENDING: usize = 1 << 16;
-const ASKS: FaceId = FaceId(1);
-const ANSWERS: FaceId = FaceId(2);
+const DOWNSTREAM: FaceId = FaceId(1);
+const UPSTREAM: FaceId = FaceId(2);
 
 /// An Interest and its Data.
 type Exchange = (Vec<u8>, Vec<u8>);
 
-/// What takes packets.
+/// Handles a packet: time, face, headers, bytes, and the place for the PIT token of the sent
+/// packet.
 type Take<'a> = dyn FnMut(u64, FaceId, &Headers, &[u8], &mut PitToken) + 'a;
 
 fn exchange(number: u64) -> Exchange {
@@ -34,12 +37,13 @@ fn exchange(number: u64) -> Exchange {
     (interest, data)
 }
 
-/// Time that this thread had a core, so that what else the machine does counts less.
+/// CPU time of this thread in nanoseconds, which other load on the machine affects less.
 fn core_ns() -> f64 {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     schedule.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN)
 }
 
+/// Nanoseconds per exchange.
 fn nanoseconds(exchanges: &[Exchange], count: usize, take: &mut Take<'_>) -> f64 {
     let mut tokens = vec![PitToken::default(); exchanges.len()];
     let mut none = PitToken::default();
@@ -48,18 +52,18 @@ fn nanoseconds(exchanges: &[Exchange], count: usize, take: &mut Take<'_>) -> f64
         let now_ns = at as u64 * 200;
         if at < count {
             let slot = at % exchanges.len();
-            take(now_ns, ASKS, &Headers::default(), &exchanges[slot].0, &mut tokens[slot]);
+            take(now_ns, DOWNSTREAM, &Headers::default(), &exchanges[slot].0, &mut tokens[slot]);
         }
         if let Some(before) = at.checked_sub(PENDING) {
             let slot = before % exchanges.len();
             let headers = Headers { token: tokens[slot], ..Headers::default() };
-            take(now_ns, ANSWERS, &headers, &exchanges[slot].1, &mut none);
+            take(now_ns, UPSTREAM, &headers, &exchanges[slot].1, &mut none);
         }
     }
     (core_ns() - start) / count as f64
 }
 
-#[expect(clippy::print_stdout, reason = "it prints")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let given = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let count: usize = given.unwrap_or(3_000_000);
@@ -73,10 +77,10 @@ fn main() {
         {
             let mut forwarder = Forwarder::new(settings(cs));
             let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-            forwarder.set_face(ASKS, Face::NEIGHBOUR);
-            forwarder.set_face(ANSWERS, Face::NEIGHBOUR);
+            forwarder.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+            forwarder.set_face(UPSTREAM, Face::NEIGHBOUR);
             let root = NameBuf::default();
-            let _ = forwarder.add_route(0, &root.as_name(), ANSWERS, 1, &mut none);
+            let _ = forwarder.add_route(0, &root.as_name(), UPSTREAM, 1, &mut none);
             let ns = nanoseconds(&exchanges, count, &mut |now, from, headers, wire, token| {
                 let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
                 forwarder.take(now, from, headers, wire, &mut out);
@@ -85,9 +89,9 @@ fn main() {
         }
         let mut sharded = Sharded::new(&settings(0), 4);
         let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-        sharded.set_face(ASKS, Face::NEIGHBOUR);
-        sharded.set_face(ANSWERS, Face::NEIGHBOUR);
-        let _ = sharded.add_route(0, &NameBuf::default().as_name(), ANSWERS, 1, &mut none);
+        sharded.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+        sharded.set_face(UPSTREAM, Face::NEIGHBOUR);
+        let _ = sharded.add_route(0, &NameBuf::default().as_name(), UPSTREAM, 1, &mut none);
         let ns = nanoseconds(&exchanges, count, &mut |now, from, headers, wire, token| {
             let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
             sharded.take(now, from, headers, wire, &mut out);
@@ -97,9 +101,9 @@ fn main() {
             [("64 locks", Prefetching::Off), ("64 locks, prefetched", Prefetching::On)]
         {
             let locked = Locked::new(&settings(0), 64, prefetching);
-            locked.set_face(ASKS, Face::NEIGHBOUR);
-            locked.set_face(ANSWERS, Face::NEIGHBOUR);
-            let _ = locked.add_route(0, &NameBuf::default().as_name(), ANSWERS, 1, &mut none);
+            locked.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+            locked.set_face(UPSTREAM, Face::NEIGHBOUR);
+            let _ = locked.add_route(0, &NameBuf::default().as_name(), UPSTREAM, 1, &mut none);
             let ns = nanoseconds(&exchanges, count, &mut |now, from, headers, wire, token| {
                 let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
                 locked.take(now, &[(from, headers, wire)], &mut out);
@@ -109,18 +113,18 @@ fn main() {
     }
     let mut forwarder = Forwarder::new(settings(1 << 16));
     let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-    forwarder.set_face(ASKS, Face::NEIGHBOUR);
-    forwarder.set_face(ANSWERS, Face::NEIGHBOUR);
-    let _ = forwarder.add_route(0, &NameBuf::default().as_name(), ANSWERS, 1, &mut none);
+    forwarder.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+    forwarder.set_face(UPSTREAM, Face::NEIGHBOUR);
+    let _ = forwarder.add_route(0, &NameBuf::default().as_name(), UPSTREAM, 1, &mut none);
     for number in 0..10_000_000 {
         let (interest, data) = exchange(number);
-        forwarder.take(number * 1_000, ASKS, &Headers::default(), &interest, &mut none);
-        forwarder.take(number * 1_000, ANSWERS, &Headers::default(), &data, &mut none);
+        forwarder.take(number * 1_000, DOWNSTREAM, &Headers::default(), &interest, &mut none);
+        forwarder.take(number * 1_000, UPSTREAM, &Headers::default(), &data, &mut none);
         if (number + 1).is_multiple_of(2_500_000) {
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
             let resident =
                 status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS: ?");
-            println!("{} unique names, {} kept, {resident}", number + 1, forwarder.kept());
+            println!("{} unique names, {} stored, {resident}", number + 1, forwarder.stored());
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A forwarder in a few lines: `forward LISTEN PREFIX TO`, as in `forward 127.0.0.1:6363 /a udp://192.0.2.1`. It runs until
-//! standard input ends, and then reports.
-#![allow(clippy::print_stdout, reason = "it is a program")]
+//! A minimal forwarder: `forward LISTEN PREFIX TO`, for example `forward 127.0.0.1:6363 /a
+//! udp://192.0.2.1`. It runs until stdin ends, then prints its report.
+#![allow(clippy::print_stdout, reason = "the report goes to stdout")]
 
 use std::error::Error;
 use std::io::Read;
@@ -11,7 +11,9 @@ use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Relay};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [listen, prefix, to] = &words[..] else { return Err("say LISTEN PREFIX TO".into()) };
+    let [listen, prefix, to] = &words[..] else {
+        return Err("invalid arguments: use LISTEN PREFIX TO".into());
+    };
     let plan = ForwardPlan {
         faces: Settings { udp: vec![listen.parse()?], ..Settings::default() },
         routes: vec![PlannedRoute { prefix: prefix.parse()?, to: to.parse()?, cost: 0 }],

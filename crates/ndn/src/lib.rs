@@ -1,11 +1,13 @@
-//! Named Data Networking: packets, the forwarder's state machine, its faces, and the forwarder at work.
+//! Named Data Networking: packets, the forwarder's state machine, its faces, and the relay that
+//! runs a forwarder with its faces and management.
 //!
 //! ```text
 //!  faces ── frames ─▶ packets ── Interest, Data, Nack ─▶ forwarder ── actions ─▶ faces
-//!                                                      relay joins them, with management
+//!                                                      relay runs them, with management
 //! ```
 //!
-//! Arrows between the modules point down: `relay` uses all, `forwarder` and `faces` use `packets` alone.
+//! Dependencies between the modules point down: `relay` uses all others, `forwarder` and `faces`
+//! use only `packets`.
 #![deny(missing_docs, unsafe_code)]
 
 pub mod faces;

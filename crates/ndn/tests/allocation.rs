@@ -1,4 +1,4 @@
-//! After the start nothing is allocated for packets, whatever their names: memory stays as it is.
+//! Test of constant memory: after the start, no packet causes an allocation, whatever its name.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "ndn/support/mod.rs"]
@@ -22,8 +22,8 @@ fn nothing_is_allocated_after_the_start() {
     };
     let mut forwarder = Forwarder::new(settings);
     faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
-    let mut left = 0u64;
-    let mut out = |_: FaceId, _: &Headers, _: &[u8]| left += 1;
+    let mut sent = 0u64;
+    let mut out = |_: FaceId, _: &Headers, _: &[u8]| sent += 1;
     forwarder.add_route(0, &name("/").as_name(), UP, 1, &mut out).unwrap();
     let (mut text, mut interest, mut data) = (NameBuf::default(), Vec::new(), Vec::new());
     let mut before = 0;
@@ -39,7 +39,7 @@ fn nothing_is_allocated_after_the_start() {
             .write(&mut interest);
         let now = number * MS / 20;
         forwarder.take(now, A, &Headers::default(), &interest, &mut out);
-        // Every third is never answered and expires.
+        // Every third Interest gets no Data and expires.
         if !number.is_multiple_of(3) {
             data.clear();
             NewData { name: text.as_name(), freshness_ms: None, content: &[7; 300] }
@@ -51,5 +51,5 @@ fn nothing_is_allocated_after_the_start() {
     assert_eq!(allocations() - before, 0);
     let counters = forwarder.counters();
     assert!(counters.unsatisfied > 60_000 && counters.cs_evicted > 100_000, "{counters:?}");
-    assert!(left > 300_000);
+    assert!(sent > 300_000);
 }

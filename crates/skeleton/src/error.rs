@@ -1,4 +1,4 @@
-//! Why a run can fail.
+//! Errors of runs.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -12,31 +12,31 @@ pub enum RunError {
     /// A node panicked; the others were stopped.
     #[error("{node} panicked: {message}")]
     Panicked {
-        /// Which node.
+        /// The node.
         node: String,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
-    /// A node gave up; the others were stopped.
+    /// A node returned an error; the others were stopped.
     #[error("{node} failed: {error}")]
     Failed {
-        /// Which node.
+        /// The node.
         node: String,
-        /// Its reason.
+        /// Its error.
         error: Box<dyn StdError + Send + Sync>,
     },
-    /// The options cannot be met.
-    #[error("from 1 to {most} workers are possible, not {workers}")]
+    /// The number of workers is out of range.
+    #[error("invalid number of workers {workers}: use 1 to {most}")]
     Workers {
-        /// As asked.
+        /// The number as given.
         workers: usize,
         /// The largest number possible.
         most: usize,
     },
-    /// The skeleton, or the feeds there are, do not fit the queues.
-    #[error("from 1 to {most} queues are possible here, a feed each, not {queues}")]
+    /// The number of queues does not fit the skeleton or the feeds.
+    #[error("invalid number of queues {queues}: use 1 to {most}, with a feed for each")]
     Queues {
-        /// As asked.
+        /// The number as given.
         queues: usize,
         /// The largest number possible.
         most: usize,
@@ -47,7 +47,7 @@ pub enum RunError {
     /// The operating system refused a thread.
     #[error("starting a thread: {0}")]
     Thread(String),
-    /// No node could go on although some were not done: only a simulation can tell.
+    /// No node could proceed although some were not done; found by simulations only.
     #[error("deadlock after {steps} steps: {waiting} wait for ever")]
     Deadlock {
         /// Steps taken until then.
@@ -55,11 +55,11 @@ pub enum RunError {
         /// The nodes that were not done.
         waiting: String,
     },
-    /// A node could go on, but slept: what it waited for came without a step that said so. Only a
-    /// simulation can tell.
-    #[error("{name} could go on, but nobody had said that anything moved")]
+    /// A node could proceed, but slept: a step of another node moved something and did not report
+    /// it. Found by simulations only.
+    #[error("{name} could continue, but no other node had reported progress")]
     Overslept {
-        /// The node that slept; to blame is one of its neighbours.
+        /// The node that slept; one of its neighbours is at fault.
         name: String,
     },
 }
@@ -71,7 +71,7 @@ impl From<InvalidCapacity> for RunError {
 }
 
 impl RunError {
-    /// What a caught panic of `node` said.
+    /// The error for a caught panic of `node`.
     pub(crate) fn panicked(node: String, panic: &(dyn Any + Send)) -> Self {
         let message = panic
             .downcast_ref::<&str>()

@@ -1,8 +1,8 @@
-//! How a seat waits when none of its nodes can go on, and how it is woken.
+//! How a seat waits when none of its nodes can proceed, and how it is woken.
 //!
-//! Spin a little (the other side is about to publish), then yield (it may need this core), then
-//! park (it is far behind, or the source is quiet). A machine with fewer cores than seats does
-//! not spin at all.
+//! It spins (the other side is about to publish), then yields (the other side may need this core),
+//! then parks (the other side is far behind, or the source is idle). With fewer cores than seats it
+//! does not spin.
 //!
 //! ```text
 //! seat that found nothing                     seat that moved something
@@ -12,18 +12,20 @@
 //!   still nothing: parks
 //! ```
 //!
-//! No wake-up is lost: one of the two fences is first in the order of all SeqCst fences. If the
-//! mover's is, the sleeper's last steps see what was published, and it does not park. If the
-//! sleeper's is, the mover sees `asleep` and unparks it; an unpark before the park makes the park
-//! return at once. That is all the ordering there is: the flags themselves are relaxed.
+//! No wake-up is lost: one of the two fences is first in the order of all SeqCst fences. If it is
+//! the mover's, the sleeper's last steps see what was published, and it does not park. If it is the
+//! sleeper's, the mover sees `asleep` and unparks it; an unpark before the park makes the park
+//! return at once. The flags themselves are relaxed.
 //!
-//! How long a seat spins and yields is its *patience*. It doubles when that was worth while, that is
-//! when something came before the seat parked or soon after, and halves when it was not. So between
-//! two busy nodes nobody sleeps, and behind a slow source nobody spins.
+//! The time that a seat spins and yields is its *patience*. It doubles when an item arrived before
+//! the seat parked or soon after, and halves otherwise. So no seat between two busy nodes sleeps,
+//! and no seat behind a slow source spins. If a feed reports a slow source
+//! ([`Feed::is_slow`](ringtap_stage::Feed::is_slow)), patience drops to its minimum at once:
+//! otherwise an interface with a million frames a second would keep a core busy polling.
 //!
-//! A park ends by itself in the end. Wake-ups do not need that; a seat with a node that looks at
-//! the world outside ([`Node::polls`](crate::Node::polls)) does, for nobody rings there: it is up
-//! again after a millisecond at the latest.
+//! A park ends by itself after a time limit. Nodes that depend only on their neighbours do not need
+//! that; a seat with a node that depends on the outside world ([`Node::polls`](crate::Node::polls))
+//! does, because nothing wakes it: it polls again after a millisecond at the latest.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
@@ -32,9 +34,9 @@ use std::time::Duration;
 
 const SPINS: u32 = 64;
 const YIELDS: u32 = 200;
-/// Rounds of either before a park, at least.
+/// Least rounds of either before a park.
 const LEAST_PATIENCE: u32 = 4;
-/// The first park after something moved; each next one is twice as long.
+/// The first park after progress; each next one is twice as long.
 const NAP: Duration = Duration::from_micros(50);
 /// The longest park of a seat whose nodes poll.
 const POLL: Duration = Duration::from_millis(1);
@@ -53,7 +55,7 @@ pub enum Wait {
     Park,
 }
 
-/// What a seat shall do now that nothing moved.
+/// What a seat does after a round without progress.
 pub(crate) enum Pause {
     Spin,
     Yield,
@@ -65,7 +67,7 @@ pub(crate) struct Idle {
     spins: u32,
     /// Rounds of spinning and yielding before a park.
     patience: u32,
-    /// Rounds since something moved.
+    /// Rounds since the last progress.
     rounds: u32,
     nap: Duration,
 }
@@ -76,7 +78,7 @@ impl Idle {
         Self { wait, spins, patience: spins + YIELDS, rounds: 0, nap: NAP }
     }
 
-    /// Something moved: start over.
+    /// Progress: start over.
     pub(crate) fn reset(&mut self) {
         if (1..=self.patience).contains(&self.rounds) {
             self.more_patience();
@@ -85,13 +87,15 @@ impl Idle {
         self.nap = NAP;
     }
 
-    /// How to wait this time. A seat that was woken for nothing sleeps on at once.
-    pub(crate) fn next(&mut self, polls: bool) -> Pause {
+    /// The next pause. A seat that was woken without work parks at once, and one whose source
+    /// `is_slow` soon.
+    pub(crate) fn next(&mut self, polls: bool, is_slow: bool) -> Pause {
         let round = self.rounds;
         self.rounds = round.saturating_add(1);
+        let patience = if is_slow { LEAST_PATIENCE } else { self.patience };
         match self.wait {
             Wait::Spin => Pause::Spin,
-            Wait::Park if round >= self.patience => {
+            Wait::Park if round >= patience => {
                 let nap = self.nap;
                 self.nap = (nap * 2).min(if polls { POLL } else { BELT });
                 Pause::Park(nap)
@@ -101,16 +105,16 @@ impl Idle {
         }
     }
 
-    /// A park is over: because somebody rang, or by itself.
+    /// A park ended: by a wake-up (`rung`) or by its timeout.
     pub(crate) fn awake(&mut self, rung: bool) {
-        // Only the first park tells how much longer it would have taken: little, or who knows.
+        // Only the first park measures how much longer waiting would have taken.
         if self.rounds == self.patience + 1 {
             if rung {
                 self.more_patience();
             } else {
                 self.patience = (self.patience / 2).max(LEAST_PATIENCE);
             }
-            // Parked once: not the first any more.
+            // Parked once: later parks are not the first.
             self.rounds = u32::MAX;
         }
     }
@@ -120,8 +124,8 @@ impl Idle {
     }
 }
 
-/// Who sleeps, and how to wake them.
-pub(crate) struct Bell {
+/// The sleeping seats, and how to wake them.
+pub(crate) struct Parker {
     /// Seats that are asleep or about to be.
     sleepers: AtomicUsize,
     places: Box<[Place]>,
@@ -134,7 +138,7 @@ struct Place {
     thread: OnceLock<Thread>,
 }
 
-impl Bell {
+impl Parker {
     pub(crate) fn new(seats: usize) -> Self {
         Self {
             sleepers: AtomicUsize::new(0),
@@ -142,15 +146,15 @@ impl Bell {
         }
     }
 
-    /// To be called by a seat's thread, before it may sleep.
+    /// A seat's thread calls this before it may sleep.
     pub(crate) fn here(&self, seat: usize) {
         self.places[seat].thread.get_or_init(std::thread::current);
     }
 
-    /// Something moved: wakes whoever sleeps.
+    /// Wakes the sleeping seats after progress.
     #[inline]
     pub(crate) fn ring(&self) {
-        // Pairs with the fence in `lie_down`: see the head of the file.
+        // Pairs with the fence in `park`: see the head of the file.
         fence(SeqCst);
         if self.sleepers.load(Relaxed) > 0 {
             self.wake();
@@ -160,7 +164,7 @@ impl Bell {
     #[cold]
     fn wake(&self) {
         for place in &self.places {
-            // The thread first: who takes the flag away must be able to unpark.
+            // The thread first: the one that clears the flag must be able to unpark it.
             if let Some(thread) = place.thread.get()
                 && self.take_back(place)
             {
@@ -170,19 +174,19 @@ impl Bell {
     }
 
     /// Announces that `seat` will sleep if its nodes, stepped once more, find nothing.
-    pub(crate) fn lie_down(&self, seat: usize) {
+    pub(crate) fn park(&self, seat: usize) {
         self.places[seat].asleep.store(true, Relaxed);
         self.sleepers.fetch_add(1, Relaxed);
         // Pairs with the fence in `ring`.
         fence(SeqCst);
     }
 
-    /// Awake again: whether somebody rang.
-    pub(crate) fn get_up(&self, seat: usize) -> bool {
+    /// The seat is awake again; true after a wake-up.
+    pub(crate) fn unpark(&self, seat: usize) -> bool {
         !self.take_back(&self.places[seat])
     }
 
-    /// Each announcement is taken back once, by the sleeper or by who wakes it.
+    /// Each announcement is withdrawn once, by the sleeper or by the thread that wakes it.
     fn take_back(&self, place: &Place) -> bool {
         let asleep = place.asleep.load(Relaxed) && place.asleep.swap(false, Relaxed);
         if asleep {
@@ -196,12 +200,12 @@ impl Bell {
 mod tests {
     use super::*;
 
-    /// Spins, yields, parks and the longest park of 500 rounds in which nothing moves.
+    /// Numbers of spins, yields and parks, and the longest park, of 500 rounds without progress.
     fn rounds(idle: &mut Idle, polls: bool) -> ([u32; 3], Duration) {
         let mut counts = [0; 3];
         let mut longest = Duration::ZERO;
         for _ in 0..500 {
-            match idle.next(polls) {
+            match idle.next(polls, false) {
                 Pause::Spin => counts[0] += 1,
                 Pause::Yield => counts[1] += 1,
                 Pause::Park(nap) => {
@@ -225,7 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn patience_goes_where_it_was_in_vain_and_comes_back() {
+    fn a_seat_behind_a_slow_source_sleeps_soon() {
+        let mut idle = Idle::new(Wait::Park, 1, 2);
+        let pauses: Vec<_> = (0..8).map(|_| idle.next(true, true)).collect();
+        let sleeps = |pause: &Pause| matches!(pause, Pause::Park(_));
+        assert_eq!(pauses.iter().position(sleeps), Some(LEAST_PATIENCE as usize));
+        assert!(pauses[LEAST_PATIENCE as usize..].iter().all(sleeps));
+        assert!(matches!(pauses[LEAST_PATIENCE as usize], Pause::Park(NAP)));
+        idle.reset();
+        assert!(!sleeps(&idle.next(true, true)), "something came");
+    }
+
+    #[test]
+    fn patience_falls_without_success_and_recovers() {
         let mut idle = Idle::new(Wait::Park, 2, 2);
         for _ in 0..10 {
             rounds(&mut idle, false);
@@ -234,30 +250,30 @@ mod tests {
         assert_eq!(rounds(&mut idle, false).0, [LEAST_PATIENCE, 0, 500 - LEAST_PATIENCE]);
         idle.reset();
         for _ in 0..10 {
-            // Something comes at once.
-            assert!(matches!(idle.next(false), Pause::Spin));
+            // An item arrives at once.
+            assert!(matches!(idle.next(false, false), Pause::Spin));
             idle.reset();
         }
         assert_eq!(rounds(&mut idle, false).0, [64, 200, 236]);
         idle.reset();
         let halved = idle.patience;
-        while !matches!(idle.next(false), Pause::Park(_)) {}
+        while !matches!(idle.next(false, false), Pause::Park(_)) {}
         idle.awake(true);
         assert_eq!(idle.patience, 2 * halved, "rung soon after the first park");
     }
 
-    /// Two threads hand a number to and fro, each asleep while it is the other's turn, with a
-    /// belt of an hour: a single lost wake-up would hang the test.
+    /// Two threads exchange a number, each asleep during the other's turn, with a time limit of an
+    /// hour: a single lost wake-up would hang the test.
     #[test]
     fn no_wake_up_is_lost() {
         const TURNS: usize = 20_000;
-        let bell = Bell::new(2);
+        let parker = Parker::new(2);
         let turn = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for seat in 0..2 {
-                let (bell, turn) = (&bell, &turn);
+                let (parker, turn) = (&parker, &turn);
                 scope.spawn(move || {
-                    bell.here(seat);
+                    parker.here(seat);
                     loop {
                         let now = turn.load(Relaxed);
                         if now >= TURNS {
@@ -265,19 +281,19 @@ mod tests {
                         }
                         if now % 2 == seat {
                             turn.store(now + 1, Relaxed);
-                            bell.ring();
+                            parker.ring();
                             continue;
                         }
-                        bell.lie_down(seat);
+                        parker.park(seat);
                         if turn.load(Relaxed) == now {
                             std::thread::park_timeout(Duration::from_secs(3_600));
                         }
-                        bell.get_up(seat);
+                        parker.unpark(seat);
                     }
                 });
             }
         });
         assert_eq!(turn.into_inner(), TURNS);
-        assert_eq!(bell.sleepers.into_inner(), 0);
+        assert_eq!(parker.sleepers.into_inner(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Structured parallelism for streams: pipelines, farms, divide and conquer, on bounded
-//! single-producer/single-consumer rings. Say which skeleton; threads, rings, waiting and an orderly
-//! end come with it.
+//! single-producer/single-consumer rings. The caller chooses a skeleton, which provides rings,
+//! threads, waiting and an orderly end.
 //!
 //! ```
 //! use ringtap_skeleton::stream::{Options, Policy, Stream};
@@ -27,25 +27,25 @@
 //! ```text
 //! nodes      state machines with one non-blocking step                        node::Node
 //! rings      join them, bounded                                               ringtap-ring
-//! seats      threads that step the nodes sitting on them; the caller is one   seats::run
-//!  or dice   one thread steps them all in a seeded order                      simulate::nodes
+//! seats      threads that step their nodes; the caller is one              seats::run
+//!  or dice   one thread steps them all in a seeded order                    simulate::nodes
 //! ```
 //!
-//! With as many cores as nodes each node has a seat of its own; with fewer they share seats, so no
-//! thread ever waits for a core that another thread of ours is spinning on. A seat without work
-//! spins a little, then yields, then sleeps until a neighbour wakes it ([`Wait`]).
+//! With as many cores as nodes each node has its own seat; with fewer they share seats, so no
+//! thread waits for a core on which another of ours spins. A seat without work spins a little, then
+//! yields, then sleeps until a neighbour wakes it ([`Wait`]).
 //!
-//! [`simulate`] finds lost items, broken order and deadlocks without waiting for luck, in the same
-//! nodes that threads would step, and the same seed finds them again.
+//! [`simulate`] finds lost items, broken order and deadlocks systematically, in the same nodes that
+//! threads would step, and the same seed finds them again.
 //!
-//! Take rayon instead for loops over data that is all there, and channels for a handful of threads
-//! that talk now and then; docs/SKELETONS.md says more on the choice.
+//! Use rayon for loops over data that is complete, and channels for a few threads with rare
+//! messages; docs/SKELETONS.md has more on the choice.
 //!
 //! Invariants: no packets, applications or files here, and no clock that reaches a result. Every
 //! run ends: when all nodes are done, or with the first error or panic of one.
 #![forbid(unsafe_code)]
 
-mod books;
+mod counters;
 mod error;
 mod farm;
 mod idle;
@@ -64,7 +64,7 @@ mod skeleton;
 pub mod stream;
 mod sync;
 
-pub use books::Run;
+pub use counters::Run;
 pub use error::RunError;
 pub use idle::Wait;
 pub use node::{Node, Step};
@@ -73,6 +73,6 @@ pub use seats::{HIGHEST_CORE, Role, Seating, allowed_cores, free_cores, on_core}
 pub use shards::{MOST_QUEUES, ShardMap};
 pub use skeleton::{Skeleton, UnknownSkeleton, run};
 
-/// Items handed over at once: enough to share the cost of a call, few enough for the first-level
-/// cache (256 × 64 bytes).
+/// Items handed over at once: enough to share the cost of a call, few enough for the L1 cache (256
+/// × 64 bytes).
 pub const BURST: usize = 256;

@@ -1,30 +1,29 @@
-//! The merger's node: takes state reports from the workers' rings in turn. The paper's
-//! MainAnalyzer.
+//! The merger's node: receives from the workers' rings in turn. The paper's MainAnalyzer.
 
 use ringtap_ring::Consumer;
 use ringtap_stage::{Application, Mark, Merger, Shard};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::node::{Node, Step};
 use crate::reports::Report;
 
-/// Reports taken from one ring before the next has its turn.
+/// Most reports taken from one ring before the next has its turn.
 const TURN: usize = 64;
 
 pub(crate) struct MergerNode<'a, A: Application> {
     merger: Option<A::Merger>,
     reports: Vec<Consumer<Report<A>>>,
     running: usize,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 }
 
 impl<'a, A: Application> MergerNode<'a, A> {
     pub(crate) fn new(
         app: &A,
         reports: Vec<Consumer<Report<A>>>,
-        books: &'a Books<A::Report>,
+        counters: &'a RunCounters<A::Report>,
     ) -> Self {
-        Self { merger: Some(app.merger()), running: reports.len(), reports, books }
+        Self { merger: Some(app.merger()), running: reports.len(), reports, counters }
     }
 }
 
@@ -50,7 +49,7 @@ impl<A: Application> Node for MergerNode<'_, A> {
             return if taken > 0 { Step::Worked } else { Step::Idle };
         }
         if let Some(merger) = self.merger.take() {
-            self.books.report(merger.finish());
+            self.counters.report(merger.finish());
         }
         Step::Done
     }

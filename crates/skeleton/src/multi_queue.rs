@@ -1,32 +1,32 @@
-//! Several queues, each read and worked off by one node from the packet to its report: run to
-//! completion.
+//! Several queues; one node for each reads and analyses its packets: run to completion.
 //!
 //! ```text
-//! feed 0 ─▶ queue 0: worker 0 ─ reports ─┐              ┌─ hand on the seat of queue 0
-//! feed 1 ─▶ queue 1: worker 1 ─ reports ─┼─▶ merger ◀───┼─ hand on the seat of queue 1
-//! feed 2 ─▶ queue 2: worker 2 ─ reports ─┘      │       └─ hand on the seat of queue 2
+//! feed 0 ─▶ queue 0: worker 0 ─ reports ─┐              ┌─ merge node on the seat of queue 0
+//! feed 1 ─▶ queue 1: worker 1 ─ reports ─┼─▶ merger ◀───┼─ merge node on the seat of queue 1
+//! feed 2 ─▶ queue 2: worker 2 ─ reports ─┘      │       └─ merge node on the seat of queue 2
 //!                                               └─▶ report
 //! ```
 //!
-//! No item passes from one thread to another, so none waits in a ring: what a queue reads is in the
-//! cache of the core that works on it. What is shared is the source, if the feeds have one in common.
+//! No item passes between threads, so none waits in a ring: the packets that a queue reads are in
+//! the cache of the core that analyses them. Only the source is shared, if the feeds have one in
+//! common.
 //!
-//! The merger has no seat. A *hand* sits with every queue, and whose turn it is takes the lock and merges a
-//! little; who finds it taken goes on with something else. So merging falls to whoever has time, and no
-//! queue is behind because of it.
+//! The merger has no seat of its own. Each queue's seat has a merge node; the one that takes the
+//! lock merges a few reports, and a thread that finds it taken continues with other work. So an
+//! idle thread merges, and no queue falls behind because of it.
 //!
-//! No wake-up is lost by that: a hand that holds the lock looks at all rings, and its seat looks once more
-//! before it sleeps (`idle.rs`); a hand that does not, leaves them to the one that does.
+//! No wake-up is lost: a merge node that holds the lock polls all rings, and its seat polls once
+//! more before it sleeps (`idle.rs`); a merge node without the lock leaves them to the holder.
 //!
-//! No deadlock: a queue waits for its feed, which waits for no worker, and for the merger, which waits
-//! for nobody.
+//! No deadlock: a queue waits for its feed, which waits for no worker, and for the merger, which
+//! never waits.
 
 use std::sync::{Arc, Mutex};
 
 use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::merger::MergerNode;
 use crate::node::{Node, Step};
 use crate::owner::{Owner, owners};
@@ -62,9 +62,13 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for QueueNode<'_, A, F
     fn name(&self) -> String {
         self.owner.name()
     }
+
+    fn is_slow(&self) -> bool {
+        self.feed.is_slow()
+    }
 }
 
-/// One of those who merge.
+/// A node that merges when it gets the lock.
 struct Hand<'a, A: Application>(Arc<Mutex<Option<MergerNode<'a, A>>>>);
 
 impl<A: Application> Node for Hand<'_, A> {
@@ -87,22 +91,22 @@ impl<A: Application> Node for Hand<'_, A> {
     }
 }
 
-/// For each queue a node, and a hand of the merger.
+/// Makes a node and a merge node for each queue.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
     feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
     options: &RunOptions,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 ) -> Result<Vec<Placed<'a>>, RunError> {
     let workers = options.shards.workers();
     if workers != options.shards.queues() {
         return Err(RunError::Queues { queues: options.shards.queues(), most: workers });
     }
-    let (owners, merger) = owners(app, options, books)?;
+    let (owners, merger) = owners(app, options, counters)?;
     let mut nodes: Vec<Placed<'a>> = Vec::new();
     for ((queue, feed), owner) in feeds.into_iter().enumerate().zip(owners) {
         let burst = Burst::with_capacity(BURST);
-        let node = QueueNode { feed, owner, burst, dispatched: &books.dispatched[queue] };
+        let node = QueueNode { feed, owner, burst, dispatched: &counters.dispatched[queue] };
         nodes.push((Role::Queue(queue), Box::new(node)));
     }
     let merger = Arc::new(Mutex::new(Some(merger)));

@@ -1,37 +1,37 @@
-//! A node: a state machine that never blocks. Everything that runs here is made of nodes.
+//! A node: a state machine that never blocks. Every run consists of nodes.
 //!
 //! ```text
-//! seats::run      a thread steps the nodes that sit on it, until each is done
+//! seats::run      a thread steps its nodes until each is done
 //! simulate::nodes one thread steps them all, in an order drawn from a seed
 //! ```
 //!
-//! Invariant: whoever steps a node cannot tell it from another, so what the simulation finds of
-//! one holds for the other.
+//! Invariant: both callers step nodes in the same way, so the results of the simulation hold for
+//! threads.
 
 use std::error::Error;
 
-/// What a step achieved.
+/// The result of a step.
 #[derive(Debug)]
 pub enum Step {
-    /// Something moved.
+    /// Progress was made.
     Worked,
-    /// Nothing to take, or no room to put it: ask again later.
+    /// Nothing to take, or no room to put it: call again later.
     Idle,
-    /// Finished: not to be stepped again, to be dropped now.
+    /// Finished: the node must not be stepped again, and is dropped now.
     Done,
     /// Failed: the run ends with this error and the node's name.
     Failed(Box<dyn Error + Send + Sync>),
 }
 
-/// A participant of a run.
+/// A state machine of a run.
 ///
 /// The contract, on which sleeping seats and the simulation rely:
 /// - a step does a bounded piece of work and never waits;
-/// - a step that answers [`Step::Idle`] changed nothing that another node can see, except that it
+/// - a step that returns [`Step::Idle`] changed nothing that another node can see, except that it
 ///   may publish what earlier steps had held back (a ring's incomplete batch); a second idle step
 ///   in a row publishes nothing;
-/// - once its neighbours have moved, a node finds that out by being stepped, and in no other way;
-/// - a node that waits for anything but its neighbours says so ([`Node::polls`]).
+/// - after its neighbours made progress, a node finds that out only by being stepped;
+/// - a node that waits for anything but its neighbours returns true from [`Node::polls`].
 ///
 /// ```
 /// use ringtap_skeleton::{Node, Step, Wait, seats, simulate};
@@ -57,12 +57,18 @@ pub trait Node: Send {
     /// Does a bounded piece of work, without waiting.
     fn step(&mut self) -> Step;
 
-    /// For messages: "worker 3".
+    /// The name for messages, as in "worker 3".
     fn name(&self) -> String;
 
-    /// Whether an idle node may have something to do although no other node has moved: because it
-    /// looks at a clock, a socket, a flag. It is then stepped every millisecond, even if all sleep.
+    /// Whether an idle node may have work although no other node made progress, because it reads a
+    /// clock, a socket or a flag. It is then stepped every millisecond, even if all sleep.
     fn polls(&self) -> bool {
         true
+    }
+
+    /// Whether an idle node waits for a source so slow that its seat may sleep at once, for a few
+    /// tens of microseconds.
+    fn is_slow(&self) -> bool {
+        false
     }
 }

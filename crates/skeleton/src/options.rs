@@ -1,23 +1,23 @@
-//! How an application is run in parallel: the options that all skeletons share.
+//! Options of parallel runs, shared by all skeletons.
 
 use ringtap_ring::Kind;
 
 use crate::seats::Seating;
 use crate::shards::ShardMap;
 
-/// How a run is built.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Which worker owns which keys; its number of workers, 1 to 1,024, is the run's.
+    /// The owner of each key; its number of workers, 1 to 1,024, is the run's.
     pub shards: ShardMap,
     /// The flavour of all rings.
     pub ring: Kind,
-    /// Items on their way to the workers, at the most: in the farm to each, in the pipeline to all.
+    /// Most items in flight: in the farm to each worker, in the pipeline to all.
     pub capacity: usize,
-    /// Items after which a lane's index is published; only some flavours use it.
+    /// Items after which a lane's index is published; some flavours ignore it.
     pub batch: usize,
-    /// State reports a worker's ring to the merger holds.
+    /// Capacity of a worker's ring to the merger, in reports.
     pub report_capacity: usize,
-    /// Who sits where. A role that is left out sits with the calling thread.
+    /// The seat of each role. A missing role runs on the calling thread.
     pub seating: Seating,
 }

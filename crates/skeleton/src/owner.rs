@@ -1,5 +1,5 @@
-//! The owner of a shard: a worker with its outbox. What a worker node does is the same in every
-//! skeleton; only where its items come from is not. The paper's SubAnalyzer.
+//! The owner of a shard: a worker with its outbox. It is the same in every skeleton; only the
+//! source of its items differs. The paper's SubAnalyzer.
 //!
 //! ```text
 //! items, marks ─▶ owner 0 ─ reports ─┐
@@ -7,15 +7,15 @@
 //! items, marks ─▶ owner 2 ─ reports ─┘
 //! ```
 //!
-//! Invariant: an owner that is [`busy`](Owner::busy) takes nothing, so a mark that the worker has
-//! not finished with is never overtaken, nor items that wait for another worker. The merger waits for
-//! nobody, and of the items that wait the earliest does not have to, so no owner is busy for ever.
+//! Invariant: an owner that is [`busy`](Owner::busy) takes nothing, so items do not overtake a mark
+//! that the worker has not finished, nor items that wait for another worker. The merger never
+//! waits, and the earliest of all waiting items can proceed, so no owner is busy for ever.
 
 use ringtap_base::Counter;
 use ringtap_ring::{Producer, ring};
 use ringtap_stage::{Application, Attachments, Mark, Resumed, Shard, Worker};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::merger::MergerNode;
 use crate::node::Step;
 use crate::reports::{Report, RingOutbox};
@@ -25,26 +25,26 @@ pub(crate) struct Owner<'a, A: Application> {
     worker: A::Worker,
     shard: Shard,
     outbox: RingOutbox<A>,
-    /// A mark that the worker has not finished with.
+    /// A mark that the worker has not finished.
     mark: Option<Mark>,
     ended: bool,
     handled: &'a Counter,
 }
 
-/// The owners of all shards, and the merger that hears them.
+/// Makes the owners of all shards, and their merger.
 pub(crate) fn owners<'a, A: Application>(
     app: &'a A,
     options: &RunOptions,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 ) -> Result<(Vec<Owner<'a, A>>, MergerNode<'a, A>), RunError> {
     let count = options.shards.workers();
     let (mut owners, mut heard) = (Vec::new(), Vec::new());
-    for (index, handled) in books.handled.iter().enumerate() {
+    for (index, handled) in counters.handled.iter().enumerate() {
         let (tell, hear) = ring(options.ring, options.report_capacity, 1)?;
         owners.push(Owner::new(app, Shard { index, count }, tell, handled));
         heard.push(hear);
     }
-    Ok((owners, MergerNode::new(app, heard, books)))
+    Ok((owners, MergerNode::new(app, heard, counters)))
 }
 
 impl<'a, A: Application> Owner<'a, A> {
@@ -53,7 +53,7 @@ impl<'a, A: Application> Owner<'a, A> {
         Self { worker, shard, outbox, mark: None, ended: false, handled }
     }
 
-    /// Goes on with what was begun. `None`: it may be given more; otherwise what the step achieved.
+    /// Continues unfinished work. `None`: it may be given more; otherwise the result of the step.
     pub(crate) fn busy(&mut self) -> Option<Step> {
         if let Err(step) = self.outbox.clear() {
             return Some(step);
@@ -68,7 +68,7 @@ impl<'a, A: Application> Owner<'a, A> {
         Some(Step::Worked)
     }
 
-    /// Goes on with items that wait. `None`: there are none.
+    /// Continues with items that wait. `None`: there are none.
     fn wait(&mut self) -> Option<Step> {
         match self.worker.resume(&mut self.outbox) {
             Resumed::Done => None,
@@ -77,7 +77,7 @@ impl<'a, A: Application> Owner<'a, A> {
         }
     }
 
-    /// Handles items. Only if it is not busy.
+    /// Handles items. Call it only if it is not busy.
     pub(crate) fn items(&mut self, items: &[A::Item], attachments: &Attachments) {
         if !items.is_empty() {
             self.worker.on_burst(items, attachments, &mut self.outbox);
@@ -85,7 +85,7 @@ impl<'a, A: Application> Owner<'a, A> {
         }
     }
 
-    /// Handles a mark, or a part of it. Only if it is not busy.
+    /// Handles a mark, or a part of it. Call it only if it is not busy.
     pub(crate) fn mark(&mut self, mark: Mark) {
         if self.wait().is_some() {
             self.mark = Some(mark);

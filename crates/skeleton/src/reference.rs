@@ -1,12 +1,11 @@
-//! The reference: one thread, one worker, no ring. Whatever runs in parallel must give this
-//! answer.
+//! The reference: one thread, one worker, no ring. Every parallel run must give the same answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark, Merger, Outbox, Shard, Worker};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
+use crate::idle::{Idle, Pause, Wait};
 use crate::node::{Node, Step};
 use crate::seats::Placed;
 use crate::{BURST, Role, Run, RunError, RunOptions};
@@ -25,7 +24,8 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
     let mut merger = app.merger();
     let mut burst = Burst::with_capacity(BURST);
     let mut handled = 0;
-    let mut idle = Rest::default();
+    // As many seats as cores may run beside it, so it does not spin.
+    let mut idle = Idle::new(Wait::Park, 1, 0);
     loop {
         burst.clear();
         match feed.next(&mut burst) {
@@ -46,49 +46,36 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
             }
             Fed::Moved => {}
             Fed::Idle => {
-                idle.rest();
+                match idle.next(true, feed.is_slow()) {
+                    Pause::Spin => std::hint::spin_loop(),
+                    Pause::Yield => std::thread::yield_now(),
+                    Pause::Park(nap) => {
+                        std::thread::park_timeout(nap);
+                        idle.awake(false);
+                    }
+                }
                 continue;
             }
         }
-        idle = Rest::default();
+        idle.reset();
     }
     Run { report: merger.finish(), dispatched: handled, handled: vec![handled] }
 }
 
-/// How it waits for a quiet source: at first it lets other threads run, then it sleeps, never for long.
-#[derive(Default)]
-struct Rest {
-    times: u32,
-}
-
-impl Rest {
-    const YIELDS: u32 = 200;
-    const NAP: Duration = Duration::from_millis(1);
-
-    fn rest(&mut self) {
-        self.times += u32::from(self.times < Self::YIELDS);
-        if self.times < Self::YIELDS {
-            std::thread::yield_now();
-        } else {
-            std::thread::park_timeout(Self::NAP);
-        }
-    }
-}
-
-/// The whole run is one node, and its only step.
-struct Whole<'a, A: Application, F> {
+/// The whole run is one node with one step.
+struct ReferenceNode<'a, A: Application, F> {
     app: &'a A,
     feed: Option<F>,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 }
 
-impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Whole<'_, A, F> {
+impl<A: Application, F: Feed<Item = A::Item> + Send> Node for ReferenceNode<'_, A, F> {
     fn step(&mut self) -> Step {
         if let Some(feed) = self.feed.take() {
             let run = step_through(self.app, feed);
-            self.books.dispatched[0].add(run.dispatched);
-            self.books.handled[0].add(run.dispatched);
-            self.books.report(run.report);
+            self.counters.dispatched[0].add(run.dispatched);
+            self.counters.handled[0].add(run.dispatched);
+            self.counters.report(run.report);
         }
         Step::Done
     }
@@ -98,19 +85,19 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Whole<'_, A, F> {
     }
 }
 
-/// All in one node, whatever the options.
+/// Everything in one node, for any options.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
     feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
     options: &RunOptions,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 ) -> Result<Vec<Placed<'a>>, RunError> {
     let [feed] = <[_; 1]>::try_from(feeds)
         .map_err(|_| RunError::Queues { queues: options.shards.queues(), most: 1 })?;
-    Ok(vec![(Role::Worker(0), Box::new(Whole { app, feed: Some(feed), books }))])
+    Ok(vec![(Role::Worker(0), Box::new(ReferenceNode { app, feed: Some(feed), counters }))])
 }
 
-/// Messages go straight to the merger.
+/// Messages go directly to the merger.
 struct Direct<'a, M>(&'a mut M);
 
 impl<M: Merger> Outbox<M::Message> for Direct<'_, M> {

@@ -1,11 +1,11 @@
-//! Reports: what travels from a worker to the merger, by a ring of its own, in the order sent.
+//! Reports: messages and partials from a worker to the merger, through a ring of its own, in order.
 //!
 //! ```text
-//! worker ─▶ backlog ─▶ ring ─▶ merger        the backlog is empty but for what found the ring full
+//! worker ─▶ backlog ─▶ ring ─▶ merger        the backlog is empty unless the ring was full
 //! ```
 //!
-//! Invariant: nothing is lost and nothing overtakes; a worker that leaves a backlog gets no further
-//! items, so the backlog holds what one call of the worker may send.
+//! Invariant: nothing is lost or reordered; a worker with a backlog gets no further items, so the
+//! backlog is bounded by what one call of the worker sends.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use ringtap_stage::{Application, Mark, Outbox};
 use crate::BURST;
 use crate::node::Step;
 
-/// What travels from a worker to the merger.
+/// A message or partial from a worker to the merger.
 pub(crate) enum Report<A: Application> {
     Message(A::Message),
     Partial(Mark, A::Partial),
@@ -24,7 +24,7 @@ pub(crate) enum Report<A: Application> {
 /// The worker's end.
 pub(crate) struct RingOutbox<A: Application> {
     reports: Producer<Report<A>>,
-    /// What found no room; sent before anything else.
+    /// Reports without room; sent before anything else.
     backlog: VecDeque<Report<A>>,
 }
 
@@ -41,8 +41,8 @@ impl<A: Application> RingOutbox<A> {
         }
     }
 
-    /// Makes room for what is to come, as far as the merger lets it, and shows the merger all that
-    /// is on its way. An error if something is left over: what the step achieved.
+    /// Sends the backlog as far as there is room, and publishes everything sent. An error if
+    /// something is left: the result of the step.
     pub(crate) fn clear(&mut self) -> Result<(), Step> {
         let before = self.backlog.len();
         while let Some(report) = self.backlog.pop_front() {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::RunError;
-use crate::idle::{Bell, Idle, Pause, Wait};
+use crate::idle::{Idle, Parker, Pause, Wait};
 use crate::node::{Node, Step};
 
-/// A node's part in a run.
+/// The role of a node in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Reads the feed of this queue and picks the worker.
@@ -24,7 +24,7 @@ pub enum Role {
     Merger,
 }
 
-/// A node, and its place among the seats.
+/// A node with its role.
 pub(crate) type Placed<'a> = (Role, Box<dyn Node + 'a>);
 
 impl fmt::Display for Role {
@@ -38,19 +38,19 @@ impl fmt::Display for Role {
     }
 }
 
-/// Which nodes share a thread, and where the threads are pinned.
+/// The nodes of each thread, and the cores to which threads are pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seating {
-    /// The roles on each seat; every role of the run stands in exactly one, but the merger of several
-    /// queues may sit with each.
+    /// The roles on each seat; every role of the run is in exactly one, except the merger of
+    /// several queues, which may be in each.
     pub seats: Vec<Vec<Role>>,
-    /// The core of each seat (taken in turn if there are fewer); empty: left to the kernel.
+    /// The core of each seat (reused in turn if there are fewer); empty: the kernel chooses.
     pub pin: Vec<usize>,
 }
 
 impl Seating {
-    /// One dispatcher and its workers apart as far as `cores` allow. The merger has little to do: it
-    /// gets a seat of its own only when a core is left for it.
+    /// A seat for one dispatcher and each of its workers, as far as `cores` allow. The merger has
+    /// little work: it gets its own seat only if a core is left.
     pub fn apart(workers: usize, cores: usize) -> Self {
         let mut seats = vec![vec![Role::Dispatcher(0)]];
         let worker_seats = workers.min(cores.saturating_sub(1));
@@ -68,7 +68,7 @@ impl Seating {
         Self { seats, pin: Vec::new() }
     }
 
-    /// As [`Seating::apart`], but worker 0 sits beside the dispatcher: for few cores, where
+    /// As [`Seating::apart`], but worker 0 shares the dispatcher's seat: for few cores, where
     /// reading alone would leave the dispatcher's core half idle.
     pub fn beside(workers: usize, cores: usize) -> Self {
         let mut seating = Self::apart(workers.saturating_sub(1), cores);
@@ -81,8 +81,7 @@ impl Seating {
         seating
     }
 
-    /// For several queues that are read and worked off by one node each. The merger sits with all of
-    /// them: whoever has time merges.
+    /// For several queues with one node each. The merger is on all seats: an idle thread merges.
     pub fn queues(queues: usize, cores: usize) -> Self {
         let seats = queues.min(cores).max(1);
         let of_seat = |seat| (seat..queues).step_by(seats).map(Role::Queue);
@@ -90,8 +89,8 @@ impl Seating {
         Self { seats: (0..seats).map(with_merger).collect(), pin: Vec::new() }
     }
 
-    /// For several queues with a dispatcher and `each` workers: whoever belongs to a queue sits
-    /// together, if not all can sit apart.
+    /// For several queues with a dispatcher and `each` workers: the nodes of a queue share a seat
+    /// if there are too few cores.
     pub fn side_by_side(queues: usize, each: usize, cores: usize) -> Self {
         let queue = |queue: usize| {
             let workers = queue * each..(queue + 1) * each;
@@ -101,16 +100,16 @@ impl Seating {
         Self::folded((0..queues).flat_map(queue).collect(), cores)
     }
 
-    /// For several queues whose workers share threads: worker i of each sits with worker i of the
-    /// others.
+    /// For several queues whose workers share threads: worker i of each queue shares a seat with
+    /// worker i of the others.
     pub fn shared(queues: usize, each: usize, cores: usize) -> Self {
         let readers = (0..queues).map(|queue| vec![Role::Dispatcher(queue)]);
         let of_all = |place| (0..queues).map(|queue| Role::Worker(queue * each + place)).collect();
         Self::folded(readers.chain((0..each).map(of_all)).collect(), cores)
     }
 
-    /// These threads in no more seats than there are cores, neighbours together. The merger has
-    /// little to do: it gets a seat of its own only when a core is left for it.
+    /// Folds these threads into at most `cores` seats, neighbours together. The merger has little
+    /// work: it gets its own seat only if a core is left.
     fn folded(threads: Vec<Vec<Role>>, cores: usize) -> Self {
         let count = threads.len().min(cores).max(1);
         let mut seats = vec![Vec::new(); count];
@@ -126,13 +125,14 @@ impl Seating {
     }
 }
 
-/// Cores this process may run on.
+/// Cores on which this process may run.
 pub fn free_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Numbers of the cores that threads of this process may be pinned to, ascending; empty if the kernel does not say. There
-/// may be more of them than [`free_cores`]: that heeds a limit of CPU time (cgroups) as well.
+/// Numbers of the cores to which threads of this process may be pinned, ascending; empty if the
+/// kernel does not report them. There may be more than [`free_cores`], which also respects CPU time
+/// limits (cgroups).
 pub fn allowed_cores() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..=HIGHEST_CORE).filter(|&core| set.is_set(core)).collect()
@@ -141,8 +141,8 @@ pub fn allowed_cores() -> Vec<usize> {
 /// The highest core number that a thread can be pinned to.
 pub const HIGHEST_CORE: usize = CpuSet::MAX_CPU - 1;
 
-/// Runs `work` with the calling thread pinned to `core`, if one is given; the thread gets its
-/// own affinity back. A core that is not ours is no reason to give up: then it is not pinned.
+/// Runs `work` with the calling thread pinned to `core`, if given; afterwards the thread's own
+/// affinity is restored. If pinning fails, `work` runs unpinned.
 pub fn on_core<T>(core: Option<usize>, work: impl FnOnce() -> T) -> T {
     let before = core.filter(|&core| core <= HIGHEST_CORE).and_then(|core| {
         let before = sched_getaffinity(None).ok()?;
@@ -159,9 +159,9 @@ pub fn on_core<T>(core: Option<usize>, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Shares out nodes of these weights, in the order items pass them, over at most `cores` seats:
-/// the seat of each. With as many cores as nodes each has its own; with fewer, neighbours sit
-/// together, and each seat has about the same weight.
+/// Divides nodes of these weights, in the order of the items, over at most `cores` seats; returns
+/// the seat of each. With as many cores as nodes each has its own; with fewer, neighbours share
+/// seats of about equal weight.
 pub(crate) fn share(weights: &[u32], cores: usize) -> Vec<usize> {
     if weights.len() <= cores {
         return (0..weights.len()).collect();
@@ -169,7 +169,7 @@ pub(crate) fn share(weights: &[u32], cores: usize) -> Vec<usize> {
     let total: u64 = weights.iter().map(|&w| u64::from(w)).sum();
     let mut before = 0;
     let mut seat = |&weight: &u32| {
-        // Where the node's middle lies.
+        // The position of the node's middle.
         let middle = 2 * before + u64::from(weight);
         before += u64::from(weight);
         (middle * cores.max(1) as u64 / (2 * total).max(1)) as usize
@@ -177,8 +177,8 @@ pub(crate) fn share(weights: &[u32], cores: usize) -> Vec<usize> {
     weights.iter().map(&mut seat).collect()
 }
 
-/// Steps all nodes until each is done: a thread for each seat, but seat 0 is the calling thread,
-/// which works too. Seat *s* is pinned to core `pin[s % pin.len()]`, if any is given.
+/// Steps all nodes until each is done: a thread for each seat, of which seat 0 is the calling
+/// thread. Seat *s* is pinned to core `pin[s % pin.len()]`, if any is given.
 ///
 /// # Errors
 /// The first panic or error of a node, or a thread that cannot be started. The other seats stop
@@ -193,7 +193,7 @@ pub fn run(
     let shared = Shared {
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
-        bell: (wait == Wait::Park && count > 1).then(|| Bell::new(count)),
+        parker: (wait == Wait::Park && count > 1).then(|| Parker::new(count)),
     };
     let cores = free_cores();
     let idle = || Idle::new(wait, count, cores);
@@ -213,7 +213,7 @@ pub fn run(
             }
         }
         on_core(core(0), || shared.sit(0, own, idle()));
-        // ThreadSanitizer sees that a thread has ended when it is joined, not when a scope ends.
+        // ThreadSanitizer sees the end of a thread when it is joined, not when a scope ends.
         threads.into_iter().for_each(|t| t.join().unwrap_or_else(|panic| resume_unwind(panic)));
     });
     let failure = shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
@@ -224,16 +224,16 @@ struct Shared {
     /// Read between steps; it carries no data, so Relaxed will do.
     stop: AtomicBool,
     failure: Mutex<Option<RunError>>,
-    /// Only where seats sleep.
-    bell: Option<Bell>,
+    /// Only if seats sleep.
+    parker: Option<Parker>,
 }
 
 impl Shared {
     fn sit(&self, seat: usize, mut nodes: Vec<Box<dyn Node + '_>>, mut idle: Idle) {
-        if let Some(bell) = &self.bell {
-            bell.here(seat);
+        if let Some(parker) = &self.parker {
+            parker.here(seat);
         }
-        // Whether nodes may have published something since the bell was rung.
+        // Whether nodes may have published something since the last wake-up.
         let mut untold = false;
         while !nodes.is_empty() && !self.stop.load(Ordering::Relaxed) {
             if self.round(&mut nodes) {
@@ -246,22 +246,23 @@ impl Shared {
                 self.moved();
             }
             let polls = nodes.iter().any(|node| node.polls());
-            match (idle.next(polls), &self.bell) {
+            let is_slow = nodes.iter().any(|node| node.is_slow());
+            match (idle.next(polls, is_slow), &self.parker) {
                 (Pause::Spin, _) => (0..16).for_each(|_| std::hint::spin_loop()),
-                (Pause::Park(nap), Some(bell)) => {
-                    bell.lie_down(seat);
+                (Pause::Park(nap), Some(parker)) => {
+                    parker.park(seat);
                     if self.round(&mut nodes) {
                         idle.reset();
                         untold = true;
-                        bell.get_up(seat);
+                        parker.unpark(seat);
                     } else {
                         if !self.stop.load(Ordering::Relaxed) {
                             std::thread::park_timeout(nap);
                         }
-                        idle.awake(bell.get_up(seat));
+                        idle.awake(parker.unpark(seat));
                     }
                 }
-                // A single seat that waits, waits for the world.
+                // A single seat waits for its source only.
                 (Pause::Park(nap), None) => {
                     std::thread::park_timeout(nap);
                     idle.awake(false);
@@ -269,13 +270,13 @@ impl Shared {
                 (Pause::Yield, _) => std::thread::yield_now(),
             }
         }
-        // Nodes left by a run that failed: what they hold may panic when dropped.
+        // Nodes left by a failed run: their contents may panic when dropped.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(nodes))) {
             self.fail(RunError::panicked("a node, dropped".into(), panic.as_ref()));
         }
     }
 
-    /// Steps every node once; true if something moved.
+    /// Steps every node once; true after progress.
     fn round(&self, nodes: &mut Vec<Box<dyn Node + '_>>) -> bool {
         let mut worked = false;
         let mut at = 0;
@@ -288,7 +289,7 @@ impl Shared {
                 }
                 Ok(Step::Worked) => at += 1,
                 Ok(Step::Done) => {
-                    // Dropped before the bell: that closes its rings.
+                    // Dropped before the wake-up, because that closes its rings.
                     let (name, done) = (node.name(), nodes.remove(at));
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(done))) {
                         self.fail(RunError::panicked(name, panic.as_ref()));
@@ -310,14 +311,14 @@ impl Shared {
     }
 
     fn moved(&self) {
-        if let Some(bell) = &self.bell {
-            bell.ring();
+        if let Some(parker) = &self.parker {
+            parker.ring();
         }
     }
 
     fn fail(&self, error: RunError) {
         let mut failure = self.failure.lock().unwrap_or_else(|poison| poison.into_inner());
-        // The first one is the cause, later ones may be its consequence.
+        // The first error is the cause; later ones may be consequences.
         failure.get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
         self.moved();

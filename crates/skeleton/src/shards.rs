@@ -1,4 +1,4 @@
-//! Which worker owns which part of the key space, and which queue which worker.
+//! The worker that owns each part of the key space, and the queue of each worker.
 //!
 //! ```text
 //! key space │ part 0 │ part 1 │ …                                        │ part 1023 │
@@ -6,11 +6,11 @@
 //! queues    │ 0                       │ 1                       │           whole 64ths
 //! ```
 
-/// Key space in equal parts: an indirection table as network cards have one for RSS.
+/// The key space in equal parts: an indirection table, as network cards have for RSS.
 const PARTS: usize = 1024;
 
-/// The most queues there can be. A queue owns whole 64ths of the key space, so that whoever keeps
-/// state of the stream before a queue may keep it by 64ths.
+/// The most queues. A queue owns whole 64ths of the key space, so other state can be divided in the
+/// same way.
 pub const MOST_QUEUES: usize = 64;
 
 /// A fixed map from shard keys to workers, and to the queues before them.
@@ -29,14 +29,14 @@ impl ShardMap {
         Self::weighted(&vec![1; workers])
     }
 
-    /// Shares in proportion to `weights`, one per worker. A worker of weight 0 gets nothing.
+    /// Shares in proportion to `weights`, one for each worker. A worker of weight 0 gets nothing.
     pub fn weighted(weights: &[u32]) -> Self {
         Self::queued(1, weights)
     }
 
-    /// Shares in proportion to `weights`, one per worker, of workers in `queues` groups of the same
-    /// number, one after the other: the first ones belong to queue 0. Of more than [`MOST_QUEUES`]
-    /// queues, or more than there are workers, those too many get nothing.
+    /// Shares in proportion to `weights`, one for each worker, with the workers in `queues` groups
+    /// of equal size in order: the first ones belong to queue 0. Queues beyond [`MOST_QUEUES`] or
+    /// beyond the number of workers get nothing.
     pub fn queued(queues: usize, weights: &[u32]) -> Self {
         let workers = weights.len();
         let each = workers.checked_div(queues).unwrap_or(0).max(1);
@@ -64,17 +64,17 @@ impl ShardMap {
         Self { owners, queue_of, queues, workers }
     }
 
-    /// How many workers there are.
+    /// Number of workers.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     pub fn queues(&self) -> usize {
         self.queues
     }
 
-    /// How many workers each queue has.
+    /// Number of workers of each queue.
     pub fn workers_each(&self) -> usize {
         self.workers.checked_div(self.queues).unwrap_or(0)
     }
@@ -85,8 +85,8 @@ impl ShardMap {
         usize::from(self.owners[(key >> 22) as usize])
     }
 
-    /// The owner of a key that came by a queue: among that queue's workers, whether or not the queue was chosen by the
-    /// same key.
+    /// The owner of a key within a queue: one of that queue's workers, even if the queue was not
+    /// chosen by this key.
     #[inline(always)]
     pub fn owner_in(&self, queue: usize, key: u32) -> usize {
         let owner = self.owner(key);

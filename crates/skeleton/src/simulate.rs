@@ -1,24 +1,24 @@
 //! Nodes on one thread, in an order drawn from a seed.
 //!
-//! The nodes are those that threads would step, so what is found here is true of them: at every
-//! turn the dice pick a node, some nodes are made to stall for long stretches, and rings of two
-//! or three slots make every full and empty case common. When no node can go on although some
-//! are not done, that is a deadlock and is reported as one. The same seed gives the same order.
+//! The nodes are those that threads would step, so the findings hold for threads: at every turn a
+//! random generator picks the node, some nodes stall for long stretches, and rings of two or three
+//! slots make full and empty cases common. When no node can proceed although some are not done,
+//! that is a deadlock and is reported. The same seed gives the same order.
 //!
-//! Nodes also sleep as seats do: one that was idle twice in a row is not stepped before another has
-//! moved something. If all sleep and one could go on, a node has broken its contract
-//! ([`Node`]): on threads a seat would have slept on. That is reported, too.
+//! Nodes also sleep as seats do: one that was idle twice in a row is not stepped before another
+//! made progress. If all sleep and one could proceed, a node has broken its contract ([`Node`]): on
+//! threads a seat would have slept on. That is reported, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringtap_stage::{Application, Feed};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::node::{Node, Step};
 use crate::skeleton::{self, Skeleton};
 use crate::{Run, RunError, RunOptions};
 
-/// Runs `app` over everything that `feeds` have, as [`run`](crate::run) would, in the order `seed` says.
+/// Runs `app` over everything in `feeds`, as [`run`](crate::run) would, in the order of `seed`.
 pub fn run<A: Application>(
     skeleton: Skeleton,
     app: &A,
@@ -26,16 +26,16 @@ pub fn run<A: Application>(
     options: &RunOptions,
     seed: u64,
 ) -> Result<Run<A::Report>, RunError> {
-    let books = Books::new(&options.shards);
-    let placed = skeleton::nodes(skeleton, app, feeds, options, &books)?;
+    let counters = RunCounters::new(&options.shards);
+    let placed = skeleton::nodes(skeleton, app, feeds, options, &counters)?;
     nodes(placed.into_iter().map(|(_, node)| node).collect(), seed)?;
-    books.close()
+    counters.close()
 }
 
-/// Steps any nodes until each is done, in the order `seed` says.
+/// Steps any nodes until each is done, in the order of `seed`.
 ///
 /// # Errors
-/// [`RunError::Deadlock`] when none can go on; otherwise as [`seats::run`](crate::seats::run).
+/// [`RunError::Deadlock`] when none can proceed; otherwise as [`seats::run`](crate::seats::run).
 pub fn nodes(nodes: Vec<Box<dyn Node + '_>>, seed: u64) -> Result<(), RunError> {
     let seats = nodes
         .into_iter()
@@ -46,11 +46,11 @@ pub fn nodes(nodes: Vec<Box<dyn Node + '_>>, seed: u64) -> Result<(), RunError> 
 
 struct Seat<'a> {
     node: Box<dyn Node + 'a>,
-    /// The node sits out until so many steps were taken.
+    /// The node is not stepped before this step number.
     stalled_until: u64,
-    /// Idle steps in a row since a node moved something.
+    /// Consecutive idle steps since a node made progress.
     idle: u32,
-    /// The node's last step moved something; it may have held back a part of that.
+    /// The node's last step made progress; it may have held back a part of that.
     untold: bool,
 }
 
@@ -74,7 +74,7 @@ impl Simulation<'_> {
             if let Some(at) = turns.find(ready) {
                 self.step(at)?;
             } else if self.seats.iter().any(Seat::awake) {
-                // Nobody else has anything to do: they have stalled long enough.
+                // No other node can proceed: end the stall.
                 self.seats.iter_mut().for_each(|seat| seat.stalled_until = 0);
             } else if !self.wake_someone()? {
                 let waiting: Vec<_> = self.seats.iter().map(|seat| seat.node.name()).collect();
@@ -85,8 +85,8 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// All sleep. Those that do not get up by themselves must have nothing to do; then those get up
-    /// that do. True if something moved.
+    /// All sleep. Nodes that do not poll must have nothing to do; then those that poll are stepped.
+    /// True after progress.
     fn wake_someone(&mut self) -> Result<bool, RunError> {
         for polls in [false, true] {
             for at in 0..self.seats.len() {
@@ -101,7 +101,7 @@ impl Simulation<'_> {
         Ok(false)
     }
 
-    /// True if something moved. A node that is done goes.
+    /// True after progress. A node that is done is removed.
     fn step(&mut self, at: usize) -> Result<bool, RunError> {
         self.steps += 1;
         let seat = &mut self.seats[at];

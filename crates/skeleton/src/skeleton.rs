@@ -1,7 +1,7 @@
 //! The list of skeletons, and how to run an application under any of them.
 //!
-//! A skeleton is a module with a function `nodes`, which makes the nodes of a run, and a line in the
-//! list below. All tests run over [`Skeleton::ALL`].
+//! A skeleton is a module with a function `nodes`, which makes the nodes of a run, and a line in
+//! the list below. All tests run over [`Skeleton::ALL`].
 
 use std::error::Error;
 use std::fmt;
@@ -9,29 +9,28 @@ use std::str::FromStr;
 
 use ringtap_stage::{Application, Feed};
 
-use crate::books::{Books, Run};
+use crate::counters::{Run, RunCounters};
 use crate::idle::Wait;
 use crate::seats::{self, Placed, Role};
 use crate::{
     MOST_QUEUES, RunError, RunOptions, ShardMap, farm, multi_queue, pipeline, reference, sync,
 };
 
-/// More workers than any machine has cores for.
+/// An upper bound above any machine's cores.
 const MOST_WORKERS: usize = 1024;
 
-/// Runs `app` over everything that `feeds` have, one a queue, on the threads that `options.seating`
-/// names.
+/// Runs `app` over everything in `feeds`, one a queue, on the threads of `options.seating`.
 ///
 /// # Errors
-/// A node that panicked, or options that cannot be met.
+/// A node panicked, or the options are invalid.
 pub fn run<A: Application>(
     skeleton: Skeleton,
     app: &A,
     feeds: Vec<impl Feed<Item = A::Item> + Send>,
     options: &RunOptions,
 ) -> Result<Run<A::Report>, RunError> {
-    let books = Books::new(&options.shards);
-    let mut nodes = nodes(skeleton, app, feeds, options, &books)?;
+    let counters = RunCounters::new(&options.shards);
+    let mut nodes = nodes(skeleton, app, feeds, options, &counters)?;
     let mut take = |role: &Role| {
         let at = nodes.iter().position(|(own, _)| own == role)?;
         Some(nodes.swap_remove(at).1)
@@ -47,26 +46,26 @@ pub fn run<A: Application>(
     }
     seats[0].extend(nodes.into_iter().map(|(_, node)| node));
     seats::run(seats, &options.seating.pin, Wait::default())?;
-    books.close()
+    counters.close()
 }
 
-/// A name that is none of [`Skeleton::ALL`].
+/// A name that is not in [`Skeleton::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSkeleton {
-    /// What was asked for.
+    /// The name as given.
     pub name: String,
 }
 
 impl fmt::Display for UnknownSkeleton {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Skeleton::ALL.map(Skeleton::name).join(", ");
-        write!(f, "no skeleton is called \"{}\"; there are {names}", self.name)
+        let [rest @ .., last] = Skeleton::ALL.map(Skeleton::name);
+        write!(f, "unknown skeleton {:?}: use {} or {last}", self.name, rest.join(", "))
     }
 }
 
 impl Error for UnknownSkeleton {}
 
-/// Refuses what no machine has cores for, and none at all.
+/// Refuses 0 workers and too many.
 pub(crate) fn check_workers(workers: usize) -> Result<(), RunError> {
     let most = MOST_WORKERS;
     if (1..=most).contains(&workers) { Ok(()) } else { Err(RunError::Workers { workers, most }) }
@@ -93,10 +92,10 @@ macro_rules! skeletons {
         }
 
         impl Skeleton {
-            /// All there are, the one that defines the right answer first.
+            /// All skeletons; the first defines the right answer.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name by which [`FromStr`] knows it.
+            /// The name that [`FromStr`] reads.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -121,12 +120,12 @@ macro_rules! skeletons {
             app: &'a A,
             feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
             options: &RunOptions,
-            books: &'a Books<A::Report>,
+            counters: &'a RunCounters<A::Report>,
         ) -> Result<Vec<Placed<'a>>, RunError> {
             check_workers(options.shards.workers())?;
             check_queues(&options.shards, feeds.len())?;
             match skeleton {
-                $(Skeleton::$variant => $module::nodes(app, feeds, options, books),)*
+                $(Skeleton::$variant => $module::nodes(app, feeds, options, counters),)*
             }
         }
     };
@@ -139,10 +138,10 @@ skeletons! {
     Farm = "farm": farm,
     /// Reader → worker 0 → … → worker n−1: messages pass through all of them.
     Pipeline = "pipeline": pipeline,
-    /// The pipeline of several queues whose workers share threads: worker i of each sits with worker i
-    /// of the others.
+    /// The pipeline of several queues whose workers share threads: worker i of each queue with
+    /// worker i of the others.
     SharedPipeline = "shared-pipeline": pipeline,
-    /// A node a queue, which reads it and works it off: no item changes threads.
+    /// One node for each queue, which reads and analyses: no item changes threads.
     MultiQueue = "multi-queue": multi_queue,
     /// Master → workers in lockstep: all have done their part of a batch before the next is read.
     Sync = "sync": sync,

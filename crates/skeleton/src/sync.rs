@@ -7,26 +7,27 @@
 //!                  └─ part 2 ─▶ worker 2 ─ done ─┘
 //! ```
 //!
-//! A part is a buffer with the items of one worker, by the shards as in the farm. It comes back when they are handled,
-//! and is the completion flag. Who gets no items is not waited for. Reports travel as in the farm. A mark follows when
-//! all parts are at home, so it has its exact place.
+//! A part is a buffer with the items of one worker, by shard as in the farm. It returns when they
+//! are handled, which signals completion. Workers without items are not waited for. Reports travel
+//! as in the farm. A mark is sent when all parts have returned, so it has its exact place.
 //!
-//! It is here to be measured: each batch takes as long as its slowest worker, and meanwhile the master reads nothing.
+//! It exists for comparison: each batch takes as long as its slowest worker, and meanwhile the
+//! master reads nothing.
 //!
-//! No deadlock: a worker that has a part waits for the merger alone, which waits for nobody, so all parts come home. A
-//! ring back has room for the one part there is.
+//! No deadlock: a worker with a part waits for the merger alone, which never waits, so all parts
+//! return. A return ring has room for the only part.
 
 use ringtap_base::Counter;
 use ringtap_ring::{Consumer, Producer, ring};
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::node::{Node, Step};
 use crate::owner::{Owner, owners};
 use crate::seats::Placed;
 use crate::{BURST, Role, RunError, RunOptions, ShardMap};
 
-/// What a worker is sent. Marks may wait for it, a part never waits behind another.
+/// A message to a worker. Marks may wait for it, a part never waits behind another.
 enum Work<I> {
     Part(Burst<I>),
     Mark(Mark),
@@ -43,20 +44,20 @@ struct Master<'a, A: Application, F> {
     /// Read from the feed and not yet sorted; empty between steps.
     burst: Burst<A::Item>,
     slaves: Vec<Slave<A::Item>>,
-    /// The first worker that may still have to be sent its part.
+    /// The first worker that may lack its part.
     next: usize,
-    /// Parts that are not at home.
+    /// Parts in use by workers.
     away: usize,
-    /// A mark on its way, and the first worker that does not have it yet.
+    /// A mark being distributed, and the first worker that lacks it.
     mark: Option<(Mark, usize)>,
     dispatched: &'a Counter,
 }
 
-/// A worker as the master knows it.
+/// The master's view of a worker.
 struct Slave<I: Send> {
     to: Producer<Work<I>>,
     back: Consumer<Burst<I>>,
-    /// Its part, while that is at home.
+    /// Its part, while it is not in use.
     part: Option<Burst<I>>,
 }
 
@@ -69,7 +70,7 @@ impl<I: Send> Slave<I> {
 }
 
 impl<A: Application, F: Feed<Item = A::Item>> Master<'_, A, F> {
-    /// Sorts the batch into the parts, all of which are at home.
+    /// Sorts the batch into the parts, none of which is in use.
     fn sort(&mut self) {
         self.dispatched.add(self.burst.len() as u64);
         let first = self.queue * self.slaves.len();
@@ -96,7 +97,7 @@ impl<A: Application, F: Feed<Item = A::Item>> Master<'_, A, F> {
         self.away > before
     }
 
-    /// Takes back the parts that are done; true if there was one.
+    /// Takes back finished parts; true if there was one.
     fn gather(&mut self) -> bool {
         let before = self.away;
         for slave in &mut self.slaves {
@@ -109,7 +110,7 @@ impl<A: Application, F: Feed<Item = A::Item>> Master<'_, A, F> {
         self.away < before
     }
 
-    /// Gives the mark to every worker that has room; true if one got it.
+    /// Sends the mark to every worker that has room; true if one got it.
     fn spread(&mut self, mark: Mark, from: usize) -> bool {
         let mut to = from;
         while to < self.slaves.len() && self.slaves[to].send(Work::Mark(mark)).is_ok() {
@@ -150,13 +151,17 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Master<'_, A, F> {
     fn name(&self) -> String {
         format!("master {}", self.queue)
     }
+
+    fn is_slow(&self) -> bool {
+        self.feed.is_slow()
+    }
 }
 
 struct WorkerNode<'a, A: Application> {
     owner: Owner<'a, A>,
     inbox: Consumer<Work<A::Item>>,
     back: Producer<Burst<A::Item>>,
-    /// Its part, whose items have been taken.
+    /// Its part, after its items were taken.
     done: Option<Burst<A::Item>>,
 }
 
@@ -193,16 +198,16 @@ impl<A: Application> Node for WorkerNode<'_, A> {
     }
 }
 
-/// Of every queue: master and workers. And the merger.
+/// Makes the master and workers of every queue, and the merger.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
     feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
     options: &RunOptions,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 ) -> Result<Vec<Placed<'a>>, RunError> {
     let each = options.shards.workers_each();
     let batch = options.capacity.min(BURST);
-    let (owners, merger) = owners(app, options, books)?;
+    let (owners, merger) = owners(app, options, counters)?;
     let mut owners = owners.into_iter();
     let mut nodes: Vec<Placed<'a>> = Vec::new();
     for (queue, feed) in feeds.into_iter().enumerate() {
@@ -224,7 +229,7 @@ pub(crate) fn nodes<'a, A: Application>(
             slaves,
             away: 0,
             mark: None,
-            dispatched: &books.dispatched[queue],
+            dispatched: &counters.dispatched[queue],
         };
         nodes.push((Role::Dispatcher(queue), Box::new(master)));
     }

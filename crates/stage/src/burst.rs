@@ -1,12 +1,12 @@
-//! Items on their way to a worker, and what is attached to them.
+//! A burst of items for a worker, with their attachments.
 //!
 //! ```text
 //! items        | 0 | 1 | 2 | 3 | 4 | …            plain values, one cache line each
 //! attachments        └ kind, bytes  └ kind, bytes   in the order of the items
 //! ```
 //!
-//! Few items have an attachment. So it does not lie among the items: a burst is a plain slice, and a worker that uses no
-//! attachments does not see that there are any.
+//! Few items have an attachment, so attachments are stored apart: a burst is a plain slice, and
+//! workers without attachments pay nothing.
 
 use std::ops::{Deref, DerefMut};
 
@@ -18,7 +18,7 @@ pub struct Burst<I> {
 }
 
 impl<I> Burst<I> {
-    /// Empty, with room for so many items.
+    /// Empty, with room for `items` items.
     pub fn with_capacity(items: usize) -> Self {
         Self { items: Vec::with_capacity(items), attachments: Attachments::default() }
     }
@@ -43,7 +43,8 @@ impl<I> Burst<I> {
 }
 
 impl<I: Copy> Burst<I> {
-    /// Appends every item with its attachments to one of `parts`: `owner` says to which, `part` where its burst is.
+    /// Appends every item with its attachments to one of `parts`: `owner` returns its number,
+    /// `part` its burst.
     #[inline(always)]
     pub fn share_out<P>(
         &self,
@@ -94,19 +95,19 @@ pub struct Attachments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     item: u32,
-    /// Where its bytes end.
+    /// The end of its bytes.
     end: u32,
     kind: u8,
 }
 
 impl Attachments {
-    /// Bytes that one item may have attached at the most.
+    /// Most bytes attached to one item.
     pub const MOST_BYTES: usize = 4096;
 
-    /// Attachments that one item may have at the most.
+    /// Most attachments of one item.
     pub const MOST: usize = 32;
 
-    /// None, for bursts of items that have none.
+    /// No attachments, for bursts without any.
     pub const NONE: &'static Self = &Self { heads: Vec::new(), bytes: Vec::new() };
 
     /// True if no item has one.
@@ -122,8 +123,9 @@ impl Attachments {
         self.bytes.clear();
     }
 
-    /// Attaches `bytes` to the item at this place of the burst, which is the latest that has attachments. False, and
-    /// nothing is done, if the item has [`MOST`](Self::MOST) or would have more than [`MOST_BYTES`](Self::MOST_BYTES).
+    /// Attaches `bytes` to the item at this position of the burst; calls must be in the order of
+    /// the items. False, without any effect, if the item has [`MOST`](Self::MOST) or would have
+    /// more than [`MOST_BYTES`](Self::MOST_BYTES).
     #[must_use]
     pub fn push(&mut self, item: usize, kind: u8, bytes: &[u8]) -> bool {
         let of_item = |head: &&Head| head.item as usize == item;
@@ -140,14 +142,14 @@ impl Attachments {
         true
     }
 
-    /// Goes through them in the order of the items.
+    /// A cursor over all attachments, in the order of the items.
     #[inline(always)]
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { attachments: self, at: 0, start: 0 }
     }
 }
 
-/// A place among the attachments of a burst.
+/// A position among the attachments of a burst.
 pub struct Cursor<'a> {
     attachments: &'a Attachments,
     at: usize,
@@ -155,13 +157,13 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The place of the next item with attachments; `usize::MAX` if there is none.
+    /// The position of the next item with attachments; `usize::MAX` if there is none.
     #[inline(always)]
     pub fn next_item(&self) -> usize {
         self.attachments.heads.get(self.at).map_or(usize::MAX, |head| head.item as usize)
     }
 
-    /// The next attachment, if it is the item's at this place: kind and bytes.
+    /// The next attachment, if it belongs to this item: kind and bytes.
     #[inline]
     pub fn take(&mut self, item: usize) -> Option<(u8, &'a [u8])> {
         let head = self.attachments.heads.get(self.at).filter(|head| head.item as usize == item)?;
@@ -170,15 +172,14 @@ impl<'a> Cursor<'a> {
         Some((head.kind, bytes))
     }
 
-    /// Passes over the attachments of items before this place.
+    /// Skips the attachments of items before this position.
     pub fn skip_to(&mut self, item: usize) {
         while self.next_item() < item {
             self.take(self.next_item());
         }
     }
 
-    /// How many attachments the item at this place has, which is the next one with any, and how many bytes they have
-    /// together.
+    /// Number and bytes of the attachments of this item, which must be the next one with any.
     pub fn size(&self, item: usize) -> (usize, usize) {
         let of_item = |head: &&Head| head.item as usize == item;
         let heads = self.attachments.heads[self.at..].iter().take_while(of_item);
@@ -187,10 +188,10 @@ impl<'a> Cursor<'a> {
         (count, end - self.start)
     }
 
-    /// Appends what the item at `from` has attached to what the item at `to` of another burst has.
+    /// Appends the attachments of the item at `from` to those of the item at `to` of another burst.
     pub fn copy(&mut self, from: usize, to: usize, attachments: &mut Attachments) {
         while let Some((kind, bytes)) = self.take(from) {
-            // What one item had fits again.
+            // The attachments of one item fit another.
             let _ = attachments.push(to, kind, bytes);
         }
     }

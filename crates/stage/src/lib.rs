@@ -1,16 +1,16 @@
-//! The contract between what is computed and how threads run it.
+//! The contract between applications and the threads that run them.
 //!
 //! ```text
 //! feed ──items, marks──▶ shard_key ──▶ Worker × n ──messages, partials──▶ Merger ──▶ report
 //! ```
 //!
-//! An [`Application`] says what is computed: its [`Worker`]s each own one shard of the key space,
-//! its [`Merger`] joins what they found. A *skeleton* decides which threads run them. Both sides
-//! see only this crate, so every application runs under every skeleton, and the single-threaded
-//! reference run defines the right answer for all of them.
+//! An [`Application`] defines the computation: its [`Worker`]s each own one shard of the key space,
+//! its [`Merger`] joins their results. A *skeleton* decides which threads run them. Both sides
+//! depend only on this crate, so every application runs under every skeleton, and the
+//! single-threaded reference run defines the right answer for all of them.
 //!
-//! Invariants: there are no threads, rings, packets or clocks here. A [`Mark`] is seen by every
-//! worker at the same place of the stream, whatever the arrangement.
+//! Invariants: there are no threads, rings, packets or clocks here. Every worker sees a [`Mark`] at
+//! the same place of the stream, in every arrangement.
 #![forbid(unsafe_code)]
 
 mod burst;
@@ -22,16 +22,16 @@ pub use burst::{Attachments, Burst, Cursor};
 /// An in-band message to all workers, in stream order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// All packets that follow were read when packet time had reached `time_ns`. Marks come at
-    /// places of the stream that depend on the stream alone, never on threads.
+    /// Packet time had reached `time_ns` before the packets that follow. The places of marks depend
+    /// on the stream alone, never on threads.
     Tick {
         /// Running number, from 0.
         number: u64,
-        /// Packet time now, nanoseconds since 1970. Less than at the mark before only where time was
+        /// Packet time, nanoseconds since 1970. Lower than at the mark before only where time was
         /// set back.
         time_ns: u64,
     },
-    /// Nothing follows.
+    /// The stream ends.
     End {
         /// Packet time at the end of the stream, nanoseconds since 1970.
         time_ns: u64,
@@ -47,12 +47,12 @@ impl Mark {
     }
 }
 
-/// Which part of the key space a worker owns.
+/// A worker's part of the key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// 0 ≤ index < count.
     pub index: usize,
-    /// How many workers there are.
+    /// Number of workers.
     pub count: usize,
 }
 
@@ -61,27 +61,27 @@ impl Shard {
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 }
 
-/// What is computed. Pure description: it holds configuration, no state of a run.
+/// The computation. A pure description: it holds configuration, no state of a run.
 pub trait Application: Sync {
-    /// What a ring slot carries: for packets, one cache line.
+    /// The content of a ring slot: for packets, one cache line.
     type Item: Copy + Send + 'static;
     /// A state report that a worker sends to the merger during the run.
     type Message: Send + 'static;
     /// What a worker hands over at a mark.
     type Partial: Send + 'static;
-    /// The answer: canonical order, integers only.
+    /// The result: canonical order, integers only.
     type Report: Debug + Send;
     /// Owner of one shard.
     type Worker: Worker<Item = Self::Item, Message = Self::Message, Partial = Self::Partial> + Send;
-    /// The one who joins.
+    /// Joins the workers' results.
     type Merger: Merger<Message = Self::Message, Partial = Self::Partial, Report = Self::Report>
         + Send;
 
-    /// Where an item belongs. Pure, and well spread over all 32 bits: items with equal keys meet
-    /// in one worker.
+    /// The shard key of an item. Pure, and well distributed over all 32 bits: items with equal keys
+    /// go to one worker.
     fn shard_key(&self, item: &Self::Item) -> u32;
 
-    /// Makes the worker of a shard, with all the memory it will need.
+    /// Makes the worker of a shard, with all its memory.
     fn worker(&self, shard: Shard) -> Self::Worker;
 
     /// Makes the merger.
@@ -90,14 +90,14 @@ pub trait Application: Sync {
 
 /// Owns one shard. It never blocks, never fails, never logs.
 pub trait Worker {
-    /// See [`Application::Item`].
+    /// The type of items, as in [`Application::Item`].
     type Item;
-    /// See [`Application::Message`].
+    /// The type of messages, as in [`Application::Message`].
     type Message;
-    /// See [`Application::Partial`].
+    /// The type of partial results, as in [`Application::Partial`].
     type Partial;
 
-    /// Takes items in stream order, and what is attached to them.
+    /// Handles items in stream order, with their attachments.
     fn on_burst(
         &mut self,
         burst: &[Self::Item],
@@ -105,16 +105,16 @@ pub trait Worker {
         outbox: &mut impl Outbox<Self::Message>,
     );
 
-    /// Goes on with items that wait for what another worker does with earlier ones. While something
-    /// waits, the worker is given nothing. An item may wait only for items before it in the stream, so
-    /// the earliest of all that wait can go on, and a lone worker never waits.
+    /// Continues with items that wait for another worker's earlier items. While an item waits, the
+    /// worker receives no others. An item may wait only for items before it in the stream, so the
+    /// earliest of all that wait can continue, and a lone worker never waits.
     fn resume(&mut self, _outbox: &mut impl Outbox<Self::Message>) -> Resumed {
         Resumed::Done
     }
 
-    /// Takes a mark. What it returns reaches the merger after every message sent before it.
-    /// `None` says that there is more to send than the outbox should hold at once: the skeleton
-    /// empties the outbox and calls again with the same mark.
+    /// Handles a mark. The result reaches the merger after every message sent before it. `None`
+    /// means that there is more to send than the outbox should hold at once: the skeleton empties
+    /// the outbox and calls again with the same mark.
     fn on_mark(
         &mut self,
         mark: &Mark,
@@ -122,68 +122,73 @@ pub trait Worker {
     ) -> Option<Self::Partial>;
 }
 
-/// What a worker did about items that wait.
+/// The result of [`Worker::resume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumed {
-    /// Nothing waited.
+    /// No item waited.
     Done,
-    /// It handled at least one of them; ask again.
+    /// It handled at least one of them; call again.
     Moved,
-    /// They still wait, all of them.
+    /// All of them still wait.
     Waiting,
 }
 
-/// Where a worker leaves its messages to the merger. It never loses one and never blocks: what
-/// finds no room waits in the outbox, and the skeleton gives the worker no further items until
-/// the outbox is empty.
+/// A worker's messages to the merger. It never loses one and never blocks: messages without room
+/// wait in the outbox, and the skeleton gives the worker no further items until the outbox is
+/// empty.
 pub trait Outbox<M> {
     /// Sends one message. Messages of one worker arrive in the order sent.
     fn send(&mut self, message: M);
 }
 
-/// Joins what the workers found.
+/// Joins the workers' results.
 pub trait Merger {
-    /// See [`Application::Message`].
+    /// The type of messages, as in [`Application::Message`].
     type Message;
-    /// See [`Application::Partial`].
+    /// The type of partial results, as in [`Application::Partial`].
     type Partial;
-    /// See [`Application::Report`].
+    /// The type of the report, as in [`Application::Report`].
     type Report;
 
-    /// Takes one message. Messages of different workers arrive interleaved in any order, so the
+    /// Receives one message. Messages of different workers arrive interleaved in any order, so the
     /// final report must not depend on it.
     fn on_message(&mut self, message: Self::Message);
 
-    /// Takes what a worker handed over at a mark.
+    /// Receives a worker's partial result at a mark.
     fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Self::Partial);
 
-    /// The answer, after every worker's `End`.
+    /// Returns the report, after every worker's `End`.
     fn finish(self) -> Self::Report;
 }
 
-/// What a feed has to offer next.
+/// The result of [`Feed::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
     /// At least one item was appended to the burst.
     Items,
-    /// A mark for all workers; the burst is untouched. After [`Mark::End`] the feed is not asked
+    /// A mark for all workers; the burst is unchanged. After [`Mark::End`] the feed is not called
     /// again.
     Mark(Mark),
-    /// Nothing for this feed, but its neighbours (other queues of the same source) got something: ask
-    /// again.
+    /// Nothing for this feed, but other queues of the same source received items: call again.
     Moved,
-    /// Nothing at the moment (a quiet interface); ask again.
+    /// Nothing at the moment (an idle interface): call again.
     Idle,
 }
 
 /// Where items come from: a queue of a source of packets with its decoder, or a test's list.
 pub trait Feed {
-    /// What it delivers.
+    /// The type of items.
     type Item;
 
-    /// Appends up to `burst.capacity() - burst.len()` items and what is attached to them, or delivers a mark. Items and
-    /// marks come in an order that depends on the input alone.
+    /// Appends up to `burst.capacity() - burst.len()` items and their attachments, or returns a
+    /// mark. The order of items and marks depends on the input alone.
     fn next(&mut self, burst: &mut Burst<Self::Item>) -> Fed;
+
+    /// Whether items arrive so slowly that an idle reader can sleep for a few tens of microseconds
+    /// at no cost but that delay.
+    fn is_slow(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Feed + ?Sized> Feed for &mut F {
@@ -191,5 +196,9 @@ impl<F: Feed + ?Sized> Feed for &mut F {
 
     fn next(&mut self, burst: &mut Burst<F::Item>) -> Fed {
         (**self).next(burst)
+    }
+
+    fn is_slow(&self) -> bool {
+        (**self).is_slow()
     }
 }

@@ -1,4 +1,4 @@
-//! stdout and stderr: what was asked for, what went wrong, and how much is said unasked.
+//! stdout and stderr: results, diagnostics, and the level of verbosity.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -15,13 +15,13 @@ pub const fn bold(color: AnsiColor) -> Style {
     }
 }
 
-/// stdout, without colours where they are not wanted.
+/// stdout, without colours if they are not wanted.
 #[cfg(feature = "color")]
 pub fn stdout() -> impl Write {
     anstream::stdout()
 }
 
-/// stderr, without colours where they are not wanted.
+/// stderr, without colours if they are not wanted.
 #[cfg(feature = "color")]
 pub fn stderr() -> impl Write {
     anstream::stderr()
@@ -39,10 +39,13 @@ pub fn stderr() -> impl Write {
     io::stderr()
 }
 
-/// Writes `text` to stdout, without colours where they are not wanted. A reader that has gone is
-/// no error.
+/// Writes `text` to stdout, without colours if they are not wanted. A closed stdout is not an
+/// error.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = stdout();
+    const ESCAPE: char = '\x1b';
+    // Text without escape sequences needs no filter for colours.
+    let mut out: Box<dyn Write> =
+        if text.contains(ESCAPE) { Box::new(stdout()) } else { Box::new(io::stdout()) };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("writing to stdout")
@@ -51,14 +54,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// How much is said on stderr that nobody asked for by a flag, from the least on.
+/// Verbosity of stderr, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What ended the command.
+    /// Errors that end the command.
     Error,
-    /// What is not as it should be.
+    /// Warnings.
     Warning,
-    /// All else.
+    /// Everything else.
     Info,
 }
 
@@ -74,22 +77,22 @@ pub fn listen_to_environment() {
         other => {
             return complain(
                 "warning",
-                &format!("RINGTAP_LOG is error, warn or info, not {other}"),
+                &format!("invalid RINGTAP_LOG {other:?}: use error, warn or info"),
             );
         }
     };
     LEVEL.get_or_init(|| level);
 }
 
-/// Whether so much is said.
+/// Whether messages of this level are printed.
 pub fn is_wanted(level: Level) -> bool {
     level <= *LEVEL.get().unwrap_or(&Level::Info)
 }
 
-/// Says on stderr what went wrong; `kind` is `error` or `warning`.
+/// Prints an error or warning to stderr; `kind` is `error` or `warning`.
 pub fn complain(kind: &str, message: &str) {
     if kind == "error" || is_wanted(Level::Warning) {
-        // If stderr is closed, there is nowhere to say so.
+        // If stderr is closed, ignore the error.
         let _ = writeln!(stderr(), "{}", labelled(kind, message));
     }
 }
@@ -101,14 +104,14 @@ pub fn labelled(kind: &str, message: &str) -> String {
     format!("{style}{kind}:{style:#} {message}")
 }
 
-/// Says on stderr what is worth knowing and no trouble.
+/// Prints a message of level [`Level::Info`] to stderr.
 pub fn note(message: &str) {
     if is_wanted(Level::Info) {
         tell(message);
     }
 }
 
-/// Says on stderr what was asked for.
+/// Prints a requested message to stderr, at every level.
 pub fn tell(message: &str) {
     let _ = writeln!(stderr(), "{message}");
 }

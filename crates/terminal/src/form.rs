@@ -1,4 +1,4 @@
-//! How a report is wanted, the same flag everywhere.
+//! The form of a report, the same flag in all commands.
 
 use clap::{Args, ValueEnum};
 

@@ -1,7 +1,7 @@
-//! What the commands understand and say, the same in all programs: values of flags, numbers and tables for people, stdout
+//! Terminal input and output shared by all programs: values of flags, numbers and tables, stdout
 //! and stderr.
 //!
-//! Invariant: nothing is known of packets here.
+//! Invariant: no packets here.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Names of protocols (IANA, Assigned Internet Protocol Numbers) and of the services that people
-//! meet most (IANA, Service Name and Transport Protocol Port Number Registry).
+//! Names of protocols (IANA, Assigned Internet Protocol Numbers) and of common services (IANA,
+//! Service Name and Transport Protocol Port Number Registry).
 
 /// A port, with the name of its service if it has one.
 pub fn port(port: u16) -> String {
@@ -37,7 +37,7 @@ pub fn protocol(number: u8) -> String {
     name.into()
 }
 
-/// What usually answers on a port.
+/// The usual service of a port.
 pub fn service(port: u16) -> Option<&'static str> {
     Some(match port {
         20 => "ftp-data",

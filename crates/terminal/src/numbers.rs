@@ -1,4 +1,4 @@
-//! Numbers for people: digits in threes, binary sizes, rates.
+//! Numbers as text: digits in groups of three, binary sizes, rates.
 
 /// `12,345,678`.
 pub fn count(number: u64) -> String {
@@ -31,7 +31,7 @@ pub fn rate(number: f64) -> String {
 /// Three digits and a unit.
 fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     let mut unit = 0;
-    // What would be rounded up to a whole step takes the next unit.
+    // A number that would round up to a whole step takes the next unit.
     while number >= step - 0.5 && unit + 1 < units.len() {
         number /= step;
         unit += 1;

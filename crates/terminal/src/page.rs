@@ -1,4 +1,4 @@
-//! A report for people: sections of lines and tables, at most 100 columns.
+//! A text report: sections of lines and tables, at most 100 columns.
 
 use anstyle::{AnsiColor, Style};
 

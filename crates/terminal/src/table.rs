@@ -1,27 +1,27 @@
-//! Columns that line up.
+//! Tables with aligned columns.
 
-/// Which way a column leans.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Lean {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// Rows of cells. Cells hold no escape sequences.
+/// Rows of cells. Cells contain no escape sequences.
 pub struct Table {
     lean: Vec<Lean>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// Without rows; `lean` has an entry for each column.
+    /// An empty table; `lean` has an entry for each column.
     pub fn new(lean: &[Lean]) -> Self {
         Self { lean: lean.to_vec(), rows: Vec::new() }
     }
 
-    /// A row with at most as many cells as the table has columns.
+    /// Adds a row with at most as many cells as the table has columns.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
         debug_assert!(cells.len() <= self.lean.len());

@@ -1,4 +1,4 @@
-//! Durations, counts, sizes and cores as people write them.
+//! Durations, counts, sizes and lists of cores as text.
 //!
 //! | kind | examples | unit letters |
 //! |---|---|---|
@@ -11,7 +11,7 @@ const SECOND: f64 = 1e9;
 
 /// Nanoseconds.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
-    let example = || format!("{text:?} is no duration; write 30, 30s, 500ms or 1h30m");
+    let example = || format!("invalid duration {text:?}: use 30, 30s, 500ms or 1h30m");
     let mut rest = text;
     let mut total = 0.0;
     while !rest.is_empty() {
@@ -36,18 +36,18 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
 
 /// A number of things, with powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
-    let error = || format!("{text:?} is no count; write 4096, 100k, 5M or 1G");
+    let error = || format!("invalid count {text:?}: use 4096, 100k, 5M or 1G");
     scaled(text, 1_000.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
 }
 
-/// As [`count`], for what is indexed.
+/// As [`count`], for indices.
 pub fn index_count(text: &str) -> Result<usize, String> {
     usize::try_from(count(text)?).map_err(|_| format!("{text} is too large"))
 }
 
 /// Bytes, with powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let error = || format!("{text:?} is no size; write 65536, 512M or 4G");
+    let error = || format!("invalid size {text:?}: use 65536, 512M or 4G");
     let bare = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
     scaled(bare, 1_024.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
 }
@@ -58,7 +58,7 @@ pub struct Cores(pub Vec<usize>);
 
 /// `0,2` and `0-3`.
 pub fn cores(text: &str) -> Result<Cores, String> {
-    let error = || format!("{text:?} is no list of cores; write 0,1 or 0-3");
+    let error = || format!("invalid list of cores {text:?}: use 0,1 or 0-3");
     let mut cores = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -81,7 +81,7 @@ fn scaled(text: &str, step: f64, letters: &[&str]) -> Option<u64> {
     whole(number * step.powi(power as i32))
 }
 
-/// A decimal number and what follows it.
+/// A decimal number and the text after it.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))

@@ -1,10 +1,10 @@
-//! Commands that cannot be carried out as they stand, and what programs exit with.
+//! Usage errors and exit codes.
 
 use std::process::ExitCode;
 
 use crate::console::complain;
 
-/// What is wrong with the command: exit code 2.
+/// A usage error: exit code 2.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -17,14 +17,14 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 impl Usage {
-    /// What `error` says, as a matter of usage.
+    /// Makes a usage error of `error`.
     pub fn of(error: impl std::fmt::Display) -> anyhow::Error {
         Self(error.to_string()).into()
     }
 }
 
-/// Says why a command failed; 2 for a mistake in the command, else 1. Help and versions, which come as errors from the
-/// parser of flags, end the program here.
+/// Prints why a command failed; returns 2 for a usage error, else 1. Help and versions, which the
+/// flag parser returns as errors, end the program here.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if let Some(misused) = error.downcast_ref::<clap::Error>() {
         misused.exit();

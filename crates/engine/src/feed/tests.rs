@@ -1,4 +1,4 @@
-//! Marks, and queues that together see what one sees.
+//! Marks; and several queues give together what one gives.
 
 use std::io::Read;
 
@@ -39,8 +39,8 @@ fn file<'a>(frames: impl IntoIterator<Item = (u64, &'a [u8])>) -> Vec<u8> {
     bytes
 }
 
-/// What comes out of a single queue, times in tenths of a second, marks negative, read with bursts
-/// of `burst`.
+/// The output of a single queue, read with bursts of `burst`: times in tenths of a second, marks
+/// negative.
 fn sequence(times: &[u64], burst: usize) -> Vec<i64> {
     let nothing: &[u8] = &[0; 60];
     let bytes = file(times.iter().map(|time| (time * TICK / 100, nothing)));
@@ -94,7 +94,7 @@ fn the_latest_time_there_can_be_is_reached_and_passed() {
         let (mut times, mut marks) = (Vec::new(), 0);
         while marks < 10 {
             let mut items = Burst::with_capacity(2);
-            // What is not IP belongs to the first queue.
+            // Packets without IP belong to the first queue.
             match feeds[0].next(&mut items) {
                 Fed::Mark(Mark::End { time_ns: u64::MAX }) => break,
                 Fed::Mark(_) => marks += 1,
@@ -114,7 +114,7 @@ fn one_packet_far_ahead_stops_no_marks() {
     for burst in 1..8 {
         assert_eq!(sequence(&times, burst), expected, "bursts of {burst}");
     }
-    // Some in a row, as behind a gap, are believed; at the end, fewer are as well.
+    // Several in a row, as after a gap, are accepted; at the end, fewer are.
     let times = [510, 90_010, 90_020, 90_130, 90_140, 90_250, 190_000];
     let expected =
         [510, 90_010, 90_020, 90_130, -90_000, 90_140, -90_200, 90_250, 190_000, -1_190_000];
@@ -143,7 +143,7 @@ fn where_time_is_set_back_marks_go_on_from_there() {
         -1_010_640,
     ];
     assert_eq!(marks, expected);
-    // All packets up to the 32nd of the new time stand before that.
+    // All packets up to the 32nd of the new time precede the step.
     let at = out.iter().position(|&out| out == -10_300).unwrap();
     assert_eq!(out[..at].iter().filter(|&&out| out > 0).count(), 40 + 31);
 }
@@ -153,7 +153,7 @@ fn an_empty_file_ends_at_once() {
     assert_eq!(sequence(&[], 8), [-1_000_000]);
 }
 
-/// Address pairs, with now and then a fragment, a tunnel's port, something that is no IP and a stump.
+/// Address pairs with some fragments, tunnel ports, packets without IP and truncated frames.
 fn mixed(number: u64, pairs: u64) -> Vec<u8> {
     let pair = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % pairs;
     let [.., a, b] = pair.to_be_bytes();
@@ -173,7 +173,7 @@ fn mixed(number: u64, pairs: u64) -> Vec<u8> {
     frame
 }
 
-/// What comes out of a queue: times of packets, and marks.
+/// An output of a queue: the time of a packet, or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Out {
     Packet(u32, u64),
@@ -191,7 +191,7 @@ fn ended(out: &[Out]) -> bool {
     matches!(out.last(), Some(Out::Mark(Mark::End { .. })))
 }
 
-/// All that each queue hands out if queues have their turns as `turn` says, and what they counted.
+/// The outputs of all queues when they run in the order of `turn`, and their counters.
 fn all(
     bytes: &[u8],
     queues: usize,
@@ -242,7 +242,7 @@ fn queues_see_together_what_one_sees_and_marks_at_the_same_places() {
     }
 }
 
-/// All packets belong to one queue: the others read for it, but not further than loads allow.
+/// All packets belong to one queue: the others read for it, but only as far as free chunks allow.
 #[test]
 fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
     let frames: Vec<_> =
@@ -267,7 +267,7 @@ fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
         assert!(marks < 1_000);
     };
     assert!((10_000..50_000).contains(&read), "{read} packets read ahead");
-    // And it ends, whoever has the longer turns.
+    // The run ends whichever queue is scheduled more often.
     for turns in [1, 1_000] {
         let mut count = 0;
         let (both, _) = all(&bytes, 2, |out| {
@@ -279,7 +279,7 @@ fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
     }
 }
 
-/// A pipe that gives one packet at a time, and says how many it has given.
+/// A pipe that returns one packet at a time and counts them.
 struct Pipe {
     bytes: Vec<u8>,
     at: usize,
@@ -298,7 +298,7 @@ impl Read for Pipe {
 }
 
 #[test]
-fn nobody_waits_for_bytes_while_there_are_packets() {
+fn no_read_while_packets_are_left() {
     let frame = mixed(3, 1);
     let bytes = file((0..50).map(|n| (n, frame.as_slice())));
     for queues in [1, 2] {
@@ -312,7 +312,7 @@ fn nobody_waits_for_bytes_while_there_are_packets() {
             for feed in &mut feeds {
                 if feed.next(&mut burst) == Fed::Items {
                     handed += burst.len();
-                    // The file header, and each packet that was handed out.
+                    // The file header, and each packet returned so far.
                     let read = given.load(std::sync::atomic::Ordering::Relaxed);
                     assert_eq!((burst.len(), read), (1, 1 + handed));
                     burst.clear();
@@ -323,7 +323,7 @@ fn nobody_waits_for_bytes_while_there_are_packets() {
 }
 
 #[test]
-fn who_is_asked_to_stop_hands_out_what_was_read_and_ends() {
+fn a_stopped_feed_hands_out_what_was_read_and_ends() {
     let frame = mixed(3, 1);
     let bytes = file((0..100_000).map(|n| (n, frame.as_slice())));
     let watch = Watch::new();

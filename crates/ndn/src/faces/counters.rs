@@ -1,71 +1,71 @@
-//! What went over a face, and what did not, with the reason.
+//! Counters of a face, and the reasons why frames are lost.
 //!
 //! ```text
-//!  frames in  = whole + pieces + idle + dropped      packets in  = whole + put together
+//!  frames in  = complete + fragments + idle + dropped      packets in  = complete + reassembled
 //!  frames out = sent + dropped
 //! ```
 
-/// Why a frame went no further.
+/// Why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Lost {
-    /// What came is no packet of the link, or contradicts other pieces.
+    /// Not a link packet, or a fragment that contradicts others.
     Malformed,
-    /// What came is larger than any packet.
+    /// Larger than the largest packet.
     TooLong,
-    /// Its sender may have no face: there are too many, or unknown senders get none here.
+    /// Its sender has no face: all faces are in use, or unknown senders get none on this socket.
     NoFace,
-    /// There is no way to cut what leaves into few enough pieces.
-    TooManyPieces,
-    /// Whom it was for takes no more for now.
+    /// A packet to send that needs more than 64 fragments.
+    TooManyFragments,
+    /// The socket, or the output buffer of a program, is full.
     Congested,
     /// The system refused to send it.
     Refused,
-    /// Whom it was for has gone.
+    /// The face to send on does not exist.
     Gone,
 }
 
 impl Lost {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::Malformed,
         Self::TooLong,
         Self::NoFace,
-        Self::TooManyPieces,
+        Self::TooManyFragments,
         Self::Congested,
         Self::Refused,
         Self::Gone,
     ];
 
-    /// As reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
             Self::TooLong => "too-long",
             Self::NoFace => "no-face",
-            Self::TooManyPieces => "too-many-pieces",
+            Self::TooManyFragments => "too-many-pieces",
             Self::Congested => "congested",
             Self::Refused => "refused",
             Self::Gone => "gone",
         }
     }
 
-    /// Whether it befell what came, not what was to leave.
+    /// Whether the reason applies to received frames; the others apply to frames to send.
     pub fn is_incoming(self) -> bool {
         matches!(self, Self::Malformed | Self::TooLong | Self::NoFace)
     }
 }
 
-/// Counts of a face, or of all.
+/// Counters of a face, or of all faces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interests that came.
+    /// Interests received.
     pub interests_in: u64,
-    /// Data that came.
+    /// Data received.
     pub data_in: u64,
-    /// Nacks that came.
+    /// Nacks received.
     pub nacks_in: u64,
-    /// What came and is none of these; it is passed on to be judged.
+    /// Other packets received; the forwarder drops them as malformed.
     pub others_in: u64,
     /// Interests to be sent.
     pub interests_out: u64,
@@ -73,49 +73,50 @@ pub struct Counters {
     pub data_out: u64,
     /// Nacks to be sent.
     pub nacks_out: u64,
-    /// Frames that came.
+    /// Frames received.
     pub frames_in: u64,
     /// Frames to be sent.
     pub frames_out: u64,
-    /// Their bytes.
+    /// Bytes of received frames.
     pub octets_in: u64,
-    /// Their bytes.
+    /// Bytes of frames to be sent.
     pub octets_out: u64,
-    /// Frames that were pieces of packets.
-    pub pieces_in: u64,
-    /// Frames that said nothing about a packet.
+    /// Received frames that were fragments.
+    pub fragments_in: u64,
+    /// Received frames without a network packet.
     pub idle_in: u64,
-    /// Packets put together from pieces.
+    /// Packets reassembled from fragments.
     pub reassembled: u64,
     lost: [u64; Lost::ALL.len()],
 }
 
 impl Counters {
-    /// How many frames were lost for this reason.
+    /// Frames lost for this reason.
     pub fn lost(&self, reason: Lost) -> u64 {
         self.lost[reason as usize]
     }
 
-    /// Packets that came.
+    /// Packets received.
     pub fn packets_in(&self) -> u64 {
         self.interests_in + self.data_in + self.nacks_in + self.others_in
     }
 
-    /// Frames that came and are not accounted for: 0, or something is wrong here.
+    /// Number of received frames that no other counter covers; must be 0.
     pub fn residual(&self) -> i64 {
         let incoming = Lost::ALL.into_iter().filter(|reason| reason.is_incoming());
         let lost: u64 = incoming.map(|reason| self.lost(reason)).sum();
         let whole = self.packets_in() - self.reassembled;
-        self.frames_in as i64 - (whole + self.pieces_in + self.idle_in + lost) as i64
+        self.frames_in as i64 - (whole + self.fragments_in + self.idle_in + lost) as i64
     }
 
-    pub(crate) fn lose(&mut self, reason: Lost, frames: u64) {
+    /// Counts lost frames.
+    pub(crate) fn count_lost(&mut self, reason: Lost, frames: u64) {
         self.lost[reason as usize] += frames;
     }
 
-    /// Adds those of another.
+    /// Adds the counters of another face.
     pub fn add(&mut self, other: &Self) {
-        for (mine, theirs) in [
+        for (sum, value) in [
             (&mut self.interests_in, other.interests_in),
             (&mut self.data_in, other.data_in),
             (&mut self.nacks_in, other.nacks_in),
@@ -127,12 +128,12 @@ impl Counters {
             (&mut self.frames_out, other.frames_out),
             (&mut self.octets_in, other.octets_in),
             (&mut self.octets_out, other.octets_out),
-            (&mut self.pieces_in, other.pieces_in),
+            (&mut self.fragments_in, other.fragments_in),
             (&mut self.idle_in, other.idle_in),
             (&mut self.reassembled, other.reassembled),
         ] {
-            *mine += theirs;
+            *sum += value;
         }
-        self.lost.iter_mut().zip(other.lost).for_each(|(mine, theirs)| *mine += theirs);
+        self.lost.iter_mut().zip(other.lost).for_each(|(sum, value)| *sum += value);
     }
 }

@@ -1,44 +1,47 @@
-//! Why a face could not be made.
+//! Errors that occur when faces and sockets are opened.
 
 use std::io;
 use std::net::SocketAddr;
 
+use crate::faces::registry::MTU_MIN;
+
 /// Why a face or a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No socket for UDP there.
+    /// The UDP socket cannot be opened.
     #[error("listening at udp://{at}: {source}")]
     Udp {
         /// The address.
         at: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No socket on that Ethernet.
+    /// The Ethernet socket cannot be opened.
     #[error("opening ether://{interface}: {source}{}", hint(source))]
     Ethernet {
         /// The interface.
         interface: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There are as many faces as there may be.
-    #[error("there are {0} faces already, as many as there may be")]
+    /// All faces are in use; their maximum number.
+    #[error("all {0} faces are in use: raise the maximum or close a face")]
     Full(usize),
-    /// Programs come to us; nobody goes to them.
-    #[error("a program's face is made when it connects")]
+    /// The forwarder does not connect to programs; they connect to it.
+    #[error("a face to a program cannot be opened: the program must connect")]
     Program,
-    /// Frames of this size carry no packet.
-    #[error("frames of {0} bytes are too small; 64 pieces of a packet must fit")]
+    /// An MTU in bytes with which 64 fragments cannot hold a packet.
+    #[error("MTU of {0} bytes is too small: use at least {min}", min = MTU_MIN)]
     Mtu(usize),
-    /// Anything else.
-    #[error("waiting for packets: {0}")]
+    /// A socket cannot be added to epoll, or epoll is not available.
+    #[error("watching sockets by epoll: {0}")]
     System(#[from] io::Error),
 }
 
+/// The remedy for an error, if one is known.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => " (it needs CAP_NET_RAW: run as root)",
+        io::ErrorKind::PermissionDenied => " (needs CAP_NET_RAW: run as root)",
         _ => "",
     }
 }

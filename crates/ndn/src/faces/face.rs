@@ -7,35 +7,35 @@ use crate::faces::remote::Remote;
 use crate::faces::stream::Stream;
 use crate::faces::sys::Address;
 
-/// What is known of a face: its kind, its address and its counters.
+/// A face: its kind, its address and its counters.
 #[derive(Debug)]
 pub struct Face {
     pub(crate) remote: Remote,
     pub(crate) local: String,
     pub(crate) persistence: Persistence,
     pub(crate) mtu: usize,
-    /// How many faces were made before it. Numbers are used again, this is not.
+    /// Number of faces created before this one. Face numbers are reused; serial numbers are not.
     pub(crate) serial: u64,
-    /// Of the next piece of a packet.
+    /// Sequence number of the next fragment.
     pub(crate) sequence: u64,
-    /// When something came or left.
+    /// Time of the last received frame, or of creation.
     pub(crate) used_ns: u64,
     pub(crate) counters: Counters,
     pub(crate) link: Link,
 }
 
-/// When a face ends.
+/// When a face is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// When somebody says so.
+    /// By command.
     Persistent,
-    /// When it was not used for a while, or the other end closes it.
+    /// After an idle time, to make room, or when the other end closes it.
     OnDemand,
-    /// Never; it was configured.
+    /// By command; a later request for the face does not change this.
     Permanent,
 }
 
-/// What carries it.
+/// The transport of a face.
 #[derive(Debug)]
 pub(crate) enum Link {
     Datagrams { channel: usize, to: Address },
@@ -43,48 +43,49 @@ pub(crate) enum Link {
 }
 
 impl Face {
-    /// Who is at the other end.
+    /// The remote end of the face.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// Our end, as NFD writes it.
+    /// The local end in NFD's syntax.
     pub fn local(&self) -> &str {
         &self.local
     }
 
-    /// When it ends.
+    /// When the face is closed.
     pub fn persistence(&self) -> Persistence {
         self.persistence
     }
 
-    /// The largest frame, in bytes.
+    /// The maximum size of a frame, in bytes.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// What went over it.
+    /// The counters of the face.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether a program on this machine is at the other end. As in NFD, UDP never says so: anybody may write any
-    /// address into a datagram.
+    /// Whether the remote end is a program on this machine. As in NFD, UDP faces are never local:
+    /// source addresses of datagrams can be forged.
     pub fn is_local(&self) -> bool {
         matches!(self.remote, Remote::Program(_))
     }
 
-    /// Whether a neighbour made it by sending a packet: it counts against the share of such faces and may be evicted.
+    /// Whether a neighbour's packet created the face. Such a face counts against the limit of faces
+    /// on demand, and may be evicted.
     pub(crate) fn is_on_demand(&self) -> bool {
         self.persistence == Persistence::OnDemand && !self.is_local()
     }
 
-    /// Whether several hear what is sent.
+    /// Whether several neighbours receive a sent packet.
     pub fn is_shared(&self) -> bool {
         matches!(self.remote, Remote::Ethernet { to: None, .. })
     }
 
-    /// A packet came, whole by now.
+    /// Counts a received complete packet.
     pub(crate) fn count_in(&mut self, headers: &Headers, packet: &[u8]) {
         let counters = &mut self.counters;
         *match (first_kind(packet), headers.nack) {
@@ -95,7 +96,7 @@ impl Face {
         } += 1;
     }
 
-    /// A packet is to be sent.
+    /// Counts a packet to send.
     pub(crate) fn count_out(&mut self, headers: &Headers, packet: &[u8]) {
         let counters = &mut self.counters;
         *match (first_kind(packet), headers.nack) {
@@ -105,9 +106,9 @@ impl Face {
         } += 1;
     }
 
-    /// A frame that was to be sent did not leave.
-    pub(crate) fn lose(&mut self, reason: Lost) {
-        self.counters.lose(reason, 1);
+    /// Counts a frame that was not sent.
+    pub(crate) fn count_lost(&mut self, reason: Lost) {
+        self.counters.count_lost(reason, 1);
     }
 }
 

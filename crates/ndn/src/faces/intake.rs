@@ -1,8 +1,8 @@
-//! What comes by the faces: waited for, taken off the link, handed on.
+//! Receives frames from all sockets, and delivers packets to a handler.
 //!
 //! ```text
-//!  socket ─▶ frame ─▶ whose face? ─▶ pieces to packets ─▶ Handler::packet
-//!                     (a new one)
+//!  socket ─▶ frame ─▶ find the face ─▶ reassemble ─▶ Handler::packets
+//!                     (or create it)
 //! ```
 
 use std::io::{self, ErrorKind};
@@ -25,64 +25,65 @@ use crate::faces::stream::Next;
 use crate::faces::sys::{Address, BURST, Inbox};
 use crate::faces::waiting::Source;
 
-/// Packets that wait for their other pieces, at the most, and for how long.
+/// Maximum number of packets in reassembly, and their time limit.
 const REASSEMBLIES: usize = 256;
 const REASSEMBLY_NS: u64 = 2_000_000_000;
 
-/// Calls by which a socket is read before it is the next one's turn.
-const TURNS: usize = 4;
+/// Maximum number of receive calls on a socket before the next socket is served.
+const CALLS_PER_SOCKET: usize = 4;
 
-/// Programs that are taken on before it is the turn of packets.
+/// Maximum number of programs accepted before packets are handled.
 const ACCEPTS: usize = 64;
 
-/// Sockets that are told to have something, at a time.
+/// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
 
-/// Who hears of faces and packets.
+/// Handles received packets, and the creation and closing of faces.
 pub trait Handler {
-    /// There is a new face; its first packet follows.
+    /// Called after a face was created, and before its first packet.
     fn up(&mut self, faces: &mut Faces, face: u32);
-    /// A face is gone.
+    /// Called after a face was closed.
     fn down(&mut self, faces: &mut Faces, face: u32);
-    /// Packets came together, whole, in this order. What is sent by `faces` leaves soon.
-    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]);
+    /// Called with complete packets that were received together, in order. The caller flushes
+    /// packets that are sent by [`Faces::send`].
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]);
 }
 
-/// A packet that is whole.
+/// A received complete packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Whole<'a> {
-    /// The face that it came by.
+pub struct ReceivedPacket<'a> {
+    /// The number of the receiving face.
     pub face: u32,
-    /// What the link says about it.
+    /// The link headers.
     pub headers: Headers,
-    /// Its bytes.
+    /// The bytes of the packet.
     pub packet: &'a [u8],
 }
 
-/// The most packets that are handed over at a time.
+/// Maximum number of packets in one call of [`Handler::packets`].
 const BATCH: usize = 32;
 
-/// Packets that wait to be handed over together. Each is handed over before anything else happens to faces.
+/// Packets that are delivered together. A batch is delivered before faces change.
 struct Batch<'a> {
-    packets: [Whole<'a>; BATCH],
+    packets: [ReceivedPacket<'a>; BATCH],
     len: usize,
 }
 
 impl<'a> Batch<'a> {
     fn new() -> Self {
-        let none = Whole { face: 0, headers: Headers::NONE, packet: &[] };
+        let none = ReceivedPacket { face: 0, headers: Headers::NONE, packet: &[] };
         Self { packets: [none; BATCH], len: 0 }
     }
 
-    fn add(&mut self, packet: Whole<'a>, faces: &mut Faces, handler: &mut impl Handler) {
+    fn add(&mut self, packet: ReceivedPacket<'a>, faces: &mut Faces, handler: &mut impl Handler) {
         self.packets[self.len] = packet;
         self.len += 1;
         if self.len == BATCH {
-            self.hand_over(faces, handler);
+            self.deliver(faces, handler);
         }
     }
 
-    fn hand_over(&mut self, faces: &mut Faces, handler: &mut impl Handler) {
+    fn deliver(&mut self, faces: &mut Faces, handler: &mut impl Handler) {
         let len = std::mem::take(&mut self.len);
         if len > 0 {
             handler.packets(faces, &self.packets[..len]);
@@ -90,18 +91,21 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Receives from all sockets and returns whole packets.
+/// Receives from all sockets, and delivers complete packets.
 pub struct Intake {
     ready: Vec<(Source, EventFlags)>,
     inbox: Inbox,
     reassembler: Reassembler,
 }
 
-/// Where a frame came from.
-enum From {
+/// The sender of a frame.
+enum Sender {
+    /// A face, by number.
     Face(u32),
-    Stranger(usize, Address),
-    Nobody,
+    /// A sender without a face: its channel and address.
+    New(usize, Address),
+    /// A sender that cannot have a face.
+    Unknown,
 }
 
 impl Default for Intake {
@@ -111,7 +115,7 @@ impl Default for Intake {
 }
 
 impl Intake {
-    /// With its memory.
+    /// Allocates all buffers.
     pub fn new() -> Self {
         Self {
             ready: Vec::with_capacity(READY),
@@ -120,7 +124,7 @@ impl Intake {
         }
     }
 
-    /// Waits until something has come, `timeout` is over or a signal was heard.
+    /// Waits until a socket is ready, the timeout expires or a signal arrives.
     pub fn wait(&mut self, faces: &Faces, timeout: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         self.ready.clear();
@@ -136,7 +140,7 @@ impl Intake {
         }
     }
 
-    /// Takes what has come, and sends what is sent for it.
+    /// Receives from the sockets that are ready, and sends the packets that result.
     pub fn receive(&mut self, faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
         for at in 0..self.ready.len() {
             let (source, flags) = self.ready[at];
@@ -149,7 +153,7 @@ impl Intake {
         }
     }
 
-    /// Packets given up, for their other pieces did not come.
+    /// Number of packets dropped because fragments were missing.
     pub fn incomplete(&self) -> u64 {
         self.reassembler.incomplete()
     }
@@ -162,26 +166,27 @@ impl Intake {
         handler: &mut impl Handler,
     ) {
         let Self { inbox, reassembler, .. } = self;
-        for _ in 0..TURNS {
-            // An error is of something sent before, or the interface is down: nothing came.
+        for _ in 0..CALLS_PER_SOCKET {
+            // The error belongs to an earlier send, or the interface is down: nothing was received.
             let Ok(count) = inbox.receive(faces.channels[channel].socket.as_fd()) else {
                 return;
             };
             let mut batch = Batch::new();
             for at in 0..count {
-                let (came, bytes) = inbox.message(at);
-                let mut frames = bytes.chunks(came.segment.max(1));
-                // A message without bytes is a frame all the same.
+                let (received, bytes) = inbox.message(at);
+                let mut frames = bytes.chunks(received.segment.max(1));
+                // A message without bytes counts as a frame.
                 let first = frames.next().unwrap_or(&[]);
                 for frame in std::iter::once(first).chain(frames) {
-                    let Some((from, frame)) = whose(faces, channel, &came.from, frame) else {
+                    let Some((from, frame)) = sender_of(faces, channel, &received.from, frame)
+                    else {
                         continue;
                     };
-                    let frame = if came.cut { Err(Lost::TooLong) } else { Ok(frame) };
-                    take(reassembler, &mut batch, faces, now_ns, from, frame, handler);
+                    let frame = if received.truncated { Err(Lost::TooLong) } else { Ok(frame) };
+                    handle_frame(reassembler, &mut batch, faces, now_ns, from, frame, handler);
                 }
             }
-            batch.hand_over(faces, handler);
+            batch.deliver(faces, handler);
             faces.flush();
             if count < BURST {
                 return;
@@ -203,11 +208,11 @@ impl Intake {
         let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) else {
             return;
         };
-        // Beside the faces, so that what comes may change them.
+        // The input is moved out of the face, so that the handler may change the faces.
         let mut input = std::mem::take(&mut stream.input);
         let filled = input.fill(&stream.socket);
         let mut ends = match filled {
-            Ok(came) => came == 0,
+            Ok(received) => received == 0,
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
         while !ends {
@@ -216,11 +221,11 @@ impl Intake {
                 Next::Wait => break,
                 Next::Broken(reason) => (Err(reason), true),
             };
-            // One at a time: the next frame may move this one.
+            // One frame per batch: it borrows the input until it is delivered.
             let mut batch = Batch::new();
-            let from = From::Face(face);
-            take(&mut self.reassembler, &mut batch, faces, now_ns, from, frame, handler);
-            batch.hand_over(faces, handler);
+            let from = Sender::Face(face);
+            handle_frame(&mut self.reassembler, &mut batch, faces, now_ns, from, frame, handler);
+            batch.deliver(faces, handler);
             ends = is_broken || faces.get(face).is_none();
         }
         if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
@@ -232,8 +237,9 @@ impl Intake {
     }
 }
 
-/// Closes the faces that were not used for long, and takes programs on again.
-pub fn tidy(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
+/// Closes idle faces. Also resumes accepting programs, if it was paused for lack of file
+/// descriptors.
+pub fn close_idle(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     for face in faces.idle(now_ns) {
         faces.close(face);
         handler.down(faces, face);
@@ -242,12 +248,12 @@ pub fn tidy(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
 }
 
 fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
-    // Those that wait still are announced again.
+    // Programs beyond this limit keep waiting, and epoll reports them again.
     for _ in 0..ACCEPTS {
         let Some(listener) = &mut faces.listener else { return };
         match listener.socket.accept() {
             Ok((socket, _)) => {
-                // A program that has never sent anything must not keep another one out.
+                // A new program replaces one that has not sent a complete frame.
                 if faces.is_full()
                     && let Some(silent) = faces.silent_program()
                     && faces.close(silent)
@@ -260,17 +266,18 @@ fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
                 };
                 match face {
                     Some(face) => handler.up(faces, face),
-                    // Dropping it closes it: the program is told at once.
+                    // Dropping the socket closes the connection to the program.
                     None => {
                         faces.others.frames_in += 1;
-                        faces.others.lose(Lost::NoFace, 1);
+                        faces.others.count_lost(Lost::NoFace, 1);
                     }
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(_) => {
-                // No file descriptors: until the next tidying nobody is taken on, else we would try without end.
+                // No file descriptors are left. Accepting is paused until the next `close_idle`, to
+                // avoid a busy loop.
                 listener.paused = true;
                 let _ = epoll::delete(&faces.epoll, &listener.socket);
                 return;
@@ -279,18 +286,19 @@ fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     }
 }
 
-/// Whose frame this is, and the frame without what an Ethernet pads it with; `None` if it is not for us.
-fn whose<'a>(
+/// The sender of a frame, and the frame without Ethernet padding. `None` if the frame is not
+/// addressed to this host or a group.
+fn sender_of<'a>(
     faces: &mut Faces,
     channel: usize,
     from: &Address,
     frame: &'a [u8],
-) -> Option<(From, &'a [u8])> {
+) -> Option<(Sender, &'a [u8])> {
     let at = channel;
     let channel = &mut faces.channels[channel];
     if let Kind::Udp(_) = channel.kind {
         let face = channel.face_of(from);
-        return Some((face.map_or(From::Stranger(at, *from), From::Face), frame));
+        return Some((face.map_or(Sender::New(at, *from), Sender::Face), frame));
     }
     let sender = from.ethernet()?;
     let frame = match Element::first(frame) {
@@ -300,21 +308,22 @@ fn whose<'a>(
     let from = match sender.kind {
         libc::PACKET_HOST => {
             let neighbour = channel.neighbour(Some(sender.from))?;
-            channel.face_of(&neighbour).map_or(From::Stranger(at, neighbour), From::Face)
+            channel.face_of(&neighbour).map_or(Sender::New(at, neighbour), Sender::Face)
         }
         libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => {
-            channel.group.map_or(From::Nobody, From::Face)
+            channel.group.map_or(Sender::Unknown, Sender::Face)
         }
         _ => return None,
     };
     Some((from, frame))
 }
 
-/// Whether an unknown sender gets a face for this: for an Interest, a Data, or a piece that may be of one. If not, the
-/// reason; there is none for a frame without a packet.
-fn earns_face(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
+/// Whether a packet gives an unknown sender a face: it must be an Interest, a Data, or a fragment
+/// that may belong to one. The error is the reason of the loss, or `None` for a frame without a
+/// packet.
+fn check_new_sender(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
     let Some(payload) = packet.payload else { return Err(None) };
-    let earns = match (packet.fragment.count, packet.fragment.index) {
+    let is_valid = match (packet.fragment.count, packet.fragment.index) {
         (1, _) => {
             if payload.len() > PACKET_MAX {
                 return Err(Some(Lost::TooLong));
@@ -326,32 +335,32 @@ fn earns_face(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
             .is_some_and(|&first| [kind::INTEREST, kind::DATA].contains(&first.into())),
         _ => !payload.is_empty(),
     };
-    if earns { Ok(()) } else { Err(Some(Lost::Malformed)) }
+    if is_valid { Ok(()) } else { Err(Some(Lost::Malformed)) }
 }
 
-/// A frame came: what it says is put into the batch or handed on, and it is counted, whatever becomes of it.
-fn take<'a>(
+/// Handles and counts a frame: adds its packet to the batch, or passes it to reassembly.
+fn handle_frame<'a>(
     reassembler: &mut Reassembler,
     batch: &mut Batch<'a>,
     faces: &mut Faces,
     now_ns: u64,
-    from: From,
+    from: Sender,
     frame: Result<&'a [u8], Lost>,
     handler: &mut impl Handler,
 ) {
     let octets = frame.map_or(0, <[u8]>::len) as u64;
     let read = frame.and_then(|frame| LpPacket::read(frame).map_err(|_| Lost::Malformed));
-    // Only senders of packets get faces.
+    // Only senders of valid packets get faces.
     let (number, refused) = match (from, &read) {
-        (From::Face(number), _) => (Some(number), Some(Lost::NoFace)),
-        (From::Stranger(channel, address), Ok(packet)) => match earns_face(packet) {
+        (Sender::Face(number), _) => (Some(number), Some(Lost::NoFace)),
+        (Sender::New(channel, address), Ok(packet)) => match check_new_sender(packet) {
             Ok(()) => {
-                batch.hand_over(faces, handler);
+                batch.deliver(faces, handler);
                 if let Some(victim) = faces.next_to_evict(channel) {
                     faces.evict(victim);
                     handler.down(faces, victim);
                 }
-                let number = faces.welcome(channel, address, now_ns);
+                let number = faces.add_on_demand(channel, address, now_ns);
                 (number.inspect(|&number| handler.up(faces, number)), Some(Lost::NoFace))
             }
             Err(reason) => (None, reason),
@@ -363,7 +372,7 @@ fn take<'a>(
         faces.others.frames_in += 1;
         faces.others.octets_in += octets;
         return match refused {
-            Some(reason) => faces.others.lose(reason, 1),
+            Some(reason) => faces.others.count_lost(reason, 1),
             None => faces.others.idle_in += 1,
         };
     };
@@ -372,7 +381,7 @@ fn take<'a>(
     face.counters.octets_in += octets;
     let packet = match read {
         Ok(packet) => packet,
-        Err(reason) => return face.counters.lose(reason, 1),
+        Err(reason) => return face.counters.count_lost(reason, 1),
     };
     let face_number = number.unwrap_or_default();
     if packet.fragment.count == 1 {
@@ -381,29 +390,31 @@ fn take<'a>(
             return;
         };
         if payload.len() > PACKET_MAX {
-            return face.counters.lose(Lost::TooLong, 1);
+            return face.counters.count_lost(Lost::TooLong, 1);
         }
-        let headers = admit(face, packet.headers, payload);
-        let whole = Whole { face: face_number, headers, packet: payload };
+        let headers = count_and_filter(face, packet.headers, payload);
+        let whole = ReceivedPacket { face: face_number, headers, packet: payload };
         return batch.add(whole, faces, handler);
     }
     match reassembler.take(now_ns, face.serial, &packet) {
-        Reassembly::Whole(headers, whole) => {
-            face.counters.pieces_in += 1;
+        Reassembly::Complete(headers, whole) => {
+            face.counters.fragments_in += 1;
             face.counters.reassembled += 1;
-            let headers = admit(face, headers, whole);
-            // Those before it came first, and the next piece may need its place.
-            batch.hand_over(faces, handler);
-            handler.packets(faces, &[Whole { face: face_number, headers, packet: whole }]);
+            let headers = count_and_filter(face, headers, whole);
+            // Earlier packets are delivered first. The packet is delivered before the next fragment
+            // overwrites the reassembly buffer.
+            batch.deliver(faces, handler);
+            handler.packets(faces, &[ReceivedPacket { face: face_number, headers, packet: whole }]);
         }
-        Reassembly::Waiting => face.counters.pieces_in += 1,
+        Reassembly::Waiting => face.counters.fragments_in += 1,
         Reassembly::Idle => face.counters.idle_in += 1,
-        Reassembly::Malformed => face.counters.lose(Lost::Malformed, 1),
+        Reassembly::Malformed => face.counters.count_lost(Lost::Malformed, 1),
     }
 }
 
-/// Counts a whole packet of a face. The headers that count: some may be said by programs on this machine alone.
-fn admit(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers {
+/// Counts a complete packet of a face. Returns its headers without those that only local programs
+/// may set.
+fn count_and_filter(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers {
     face.count_in(&headers, packet);
     match face.is_local() {
         true => headers,

@@ -1,17 +1,19 @@
-//! Faces of an NDN forwarder: neighbours over UDP and on Ethernets, programs on this machine by a Unix socket.
+//! Faces of an NDN forwarder: to neighbours over UDP and Ethernet, and to programs on this machine
+//! over a Unix socket.
 //!
 //! ```text
-//!  UDP, Ethernet ─▶ bursts of datagrams ─┐                        ┌─▶ Handler::packets (face, headers, packet)
-//!  Unix socket ───▶ a stream of frames ──┴─▶ Intake: whose? whole?┘
+//!  UDP, Ethernet ─▶ bursts of datagrams ─┬─▶ Intake: face, reassembly ─▶ Handler::packets
+//!  Unix socket ───▶ stream of frames ────┘
 //!
-//!  Faces::send (face, headers, packet) ─▶ frames, in pieces if they must be ─▶ Faces::flush: bursts
+//!  Faces::send (face, headers, packet) ─▶ frames, fragmented if necessary ─▶ Faces::flush: bursts
 //! ```
 //!
-//! After the NDN Link Protocol, version 2; addresses, ports and numbers of faces as in NFD.
+//! Follows NDNLPv2; addresses, ports and face numbers are those of NFD.
 //!
-//! Invariants: every frame that came was handed on, is part of a packet that waits, or is counted under its reason; so is
-//! every frame that was to leave. Memory is bounded, whatever comes. Nothing waits but [`Intake::wait`]. No clock:
-//! the caller says what time it is. `unsafe` stands in `src/sys/` alone. It knows no tables.
+//! Invariants: every received frame is delivered, held for reassembly, or counted as lost with a
+//! reason. Every frame to send is sent, buffered, or counted as lost with a reason. Memory is
+//! bounded for any input. Only [`Intake::wait`] blocks. There is no clock: the caller passes the
+//! time. `unsafe` is only in `src/faces/sys/`. There are no forwarding tables here.
 #![deny(missing_docs)]
 
 mod channel;
@@ -30,7 +32,7 @@ mod waiting;
 pub use counters::{Counters, Lost};
 pub use error::OpenError;
 pub use face::{Face, Persistence};
-pub use intake::{Handler, Intake, Whole, tidy};
+pub use intake::{Handler, Intake, ReceivedPacket, close_idle};
 pub use registry::Faces;
 pub use remote::{Mac, Remote, RemoteError};
 pub use settings::{EthernetSettings, Settings};

@@ -1,4 +1,4 @@
-//! All faces: made, found, closed, and sent by.
+//! The registry of all faces: creates, finds and closes faces, and sends packets on them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,51 +19,57 @@ use crate::faces::stream::{FRAME_MAX, Stream};
 use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
 
-/// Faces have numbers from here on; NFD keeps those below for itself.
+/// The first face number; NFD reserves the numbers below.
 const FIRST: u32 = 256;
 
-/// A frame over UDP, unless it is known how large it may be: fits an Ethernet with tunnels.
+/// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
 const UDP_MTU: usize = 1420;
 
-/// Frames that cannot carry a packet in 64 pieces.
-const MTU_MIN: usize = 240;
+/// The smallest frame size in bytes with which 64 fragments can hold a packet.
+pub(crate) const MTU_MIN: usize = 240;
 
-/// All faces of a forwarder, and how packets are sent by them.
+/// All faces of a forwarder.
 pub struct Faces {
     pub(crate) epoll: OwnedFd,
     pub(crate) channels: Vec<Channel>,
     pub(crate) listener: Option<Listener>,
     settings: Settings,
-    /// From [`FIRST`] on.
+    /// By face number minus [`FIRST`].
     faces: Vec<Option<Box<Face>>>,
+    /// Number of open faces.
     count: usize,
-    made: u64,
-    /// How many of them neighbours made by sending a packet.
+    /// Number of faces ever created.
+    created: u64,
+    /// Number of open faces that neighbours' packets created.
     on_demand: usize,
-    /// Those among them that are evicted next: number and time of use. They were the least recently used of all when
-    /// they were listed; one that was used since is passed over, and no other is older.
+    /// Faces to evict next: number and time of last use. They were the least recently used ones
+    /// when they were listed. A face that was used since is skipped; no other face is older than
+    /// the rest.
     victims: VecDeque<(u32, u64)>,
     evicted: u64,
-    /// Numbers of faces that were closed, the oldest first.
+    /// Numbers of closed faces, the first closed first.
     free: VecDeque<u32>,
+    /// Number of programs that ever connected.
     programs: u64,
-    /// Faces over streams with something to send.
+    /// Stream faces with buffered output.
     to_flush: Vec<u32>,
-    pieces: Vec<u8>,
-    /// What came from nobody's face, and what went over faces that are gone.
+    /// Buffer for a fragment.
+    fragment: Vec<u8>,
+    /// Counters of closed faces, of received frames without a face, and of packets sent to faces
+    /// that do not exist.
     pub(crate) others: Counters,
 }
 
-/// Where programs connect.
+/// The socket to which programs connect.
 pub(crate) struct Listener {
     pub(crate) socket: UnixListener,
     name: String,
-    /// None is taken on for a while: there are no file descriptors left.
+    /// Whether accepting is paused because no file descriptors are left.
     pub(crate) paused: bool,
 }
 
 impl Faces {
-    /// With sockets, and no faces but those of groups.
+    /// Opens the sockets. No faces exist at first.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let mut faces = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?,
@@ -71,14 +77,14 @@ impl Faces {
             listener: None,
             faces: Vec::new(),
             count: 0,
-            made: 0,
+            created: 0,
             on_demand: 0,
             victims: VecDeque::new(),
             evicted: 0,
             free: VecDeque::new(),
             programs: 0,
             to_flush: Vec::new(),
-            pieces: Vec::new(),
+            fragment: Vec::new(),
             others: Counters::default(),
             settings: Settings { udp: Vec::new(), ethernet: Vec::new(), ..settings },
         };
@@ -88,18 +94,18 @@ impl Faces {
         }
         for &at in &settings.udp {
             let channel = faces.open_udp(at)?;
-            faces.channels[channel].strangers = true;
+            faces.channels[channel].accepts_unknown = true;
         }
         for ethernet in &settings.ethernet {
             let channel = faces.open_ethernet(&ethernet.interface)?;
             let opened = &mut faces.channels[channel];
             opened.mtu = ethernet.mtu;
-            opened.strangers = ethernet.strangers;
+            opened.accepts_unknown = ethernet.strangers;
         }
         Ok(faces)
     }
 
-    /// Takes programs on that connect to this socket.
+    /// Accepts programs on this socket.
     pub fn listen(&mut self, socket: UnixListener, path: &str) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         self.watch(&socket, Source::Listener)?;
@@ -107,7 +113,8 @@ impl Faces {
         Ok(())
     }
 
-    /// A face to somebody: the one there is, or a new one. Whether it is new.
+    /// Returns the number of the existing face to a neighbour, or of a new one, and whether it is
+    /// new.
     pub fn add(
         &mut self,
         remote: &Remote,
@@ -137,7 +144,7 @@ impl Faces {
         Ok((face.ok_or(OpenError::Full(self.settings.faces_max))?, true))
     }
 
-    /// Closes a face, if there is one of this number. What it has counted stays in the sum.
+    /// Closes a face; returns false if it does not exist. Its counters remain in [`Faces::total`].
     pub fn close(&mut self, face: u32) -> bool {
         let Some(closed) = self.slot(face).and_then(Option::take) else { return false };
         self.others.add(&closed.counters);
@@ -151,72 +158,73 @@ impl Faces {
                     self.channels[*channel].group = None;
                 }
             }
-            // Closing the socket ends the watch.
+            // Closing the socket removes it from epoll.
             Link::Stream(_) => {}
         }
         true
     }
 
-    /// The face of this number.
+    /// The face with this number.
     pub fn get(&self, face: u32) -> Option<&Face> {
         self.faces.get(face.checked_sub(FIRST)? as usize)?.as_deref()
     }
 
-    /// All faces, by number.
+    /// All faces with their numbers, in order of number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Face)> {
         (FIRST..).zip(&self.faces).filter_map(|(number, face)| Some((number, face.as_deref()?)))
     }
 
-    /// How many there are.
+    /// Number of faces.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// How many of them neighbours made by sending a packet.
+    /// Number of faces on demand: those that neighbours' packets created.
     pub fn on_demand(&self) -> usize {
         self.on_demand
     }
 
-    /// How many of those there may be.
+    /// Maximum number of faces on demand.
     pub fn on_demand_max(&self) -> usize {
         self.settings.on_demand_max()
     }
 
-    /// Faces of neighbours that were closed to make room for others.
+    /// Number of faces evicted to make room for others.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Whether there is none.
+    /// Whether there are no faces.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The sum over all faces, those that are gone among them.
+    /// The sum of the counters of all faces, including closed ones.
     pub fn total(&self) -> Counters {
         let mut total = self.others;
         self.iter().for_each(|(_, face)| total.add(&face.counters));
         total
     }
 
-    /// Datagrams that the kernel had no room for, before we saw them.
+    /// Number of datagrams that the kernel dropped before they could be read.
     pub fn kernel_drops(&mut self) -> u64 {
         self.channels.iter_mut().map(Channel::kernel_drops).sum()
     }
 
-    /// Where we listen, as NFD writes it.
+    /// The addresses of all sockets in NFD's syntax.
     pub fn listening(&self) -> impl Iterator<Item = String> {
         let name = self.listener.iter().map(|listener| listener.name.clone());
         self.channels.iter().map(Channel::local).chain(name)
     }
 
-    /// Sends a packet by a face, in pieces if it must be. Nothing leaves before [`Faces::flush`], or many wait.
+    /// Sends a packet on a face, fragmented if necessary. Frames are buffered until
+    /// [`Faces::flush`], or until the buffer is full.
     pub fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) {
-        let Self { faces, channels, pieces, others, to_flush, .. } = self;
+        let Self { faces, channels, fragment, others, to_flush, .. } = self;
         let at = number.wrapping_sub(FIRST) as usize;
         let Some(face) = faces.get_mut(at).and_then(Option::as_deref_mut) else {
             others.frames_out += 1;
-            return others.lose(Lost::Gone, 1);
+            return others.count_lost(Lost::Gone, 1);
         };
         face.count_out(headers, packet);
         let Face { link, mtu, sequence, counters, .. } = face;
@@ -225,7 +233,7 @@ impl Faces {
                 counters.frames_out += 1;
                 match stream.append(|out| write_lp(headers, packet, out)) {
                     Ok(len) => counters.octets_out += len as u64,
-                    Err(reason) => counters.lose(reason, 1),
+                    Err(reason) => counters.count_lost(reason, 1),
                 }
                 if !std::mem::replace(&mut stream.listed, true) {
                     to_flush.push(number);
@@ -241,20 +249,20 @@ impl Faces {
                 if len <= *mtu {
                     counters.frames_out += 1;
                     counters.octets_out += len as u64;
-                    is_full = channel.written(number, to, start);
+                    is_full = channel.end_frame(number, to, start);
                 } else {
                     channel.bytes().truncate(start);
-                    let count = fragments(headers, packet, *mtu, *sequence, pieces, |piece| {
+                    let count = fragments(headers, packet, *mtu, *sequence, fragment, |piece| {
                         let start = channel.bytes().len();
                         channel.bytes().extend_from_slice(piece);
                         counters.frames_out += 1;
                         counters.octets_out += piece.len() as u64;
-                        is_full = channel.written(number, to, start);
+                        is_full = channel.end_frame(number, to, start);
                     });
                     *sequence = sequence.wrapping_add(count);
                     if count == 0 {
                         counters.frames_out += 1;
-                        counters.lose(Lost::TooManyPieces, 1);
+                        counters.count_lost(Lost::TooManyFragments, 1);
                     }
                 }
                 if is_full {
@@ -264,10 +272,10 @@ impl Faces {
         }
     }
 
-    /// Sends what was written.
+    /// Sends all buffered frames.
     pub fn flush(&mut self) {
         for channel in 0..self.channels.len() {
-            if self.channels[channel].has_leaving() {
+            if self.channels[channel].has_outgoing() {
                 self.flush_channel(channel);
             }
         }
@@ -281,29 +289,31 @@ impl Faces {
         channels[channel].flush(|face, reason| {
             let at = face.wrapping_sub(FIRST) as usize;
             match faces.get_mut(at).and_then(Option::as_deref_mut) {
-                Some(face) => face.lose(reason),
-                None => others.lose(reason, 1),
+                Some(face) => face.count_lost(reason),
+                None => others.count_lost(reason, 1),
             }
         });
     }
 
-    /// Sends what a program takes, and has us told when it takes more. Who broke off is found when it is read from.
+    /// Sends the buffered output of a program. If some is left, epoll watches the socket for room.
+    /// A closed connection is detected on reading.
     pub(crate) fn flush_stream(&mut self, number: u32) {
         let at = number.wrapping_sub(FIRST) as usize;
         let Some(face) = self.faces.get_mut(at).and_then(Option::as_deref_mut) else { return };
         let Link::Stream(stream) = &mut face.link else { return };
         stream.listed = false;
-        let waits = stream.flush().unwrap_or(false);
-        if waits != stream.waits {
-            stream.waits = waits;
-            let flags = if waits { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        let is_blocked = stream.flush().unwrap_or(false);
+        if is_blocked != stream.wants_write {
+            stream.wants_write = is_blocked;
+            let flags = if is_blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
             let source = EventData::new_u64(Source::Stream(number).token());
-            // It can only fail for a socket that is not watched.
+            // This fails only for a socket that is not watched.
             let _ = epoll::modify(&self.epoll, &stream.socket, source, flags);
         }
     }
 
-    /// A program has connected; `None` if there are as many faces as there may be.
+    /// Creates the face of a program; `None` if all faces are in use or epoll cannot watch the
+    /// socket.
     pub(crate) fn accept(&mut self, socket: UnixStream, now_ns: u64) -> Option<u32> {
         let name = self.listener.as_ref().map(|listener| listener.name.clone());
         self.programs += 1;
@@ -312,7 +322,7 @@ impl Faces {
             local: name.unwrap_or_default(),
             persistence: Persistence::OnDemand,
             mtu: FRAME_MAX,
-            serial: self.made,
+            serial: self.created,
             sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
@@ -328,12 +338,12 @@ impl Faces {
         Some(number)
     }
 
-    /// Whether there are as many faces as there may be.
+    /// Whether all faces are in use.
     pub(crate) fn is_full(&self) -> bool {
         self.count >= self.settings.faces_max
     }
 
-    /// The program that has been connected longest of those that have not sent a whole frame.
+    /// The face of the program that has been connected longest without a complete frame.
     pub(crate) fn silent_program(&self) -> Option<u32> {
         let silent = self.iter().filter_map(|(number, face)| match face.remote {
             Remote::Program(age) if face.counters.frames_in == 0 => Some((age, number)),
@@ -342,7 +352,7 @@ impl Faces {
         silent.min().map(|(_, number)| number)
     }
 
-    /// Takes programs on again.
+    /// Resumes accepting programs, if it was paused.
     pub(crate) fn listen_again(&mut self) {
         let Some(listener) = self.listener.as_ref().filter(|listener| listener.paused) else {
             return;
@@ -353,12 +363,13 @@ impl Faces {
         }
     }
 
-    /// The face that must be closed before a neighbour not known yet can have one: of those on demand, the least
-    /// recently used. `None` if there is room, or if the neighbour may have no face.
+    /// The face to evict before an unknown neighbour of a channel can get one: the least recently
+    /// used face on demand. `None` if there is room, or if the channel accepts no unknown
+    /// neighbours.
     pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
         let has_room =
             self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
-        if has_room || !self.channels[channel].strangers {
+        if has_room || !self.channels[channel].accepts_unknown {
             return None;
         }
         if let Some(victim) = self.next_victim() {
@@ -366,7 +377,7 @@ impl Faces {
         }
         let all = self.iter().filter(|(_, face)| face.is_on_demand());
         let mut all: Vec<(u64, u32)> = all.map(|(number, face)| (face.used_ns, number)).collect();
-        // Several at once, so that the search through all faces is rare.
+        // Several are listed at once, so that the search through all faces is rare.
         let listed = all.len().div_ceil(16);
         if listed < all.len() {
             all.select_nth_unstable(listed);
@@ -377,7 +388,7 @@ impl Faces {
         self.next_victim()
     }
 
-    /// The next of the listed faces that is as it was.
+    /// The next listed face that was not used since it was listed.
     fn next_victim(&mut self) -> Option<u32> {
         while let Some((number, used_ns)) = self.victims.pop_front() {
             let is_same = |face: &&Face| face.is_on_demand() && face.used_ns == used_ns;
@@ -393,9 +404,15 @@ impl Faces {
         self.evicted += u64::from(self.close(face));
     }
 
-    /// A neighbour not known yet has sent a packet; `None` if it may have no face.
-    pub(crate) fn welcome(&mut self, channel: usize, from: Address, now_ns: u64) -> Option<u32> {
-        if !self.channels[channel].strangers || self.on_demand >= self.on_demand_max() {
+    /// Creates a face for an unknown neighbour that sent a packet; `None` if the channel accepts
+    /// none or there is no room.
+    pub(crate) fn add_on_demand(
+        &mut self,
+        channel: usize,
+        from: Address,
+        now_ns: u64,
+    ) -> Option<u32> {
+        if !self.channels[channel].accepts_unknown || self.on_demand >= self.on_demand_max() {
             return None;
         }
         let remote = match &self.channels[channel].kind {
@@ -407,10 +424,10 @@ impl Faces {
         self.connect(channel, from, remote, Persistence::OnDemand, now_ns)
     }
 
-    /// Numbers of the faces on demand that were not used for too long.
+    /// Numbers of the faces on demand that have exceeded the idle time.
     pub fn idle(&self, now_ns: u64) -> Vec<u32> {
-        let most = self.settings.idle.as_nanos().min(u64::MAX.into()) as u64;
-        let idle = |face: &Face| face.is_on_demand() && now_ns.saturating_sub(face.used_ns) > most;
+        let limit = self.settings.idle.as_nanos().min(u64::MAX.into()) as u64;
+        let idle = |face: &Face| face.is_on_demand() && now_ns.saturating_sub(face.used_ns) > limit;
         self.iter().filter(|(_, face)| idle(face)).map(|(number, _)| number).collect()
     }
 
@@ -427,6 +444,7 @@ impl Faces {
         self.faces.get_mut(face.checked_sub(FIRST)? as usize)
     }
 
+    /// Creates a face on a datagram channel; `None` if all faces are in use.
     fn connect(
         &mut self,
         at: usize,
@@ -449,7 +467,7 @@ impl Faces {
             local: channel.local(),
             persistence,
             mtu,
-            serial: self.made,
+            serial: self.created,
             sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
@@ -462,11 +480,12 @@ impl Faces {
         Some(number)
     }
 
+    /// Adds a face; returns its number, or `None` if all faces are in use.
     fn put(&mut self, face: Face) -> Option<u32> {
         if self.is_full() {
             return None;
         }
-        // A number is used again as late as possible: somebody may still speak of the face that had it.
+        // A number is reused as late as possible: a client may still refer to the closed face.
         let may_grow = self.faces.len() < self.settings.faces_max;
         let number = match self.free.pop_front_if(|_| !may_grow) {
             Some(number) => number,
@@ -478,11 +497,11 @@ impl Faces {
         self.on_demand += usize::from(face.is_on_demand());
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
-        self.made += 1;
+        self.created += 1;
         Some(number)
     }
 
-    /// The socket by which a neighbour over UDP is reached.
+    /// The channel for a neighbour over UDP; opens one if none has the same IP version.
     fn udp_for(&mut self, peer: SocketAddr) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(channel.kind, Kind::Udp(at) if at.is_ipv4() == peer.is_ipv4());
         if let Some(channel) = self.channels.iter().position(same) {
@@ -496,6 +515,7 @@ impl Faces {
         self.open_udp(SocketAddr::new(any, 0))
     }
 
+    /// The channel of an Ethernet interface; opens it if necessary.
     fn ethernet_for(&mut self, interface: &str) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
         match self.channels.iter().position(same) {

@@ -1,10 +1,10 @@
-//! Who is at the other end of a face, as people and NFD write it.
+//! The remote end of a face, and its text form in NFD's syntax.
 //!
-//! | written | is |
+//! | text | remote end |
 //! |---|---|
-//! | `udp://192.0.2.1:6363`, `udp://[2001:db8::1]` | a neighbour over UDP; the port is 6363 if none is named |
-//! | `ether://eth0` | all neighbours on an Ethernet, by the group 01:00:5e:00:17:aa |
-//! | `ether://eth0/02:00:00:00:00:01` | one of them |
+//! | `udp://192.0.2.1:6363`, `udp://[2001:db8::1]` | a neighbour over UDP; the default port is 6363 |
+//! | `ether://eth0` | all neighbours on an Ethernet, by the group address 01:00:5e:00:17:aa |
+//! | `ether://eth0/02:00:00:00:00:01` | one neighbour on an Ethernet |
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,51 +12,51 @@ use std::str::FromStr;
 
 use crate::packets::UDP_PORT;
 
-/// An address of Ethernet.
+/// An Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All forwarders on an Ethernet.
+    /// The group address of all NDN forwarders on an Ethernet.
     pub const NDN_GROUP: Self = Self([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);
 }
 
-/// Who a face leads to.
+/// The remote end of a face.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Remote {
     /// A neighbour over UDP.
     Udp(SocketAddr),
     /// Neighbours on an Ethernet: one, or all of them.
     Ethernet {
-        /// The interface that they are reached by.
+        /// The name of the interface.
         interface: String,
-        /// The one; `None`: the group.
+        /// The neighbour's address; `None`: the group.
         to: Option<Mac>,
     },
-    /// A program on this machine, by a Unix socket; numbered as they came.
+    /// A program on this machine, over a Unix socket. Programs are numbered in order of connection.
     Program(u64),
 }
 
-/// What is wrong with the text of a remote.
+/// The text is not a valid remote end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} leads nowhere; write udp://192.0.2.1:6363, ether://eth0 or ether://eth0/02:00:00:00:00:01"
+    "invalid remote {text:?}: use udp://192.0.2.1:6363, ether://eth0 or ether://eth0/02:00:00:00:00:01"
 )]
 pub struct RemoteError {
-    /// What was written.
+    /// The invalid text.
     pub text: String,
 }
 
 impl FromStr for Remote {
     type Err = RemoteError;
 
-    /// Names of hosts are looked up, which may take a while.
+    /// Parses a remote end. Resolves host names, which may block.
     fn from_str(text: &str) -> Result<Self, RemoteError> {
-        read(text).ok_or_else(|| RemoteError { text: text.into() })
+        parse(text).ok_or_else(|| RemoteError { text: text.into() })
     }
 }
 
-fn read(text: &str) -> Option<Remote> {
+fn parse(text: &str) -> Option<Remote> {
     let (scheme, rest) = text.split_once("://")?;
     match scheme {
         "udp" | "udp4" | "udp6" => {
@@ -95,7 +95,7 @@ impl fmt::Display for Remote {
     }
 }
 
-/// UDP over IPv4 or IPv6, as NFD calls it.
+/// The URI scheme of a UDP address in NFD's syntax.
 pub(crate) fn udp_scheme(address: &SocketAddr) -> &'static str {
     if address.is_ipv4() { "udp4" } else { "udp6" }
 }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remotes_are_read_and_shown_as_nfd_shows_them() {
+    fn remotes_are_parsed_and_written_in_nfd_syntax() {
         for (text, shown) in [
             ("udp://192.0.2.1:7000", "udp4://192.0.2.1:7000"),
             ("udp4://192.0.2.1", "udp4://192.0.2.1:6363"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_told() {
+    fn invalid_remotes_are_errors() {
         for text in [
             "",
             "192.0.2.1",
@@ -155,7 +155,7 @@ mod tests {
             "ether://eth0/02:00:00:00:00:01:02",
         ] {
             let error = text.parse::<Remote>().unwrap_err();
-            assert!(error.to_string().contains("write udp://"), "{text}");
+            assert!(error.to_string().contains("use udp://"), "{text}");
         }
     }
 }

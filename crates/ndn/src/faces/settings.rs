@@ -1,4 +1,4 @@
-//! What faces there are to be from the start, and their limits.
+//! Settings of the faces: sockets, initial faces and limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,39 +6,41 @@ use std::time::Duration;
 /// Limits and addresses of the faces.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where neighbours over UDP are listened for; whoever sends a packet gets a face.
+    /// UDP listen addresses for neighbours. Each sender of a packet gets a face.
     pub udp: Vec<SocketAddr>,
-    /// The largest datagram; `None`: 1,420 bytes, and to addresses of this machine whole packets.
+    /// Maximum size of a datagram in bytes; `None`: 1,420, and whole packets to loopback addresses.
     pub udp_mtu: Option<usize>,
-    /// Whether the kernel may cut messages into datagrams and put datagrams together (UDP_SEGMENT, UDP_GRO).
+    /// Whether the kernel may split messages into datagrams and merge received ones (UDP_SEGMENT,
+    /// UDP_GRO).
     pub udp_offload: bool,
-    /// Ethernets with neighbours.
+    /// Ethernet interfaces with neighbours.
     pub ethernet: Vec<EthernetSettings>,
-    /// A face on demand ends when it was not used for so long.
+    /// Idle time after which a face on demand is closed.
     pub idle: Duration,
-    /// Faces at the most.
+    /// Maximum number of faces.
     pub faces_max: usize,
-    /// How many of them neighbours may have that made theirs by sending a packet; `None`: three quarters. The rest is
-    /// for programs and for faces that were configured or asked for.
+    /// Maximum number of faces on demand; `None`: three quarters of all faces. The rest is reserved
+    /// for programs and for faces that were configured or created by command.
     pub on_demand_max: Option<usize>,
 }
 
 impl Settings {
-    /// Faces on demand at the most. Without a setting, a quarter of all faces, and at least one, is left for others.
+    /// Maximum number of faces on demand. By default a quarter of all faces, and at least one, is
+    /// reserved for others.
     pub fn on_demand_max(&self) -> usize {
         let reserved = (self.faces_max / 4).max(1);
         self.on_demand_max.unwrap_or(self.faces_max.saturating_sub(reserved)).min(self.faces_max)
     }
 }
 
-/// An Ethernet with neighbours.
+/// An Ethernet interface with neighbours.
 #[derive(Clone, Debug)]
 pub struct EthernetSettings {
-    /// The interface.
+    /// The name of the interface.
     pub interface: String,
-    /// Whether whoever sends us a frame of our own gets a face.
+    /// Whether each unknown sender of a packet in a unicast frame gets a face.
     pub strangers: bool,
-    /// The largest frame; `None`: what the interface takes.
+    /// Maximum size of a frame in bytes; `None`: the interface's MTU.
     pub mtu: Option<usize>,
 }
 

@@ -1,10 +1,12 @@
-//! A program on this machine, by a Unix socket: packets one after the other, their own lengths tell where they end.
+//! The transport of a program on this machine: a Unix stream socket that carries consecutive
+//! packets, delimited by their lengths.
 //!
 //! ```text
-//!  in   | read up to here | room |     out  | sent | waits |
+//!  in   | read so far | room |     out  | sent | buffered |
 //! ```
 //!
-//! Invariant: a program that sends half a packet, or reads nothing, keeps a bounded amount of memory and nobody waiting.
+//! Invariant: a program that sends half a packet, or does not read, uses a bounded amount of memory
+//! and does not block others.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,10 +15,10 @@ use crate::packets::{Element, Error, PACKET_MAX};
 
 use crate::faces::counters::Lost;
 
-/// The largest frame: a packet, and room for what is said about it.
+/// Maximum size of a frame in bytes: a packet and its link headers.
 pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
 
-/// Bytes that may wait for a program to read them.
+/// Number of bytes buffered for a program above which packets are dropped.
 const OUTPUT_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -25,37 +27,38 @@ pub(crate) struct Stream {
     pub(crate) input: Input,
     output: Vec<u8>,
     sent: usize,
-    /// We are told when it takes more.
-    pub(crate) waits: bool,
-    /// It is in the list of those with something to send.
+    /// Whether epoll watches the socket for room to write.
+    pub(crate) wants_write: bool,
+    /// Whether it is in the list of streams with buffered output.
     pub(crate) listed: bool,
 }
 
-/// What came and was not taken yet.
+/// The input buffer: received bytes that are not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
     filled: usize,
-    taken: usize,
+    consumed: usize,
 }
 
-/// What may come next from a program.
+/// The next frame in the input, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<'a> {
     Frame(&'a [u8]),
-    /// Nothing whole is left.
+    /// No complete frame is left.
     Wait,
-    /// What came cannot be taken apart; nothing that follows could be.
+    /// The input is malformed, so the start of the next frame is unknown.
     Broken(Lost),
 }
 
 impl Stream {
     pub(crate) fn new(socket: UnixStream) -> Self {
-        let input = Input { bytes: vec![0; 4 * FRAME_MAX], filled: 0, taken: 0 };
-        Self { socket, input, output: Vec::new(), sent: 0, waits: false, listed: false }
+        let input = Input { bytes: vec![0; 4 * FRAME_MAX], filled: 0, consumed: 0 };
+        Self { socket, input, output: Vec::new(), sent: 0, wants_write: false, listed: false }
     }
 
-    /// Lets `write` append a frame, unless too much waits already.
+    /// Appends a frame to the output by `write`; returns its length in bytes. Fails if more than
+    /// [`OUTPUT_MAX`] bytes are buffered.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Lost> {
         if self.output.len() - self.sent > OUTPUT_MAX {
             return Err(Lost::Congested);
@@ -65,7 +68,7 @@ impl Stream {
         Ok(self.output.len() - before)
     }
 
-    /// Sends what it takes; whether something is left.
+    /// Sends as many buffered bytes as the socket accepts; returns whether some are left.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
         while self.sent < self.output.len() {
             match self.socket.write(&self.output[self.sent..]) {
@@ -86,30 +89,30 @@ impl Stream {
 }
 
 impl Input {
-    /// Reads once; how many bytes came, 0 at the end.
+    /// Reads once from the socket; returns the number of bytes, 0 at the end of the stream.
     pub(crate) fn fill(&mut self, mut socket: &UnixStream) -> io::Result<usize> {
-        self.bytes.copy_within(self.taken..self.filled, 0);
-        self.filled -= self.taken;
-        self.taken = 0;
-        let came = socket.read(&mut self.bytes[self.filled..])?;
-        self.filled += came;
-        Ok(came)
+        self.bytes.copy_within(self.consumed..self.filled, 0);
+        self.filled -= self.consumed;
+        self.consumed = 0;
+        let received = socket.read(&mut self.bytes[self.filled..])?;
+        self.filled += received;
+        Ok(received)
     }
 
-    /// The next frame of those that came.
+    /// Takes the next complete frame from the buffer.
     pub(crate) fn next(&mut self) -> Next<'_> {
-        let waiting = &self.bytes[self.taken..self.filled];
-        match Element::first(waiting) {
+        let unread = &self.bytes[self.consumed..self.filled];
+        match Element::first(unread) {
             Ok((_, rest)) => {
-                let len = waiting.len() - rest.len();
-                self.taken += len;
+                let len = unread.len() - rest.len();
+                self.consumed += len;
                 if len > FRAME_MAX {
                     Next::Broken(Lost::TooLong)
                 } else {
-                    Next::Frame(&waiting[..len])
+                    Next::Frame(&unread[..len])
                 }
             }
-            Err(Error::Truncated) if waiting.len() <= FRAME_MAX => Next::Wait,
+            Err(Error::Truncated) if unread.len() <= FRAME_MAX => Next::Wait,
             Err(Error::Truncated) => Next::Broken(Lost::TooLong),
             Err(_) => Next::Broken(Lost::Malformed),
         }
@@ -121,52 +124,52 @@ mod tests {
     use super::*;
 
     fn pair() -> (UnixStream, Stream) {
-        let (far, near) = UnixStream::pair().unwrap();
+        let (peer, near) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        (far, Stream::new(near))
+        (peer, Stream::new(near))
     }
 
     #[test]
-    fn frames_come_out_as_they_went_in_however_they_were_cut() {
-        let (mut far, Stream { socket, mut input, .. }) = pair();
+    fn frames_are_read_for_any_sizes_of_reads() {
+        let (mut peer, Stream { socket, mut input, .. }) = pair();
         let frames: Vec<Vec<u8>> =
             (0..200_u8).map(|n| [&[5, n][..], &vec![n; n.into()]].concat()).collect();
         let all = frames.concat();
-        let mut came = Vec::new();
+        let mut received = Vec::new();
         for piece in all.chunks(97) {
-            far.write_all(piece).unwrap();
+            peer.write_all(piece).unwrap();
             assert_eq!(input.fill(&socket).unwrap(), piece.len());
             while let Next::Frame(frame) = input.next() {
-                came.push(frame.to_vec());
+                received.push(frame.to_vec());
             }
         }
-        assert_eq!(came, frames);
+        assert_eq!(received, frames);
     }
 
     #[test]
-    fn what_can_be_no_frame_is_the_end() {
+    fn a_malformed_frame_ends_the_stream() {
         for (bytes, expected) in [
             (&[0, 0][..], Next::Broken(Lost::Malformed)),
             (&[5, 253, 0, 1, 9], Next::Broken(Lost::Malformed)),
             (&[5, 9, 1], Next::Wait),
             (&[5, 254, 255, 255, 255, 255], Next::Wait),
         ] {
-            let (mut far, Stream { socket, mut input, .. }) = pair();
-            far.write_all(bytes).unwrap();
+            let (mut peer, Stream { socket, mut input, .. }) = pair();
+            peer.write_all(bytes).unwrap();
             input.fill(&socket).unwrap();
             assert_eq!(input.next(), expected, "{bytes:?}");
         }
-        // Who announces more than a packet and goes on sending is not waited for without end.
-        let (mut far, Stream { socket, mut input, .. }) = pair();
-        far.write_all(&[5, 254, 255, 255, 255, 255]).unwrap();
-        far.write_all(&[7; FRAME_MAX]).unwrap();
+        // A frame that is larger than the limit ends the stream before it is complete.
+        let (mut peer, Stream { socket, mut input, .. }) = pair();
+        peer.write_all(&[5, 254, 255, 255, 255, 255]).unwrap();
+        peer.write_all(&[7; FRAME_MAX]).unwrap();
         while input.fill(&socket).is_ok() {}
         assert_eq!(input.next(), Next::Broken(Lost::TooLong));
     }
 
     #[test]
-    fn who_does_not_read_gets_no_more() {
-        let (mut far, mut stream) = pair();
+    fn a_program_that_does_not_read_loses_packets() {
+        let (mut peer, mut stream) = pair();
         let frame = [7; 8000];
         let mut appended = 0;
         while stream.append(|out| out.extend(frame)).is_ok() {
@@ -174,11 +177,11 @@ mod tests {
             stream.flush().unwrap();
             assert!(appended < 16 * OUTPUT_MAX);
         }
-        assert!(stream.flush().unwrap(), "something waits");
+        assert!(stream.flush().unwrap(), "output is buffered");
         let mut read = 0;
         let mut bytes = vec![0; 1 << 16];
         while read < appended {
-            read += far.read(&mut bytes).unwrap();
+            read += peer.read(&mut bytes).unwrap();
             stream.flush().unwrap();
         }
         assert!(!stream.flush().unwrap());

@@ -1,6 +1,6 @@
-//! What a wait was for, as the number that the kernel keeps for us.
+//! The sources of epoll events, and the numbers that identify them in an event.
 
-/// A socket that something has come to.
+/// The socket of an epoll event: a datagram channel or a stream face by number, or the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Channel(u32),

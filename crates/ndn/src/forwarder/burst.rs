@@ -1,11 +1,12 @@
-//! Packets that come together: their misses of the cache overlap.
+//! Handling of packets that arrive together: prefetches overlap their cache misses.
 //!
 //! ```text
-//!  read and hash all ─▶ index buckets, dead nonces ─▶ entries ─▶ records, Interests ─▶ one after the other, as they came
-//!                       └──────────────── asked for, not waited for ───────────────┘
+//!  parse, hash ─▶ index buckets, dead nonces ─▶ entries ─▶ records, Interests ─▶ handle in order
+//!                 └─────────────────────── prefetched ──────────────────────┘
 //! ```
 //!
-//! Invariant: what comes out is what [`Forwarder::take`] gives for each in turn. Only hints go ahead of the order.
+//! Invariant: the output equals that of one [`Forwarder::take`] per packet. Only prefetches run
+//! ahead.
 
 use crate::packets::{Headers, Packet};
 
@@ -13,11 +14,12 @@ use crate::forwarder::counters::Drop;
 use crate::forwarder::face::FaceId;
 use crate::forwarder::pipelines::Arrival;
 use crate::forwarder::scratch::GROUP;
-use crate::forwarder::state::{Came, Forwarder, Outbox};
+use crate::forwarder::state::{Forwarder, Outbox, Received};
 use crate::forwarder::tables::Prefixes;
 
 impl Forwarder {
-    /// Takes a packet that came by a face. Time does not go back.
+    /// Handles a packet received on the face `from`; passes the resulting packets to `out`.
+    /// `now_ns` must not decrease from call to call.
     pub fn take(
         &mut self,
         now_ns: u64,
@@ -29,14 +31,15 @@ impl Forwarder {
         self.burst(now_ns, &[(from, headers, packet)], out);
     }
 
-    /// Takes packets that came together, as [`Forwarder::take`] would one after the other.
-    pub fn burst(&mut self, now_ns: u64, packets: &[Came<'_>], out: &mut impl Outbox) {
+    /// Handles packets that arrived together. The result is that of one [`Forwarder::take`] per
+    /// packet, in order.
+    pub fn burst(&mut self, now_ns: u64, packets: &[Received<'_>], out: &mut impl Outbox) {
         self.advance(now_ns);
         let mut prefixes = std::mem::take(&mut self.scratch.prefixes);
         for group in packets.chunks(GROUP) {
             let mut read = [None; GROUP];
             if group.len() > 1 {
-                group.iter().for_each(|(_, _, packet)| bring_packet(packet));
+                group.iter().for_each(|(_, _, packet)| prefetch_packet(packet));
             }
             for ((&(_, _, packet), read), prefixes) in
                 group.iter().zip(&mut read).zip(&mut prefixes)
@@ -44,10 +47,11 @@ impl Forwarder {
                 *read = self.read(packet, prefixes);
             }
             if group.len() > 1 {
-                self.bring_near(&read[..group.len()], &prefixes);
+                self.prefetch_tables(&read[..group.len()], &prefixes);
             }
-            for ((came, read), prefixes) in group.iter().zip(&read).zip(&prefixes) {
-                if let Err(reason) = self.judge(now_ns, *came, read.as_ref(), prefixes, out) {
+            for ((received, read), prefixes) in group.iter().zip(&read).zip(&prefixes) {
+                if let Err(reason) = self.dispatch(now_ns, *received, read.as_ref(), prefixes, out)
+                {
                     self.counters.drop(reason);
                 }
             }
@@ -63,27 +67,28 @@ impl Forwarder {
         Some(read)
     }
 
-    /// Asks for what the packets will need, step by step: each step reads what the one before has asked for.
-    fn bring_near(&self, read: &[Option<Packet<'_>>], prefixes: &[Prefixes]) {
+    /// Prefetches the table entries of the packets in steps; each step reads what the previous step
+    /// has prefetched.
+    fn prefetch_tables(&self, read: &[Option<Packet<'_>>], prefixes: &[Prefixes]) {
         let mut new = 0;
         for (packet, prefixes) in read.iter().zip(prefixes) {
             let hash = prefixes.full();
-            self.pit.near_bucket(hash);
+            self.pit.prefetch_bucket(hash);
             if let Some(Packet::Interest(interest)) = packet {
-                self.dead.near(self.key.with(hash, interest.nonce.unwrap_or(0).into()));
-                self.pit.near_free(new);
+                self.dead.prefetch(self.key.with(hash, interest.nonce.unwrap_or(0).into()));
+                self.pit.prefetch_free(new);
                 new += 1;
             }
         }
         for prefixes in &prefixes[..read.len()] {
-            self.pit.near_entry(prefixes.full());
+            self.pit.prefetch_entries(prefixes.full());
         }
         for prefixes in &prefixes[..read.len()] {
-            self.pit.near_records(prefixes.full());
+            self.pit.prefetch_records(prefixes.full());
         }
     }
 
-    fn judge(
+    fn dispatch(
         &mut self,
         now_ns: u64,
         (from, headers, _): (FaceId, &Headers, &[u8]),
@@ -104,9 +109,9 @@ impl Forwarder {
     }
 }
 
-/// The lines that nearly all names lie in.
+/// Prefetches the first two cache lines of a packet, which contain nearly all names.
 #[inline]
-fn bring_packet(packet: &[u8]) {
+fn prefetch_packet(packet: &[u8]) {
     for at in [0, 64] {
         if let Some(byte) = packet.get(at) {
             ringtap_base::prefetch(byte);

@@ -1,38 +1,38 @@
-//! What was done, and what was not done, with the reason.
+//! Counters of a forwarder, and the reasons for drops.
 
-/// Why a packet went no further.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Drop {
-    /// It is neither Interest nor Data, or not well formed.
+    /// Neither Interest nor Data, or malformed.
     Malformed,
-    /// It came by a face that there is not.
+    /// Received on an unknown face.
     NoFace,
     /// Its name has too many components.
     NameTooLong,
-    /// It was on its way too long.
+    /// Its hop limit is exhausted.
     HopLimit,
-    /// It is for this machine alone, and came from another.
+    /// Its name is under `/localhost`, and it was not received on a local face.
     Scope,
-    /// It was seen before.
+    /// A duplicate nonce: a loop.
     Loop,
-    /// There is no room for another pending Interest.
+    /// The PIT has no room for another entry.
     PitFull,
-    /// Its face has as many Interests pending as one face may have.
+    /// Its face has the maximum number of pending Interests.
     FaceShare,
-    /// There is no room for who asks, or whom was asked.
+    /// The PIT has no room for another in- or out-record.
     RecordsFull,
-    /// The strategy knows nowhere to send it.
+    /// The strategy has no next hop for it.
     NoRoute,
-    /// It came again too soon.
+    /// A retransmission within the suppression interval.
     Suppressed,
-    /// A Data that nobody asked for.
+    /// A Data that satisfies no pending Interest.
     Unsolicited,
-    /// A Nack that answers nothing that was sent there.
+    /// A Nack that matches no Interest sent on that face.
     StrayNack,
 }
 
-/// How many reasons there are.
+/// Number of reasons.
 const REASONS: usize = Drop::ALL.len();
 
 impl Drop {
@@ -53,7 +53,7 @@ impl Drop {
         Self::StrayNack,
     ];
 
-    /// As reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -73,14 +73,14 @@ impl Drop {
     }
 }
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interests that came.
+    /// Interests received.
     pub interests_in: u64,
-    /// Data that came.
+    /// Data received.
     pub data_in: u64,
-    /// Nacks that came.
+    /// Nacks received.
     pub nacks_in: u64,
     /// Interests sent.
     pub interests_out: u64,
@@ -90,25 +90,25 @@ pub struct Counters {
     pub nacks_out: u64,
     /// Interests answered from the content store.
     pub cs_hits: u64,
-    /// Interests that the content store had no answer for.
+    /// Interests without a match in the content store.
     pub cs_misses: u64,
-    /// Data that made room for others.
+    /// Data evicted from the content store.
     pub cs_evicted: u64,
-    /// Pending Interests that were answered.
+    /// Pending Interests that were satisfied.
     pub satisfied: u64,
-    /// Pending Interests that were not.
+    /// Pending Interests that expired or were refused.
     pub unsatisfied: u64,
-    /// Packets whose token led to the entry.
+    /// Data whose PIT token identifies an entry of the Data's name.
     pub tokens_right: u64,
-    /// Packets whose token was not ours, out of date, or of another name.
+    /// Data whose PIT token is malformed, outdated, or of another name or shard.
     pub tokens_wrong: u64,
-    /// Nonces forgotten before their time, for lack of room.
+    /// Nonces evicted before their time, for lack of room.
     pub nonces_evicted: u64,
     dropped: [u64; REASONS],
 }
 
 impl Counters {
-    /// How many packets were dropped for this reason.
+    /// Packets dropped for this reason.
     pub fn dropped(&self, reason: Drop) -> u64 {
         self.dropped[reason as usize]
     }
@@ -118,9 +118,9 @@ impl Counters {
         self.dropped[reason as usize] += 1;
     }
 
-    /// Adds those of another forwarder.
+    /// Adds the counters of another forwarder.
     pub fn add(&mut self, other: &Self) {
-        for (mine, theirs) in [
+        for (sum, value) in [
             (&mut self.interests_in, other.interests_in),
             (&mut self.data_in, other.data_in),
             (&mut self.nacks_in, other.nacks_in),
@@ -136,8 +136,8 @@ impl Counters {
             (&mut self.tokens_wrong, other.tokens_wrong),
             (&mut self.nonces_evicted, other.nonces_evicted),
         ] {
-            *mine += theirs;
+            *sum += value;
         }
-        self.dropped.iter_mut().zip(other.dropped).for_each(|(mine, theirs)| *mine += theirs);
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(sum, value)| *sum += value);
     }
 }

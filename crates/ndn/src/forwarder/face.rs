@@ -1,64 +1,65 @@
-//! Faces: who packets come from and go to.
+//! The properties of faces that forwarding depends on.
 
 /// The number of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FaceId(pub u32);
 
-/// What matters of a face to forwarding.
+/// The properties of a face that forwarding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Face {
-    /// Whether it leads to a program on this machine.
+    /// Whether the other end is a program on this machine.
     pub local: bool,
-    /// Who hears what is sent.
+    /// Which neighbours receive a sent packet.
     pub link: LinkKind,
 }
 
 impl Face {
-    /// To one neighbour.
+    /// A face to one neighbour.
     pub const NEIGHBOUR: Self = Self { local: false, link: LinkKind::PointToPoint };
-    /// To a program on this machine.
+    /// A face to a program on this machine.
     pub const LOCAL: Self = Self { local: true, link: LinkKind::PointToPoint };
 }
 
-/// Who hears what is sent.
+/// Which neighbours receive a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// One neighbour.
     PointToPoint,
-    /// Several, who hear each other.
+    /// Several neighbours, which also receive each other's packets.
     MultiAccess,
-    /// Several, who need not hear each other: what came may have to go out again.
+    /// Several neighbours, which may not receive each other's packets: a packet may have to be sent
+    /// on the face that received it.
     AdHoc,
 }
 
 /// All faces, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faces {
-    known: Vec<Option<Face>>,
-    /// By number: next hops in the FIB that lead there.
+    faces: Vec<Option<Face>>,
+    /// By number: count of next hops in the FIB on that face.
     routes: Vec<u32>,
 }
 
 impl Faces {
-    /// Faces are numbered densely; those above would cost memory for nothing.
+    /// Face numbers are below this. They index arrays, so larger ones would waste memory.
     pub(crate) const MAX: u32 = 1 << 16;
 
     pub(crate) fn set(&mut self, id: FaceId, face: Option<Face>) {
         let at = id.0 as usize;
         if id.0 < Self::MAX {
-            if self.known.len() <= at {
-                self.known.resize(at + 1, None);
+            if self.faces.len() <= at {
+                self.faces.resize(at + 1, None);
             }
-            self.known[at] = face;
+            self.faces[at] = face;
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<Face> {
-        self.known.get(id.0 as usize).copied().flatten()
+        self.faces.get(id.0 as usize).copied().flatten()
     }
 
-    /// Counts the next hops that lead to a face.
+    /// Changes the count of next hops on a face.
     pub(crate) fn count_routes(&mut self, id: FaceId, count: impl Fn(u32) -> u32) {
         let at = id.0 as usize;
         if id.0 < Self::MAX {
@@ -69,7 +70,8 @@ impl Faces {
         }
     }
 
-    /// Whether next hops lead to a face. Numbers that are not counted may have some.
+    /// Whether the FIB has next hops on a face; true for numbers from [`Faces::MAX`] on, which are
+    /// not counted.
     pub(crate) fn has_routes(&self, id: FaceId) -> bool {
         id.0 >= Self::MAX || self.routes.get(id.0 as usize).is_some_and(|&count| count > 0)
     }

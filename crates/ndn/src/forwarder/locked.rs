@@ -1,13 +1,14 @@
-//! Shared tables: any thread takes any packet, under the lock of the bucket that its name belongs to.
+//! Shared tables behind locks: any thread handles any packet under the lock of its name's bucket.
 //!
 //! ```text
-//!  buckets:  | lock, tables | lock, tables | lock, tables | …      a line begins with each lock
-//!  packet i: take lock of i … │ meanwhile the lock's line of packet i + 8 comes near
+//!  buckets:  | lock, tables | lock, tables | lock, tables | …      each lock begins a cache line
+//!  packet i: take lock of i … │ prefetch the line of the lock of packet i + 8
 //! ```
 //!
-//! The lock is one compare-and-swap of 0 by 1, as the paper has it; who finds it taken tries again, and yields after a
-//! while, for its holder may have lost its core. Packets belong to a bucket by the first component of their names, as in
-//! [`Sharded`](crate::forwarder::Sharded) and for the same reason.
+//! Locking is one compare-and-swap of 0 by 1, as in the paper. A thread that finds the lock taken
+//! retries. After a while it yields, because the holder may not be running. The first component of
+//! its name selects a packet's bucket, as in [`Sharded`](crate::forwarder::Sharded) and for the
+//! same reason.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -17,26 +18,26 @@ use ringtap_base::prefetch;
 use crate::forwarder::counters::Counters;
 use crate::forwarder::face::{Face, FaceId};
 use crate::forwarder::settings::Settings;
-use crate::forwarder::state::{Came, Forwarder, Outbox, TooLong};
+use crate::forwarder::state::{Forwarder, Outbox, Received, TooLong};
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::NameKey;
 
-/// Packets that a lock's line is asked for ahead of its use.
+/// Distance, in packets, at which the line of a lock is prefetched.
 const AHEAD: usize = 8;
 
-/// Tries before a thread that waits lets others run.
+/// Retries before a waiting thread yields.
 const SPINS: u32 = 256;
 
-/// Whether locks are brought near before they are taken.
+/// Whether the lines of locks are prefetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetching {
-    /// The paper's naive way.
+    /// The paper's naive variant.
     Off,
-    /// The paper's ideal way.
+    /// The paper's ideal variant.
     On,
 }
 
-/// Forwarders behind locks, for threads that share them.
+/// Forwarders behind locks, shared by any number of threads.
 #[derive(Debug)]
 pub struct Locked {
     buckets: Vec<Bucket>,
@@ -44,7 +45,7 @@ pub struct Locked {
     prefetching: Prefetching,
 }
 
-/// No two locks share a line.
+/// A forwarder and its lock, aligned so that no two locks share a cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Bucket(Mutex<Forwarder>);
@@ -55,7 +56,8 @@ impl Bucket {
         loop {
             match self.0.try_lock() {
                 Ok(guard) => return guard,
-                // A thread panicked with the lock: the run is over anyway, what is left may be read.
+                // A thread panicked while it held the lock. That panic fails the run; the tables
+                // may still be read.
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) if tries < SPINS => std::hint::spin_loop(),
                 Err(TryLockError::WouldBlock) => std::thread::yield_now(),
@@ -66,10 +68,10 @@ impl Bucket {
 }
 
 impl Locked {
-    /// So many buckets, 1 to 256, which divide capacities among them.
+    /// Creates `buckets` buckets, 1 to 256. Each has up to twice its part of the capacities.
     pub fn new(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Self {
         let count = buckets.clamp(1, 256);
-        // Some buckets have more than their part, so all may.
+        // The load differs between buckets, so each may use twice its part.
         let part = |whole: usize| (whole.div_ceil(count) * 2).min(whole);
         let settings = Settings {
             pit_capacity: part(settings.pit_capacity),
@@ -79,7 +81,7 @@ impl Locked {
             dead_nonces: part(settings.dead_nonces),
             ..settings.clone()
         };
-        // Numbered, so that no two give out the same token.
+        // Each bucket is a shard with its own number, so that PIT tokens differ.
         let bucket = |number| Bucket(Mutex::new(Forwarder::shard(settings.clone(), number as u8)));
         let key = NameKey::from_seed(settings.seed);
         Self { buckets: (0..count).map(bucket).collect(), key, prefetching }
@@ -92,22 +94,24 @@ impl Locked {
         &self.buckets[(spread >> 64) as usize]
     }
 
-    /// As [`Forwarder::take`], for packets that came together. Any thread may.
-    pub fn take(&self, now_ns: u64, packets: &[Came<'_>], out: &mut impl Outbox) {
+    /// Handles packets that arrived together, in order, each under the lock of its bucket. Any
+    /// thread may call it. `now_ns` must not decrease from call to call.
+    pub fn take(&self, now_ns: u64, packets: &[Received<'_>], out: &mut impl Outbox) {
         let mut ahead = [&self.buckets[0]; AHEAD];
         for (at, &(_, _, packet)) in packets.iter().take(AHEAD).enumerate() {
-            ahead[at] = self.near(packet);
+            ahead[at] = self.find_bucket(packet);
         }
         for (at, (from, headers, packet)) in packets.iter().enumerate() {
             let bucket = ahead[at % AHEAD];
             if let Some((_, _, later)) = packets.get(at + AHEAD) {
-                ahead[at % AHEAD] = self.near(later);
+                ahead[at % AHEAD] = self.find_bucket(later);
             }
             bucket.lock().take(now_ns, *from, headers, packet, out);
         }
     }
 
-    fn near(&self, packet: &[u8]) -> &Bucket {
+    /// The bucket of a packet; prefetches its lock if configured.
+    fn find_bucket(&self, packet: &[u8]) -> &Bucket {
         let bucket = self.bucket(packet);
         if self.prefetching == Prefetching::On {
             prefetch(bucket);
@@ -115,17 +119,19 @@ impl Locked {
         bucket
     }
 
-    /// As [`Forwarder::advance`].
+    /// Removes expired PIT entries of all buckets. A received packet does this only in its own
+    /// bucket.
     pub fn advance(&self, now_ns: u64) {
         self.buckets.iter().for_each(|bucket| bucket.lock().advance(now_ns));
     }
 
-    /// As [`Forwarder::set_face`].
+    /// Adds or changes a face in all buckets. Numbers from 65,536 on are ignored.
     pub fn set_face(&self, id: FaceId, face: Face) {
         self.buckets.iter().for_each(|bucket| bucket.lock().set_face(id, face));
     }
 
-    /// As [`Forwarder::add_route`].
+    /// Adds a route to all buckets, or changes its cost. If the next hop is new, matching pending
+    /// Interests of the multicast strategy are sent to it.
     pub fn add_route(
         &self,
         now_ns: u64,
@@ -139,12 +145,12 @@ impl Locked {
             .try_for_each(|bucket| bucket.lock().add_route(now_ns, prefix, face, cost, out))
     }
 
-    /// As [`Forwarder::set_strategy`].
+    /// Sets the strategy of a prefix, and of all longer prefixes without their own, in all buckets.
     pub fn set_strategy(&self, prefix: &Name<'_>, strategy: Strategy) -> Result<(), TooLong> {
         self.buckets.iter().try_for_each(|bucket| bucket.lock().set_strategy(prefix, strategy))
     }
 
-    /// The sum over all buckets.
+    /// The sum of the counters of all buckets.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.buckets.iter().for_each(|bucket| sum.add(&bucket.lock().counters()));

@@ -1,22 +1,22 @@
-//! The NDN forwarder: what to do with an Interest, a Data or a Nack.
+//! The NDN forwarder: handling of Interest, Data and Nack.
 //!
 //! ```text
-//!                    ┌─ dead nonces: seen before?      (loop: Nack)
-//!  Interest ─────────┼─ content store: kept?           (hit: Data)
+//!                    ┌─ dead nonces: a duplicate?      (loop: Nack)
+//!  Interest ─────────┼─ content store: a match?        (hit: Data)
 //!                    ├─ PIT: pending already?          (record it)
-//!                    └─ strategy over the FIB ─────────▶ Interest with a token of ours
-//!  Data ── PIT, by token and name ─▶ content store ────▶ Data to all that asked, each with its own token
+//!                    └─ strategy over the FIB ─────────▶ Interest with our token
+//!  Data ── PIT, by token and name ─▶ content store ────▶ Data to downstream faces, with their tokens
 //!  Nack ── PIT ─▶ strategy ────────────────────────────▶ Nack
 //! ```
 //!
-//! A [`Forwarder`] is a state machine: time, a face and a packet go in, packets come out. One is the
-//! reference. [`Sharded`] has several, each with the names that are its own; [`Locked`] has many, behind
-//! locks, for whichever thread has a packet (J. Takemasa, Y. Koizumi, T. Hasegawa, *Analysis of Mutual
-//! Exclusion Overhead of NDN Packet Forwarding on Multi-core Software Router*, ICN 2018). All give out the
-//! same packets.
+//! A [`Forwarder`] is a state machine: it takes the time, a face and a packet, and returns packets
+//! to send. A single one is the reference design. [`Sharded`] has several forwarders, each with its
+//! own names. [`Locked`] has many forwarders behind locks, which any thread may use (J. Takemasa,
+//! Y. Koizumi, T. Hasegawa, *Analysis of Mutual Exclusion Overhead of NDN Packet Forwarding on
+//! Multi-core Software Router*, ICN 2018). All designs send the same packets.
 //!
-//! Invariants: no clock, sockets or threads here. Nothing is allocated for packets after the start; every table
-//! is bounded, and what it has no room for is counted.
+//! Invariants: no clock, sockets or threads here. After the start no memory is allocated for
+//! packets. Every table is bounded; packets and entries without room are counted.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -38,7 +38,7 @@ pub use face::{Face, FaceId, LinkKind};
 pub use locked::{Locked, Prefetching};
 pub use settings::{Settings, Unsolicited};
 pub use sharded::Sharded;
-pub use state::{Came, Forwarder, Outbox, TooLong};
+pub use state::{Forwarder, Outbox, Received, TooLong};
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;
 #[doc(hidden)]

@@ -1,25 +1,33 @@
-//! What packets need on their way through the pipelines.
+//! Reusable buffers of the pipelines.
 
 use crate::forwarder::face::FaceId;
 use crate::forwarder::tables::{NextHop, Prefixes};
 
-/// Packets looked up together: enough to keep the memory busy, few enough for the first-level cache.
+/// Number of packets that are looked up together: enough to overlap memory accesses, few enough for
+/// the L1 cache.
 pub(crate) const GROUP: usize = 32;
 
-/// Buffers that are kept so that nothing is allocated.
+/// Reusable buffers, so that nothing is allocated per packet.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// Of the packets that are looked up together.
+    /// Prefixes of the packets that are looked up together.
     pub(crate) prefixes: Vec<Prefixes>,
+    /// Prefixes of a name of a forwarding hint.
     pub(crate) hint: Prefixes,
+    /// A packet to send.
     pub(crate) wire: Vec<u8>,
-    pub(crate) kept: Vec<u8>,
-    pub(crate) answered: Vec<u32>,
+    /// The Interest of a PIT entry.
+    pub(crate) stored_interest: Vec<u8>,
+    /// PIT entries that a Data satisfies.
+    pub(crate) satisfied: Vec<u32>,
+    /// Eligible next hops of an Interest, by increasing cost.
     pub(crate) hops: Vec<NextHop>,
+    /// Faces that the strategy chose.
     pub(crate) chosen: Vec<FaceId>,
-    /// By face: the number of the Data that it got last.
-    pub(crate) served: Vec<u64>,
-    pub(crate) serving: u64,
+    /// By face: the number of the last Data that was sent on it.
+    pub(crate) last_data: Vec<u64>,
+    /// Number of the current Data.
+    pub(crate) data_number: u64,
 }
 
 impl Scratch {
@@ -29,12 +37,12 @@ impl Scratch {
             prefixes: vec![Prefixes::new(); GROUP],
             hint: Prefixes::new(),
             wire: packet(),
-            kept: packet(),
-            answered: Vec::with_capacity(pit_capacity),
+            stored_interest: packet(),
+            satisfied: Vec::with_capacity(pit_capacity),
             hops: Vec::new(),
             chosen: Vec::new(),
-            served: Vec::new(),
-            serving: 0,
+            last_data: Vec::new(),
+            data_number: 0,
         }
     }
 }

@@ -1,37 +1,37 @@
-//! What a forwarder is told at the start.
+//! Settings of a forwarder.
 
 use crate::packets::NameBuf;
 
 /// Sizes and policies.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Pending Interests at the most; 2^24 a shard, for their tokens.
+    /// Maximum number of pending Interests; at most 2^24 per shard, the limit of PIT tokens.
     pub pit_capacity: usize,
-    /// Interests that one face may have pending; further ones are refused. `None`: as many as fit.
+    /// Maximum number of pending Interests of one face; `None`: no limit per face.
     pub pit_per_face: Option<usize>,
-    /// Data kept at the most; 0: none.
+    /// Maximum number of Data in the content store; 0: nothing is stored.
     pub cs_capacity: usize,
-    /// Bytes of Data kept at the most.
+    /// Size of the content store, in bytes of Data packets.
     pub cs_bytes: usize,
-    /// Nonces remembered after their Interest is gone.
+    /// Size of the dead nonce list: nonces stored after their entry is removed.
     pub dead_nonces: usize,
-    /// An Interest is pending for no longer than this, in milliseconds.
+    /// Maximum lifetime of a pending Interest, in milliseconds.
     pub lifetime_max_ms: u64,
-    /// What happens to Data that nobody asked for.
+    /// The handling of unsolicited Data.
     pub unsolicited: Unsolicited,
-    /// Where this forwarder is: a forwarding hint that names it has done its work.
+    /// Regions of this forwarder: a forwarding hint that names one is removed.
     pub regions: Vec<NameBuf>,
-    /// Of the keyed hashes: attackers choose the names.
+    /// Seed of the keyed hashes. They are keyed because attackers choose the names.
     pub seed: u64,
 }
 
-/// What happens to Data that nobody asked for. It is never passed on.
+/// The handling of unsolicited Data. They are never forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsolicited {
-    /// Forgotten.
+    /// Dropped.
     #[default]
     Drop,
-    /// Kept if it comes from a local face.
+    /// Stored if received from a local face, else dropped.
     KeepLocal,
 }
 

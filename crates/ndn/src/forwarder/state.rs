@@ -1,4 +1,5 @@
-//! The state machine: tables, and what may be asked of it. The [pipelines](crate::forwarder::pipelines) are its rules.
+//! The state machine of a forwarder: its tables and their operations. The forwarding rules are in
+//! the [pipelines](crate::forwarder::pipelines).
 
 use crate::packets::{Headers, Interest, Name};
 
@@ -28,9 +29,9 @@ pub struct Forwarder {
     pub(crate) scratch: Scratch,
 }
 
-/// Where packets go that leave.
+/// Receives packets to send.
 pub trait Outbox {
-    /// Sends a packet by a face, with what is to be said about it.
+    /// Sends a packet on a face, with link headers.
     fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]);
 }
 
@@ -40,16 +41,16 @@ impl<F: FnMut(FaceId, &Headers, &[u8])> Outbox for F {
     }
 }
 
-/// A packet that came by a face.
-pub type Came<'a> = (FaceId, &'a Headers, &'a [u8]);
+/// A received packet: its face, link headers and bytes.
+pub type Received<'a> = (FaceId, &'a Headers, &'a [u8]);
 
 /// A prefix with more than [`COMPONENTS_MAX`](crate::forwarder::COMPONENTS_MAX) components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a prefix has more than {} components", crate::forwarder::COMPONENTS_MAX)]
+#[error("prefix too long: use at most {} components", crate::forwarder::COMPONENTS_MAX)]
 pub struct TooLong;
 
 impl Forwarder {
-    /// Without faces and routes.
+    /// A forwarder without faces and routes.
     pub fn new(settings: Settings) -> Self {
         Self::shard(settings, 0)
     }
@@ -70,7 +71,8 @@ impl Forwarder {
         }
     }
 
-    /// Ends what is no longer pending. Packets do so too; this is for when none come.
+    /// Removes expired PIT entries. Every received packet also does this, so a call is needed only
+    /// while no packets arrive.
     #[inline]
     pub fn advance(&mut self, now_ns: u64) {
         while let Some(at) = self.pit.due(now_ns) {
@@ -78,22 +80,22 @@ impl Forwarder {
         }
     }
 
-    /// Adds a face, or changes it. Numbers from 65,536 on are no faces.
+    /// Adds or changes a face. Numbers from 65,536 on are ignored.
     pub fn set_face(&mut self, id: FaceId, face: Face) {
         self.faces.set(id, Some(face));
         if id.0 < Faces::MAX {
             self.pit.add_face(id);
         }
-        if id.0 < Faces::MAX && self.scratch.served.len() <= id.0 as usize {
-            self.scratch.served.resize(id.0 as usize + 1, 0);
+        if id.0 < Faces::MAX && self.scratch.last_data.len() <= id.0 as usize {
+            self.scratch.last_data.resize(id.0 as usize + 1, 0);
         }
     }
 
-    /// A face is gone, with all routes to it and all that was pending there; whether there were routes. Without routes
-    /// this costs the same however full the tables are.
+    /// Removes a face, its routes and its pending Interests. Returns whether it had routes. If the
+    /// face has no routes and no out-records, the cost is independent of the table sizes.
     pub fn remove_face(&mut self, id: FaceId) -> bool {
         self.faces.set(id, None);
-        self.pit.forget_face(id);
+        self.pit.remove_face(id);
         let had_routes = self.faces.has_routes(id);
         if had_routes {
             self.faces.count_routes(id, |_| 0);
@@ -105,7 +107,8 @@ impl Forwarder {
         had_routes
     }
 
-    /// Adds a route, or changes its cost. Interests that are pending and go to all next hops go to this one, too.
+    /// Adds a route, or changes its cost. If the next hop is new, matching pending Interests of the
+    /// multicast strategy are sent to it.
     pub fn add_route(
         &mut self,
         now_ns: u64,
@@ -130,7 +133,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Takes a route out; false if there was none.
+    /// Removes a route; returns false if there was none.
     pub fn remove_route(&mut self, prefix: &Name<'_>, face: FaceId) -> bool {
         let Some(hops) = self.fib.remove(&self.key, prefix) else { return false };
         let left: Vec<_> = hops.iter().copied().filter(|hop| hop.face != face).collect();
@@ -144,19 +147,20 @@ impl Forwarder {
         removed
     }
 
-    /// Chooses the strategy of a prefix and all below it that have none of their own.
+    /// Sets the strategy of a prefix and of all longer prefixes without their own.
     pub fn set_strategy(&mut self, prefix: &Name<'_>, strategy: Strategy) -> Result<(), TooLong> {
         let entry = self.strategies.entry(&self.key, prefix, || strategy).ok_or(TooLong)?;
         *entry = strategy;
         Ok(())
     }
 
-    /// The strategy of the next shorter prefix counts again; false if the prefix had none of its own.
+    /// Removes the strategy of a prefix: that of the next shorter prefix applies. Returns false if
+    /// the prefix had none.
     pub fn unset_strategy(&mut self, prefix: &Name<'_>) -> bool {
         self.strategies.remove(&self.key, prefix).is_some()
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         counters.cs_evicted = self.content.evicted();
@@ -164,37 +168,38 @@ impl Forwarder {
         counters
     }
 
-    /// How many Interests are pending.
+    /// Number of pending Interests.
     pub fn pending(&self) -> usize {
         self.pit.len()
     }
 
-    /// How many Data are kept.
-    pub fn kept(&self) -> usize {
+    /// Number of stored Data.
+    pub fn stored(&self) -> usize {
         self.content.len()
     }
 
-    /// Fills in the next hops of an Interest that `may` be taken: of its name, or of the first usable name of its hint.
+    /// Sets `scratch.hops` to the next hops of an Interest for which `allowed` returns true: those
+    /// of its name, or of the first name of its hint that has a route.
     pub(crate) fn look_up_hops(
         &mut self,
         interest: &Interest<'_>,
         prefixes: &Prefixes,
         without_hint: bool,
-        may: impl Fn(&Faces, FaceId) -> bool,
+        allowed: impl Fn(&Faces, FaceId) -> bool,
     ) {
         let Self { fib, key, scratch, faces, .. } = self;
-        let may = |hop: &&NextHop| may(faces, hop.face);
+        let allowed = |hop: &&NextHop| allowed(faces, hop.face);
         scratch.hops.clear();
         if interest.hint.is_empty() || without_hint {
             let hops = fib.longest(&interest.name, prefixes).map_or(&[][..], |(_, hops)| hops);
-            scratch.hops.extend(hops.iter().filter(may));
+            scratch.hops.extend(hops.iter().filter(allowed));
             return;
         }
         for name in interest.delegations() {
             if scratch.hint.set(key, &name)
                 && let Some((_, hops)) = fib.longest(&name, &scratch.hint)
             {
-                scratch.hops.extend(hops.iter().filter(may));
+                scratch.hops.extend(hops.iter().filter(allowed));
                 return;
             }
         }

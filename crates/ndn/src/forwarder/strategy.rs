@@ -1,40 +1,42 @@
-//! Strategies: to which of the next hops an Interest goes.
+//! Forwarding strategies: the choice among the next hops of an Interest.
 //!
-//! Repetitions that come too soon are held back: within 10 ms of the last one sent at first, then twice as long each
-//! time, 250 ms at the most (best-route: for the entry; multicast: for each face).
+//! A retransmission is suppressed if the last Interest was sent within the suppression interval. It
+//! is 10 ms at first and doubles with each retransmission, up to 250 ms. Best-route has one
+//! interval per PIT entry, multicast one per upstream face.
 
 use crate::forwarder::face::FaceId;
 use crate::forwarder::tables::{NextHop, Pit};
 
 const INTERVAL_MAX_NS: u32 = 250_000_000;
 
-/// How next hops are chosen.
+/// A forwarding strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// The cheapest; for repetitions the cheapest not tried yet, or the one tried longest ago.
+    /// The cheapest next hop. A retransmission goes to the cheapest unused one, else to the least
+    /// recently used one.
     #[default]
     BestRoute,
-    /// All of them.
+    /// All next hops.
     Multicast,
 }
 
-/// What a strategy decided; the faces are in a list beside it.
+/// The decision of a strategy. The chosen faces are in a separate list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     Send,
-    /// It came again too soon.
+    /// A retransmission within the suppression interval.
     Suppressed,
-    /// A new Interest that can go nowhere.
+    /// A new Interest without a next hop.
     NoRoute,
-    /// It waits for what may come.
+    /// No next hop; the entry stays pending.
     Wait,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 2] = [Self::BestRoute, Self::Multicast];
 
-    /// Its name, also within `/localhost/nfd/strategy`.
+    /// The name under `/localhost/nfd/strategy`.
     pub fn name(self) -> &'static str {
         match self {
             Self::BestRoute => "best-route",
@@ -42,7 +44,8 @@ impl Strategy {
         }
     }
 
-    /// Chooses among `hops`, the eligible ones by rising cost.
+    /// Chooses among `hops`, the eligible next hops by increasing cost, for the PIT entry `at`.
+    /// Writes the faces to `chosen`.
     #[inline]
     pub(crate) fn choose(
         self,
@@ -67,7 +70,7 @@ fn best_route(
     now_ns: u64,
     chosen: &mut Vec<FaceId>,
 ) -> Choice {
-    let Some(latest_ns) = pit.outs(at).map(|record| record.sent_ns).max() else {
+    let Some(latest_ns) = pit.out_records(at).map(|record| record.sent_ns).max() else {
         chosen.extend(hops.first().map(|hop| hop.face));
         return if hops.is_empty() { Choice::NoRoute } else { Choice::Send };
     };
@@ -76,7 +79,7 @@ fn best_route(
         return Choice::Suppressed;
     }
     entry.interval_ns = (entry.interval_ns * 2).min(INTERVAL_MAX_NS);
-    let tried = |hop: &NextHop| pit.outs(at).find(|record| record.face == hop.face);
+    let tried = |hop: &NextHop| pit.out_records(at).find(|record| record.face == hop.face);
     let unused = |hop: &&NextHop| tried(hop).is_none_or(|record| record.expiry_ns <= now_ns);
     let earliest = || hops.iter().min_by_key(|hop| tried(hop).map_or(0, |record| record.sent_ns));
     chosen.extend(hops.iter().find(unused).or_else(earliest).map(|hop| hop.face));

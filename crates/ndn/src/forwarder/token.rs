@@ -1,26 +1,26 @@
-//! The PIT token that leaves with our Interests and comes back with their Data.
+//! The PIT token of Interests that this forwarder sends. Their Data carry it back.
 //!
 //! ```text
 //!  | shard: 1 | entry: 3 | generation: 2 |
 //! ```
 //!
-//! Six bytes: ndnd, which the specification would have carry up to 32, panics at any other length.
+//! Six bytes: ndnd panics at any other length, although the specification allows up to 32.
 //!
-//! Invariant: a hint where to look, never a proof. The name is compared all the same.
+//! Invariant: a token is only a hint. The name is always compared.
 
 use crate::packets::PitToken;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) shard: u8,
-    /// 24 bits.
+    /// The entry's slot in the PIT, 24 bits.
     pub(crate) entry: u32,
-    /// 16 bits: how often the entry's place was used before.
+    /// The lower 16 bits of the entry's creation number.
     pub(crate) generation: u16,
 }
 
 impl Token {
-    /// Entries that tokens can tell apart.
+    /// Maximum number of entries that tokens can identify.
     pub(crate) const ENTRIES_MAX: usize = 1 << 24;
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Data: a name, what it stands for, and a signature over both.
+//! Data: a name, its content, and a signature over both.
 //!
 //! ```text
 //!  06 len | Name | MetaInfo {ContentType, FreshnessPeriod, FinalBlockId} | Content | SignatureInfo | SignatureValue |
@@ -10,23 +10,23 @@ use sha2::{Digest, Sha256};
 use crate::packets::write::{element_len, put, put_head, put_value, value_len};
 use crate::packets::{Element, Elements, Error, Name, kind};
 
-/// A Data, read in place.
+/// A view of a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// Its name.
+    /// The name.
     pub name: Name<'a>,
-    /// 0 is a payload.
+    /// The ContentType; 0: payload.
     pub content_type: u64,
-    /// For how long it answers those who ask for something fresh, in milliseconds; 0: not at all.
+    /// The FreshnessPeriod in milliseconds: how long the Data satisfies MustBeFresh; 0: never.
     pub freshness_ms: u64,
-    /// What it holds.
+    /// The content.
     pub content: &'a [u8],
-    /// All of it.
+    /// The bytes of the whole packet.
     pub wire: &'a [u8],
 }
 
 impl<'a> Data<'a> {
-    /// Reads a Data, which is all of `wire`. The signature is not verified.
+    /// Parses a Data; `wire` must hold exactly this packet. The signature is not verified.
     pub fn read(wire: &'a [u8]) -> Result<Self, Error> {
         let Element { kind: outer, value: body } = Element::only(wire)?;
         if outer != kind::DATA {
@@ -36,7 +36,7 @@ impl<'a> Data<'a> {
         let (name, _) = Name::of(&elements.next().ok_or(Error::NoName)??)?;
         let mut read = Self { name, content_type: 0, freshness_ms: 0, content: &[], wire };
         let mut latest = 0;
-        let mut signed = 0;
+        let mut signature_elements = 0;
         for element in elements {
             let element = element?;
             let rank = match element.kind {
@@ -56,10 +56,10 @@ impl<'a> Data<'a> {
             match element.kind {
                 kind::META_INFO => read.meta_info(element.value)?,
                 kind::CONTENT => read.content = element.value,
-                _ => signed += 1,
+                _ => signature_elements += 1,
             }
         }
-        if signed == 2 { Ok(read) } else { Err(Error::NoSignature) }
+        if signature_elements == 2 { Ok(read) } else { Err(Error::NoSignature) }
     }
 
     fn meta_info(&mut self, value: &[u8]) -> Result<(), Error> {
@@ -78,31 +78,31 @@ impl<'a> Data<'a> {
         Ok(())
     }
 
-    /// Where in the wire the name's components begin.
+    /// Position of the name's components in [`Data::wire`].
     #[inline]
     pub fn name_at(&self) -> usize {
         crate::packets::tlv::offset(self.wire, self.name.as_bytes())
     }
 
-    /// The implicit digest: SHA-256 over all its bytes.
+    /// The implicit digest: SHA-256 over the whole packet.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.wire).into()
     }
 }
 
-/// A Data to be written, signed by nothing but its own digest (DigestSha256).
+/// A Data to write, with a digest as its signature (DigestSha256).
 #[derive(Clone, Copy, Debug)]
 pub struct NewData<'a> {
-    /// Its name.
+    /// The name.
     pub name: Name<'a>,
-    /// Milliseconds; never fresh if `None`.
+    /// Freshness period in milliseconds; `None`: never fresh.
     pub freshness_ms: Option<u64>,
-    /// What it holds.
+    /// The content.
     pub content: &'a [u8],
 }
 
 impl NewData<'_> {
-    /// Appends its bytes.
+    /// Appends the packet to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         const SIGNATURE_INFO: [u8; 5] = [0x16, 3, 0x1b, 1, 0];
         const SIGNATURE_LEN: usize = 34;

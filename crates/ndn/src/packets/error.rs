@@ -1,42 +1,46 @@
-//! Why bytes are not a packet.
+//! Errors of the packet parsers.
 
-/// Why bytes are not a packet.
+/// Why parsing a packet failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An element ends behind the bytes there are.
-    #[error("an element is cut short")]
+    /// An element is longer than the bytes that are left.
+    #[error("truncated element")]
     Truncated,
     /// A type or length is not in its shortest form.
-    #[error("a number is longer than it needs to be")]
+    #[error("a type or length is not in its shortest form")]
     NotShortest,
-    /// The type is 0 or does not fit into 32 bits.
-    #[error("a type is out of range")]
+    /// The type of an element is 0 or does not fit into 32 bits.
+    #[error("element type out of range: it must be 1 to 4294967295")]
     BadType,
-    /// A number has not 1, 2, 4 or 8 bytes, or a fixed field has another length.
-    #[error("a field has the wrong length")]
+    /// A number is not 1, 2, 4 or 8 bytes long, a field of fixed length has another length, or a
+    /// text is not UTF-8.
+    #[error("invalid field length or text encoding")]
     BadLength,
-    /// Bytes behind the packet.
-    #[error("bytes follow the packet")]
+    /// Bytes follow the packet.
+    #[error("trailing bytes after the packet")]
     Trailing,
-    /// Neither Interest nor Data nor LpPacket.
-    #[error("neither Interest, Data nor LpPacket")]
+    /// The outer element has another type than the expected ones: Interest, Data, LpPacket or a
+    /// management element.
+    #[error("unexpected type of the outer element")]
     UnknownPacket,
-    /// An element that must be understood is not, or is out of its place.
-    #[error("a critical element is unknown or out of place")]
+    /// A critical element is unknown or misplaced.
+    #[error("unknown or misplaced critical element")]
     Critical,
-    /// The name is not the first element, or has no component where one is due.
-    #[error("no name where one is due")]
+    /// The name is not the first element, or has no component.
+    #[error("missing name")]
     NoName,
-    /// A component's type is out of range, or a digest is not of 32 bytes.
-    #[error("a component of a name is malformed")]
+    /// A component's type is out of range, or a digest is not 32 bytes long.
+    #[error("malformed name component")]
     BadComponent,
-    /// Application parameters and the digest component in the name do not go together.
-    #[error("parameters without their digest, or more digests than one")]
+    /// The name must have one parameters digest if the Interest has application parameters, and
+    /// none otherwise.
+    #[error("parameters digest missing, repeated or without parameters")]
     ParametersDigest,
-    /// Data without a signature.
-    #[error("no signature")]
+    /// A Data without a signature.
+    #[error("missing signature")]
     NoSignature,
-    /// A fragment's number is not below their count, or there are too many.
-    #[error("fragment numbers that cannot be")]
+    /// A fragment's index is not below the count, the count is not 1 to 64, or the sequence number
+    /// is missing.
+    #[error("invalid fragment index or count")]
     BadFragment,
 }

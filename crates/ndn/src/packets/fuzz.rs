@@ -1,4 +1,4 @@
-//! An entry for fuzzers: any bytes become packets of a link, for one reassembler.
+//! Entry point for fuzzers: interprets any bytes as link packets for one reassembler.
 //!
 //! ```text
 //!  input:  | (time step | neighbour and length: 2 | packet bytes) … |
@@ -9,7 +9,7 @@ use crate::packets::{
     fragments,
 };
 
-/// Reads `bytes` as packets; panics if what was read contradicts itself.
+/// Parses `bytes` as link packets; panics if the results are inconsistent.
 pub fn fuzz(bytes: &[u8]) {
     let mut reassembler = Reassembler::new(3, 1000);
     let mut now = 0;
@@ -22,7 +22,8 @@ pub fn fuzz(bytes: &[u8]) {
         let Ok(lp) = LpPacket::read(packet) else { continue };
         let Fragment { index, count, .. } = lp.fragment;
         assert!(index < count);
-        if let Reassembly::Whole(headers, whole) = reassembler.take(now, u64::from(high >> 5), &lp)
+        if let Reassembly::Complete(headers, whole) =
+            reassembler.take(now, u64::from(high >> 5), &lp)
         {
             let whole = whole.to_vec();
             check(&headers, &whole);
@@ -32,26 +33,26 @@ pub fn fuzz(bytes: &[u8]) {
 
 fn check(headers: &Headers, wire: &[u8]) {
     let Ok(packet) = Packet::read(wire) else { return };
-    // Out and in again, in pieces that go astray in any order but their own.
+    // Fragments the packet, and reassembles it from the fragments in reverse order.
     let mut pieces = Vec::new();
     let sent = fragments(headers, wire, 150, u64::MAX, &mut Vec::new(), |piece| {
         pieces.push(piece.to_vec())
     });
     assert_eq!(sent, pieces.len() as u64);
     pieces.reverse();
-    let mut again = Reassembler::new(1, 1);
+    let mut reassembler = Reassembler::new(1, 1);
     for (left, piece) in (0..pieces.len()).rev().zip(&pieces) {
-        let lp = LpPacket::read(piece).expect("our own bytes");
-        match again.take(0, 0, &lp) {
-            Reassembly::Whole(about, whole) => {
-                assert_eq!((left, about, whole), (0, *headers, wire))
+        let lp = LpPacket::read(piece).expect("bytes written by this crate");
+        match reassembler.take(0, 0, &lp) {
+            Reassembly::Complete(read_headers, whole) => {
+                assert_eq!((left, read_headers, whole), (0, *headers, wire))
             }
             other => assert_eq!((left > 0, other), (true, Reassembly::Waiting)),
         }
     }
     let name = match packet {
         Packet::Interest(interest) => {
-            rewritten(&interest);
+            check_rewrite(&interest);
             interest.name
         }
         Packet::Data(data) => data.name,
@@ -60,14 +61,14 @@ fn check(headers: &Headers, wire: &[u8]) {
     assert_eq!(text.parse().as_ref().map(NameBuf::as_name), Ok(name), "{text}");
 }
 
-/// What leaves says the same as what came, but for what was to be changed.
-fn rewritten(interest: &Interest<'_>) {
+/// Checks that a rewritten Interest equals the original except for the requested changes.
+fn check_rewrite(interest: &Interest<'_>) {
     for strip_hint in [false, true] {
         let hop_limit = interest.hop_limit.map(|hops| hops.wrapping_sub(1));
         let nonce = interest.nonce.unwrap_or(7);
         let mut out = Vec::new();
         interest.rewrite(&Rewrite { hop_limit, nonce, strip_hint }, &mut out);
-        let read = Interest::read(&out).expect("our own bytes");
+        let read = Interest::read(&out).expect("bytes written by this crate");
         assert_eq!(
             (read.name, read.nonce, read.hop_limit),
             (interest.name, Some(nonce), hop_limit)
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use crate::packets::{NewData, NewInterest, PitToken};
 
-    /// Packets as they should be.
+    /// Valid packets and their fragments.
     fn seeds() -> Vec<Vec<u8>> {
         let names: Vec<NameBuf> =
             ["/a", "/a/b/seg=7", "/h/54=%03"].map(|name| name.parse().unwrap()).into();
@@ -141,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn so_are_packets_with_a_few_bytes_changed(
+        fn packets_with_a_few_changed_bytes_are_read_without_panic(
             picked in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         ) {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_packets_pass_the_checks() {
+    fn valid_packets_pass_the_checks() {
         let seeds = seeds();
         assert!(seeds.iter().take(9).all(|seed| Packet::read(seed).is_ok()));
         assert!(seeds.iter().all(|seed| LpPacket::read(seed).is_ok()));

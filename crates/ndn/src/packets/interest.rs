@@ -1,4 +1,4 @@
-//! Interest: who asks, for what, for how long.
+//! Interest: a request for a name, with a lifetime.
 //!
 //! ```text
 //!  05 len | Name | CanBePrefix | MustBeFresh | ForwardingHint | Nonce | Lifetime | HopLimit | Parameters … |
@@ -7,36 +7,36 @@
 use crate::packets::write::{element_len, put, put_head, put_value, value_len};
 use crate::packets::{Element, Elements, Error, Name, kind};
 
-/// An Interest, read in place.
+/// A view of an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest<'a> {
-    /// What is asked for: one component or more.
+    /// The requested name: one component or more.
     pub name: Name<'a>,
-    /// Whether a Data with a longer name will do.
+    /// Whether a Data with a longer name satisfies the Interest.
     pub can_be_prefix: bool,
-    /// Whether a Data that is no longer fresh will not do.
+    /// Whether only fresh Data satisfies the Interest.
     pub must_be_fresh: bool,
-    /// Where else it may be sent: the names' elements, or nothing.
+    /// The forwarding hint: Name elements; empty without a hint.
     pub hint: &'a [u8],
-    /// Told apart by it, an Interest that comes again is a loop or a repetition.
+    /// The nonce. It distinguishes a loop from a retransmission.
     pub nonce: Option<u32>,
-    /// For how long it is pending, in milliseconds.
+    /// The lifetime in milliseconds: how long the Interest is pending.
     pub lifetime_ms: u64,
-    /// How many more hops it may take.
+    /// Remaining hops.
     pub hop_limit: Option<u8>,
-    /// What the application adds.
+    /// The application parameters.
     pub parameters: Option<&'a [u8]>,
-    /// All of it.
+    /// The bytes of the whole packet.
     pub wire: &'a [u8],
-    /// All that the type and length are about.
+    /// The value of the outer element.
     body: &'a [u8],
 }
 
 impl<'a> Interest<'a> {
-    /// The lifetime of an Interest that states none.
+    /// The default lifetime of an Interest, in milliseconds.
     pub const LIFETIME_MS: u64 = 4000;
 
-    /// Reads an Interest, which is all of `wire`.
+    /// Parses an Interest; `wire` must hold exactly this packet.
     pub fn read(wire: &'a [u8]) -> Result<Self, Error> {
         let Element { kind: outer, value: body } = Element::only(wire)?;
         if outer != kind::INTEREST {
@@ -65,7 +65,7 @@ impl<'a> Interest<'a> {
             match rank(element.kind) {
                 Some(rank) if rank > latest => {
                     latest = rank;
-                    read.take(&element)?;
+                    read.read_element(&element)?;
                 }
                 _ if element.is_critical() => return Err(Error::Critical),
                 _ => {}
@@ -77,7 +77,7 @@ impl<'a> Interest<'a> {
         Ok(read)
     }
 
-    fn take(&mut self, element: &Element<'a>) -> Result<(), Error> {
+    fn read_element(&mut self, element: &Element<'a>) -> Result<(), Error> {
         match element.kind {
             kind::CAN_BE_PREFIX => self.can_be_prefix = element.fixed::<0>().map(|_| true)?,
             kind::MUST_BE_FRESH => self.must_be_fresh = element.fixed::<0>().map(|_| true)?,
@@ -91,26 +91,26 @@ impl<'a> Interest<'a> {
         Ok(())
     }
 
-    /// The names that it may be sent to instead, in order.
+    /// The names of the forwarding hint, in order.
     pub fn delegations(&self) -> impl Iterator<Item = Name<'a>> + use<'a> {
         Elements::of(self.hint)
             .flatten()
             .filter_map(|element| Name::of(&element).ok().map(|(name, _)| name))
     }
 
-    /// Where in the wire the name's components begin.
+    /// Position of the name's components in [`Interest::wire`].
     #[inline]
     pub fn name_at(&self) -> usize {
         crate::packets::tlv::offset(self.wire, self.name.as_bytes())
     }
 
-    /// Where in the wire the hint's names begin; 0 without a hint.
+    /// Position of the hint's names in [`Interest::wire`]; 0 without a hint.
     #[inline]
     pub fn hint_at(&self) -> usize {
         if self.hint.is_empty() { 0 } else { crate::packets::tlv::offset(self.wire, self.hint) }
     }
 
-    /// Appends the Interest as it is to leave.
+    /// Appends the Interest to `out`, with the changes of a forwarder.
     pub fn rewrite(&self, changes: &Rewrite, out: &mut Vec<u8>) {
         let start = out.len();
         let stripped = changes.strip_hint && !self.hint.is_empty();
@@ -120,55 +120,56 @@ impl<'a> Interest<'a> {
             self.rebuild(changes, stripped, out);
         }
         if let Some(hops) = changes.hop_limit
-            && let Some(place) = place(&out[start..], kind::HOP_LIMIT)
+            && let Some(position) = position(&out[start..], kind::HOP_LIMIT)
         {
-            out[start + place] = hops;
+            out[start + position] = hops;
         }
     }
 
-    /// Element by element, with the nonce put in its place and the hint left out.
+    /// Appends the Interest element by element, with the new nonce; omits the hint if `stripped`.
     fn rebuild(&self, changes: &Rewrite, stripped: bool, out: &mut Vec<u8>) {
         let nonce = element_len(kind::NONCE, 4);
         let hint = if stripped { element_len(kind::FORWARDING_HINT, self.hint.len()) } else { 0 };
         let added = if self.nonce.is_none() { nonce } else { 0 };
         put_head(out, kind::INTEREST, self.body.len() + added - hint);
-        let mut waiting = true;
+        let mut nonce_missing = true;
         let mut rest = self.body;
         while let Ok((element, after)) = Element::first(rest) {
             let bytes = &rest[..rest.len() - after.len()];
-            // Unknown elements stay where they are: only those that follow a nonce tell its place.
+            // The nonce goes before the first known element that must follow it. Unknown elements
+            // keep their place.
             let follows = rank(element.kind).is_some_and(|rank| rank >= NONCE_RANK);
-            if waiting && follows {
+            if nonce_missing && follows {
                 put(out, kind::NONCE, &changes.nonce.to_be_bytes());
-                waiting = false;
+                nonce_missing = false;
             }
-            let leave_out = element.kind == kind::NONCE && self.nonce.is_some()
+            let omit = element.kind == kind::NONCE && self.nonce.is_some()
                 || element.kind == kind::FORWARDING_HINT && stripped;
-            if !leave_out {
+            if !omit {
                 out.extend_from_slice(bytes);
             }
             rest = after;
         }
-        if waiting {
+        if nonce_missing {
             put(out, kind::NONCE, &changes.nonce.to_be_bytes());
         }
     }
 }
 
-/// What a forwarder changes in an Interest.
+/// The changes that a forwarder makes to an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The hops that are left, if it counts them.
+    /// The remaining hops; ignored if the Interest has no hop limit.
     pub hop_limit: Option<u8>,
-    /// The nonce: its own, or a new one for an Interest without.
+    /// The nonce: the Interest's own, or a new one if it has none.
     pub nonce: u32,
-    /// Whether the forwarding hint has done its work.
+    /// Whether to remove the forwarding hint.
     pub strip_hint: bool,
 }
 
 const NONCE_RANK: u8 = 4;
 
-/// The place among the elements; `None` for those that are not an Interest's.
+/// The place of an element in the specified order; `None`: not an element of an Interest.
 fn rank(element: u32) -> Option<u8> {
     Some(match element {
         kind::CAN_BE_PREFIX => 1,
@@ -184,7 +185,7 @@ fn rank(element: u32) -> Option<u8> {
     })
 }
 
-/// One name or more.
+/// Checks a forwarding hint: one name or more. Returns it unchanged.
 fn hint(value: &[u8]) -> Result<&[u8], Error> {
     let mut names = 0;
     for element in Elements::of(value) {
@@ -198,8 +199,8 @@ fn hint(value: &[u8]) -> Result<&[u8], Error> {
     if names == 0 { Err(Error::NoName) } else { Ok(value) }
 }
 
-/// Where the value of the first element of this kind begins in a packet.
-fn place(packet: &[u8], kind: u32) -> Option<usize> {
+/// Position of the value of the first element of this type in a packet.
+fn position(packet: &[u8], kind: u32) -> Option<usize> {
     let mut rest = Element::first(packet).ok()?.0.value;
     while let Ok((element, after)) = Element::first(rest) {
         if element.kind == kind {
@@ -210,27 +211,27 @@ fn place(packet: &[u8], kind: u32) -> Option<usize> {
     None
 }
 
-/// An Interest to be written.
+/// An Interest to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewInterest<'a> {
-    /// What is asked for.
+    /// The requested name.
     pub name: Name<'a>,
-    /// Whether a Data with a longer name will do.
+    /// Whether a Data with a longer name satisfies the Interest.
     pub can_be_prefix: bool,
-    /// Whether it must be fresh.
+    /// Whether only fresh Data satisfies the Interest.
     pub must_be_fresh: bool,
-    /// Other names that it may be sent to.
+    /// The names of the forwarding hint; empty: no hint.
     pub hint: &'a [Name<'a>],
-    /// The nonce; a forwarder adds one that is missing.
+    /// The nonce; a forwarder adds a missing one.
     pub nonce: Option<u32>,
-    /// Milliseconds; 4000 if `None`.
+    /// Lifetime in milliseconds; `None`: 4000.
     pub lifetime_ms: Option<u64>,
-    /// Hops it may take.
+    /// Remaining hops; `None`: no limit.
     pub hop_limit: Option<u8>,
 }
 
 impl<'a> NewInterest<'a> {
-    /// For this very name, with a nonce.
+    /// An Interest for exactly this name, with a nonce and no other fields.
     pub fn new(name: Name<'a>, nonce: u32) -> Self {
         Self {
             name,
@@ -243,7 +244,7 @@ impl<'a> NewInterest<'a> {
         }
     }
 
-    /// Appends its bytes.
+    /// Appends the packet to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let name = self.name.as_bytes();
         let names = |name: &Name<'_>| element_len(kind::NAME, name.as_bytes().len());

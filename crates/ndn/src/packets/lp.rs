@@ -1,58 +1,59 @@
-//! The link protocol, NDNLPv2: what neighbours tell each other about a packet.
+//! The link protocol, NDNLPv2: headers and fragments of packets between neighbours.
 //!
 //! ```text
 //!  64 len | Sequence | FragIndex | FragCount | PitToken | Nack {Reason} | … | CongestionMark | Fragment 50 |
 //! ```
 //!
-//! A fragment's number in its packet and its Sequence rise together, so Sequence − FragIndex names the packet.
-//! Only the first piece carries what is said about the whole.
+//! FragIndex and Sequence increase together, so Sequence − FragIndex identifies the packet. Only
+//! the first fragment carries the headers of the packet.
 
 use crate::packets::write::{element_len, put, put_head, put_value, value_len};
 use crate::packets::{Element, Elements, Error, kind};
 
-/// Pieces of a packet at the most.
+/// Maximum number of fragments of a packet.
 pub(crate) const FRAGMENTS_MAX: u64 = 64;
 
-/// A packet of the link, read in place. Bare Interests and Data are packets without headers.
+/// A view of a link packet. A bare Interest or Data is a link packet without headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LpPacket<'a> {
-    /// What it says about the network packet.
+    /// Headers of the network packet.
     pub headers: Headers,
-    /// Which piece this is, of a packet in pieces.
+    /// The position of a fragment.
     pub fragment: Fragment,
-    /// The network packet or its piece. `None`: nothing but acknowledgements.
+    /// The network packet, or a fragment of it. `None`: the link packet carries none, for example
+    /// only acknowledgements.
     pub payload: Option<&'a [u8]>,
 }
 
-/// Which piece of which packet.
+/// The position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Sequence number of the piece.
+    /// Sequence number of the fragment.
     pub sequence: u64,
-    /// 0 is the first.
+    /// Index of the fragment in its packet, from 0.
     pub index: u8,
-    /// Of so many; 1: the packet is whole.
+    /// Number of fragments of the packet, 1 to 64; 1: a complete packet.
     pub count: u8,
 }
 
-/// What neighbours say about a network packet.
+/// Link headers of a network packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// A Data or Nack gives it back to who sent the Interest with it.
+    /// The PIT token. A Data or Nack carries it back to the sender of the Interest.
     pub token: PitToken,
-    /// Why the Interest comes back.
+    /// The Nack header: why the Interest is returned.
     pub nack: Option<NackReason>,
-    /// To this face, whatever the strategy says.
+    /// The next hop, overriding the strategy.
     pub next_hop_face: Option<u64>,
-    /// The face that it came by, for local applications.
+    /// The receiving face, for local applications.
     pub incoming_face: Option<u64>,
-    /// Not to be cached.
+    /// Whether the packet must not be cached (CachePolicy).
     pub no_cache: bool,
-    /// More than 0: there was congestion.
+    /// The congestion mark; above 0: congestion.
     pub congestion_mark: u64,
 }
 
-/// 1 to 32 bytes that mean something to who made them; none: no token.
+/// A PIT token: 1 to 32 bytes that only their sender interprets; empty: no token.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PitToken {
     len: u8,
@@ -60,14 +61,14 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// Of these bytes; `None` if there are more than 32.
+    /// A token of these bytes; `None` if there are more than 32.
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; 32];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
         Some(Self { len: token.len() as u8, bytes })
     }
 
-    /// Its bytes.
+    /// The bytes of the token.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
     }
@@ -79,14 +80,14 @@ impl std::fmt::Debug for PitToken {
     }
 }
 
-/// Why an Interest comes back.
+/// The reason of a Nack, in order of increasing severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NackReason {
-    /// 50
+    /// 50: congestion.
     Congestion,
-    /// 100: it was seen before.
+    /// 100: a duplicate nonce.
     Duplicate,
-    /// 150: nowhere to send it.
+    /// 150: no route.
     NoRoute,
     /// Any other reason, or none.
     #[default]
@@ -114,7 +115,7 @@ impl NackReason {
 }
 
 impl<'a> LpPacket<'a> {
-    /// Reads what is all of `wire`.
+    /// Parses a link packet, or a bare Interest or Data; `wire` must hold exactly this packet.
     pub fn read(wire: &'a [u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
         let fragment = Fragment { sequence: 0, index: 0, count: 1 };
@@ -131,7 +132,7 @@ impl<'a> LpPacket<'a> {
         for element in Elements::of(outer.value) {
             let element = element?;
             if read.payload.is_some() {
-                // The fragment is the last.
+                // The fragment must be the last element.
                 return Err(Error::Critical);
             }
             match element.kind {
@@ -139,7 +140,7 @@ impl<'a> LpPacket<'a> {
                 kind::FRAG_INDEX => index = element.number()?,
                 kind::FRAG_COUNT => count = element.number()?,
                 kind::FRAGMENT => read.payload = Some(element.value),
-                _ => read.headers.take(&element)?,
+                _ => read.headers.read_element(&element)?,
             }
         }
         if count == 0 || count > FRAGMENTS_MAX || index >= count || count > 1 && sequence.is_none()
@@ -153,7 +154,7 @@ impl<'a> LpPacket<'a> {
 }
 
 impl Headers {
-    /// Nothing.
+    /// No headers.
     pub const NONE: Self = Self {
         token: PitToken { len: 0, bytes: [0; 32] },
         nack: None,
@@ -163,7 +164,7 @@ impl Headers {
         congestion_mark: 0,
     };
 
-    fn take(&mut self, element: &Element<'_>) -> Result<(), Error> {
+    fn read_element(&mut self, element: &Element<'_>) -> Result<(), Error> {
         match element.kind {
             kind::PIT_TOKEN => {
                 let token = PitToken::new(element.value).filter(|token| token.len > 0);
@@ -177,7 +178,7 @@ impl Headers {
                 self.no_cache = inner.kind == kind::CACHE_POLICY_TYPE && inner.number()? == 1;
             }
             kind::CONGESTION_MARK => self.congestion_mark = element.number()?,
-            // Those that may be ignored: 800 to 959, every fourth. Acknowledgements are among them.
+            // Of the types 800 to 959, every fourth may be ignored; Ack is one of them.
             800..=959 if element.kind & 3 == 0 => {}
             _ => return Err(Error::Critical),
         }
@@ -187,11 +188,11 @@ impl Headers {
     fn len(&self) -> usize {
         let token = self.token.as_bytes().len();
         let number = |kind, number| element_len(kind, value_len(number));
-        let if_any = |kind, face: Option<u64>| face.map_or(0, |face| number(kind, face));
+        let optional = |kind, face: Option<u64>| face.map_or(0, |face| number(kind, face));
         (if token > 0 { element_len(kind::PIT_TOKEN, token) } else { 0 })
             + self.nack.map_or(0, |reason| element_len(kind::NACK, nack_len(reason)))
-            + if_any(kind::INCOMING_FACE, self.incoming_face)
-            + if_any(kind::NEXT_HOP_FACE, self.next_hop_face)
+            + optional(kind::INCOMING_FACE, self.incoming_face)
+            + optional(kind::NEXT_HOP_FACE, self.next_hop_face)
             + if self.no_cache { element_len(kind::CACHE_POLICY, 5) } else { 0 }
             + match self.congestion_mark {
                 0 => 0,
@@ -239,7 +240,7 @@ fn nack_len(reason: NackReason) -> usize {
     reason.number().map_or(0, |number| element_len(kind::NACK_REASON, value_len(number)))
 }
 
-/// Appends a network packet as it goes over a link: bare if there is nothing to say about it.
+/// Appends a network packet with its link headers to `out`; without headers it is appended bare.
 pub fn write_lp(headers: &Headers, packet: &[u8], out: &mut Vec<u8>) {
     let len = headers.len();
     if len == 0 {
@@ -251,8 +252,9 @@ pub fn write_lp(headers: &Headers, packet: &[u8], out: &mut Vec<u8>) {
     put(out, kind::FRAGMENT, packet);
 }
 
-/// Cuts a network packet into pieces of at most `mtu` bytes with their headers, and writes one after the other into
-/// `out`, which `each` sees. Returns how many pieces there were; 0 if more than 64 would be needed.
+/// Splits a network packet into fragments of at most `mtu` bytes each, headers included. Writes
+/// each fragment to `out`, replacing the contents, and passes it to `each`. Returns the number of
+/// fragments; 0 if more than 64 are needed.
 pub fn fragments(
     headers: &Headers,
     packet: &[u8],
@@ -267,21 +269,22 @@ pub fn fragments(
         each(out);
         return 1;
     }
-    // Outer type and length 4, sequence 10, index and count 3 each, the payload's type and length 4.
+    // Outer type and length: 4 bytes. Sequence: 10. Index and count: 3 each. Type and length of the
+    // payload: 4.
     let room = mtu.saturating_sub(24 + headers.len());
     let count = packet.len().div_ceil(room.max(1)) as u64;
     if room == 0 || count > FRAGMENTS_MAX {
         return 0;
     }
     for (index, piece) in (0..count).zip(packet.chunks(room)) {
-        let about = if index == 0 { *headers } else { Headers::default() };
+        let piece_headers = if index == 0 { *headers } else { Headers::default() };
         out.clear();
-        let len = 10 + 3 + 3 + about.len() + element_len(kind::FRAGMENT, piece.len());
+        let len = 10 + 3 + 3 + piece_headers.len() + element_len(kind::FRAGMENT, piece.len());
         put_head(out, kind::LP_PACKET, len);
         put(out, kind::SEQUENCE, &first_sequence.wrapping_add(index).to_be_bytes());
         put_value(out, kind::FRAG_INDEX, index);
         put_value(out, kind::FRAG_COUNT, count);
-        about.write(out);
+        piece_headers.write(out);
         put(out, kind::FRAGMENT, piece);
         each(out);
     }

@@ -1,17 +1,17 @@
-//! NDN packets: Interest, Data and the link protocol around them, read in place and written.
+//! NDN packets: parsers and writers for Interest, Data, the link protocol and management.
 //!
 //! ```text
 //!  bytes ─▶ LpPacket ─▶ (Reassembler) ─▶ Packet ─┬▶ Interest   views: nothing is copied
-//!           headers      pieces to one           └▶ Data
+//!           headers      fragments to one       └▶ Data
 //!
 //!  NewInterest, NewData, NewCommand ─▶ bytes ─▶ write_lp / fragments ─▶ bytes
 //! ```
 //!
-//! After the NDN Packet Format Specification, version 0.3, and NDNLPv2.
+//! Follows the NDN Packet Format Specification, version 0.3, and NDNLPv2.
 //!
-//! Invariants: no bytes make it panic. What a view hands out lies within the bytes that it was made of.
-//! Reading allocates nothing; writing appends to the caller's buffer. Memory for pieces of packets is
-//! bounded. No clock, no I/O.
+//! Invariants: no input causes a panic. A view refers only to the bytes that it was parsed from.
+//! Parsing Interests, Data and link packets allocates nothing; writing appends to the caller's
+//! buffer. Memory for reassembly is bounded. No clock, no I/O.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -39,23 +39,23 @@ pub use reassembly::{Reassembler, Reassembly};
 pub use tlv::{Element, Elements, kind};
 pub use uri::{NameBuf, NameError};
 
-/// The largest network packet that is passed on.
+/// The size limit of a network packet, in bytes. Larger packets are not forwarded.
 pub const PACKET_MAX: usize = 8800;
 
-/// The UDP port of forwarders.
+/// The default UDP port of NDN forwarders.
 pub const UDP_PORT: u16 = 6363;
 
 /// A network packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Asks for a Data by name.
+    /// Requests a Data by name.
     Interest(Interest<'a>),
-    /// Answers.
+    /// Satisfies an Interest.
     Data(Data<'a>),
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet, which is all of `bytes`.
+    /// Parses one packet; `bytes` must hold exactly this packet.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Error> {
         match bytes.first() {
             Some(&kind::DATA_BYTE) => Data::read(bytes).map(Self::Data),
@@ -63,7 +63,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// What is asked for, or what answers.
+    /// The name of the Interest or Data.
     #[inline]
     pub fn name(&self) -> &Name<'a> {
         match self {

@@ -1,6 +1,6 @@
-//! Names: components one after the other, in place.
+//! Names: views of consecutive components.
 //!
-//! Invariant: a [`Name`] was checked when it was made, so its components are well formed.
+//! Invariant: a [`Name`] was checked at construction, so its components are well formed.
 
 use crate::packets::{Element, Elements, Error, kind};
 
@@ -21,7 +21,7 @@ pub mod component {
 /// A component: its type and value.
 pub type Component<'a> = Element<'a>;
 
-/// A name: the components' bytes, without the type and length around them.
+/// A name: the bytes of its components, without the type and length of the Name element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name<'a>(&'a [u8]);
 
@@ -29,13 +29,13 @@ impl<'a> Name<'a> {
     /// The name without components.
     pub const EMPTY: Self = Self(&[]);
 
-    /// Checks the components in the value of a Name element.
+    /// Parses the value of a Name element; checks all components.
     #[inline]
     pub fn read(value: &'a [u8]) -> Result<Self, Error> {
         Self::counted(value).map(|(name, _)| name)
     }
 
-    /// The same, and how many digests of parameters there are.
+    /// As [`Name::read`]; also returns the number of ParametersSha256Digest components.
     #[inline]
     pub(crate) fn counted(value: &'a [u8]) -> Result<(Self, usize), Error> {
         let mut digests = 0;
@@ -50,17 +50,17 @@ impl<'a> Name<'a> {
         Ok((Self(value), digests))
     }
 
-    /// A Name element's name, and how many digests of parameters there are.
+    /// Parses a Name element; also returns the number of ParametersSha256Digest components.
     pub(crate) fn of(element: &Element<'a>) -> Result<(Self, usize), Error> {
         if element.kind == kind::NAME { Self::counted(element.value) } else { Err(Error::NoName) }
     }
 
-    /// The components' bytes.
+    /// The bytes of the components.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether there is no component.
+    /// Whether the name has no components.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -71,14 +71,17 @@ impl<'a> Name<'a> {
         Components(self.0)
     }
 
-    /// Whether this name is `other`, or begins it. Elements cannot overlap two components' bounds, so bytes will do.
+    /// Whether this name equals `other` or is a prefix of it. Components are self-delimiting, so a
+    /// comparison of bytes is enough.
     pub fn is_prefix_of(&self, other: &Name<'_>) -> bool {
         other.0.starts_with(self.0)
     }
 
-    /// The implicit digest that ends it, and the name before.
+    /// Splits off an implicit digest at the end of the name: returns the name before it and the
+    /// digest; `None` if the last component is not an implicit digest.
     pub fn split_digest(&self) -> Option<(Self, &'a [u8; 32])> {
-        // Type 1, length 32; the component before may end in the same bytes, so the bounds must be right.
+        // Type 1, length 32. A longer component may end in the same bytes, so a component must
+        // start here.
         let at = self.0.len().checked_sub(34)?;
         let (before, last) = self.0.split_at(at);
         let ([1, 32], digest) = last.split_first_chunk()? else { return None };
@@ -92,7 +95,7 @@ impl<'a> Name<'a> {
 pub struct Components<'a>(&'a [u8]);
 
 impl<'a> Components<'a> {
-    /// Where each component begins, from the start of the name.
+    /// The position of each component, in bytes from the start of the name.
     pub fn offsets(self) -> impl Iterator<Item = usize> + 'a {
         let total = self.0.len();
         let mut rest = self;
@@ -102,7 +105,7 @@ impl<'a> Components<'a> {
         })
     }
 
-    /// How many bytes are left.
+    /// Number of bytes that are not iterated yet.
     pub fn bytes_left(&self) -> usize {
         self.0.len()
     }
@@ -113,7 +116,7 @@ impl<'a> Iterator for Components<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Component<'a>> {
-        // Checked when the name was made: an error is the end.
+        // The name was checked at construction. An error would end the iteration.
         let (component, rest) = Element::first(self.0).ok()?;
         self.0 = rest;
         Some(component)

@@ -1,11 +1,12 @@
-//! Type, length, value.
+//! TLV elements (type, length, value), the encoding of all NDN packets.
 //!
 //! ```text
 //!  | TYPE 1, 3 or 5 | LENGTH 1, 3, 5 or 9 | VALUE |     first byte < 253: the number itself;
 //!                                                      253: 2 bytes follow, 254: 4, 255: 8
 //! ```
 //!
-//! Invariant: a number that is not in its shortest form is an error, so equal meanings are equal bytes.
+//! Invariant: a type or length that is not in its shortest form is an error, so equal elements
+//! have equal bytes.
 
 use crate::packets::Error;
 
@@ -56,30 +57,31 @@ pub mod kind {
     pub const TX_SEQUENCE: u32 = 0x0348;
 }
 
-/// One element.
+/// A parsed element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// Its type, 1 or more.
+    /// The type, 1 or more.
     pub kind: u32,
-    /// What it holds.
+    /// The value.
     pub value: &'a [u8],
 }
 
 impl<'a> Element<'a> {
-    /// Reads the first element; what follows it comes along.
+    /// Parses the first element of `bytes`; also returns the bytes after it.
     #[inline]
     pub fn first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
-        // Nearly all have a type and a length of one byte.
+        // Fast path: nearly all elements have a type and a length of one byte.
         if let [kind @ 1..253, len @ 0..253, rest @ ..] = bytes
             && let Some((value, rest)) = rest.split_at_checked((*len).into())
         {
             return Ok((Self { kind: (*kind).into(), value }, rest));
         }
-        Self::first_of_any(bytes)
+        Self::first_general(bytes)
     }
 
+    /// [`Element::first`] for types and lengths of any size.
     #[cold]
-    fn first_of_any(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
+    fn first_general(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let (kind, rest) = number(bytes)?;
         let kind = u32::try_from(kind).ok().filter(|&kind| kind > 0).ok_or(Error::BadType)?;
         let (len, rest) = number(rest)?;
@@ -88,7 +90,7 @@ impl<'a> Element<'a> {
         Ok((Self { kind, value }, rest))
     }
 
-    /// An element that is all of `bytes`.
+    /// Parses one element; `bytes` must hold exactly this element.
     pub fn only(bytes: &'a [u8]) -> Result<Self, Error> {
         match Self::first(bytes)? {
             (element, []) => Ok(element),
@@ -96,12 +98,13 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Whether a reader that does not know the element, or not here, must drop the packet.
+    /// Whether the element is critical: a parser that does not expect it here must drop the packet.
+    /// These are types up to 31 and odd types.
     pub fn is_critical(&self) -> bool {
         self.kind <= 31 || self.kind & 1 == 1
     }
 
-    /// The value as a number of 1, 2, 4 or 8 bytes.
+    /// The value as a big-endian number of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn number(&self) -> Result<u64, Error> {
         match *self.value {
@@ -113,19 +116,19 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The value as exactly so many bytes.
+    /// The value as exactly `N` bytes.
     #[inline]
     pub fn fixed<const N: usize>(&self) -> Result<[u8; N], Error> {
         self.value.try_into().map_err(|_| Error::BadLength)
     }
 }
 
-/// The elements in `bytes`, one after the other; ends behind the first error.
+/// An iterator over consecutive elements; it ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Elements<'a>(&'a [u8]);
 
 impl<'a> Elements<'a> {
-    /// Of these bytes.
+    /// Iterates over the elements in `bytes`.
     pub fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -145,13 +148,13 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Where in `outer` the bytes begin that were read from it.
+/// Position of the slice `inner` in `outer`; `inner` must be a part of `outer`.
 #[inline]
 pub(crate) fn offset(outer: &[u8], inner: &[u8]) -> usize {
     inner.as_ptr().addr().saturating_sub(outer.as_ptr().addr())
 }
 
-/// A type or length, and what follows.
+/// Parses a type or length; also returns the bytes after it.
 #[inline]
 fn number(bytes: &[u8]) -> Result<(u64, &[u8]), Error> {
     let (&first, rest) = bytes.split_first().ok_or(Error::Truncated)?;
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_one_form() {
+    fn only_the_shortest_form_of_a_number_is_accepted() {
         for (bytes, expected) in [
             (&[252][..], Ok(252)),
             (&[253, 0, 253], Ok(253)),
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_the_bytes_is_an_error_and_the_end() {
+    fn a_length_beyond_the_bytes_is_an_error_and_ends_the_iteration() {
         let mut elements = Elements::of(&[8, 1, 65, 8, 200, 66]);
         assert_eq!(elements.next(), Some(Ok(Element { kind: 8, value: b"A" })));
         assert_eq!(elements.next(), Some(Err(Error::Truncated)));

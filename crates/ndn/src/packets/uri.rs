@@ -1,7 +1,8 @@
-//! Names as people write them: `/ringtap/seg=7`.
+//! Names as URIs, for example `/ringtap/seg=7`.
 //!
-//! Generic components are text with `%41` for other bytes; `...` and more dots have three dots too many. Others are
-//! `TYPE=text`, or by name: `sha256digest=HEX`, `params-sha256=HEX`, `seg=N`, `off=N`, `v=N`, `t=N`, `seq=N`.
+//! Generic components are text; `%41` escapes a byte. A component of dots alone, or an empty one,
+//! is written with three more dots. Components of other types are `TYPE=text`, or one of
+//! `sha256digest=HEX`, `params-sha256=HEX`, `seg=N`, `off=N`, `v=N`, `t=N`, `seq=N`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,7 @@ use std::str::FromStr;
 use crate::packets::write::{put, put_value};
 use crate::packets::{Component, Name, component};
 
-/// Components that people write with a number.
+/// Component types that are written as a number.
 const NUMBERED: [(&str, u32); 5] = [
     ("seg", component::SEGMENT),
     ("off", component::BYTE_OFFSET),
@@ -18,35 +19,35 @@ const NUMBERED: [(&str, u32); 5] = [
     ("seq", component::SEQUENCE),
 ];
 
-/// Components that people write as hexadecimal digests.
+/// Component types that are written as a hexadecimal digest.
 const DIGESTS: [(&str, u32); 2] =
     [("sha256digest", component::IMPLICIT_DIGEST), ("params-sha256", component::PARAMETERS_DIGEST)];
 
-/// A name with bytes of its own.
+/// A name that owns its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameBuf(Vec<u8>);
 
-/// What is wrong with the text of a name.
+/// The text is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{component:?} is no component of a name; write /text/of/names, %41, 54=%03, seg=7")]
+#[error("invalid name component {component:?}: use /text/of/names, %41, 54=%03 or seg=7")]
 pub struct NameError {
-    /// The part that makes no sense.
+    /// The invalid component.
     pub component: String,
 }
 
 impl NameBuf {
-    /// A copy of a name.
+    /// Copies a name.
     pub fn of(name: Name<'_>) -> Self {
         Self(name.as_bytes().to_vec())
     }
 
-    /// The name.
+    /// The name as a view.
     pub fn as_name(&self) -> Name<'_> {
-        // Only whole, checked components are ever appended.
+        // The bytes are always complete, checked components.
         Name::read(&self.0).unwrap_or(Name::EMPTY)
     }
 
-    /// The components' bytes.
+    /// The bytes of the components.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -56,12 +57,13 @@ impl NameBuf {
         put(&mut self.0, component::GENERIC, value);
     }
 
-    /// Appends a component that is a number, as a segment or sequence number.
+    /// Appends a component that holds a number, such as a segment or sequence number. `kind` is the
+    /// component's type.
     pub fn push_number(&mut self, kind: u32, number: u64) {
         put_value(&mut self.0, kind.clamp(1, 0xffff), number);
     }
 
-    /// Shortens it to its first bytes, `len` of which are whole components.
+    /// Truncates the name to its first `len` bytes, which must be complete components.
     pub fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }
@@ -74,8 +76,8 @@ impl FromStr for NameBuf {
         let text = text.strip_prefix("ndn:").unwrap_or(text);
         let mut name = Self::default();
         for part in text.split('/').filter(|part| !part.is_empty()) {
-            let wrong = || NameError { component: part.into() };
-            let (kind, value) = read(part).ok_or_else(wrong)?;
+            let invalid = || NameError { component: part.into() };
+            let (kind, value) = parse_component(part).ok_or_else(invalid)?;
             put(&mut name.0, kind, &value);
         }
         Name::read(&name.0).map_err(|_| NameError { component: text.into() })?;
@@ -83,7 +85,8 @@ impl FromStr for NameBuf {
     }
 }
 
-fn read(part: &str) -> Option<(u32, Vec<u8>)> {
+/// The type and value of a component.
+fn parse_component(part: &str) -> Option<(u32, Vec<u8>)> {
     let Some((kind, text)) = part.split_once('=') else {
         return Some((component::GENERIC, unescape(part)?));
     };
@@ -101,6 +104,7 @@ fn read(part: &str) -> Option<(u32, Vec<u8>)> {
     Some((kind, unescape(text)?))
 }
 
+/// The bytes of a component's text; `None` if it is malformed.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     if text.bytes().all(|byte| byte == b'.') {
         return Some(text.get(3..)?.into());
@@ -132,12 +136,12 @@ impl fmt::Display for Name<'_> {
         }
         self.components().try_for_each(|component| {
             f.write_str("/")?;
-            show(&component, f)
+            write_component(&component, f)
         })
     }
 }
 
-fn show(component: &Component<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_component(component: &Component<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some((name, _)) = DIGESTS.iter().find(|(_, kind)| *kind == component.kind) {
         write!(f, "{name}=")?;
         return component.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"));

@@ -1,6 +1,6 @@
-//! Elements appended to a buffer.
+//! Functions that append TLV elements to a buffer.
 
-/// Bytes of a type or length.
+/// Encoded size of a type or length, in bytes.
 pub(crate) fn number_len(number: u64) -> usize {
     match number {
         0..253 => 1,
@@ -10,7 +10,7 @@ pub(crate) fn number_len(number: u64) -> usize {
     }
 }
 
-/// A type or length, in its shortest form.
+/// Appends a type or length in its shortest form.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
     match number {
         0..253 => out.push(number as u8),
@@ -29,24 +29,24 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Bytes of an element whose value has `len`.
+/// Encoded size of an element whose value has `len` bytes.
 pub(crate) fn element_len(kind: u32, len: usize) -> usize {
     number_len(kind.into()) + number_len(len as u64) + len
 }
 
-/// Type and length of an element.
+/// Appends the type and length of an element.
 pub(crate) fn put_head(out: &mut Vec<u8>, kind: u32, len: usize) {
     put_number(out, kind.into());
     put_number(out, len as u64);
 }
 
-/// A whole element.
+/// Appends an element.
 pub(crate) fn put(out: &mut Vec<u8>, kind: u32, value: &[u8]) {
     put_head(out, kind, value.len());
     out.extend_from_slice(value);
 }
 
-/// Bytes of a number as a value.
+/// Encoded size of a number as a value, in bytes.
 pub(crate) fn value_len(number: u64) -> usize {
     match number {
         0..0x100 => 1,
@@ -56,7 +56,7 @@ pub(crate) fn value_len(number: u64) -> usize {
     }
 }
 
-/// An element that holds a number.
+/// Appends an element whose value is a number, in its shortest form.
 pub(crate) fn put_value(out: &mut Vec<u8>, kind: u32, number: u64) {
     put(out, kind, &number.to_be_bytes()[8 - value_len(number)..]);
 }

@@ -1,8 +1,8 @@
-//! What knows names: the tables, and who may change them.
+//! The core of the relay: the forwarder, the RIB and the strategies, and operations on them.
 
 use std::collections::BTreeMap;
 
-use crate::faces::{Faces, Handler, Whole};
+use crate::faces::{Faces, Handler, ReceivedPacket};
 use crate::forwarder::{Face, FaceId, Forwarder, LinkKind, Strategy};
 use crate::packets::management::Command;
 use crate::packets::{Headers, Interest, NameBuf};
@@ -11,26 +11,29 @@ use crate::relay::datasets::Datasets;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
 
-/// Packets that are forwarded together.
+/// Maximum number of packets that are forwarded together.
 const RUN: usize = 32;
 
+/// All state of the relay except the faces.
 pub(crate) struct Core {
     pub(crate) forwarder: Forwarder,
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
     pub(crate) counts: Counts,
+    /// Steady time of the current round.
     pub(crate) now_ns: u64,
+    /// Start of the relay, in milliseconds since 1970.
     pub(crate) began_ms: u64,
     pub(crate) cs_capacity: usize,
     pub(crate) version: &'static str,
 }
 
-/// What the management was asked.
+/// Counters of the management.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) answered: u64,
-    /// Requests for what there is not.
+    /// Requests for data sets or segments that do not exist.
     pub(crate) unanswered: u64,
 }
 
@@ -49,13 +52,13 @@ impl Core {
         }
     }
 
-    /// Adds a route, or changes it; false if its prefix is too long.
+    /// Adds or changes a route; returns false if its prefix is too long.
     pub(crate) fn set_route(&mut self, faces: &mut Faces, prefix: &NameBuf, route: Route) -> bool {
         if prefix.as_name().components().count() > crate::forwarder::COMPONENTS_MAX {
             return false;
         }
         let changes = self.rib.set(prefix, route);
-        self.follow(faces, changes);
+        self.apply(faces, changes);
         true
     }
 
@@ -67,10 +70,10 @@ impl Core {
         origin: u64,
     ) {
         let changes = self.rib.unset(prefix, face, origin);
-        self.follow(faces, changes);
+        self.apply(faces, changes);
     }
 
-    /// Chooses a strategy; false if the prefix is too long.
+    /// Sets the strategy of a prefix; returns false if the prefix is too long.
     pub(crate) fn set_strategy(&mut self, prefix: &NameBuf, strategy: Strategy) -> bool {
         let is_set = self.forwarder.set_strategy(&prefix.as_name(), strategy).is_ok();
         if is_set {
@@ -81,19 +84,20 @@ impl Core {
 
     pub(crate) fn expire_routes(&mut self, faces: &mut Faces) {
         let changes = self.rib.expire(self.now_ns);
-        self.follow(faces, changes);
+        self.apply(faces, changes);
     }
 
-    /// Tells the forwarder; Interests that wait for a route may leave by it.
-    fn follow(&mut self, faces: &mut Faces, changes: Vec<Change>) {
+    /// Applies changes of next hops to the forwarder. Pending Interests of the multicast strategy
+    /// are sent to new next hops.
+    fn apply(&mut self, faces: &mut Faces, changes: Vec<Change>) {
         for change in changes {
             match change {
                 Change::Set { prefix, face, cost } => {
-                    let mut send = |to: FaceId, about: &Headers, packet: &[u8]| {
-                        faces.send(to.0, about, packet);
+                    let mut send = |to: FaceId, headers: &Headers, packet: &[u8]| {
+                        faces.send(to.0, headers, packet);
                     };
                     let name = prefix.as_name();
-                    // The RIB takes no prefix that is too long.
+                    // This cannot fail: the RIB holds no prefix that is too long.
                     let _ =
                         self.forwarder.add_route(self.now_ns, &name, FaceId(face), cost, &mut send);
                 }
@@ -108,19 +112,19 @@ impl Core {
 
 impl Handler for Core {
     fn up(&mut self, faces: &mut Faces, face: u32) {
-        let Some(made) = faces.get(face) else { return };
-        let link = if made.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
-        self.forwarder.set_face(FaceId(face), Face { local: made.is_local(), link });
+        let Some(created) = faces.get(face) else { return };
+        let link = if created.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
+        self.forwarder.set_face(FaceId(face), Face { local: created.is_local(), link });
     }
 
     fn down(&mut self, _: &mut Faces, face: u32) {
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.forwarder.remove_face(FaceId(face)) {
-            self.rib.forget_face(face);
+            self.rib.remove_face(face);
         }
     }
 
-    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
             if let Some(interest) = for_management(faces, first) {
@@ -129,23 +133,27 @@ impl Handler for Core {
                 continue;
             }
             let next = rest.iter().position(|packet| for_management(faces, packet).is_some());
-            let (run, behind) = rest.split_at(next.unwrap_or(rest.len()).min(RUN));
-            let mut came = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
-            for (came, Whole { face, headers, packet }) in came.iter_mut().zip(run) {
-                *came = (FaceId(*face), headers, packet);
+            let (run, after) = rest.split_at(next.unwrap_or(rest.len()).min(RUN));
+            let mut received = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
+            for (received, ReceivedPacket { face, headers, packet }) in received.iter_mut().zip(run)
+            {
+                *received = (FaceId(*face), headers, packet);
             }
             let mut send =
-                |to: FaceId, about: &Headers, packet: &[u8]| faces.send(to.0, about, packet);
-            self.forwarder.burst(self.now_ns, &came[..run.len()], &mut send);
-            rest = behind;
+                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
+            self.forwarder.burst(self.now_ns, &received[..run.len()], &mut send);
+            rest = after;
         }
     }
 }
 
-/// The Interest in a packet by which a program asks the forwarder itself.
-fn for_management<'a>(faces: &Faces, whole: &Whole<'a>) -> Option<Interest<'a>> {
+/// The Interest in a packet, if it is a management request of a local program.
+fn for_management<'a>(faces: &Faces, whole: &ReceivedPacket<'a>) -> Option<Interest<'a>> {
     let is_local = |face| faces.get(face).is_some_and(crate::faces::Face::is_local);
-    if whole.headers.nack.is_some() || !is_local(whole.face) || !Command::is_for_us(whole.packet) {
+    if whole.headers.nack.is_some()
+        || !is_local(whole.face)
+        || !Command::is_management(whole.packet)
+    {
         return None;
     }
     Interest::read(whole.packet).ok()

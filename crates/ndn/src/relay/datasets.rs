@@ -1,21 +1,22 @@
-//! What was asked for lately, kept until its segments have been fetched.
+//! The most recent data sets, stored so that clients can fetch their segments.
 
 use std::collections::VecDeque;
 
 use crate::packets::management::segment;
 use crate::packets::{Name, NameBuf, component};
 
-/// Data sets that are kept.
-const KEPT: usize = 32;
+/// Maximum number of stored data sets.
+const DATASETS_MAX: usize = 32;
 
-/// Bytes of a segment.
+/// Maximum size of a segment's content, in bytes.
 const SEGMENT: usize = 7_000;
 
+/// The stored data sets: versioned names and contents, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Datasets(VecDeque<(NameBuf, Vec<u8>)>);
 
 impl Datasets {
-    /// Keeps a data set under a version of its own, and appends its first segment to `out`.
+    /// Stores a data set under its version, and appends its first segment to `out`.
     pub(crate) fn publish(
         &mut self,
         mut name: NameBuf,
@@ -25,26 +26,28 @@ impl Datasets {
     ) {
         name.push_number(component::VERSION, version);
         write(&name, &content, 0, out);
-        // Even if there is but one: some ask for it again, by its full name.
-        self.0.truncate(KEPT - 1);
+        // A data set of one segment is stored, too: some clients fetch it again by its full name.
+        self.0.truncate(DATASETS_MAX - 1);
         self.0.push_front((name, content));
     }
 
-    /// Appends the segment of this name; false if it is not kept.
+    /// Appends the segment with this name to `out`; returns false if it is not stored.
     pub(crate) fn answer(&self, name: &Name<'_>, out: &mut Vec<u8>) -> bool {
         let Some(last) = name.components().last().filter(|one| one.kind == component::SEGMENT)
         else {
             return false;
         };
         let Ok(number) = last.number() else { return false };
-        let is_asked = |kept: &&(NameBuf, Vec<u8>)| name.as_bytes().starts_with(kept.0.as_bytes());
+        let is_requested =
+            |stored: &&(NameBuf, Vec<u8>)| name.as_bytes().starts_with(stored.0.as_bytes());
         self.0
             .iter()
-            .find(is_asked)
+            .find(is_requested)
             .is_some_and(|(name, content)| write(name, content, number, out))
     }
 }
 
+/// Appends a segment to `out`; returns false if the number is out of range.
 fn write(name: &NameBuf, content: &[u8], number: u64, out: &mut Vec<u8>) -> bool {
     let last = content.len().saturating_sub(1) / SEGMENT;
     let Some(at) = usize::try_from(number).ok().filter(|&at| at <= last) else { return false };
@@ -61,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_for_one_data_is_fetched_in_segments() {
+    fn a_data_set_too_large_for_one_data_is_fetched_in_segments() {
         let mut datasets = Datasets::default();
         let content: Vec<u8> = (0..20_000_u32).map(|n| (n % 253) as u8).collect();
         let mut wire = Vec::new();
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_oldest_data_sets_are_removed() {
         let mut datasets = Datasets::default();
         for version in 0..100 {
             datasets.publish("/l".parse().unwrap(), version, vec![0; 7_001], &mut Vec::new());
@@ -93,6 +96,9 @@ mod tests {
             let name: NameBuf = format!("/l/v={version}/seg=1").parse().unwrap();
             datasets.answer(&name.as_name(), &mut Vec::new())
         };
-        assert_eq!((has(99), has(68), has(67), datasets.0.len()), (true, true, false, KEPT));
+        assert_eq!(
+            (has(99), has(68), has(67), datasets.0.len()),
+            (true, true, false, DATASETS_MAX)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What programs on this machine may ask for and change: the management protocol of NFD.
+//! Management: executes the commands and queries of local programs, by NFD's management protocol.
 //!
 //! | module | verbs |
 //! |---|---|
@@ -20,16 +20,16 @@ use crate::relay::core::Core;
 use crate::relay::rib::Route;
 use ringtap_base::now_ns;
 
-/// A refusal: its code and words.
+/// Status code and text of a refused command. Texts of NFD are unchanged.
 type Refusal = (u64, &'static str);
 
 const WRONG: Refusal = (400, "ControlParameters is incorrect");
 
-/// What holds after a command.
-type Done = Result<ControlParameters, Refusal>;
+/// The result of a command.
+type CommandResult = Result<ControlParameters, Refusal>;
 
 impl Core {
-    /// Carries out what an Interest asks for, and answers.
+    /// Executes the management request of an Interest, and sends the response to the face `from`.
     pub(crate) fn manage(
         &mut self,
         faces: &mut Faces,
@@ -40,9 +40,9 @@ impl Core {
         let mut data = Vec::new();
         let is_answered = self.datasets.answer(&interest.name, &mut data)
             || match Command::read(interest) {
-                Ok(command) => self.carry_out(faces, from, interest, &command, &mut data),
+                Ok(command) => self.execute(faces, from, interest, &command, &mut data),
                 Err(_) => {
-                    respond(interest, Err((400, "the command is malformed")), &mut data);
+                    respond(interest, Err((400, "malformed command")), &mut data);
                     true
                 }
             };
@@ -51,12 +51,13 @@ impl Core {
             return;
         }
         self.counts.answered += 1;
-        let about = Headers { token: headers.token, ..Headers::default() };
-        faces.send(from, &about, &data);
+        let headers = Headers { token: headers.token, ..Headers::default() };
+        faces.send(from, &headers, &data);
     }
 
-    /// Whether there is an answer: to a name that no data set has there is none.
-    fn carry_out(
+    /// Executes a request, and writes the Data of the response to `data`. Returns false without a
+    /// response: a name of a data set that is not stored has none.
+    fn execute(
         &mut self,
         faces: &mut Faces,
         from: u32,
@@ -65,13 +66,13 @@ impl Core {
         data: &mut Vec<u8>,
     ) -> bool {
         let mut content = Vec::new();
-        let done = match (command.module, command.verb) {
+        let result = match (command.module, command.verb) {
             (b"rib", b"register") => self.register(faces, from, command),
             (b"rib", b"unregister") => self.unregister(faces, from, command),
             (b"faces", b"create") => self.create(faces, command),
             (b"faces", b"destroy") => self.destroy(faces, command),
-            (b"strategy-choice", b"set") => self.choose(command),
-            (b"strategy-choice", b"unset") => self.choose_not(command),
+            (b"strategy-choice", b"set") => self.set_strategy_choice(command),
+            (b"strategy-choice", b"unset") => self.unset_strategy_choice(command),
             (b"faces", b"query") => {
                 let filter = command.rest.first().map(|one| FaceFilter::read(one.value));
                 match filter {
@@ -82,7 +83,7 @@ impl Core {
                     _ => Err(WRONG),
                 }
             }
-            // A name that goes on is of an earlier version of a list.
+            // A longer name refers to an earlier version of a data set, which is no longer stored.
             _ if !command.rest.is_empty() && is_list(command) => return false,
             (b"rib", b"list") => {
                 self.rib_to(&mut content);
@@ -108,13 +109,13 @@ impl Core {
                 self.status(faces).write(&mut content);
                 return self.publish(interest, 4, content, data);
             }
-            _ => Err((501, "there is no such command")),
+            _ => Err((501, "unknown command")),
         };
-        respond(interest, done, data);
+        respond(interest, result, data);
         true
     }
 
-    /// Publishes a data set under the first components of the Interest.
+    /// Publishes a data set under the first `components` components of the Interest's name.
     fn publish(
         &mut self,
         interest: &Interest<'_>,
@@ -126,30 +127,31 @@ impl Core {
         if let Some(end) = interest.name.components().offsets().nth(components) {
             name.truncate(end);
         }
-        // Two within a millisecond must not have one version: microseconds do.
+        // Two data sets of one millisecond must have different versions: the version is the time in
+        // milliseconds times 1000, plus a counter.
         let version = now_ns() / 1_000_000 * 1000 + self.counts.answered % 1000;
         self.datasets.publish(name, version, content, data);
         true
     }
 
-    fn register(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let prefix = asked.name.clone().ok_or(WRONG)?;
-        let face = face_asked(&asked, from)?;
+    fn register(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let prefix = parameters.name.clone().ok_or(WRONG)?;
+        let face = face_of(&parameters, from)?;
         if faces.get(face).is_none() {
             return Err((410, "Face not found"));
         }
         let route = Route {
             face,
-            origin: asked.origin.unwrap_or(ORIGIN_APP),
-            cost: asked.cost.unwrap_or(0),
-            flags: asked.flags.unwrap_or(CHILD_INHERIT),
-            ends_ns: asked
+            origin: parameters.origin.unwrap_or(ORIGIN_APP),
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(CHILD_INHERIT),
+            ends_ns: parameters
                 .expiration_ms
                 .map(|ms| self.now_ns.saturating_add(ms.saturating_mul(1_000_000))),
         };
         if !self.set_route(faces, &prefix, route) {
-            return Err((414, "the prefix has too many components"));
+            return Err((414, "prefix too long: use at most 64 components"));
         }
         Ok(ControlParameters {
             name: Some(prefix),
@@ -157,16 +159,16 @@ impl Core {
             origin: Some(route.origin),
             cost: Some(route.cost),
             flags: Some(route.flags),
-            expiration_ms: asked.expiration_ms,
+            expiration_ms: parameters.expiration_ms,
             ..ControlParameters::default()
         })
     }
 
-    fn unregister(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let prefix = asked.name.clone().ok_or(WRONG)?;
-        let face = face_asked(&asked, from)?;
-        let origin = asked.origin.unwrap_or(ORIGIN_APP);
+    fn unregister(&mut self, faces: &mut Faces, from: u32, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let prefix = parameters.name.clone().ok_or(WRONG)?;
+        let face = face_of(&parameters, from)?;
+        let origin = parameters.origin.unwrap_or(ORIGIN_APP);
         self.unset_route(faces, &prefix, face, origin);
         Ok(ControlParameters {
             name: Some(prefix),
@@ -176,27 +178,30 @@ impl Core {
         })
     }
 
-    fn create(&mut self, faces: &mut Faces, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let mut uri = asked.uri.as_deref().ok_or(WRONG)?.to_owned();
-        // NFD names the interface of an Ethernet beside the address there.
-        let interface = asked.local_uri.as_deref().and_then(|local| local.strip_prefix("dev://"));
+    fn create(&mut self, faces: &mut Faces, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let mut uri = parameters.uri.as_deref().ok_or(WRONG)?.to_owned();
+        // NFD passes the interface of an Ethernet face in the local URI.
+        let interface =
+            parameters.local_uri.as_deref().and_then(|local| local.strip_prefix("dev://"));
         if let (Some(mac), Some(interface)) = (uri.strip_prefix("ether://["), interface) {
             uri = format!("ether://{interface}/{}", mac.trim_end_matches(']'));
         }
-        let remote: Remote = uri.parse().map_err(|_| (400, "the URI leads nowhere"))?;
-        let persistence = match asked.persistency {
+        let remote: Remote = uri.parse().map_err(|_| {
+            (400, "invalid URI: use udp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
+        })?;
+        let persistence = match parameters.persistency {
             None | Some(0) => Persistence::Persistent,
             Some(2) => Persistence::Permanent,
-            _ => return Err((406, "a face that is asked for is persistent or permanent")),
+            _ => return Err((406, "invalid persistency: use 0 (persistent) or 2 (permanent)")),
         };
         let (face, is_new) =
-            faces.add(&remote, persistence).map_err(|_| (504, "the face could not be made"))?;
+            faces.add(&remote, persistence).map_err(|_| (504, "the face cannot be created"))?;
         if is_new {
             self.up(faces, face);
         }
-        let made = faces.get(face).ok_or((504, "the face could not be made"))?;
-        let status = status_of(face, made);
+        let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
+        let status = status_of(face, created);
         Ok(ControlParameters {
             face: Some(status.face),
             uri: Some(status.uri),
@@ -208,44 +213,45 @@ impl Core {
         })
     }
 
-    fn destroy(&mut self, faces: &mut Faces, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let face = asked.face.and_then(|face| u32::try_from(face).ok()).ok_or(WRONG)?;
-        // A face that is gone is as was asked for.
+    fn destroy(&mut self, faces: &mut Faces, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let face = parameters.face.and_then(|face| u32::try_from(face).ok()).ok_or(WRONG)?;
+        // If the face does not exist, the command succeeds: it is closed already.
         if faces.close(face) {
             self.down(faces, face);
         }
-        Ok(ControlParameters { face: asked.face, ..ControlParameters::default() })
+        Ok(ControlParameters { face: parameters.face, ..ControlParameters::default() })
     }
 
-    fn choose(&mut self, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let prefix = asked.name.clone().ok_or(WRONG)?;
-        let wanted = asked.strategy.ok_or(WRONG)?;
+    fn set_strategy_choice(&mut self, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let prefix = parameters.name.clone().ok_or(WRONG)?;
+        let requested = parameters.strategy.ok_or(WRONG)?;
         let strategy = Strategy::ALL.into_iter().find(|&one| {
             let name = strategy_name(one);
-            wanted.as_bytes().starts_with(name.as_bytes())
-                && wanted.as_name().components().count() <= 5
+            requested.as_bytes().starts_with(name.as_bytes())
+                && requested.as_name().components().count() <= 5
         });
         let strategy = strategy.ok_or((404, "Unknown strategy"))?;
         if !self.set_strategy(&prefix, strategy) {
-            return Err((414, "the prefix has too many components"));
+            return Err((414, "prefix too long: use at most 64 components"));
         }
         let strategy = Some(strategy_name(strategy));
         Ok(ControlParameters { name: Some(prefix), strategy, ..ControlParameters::default() })
     }
 
-    fn choose_not(&mut self, command: &Command<'_>) -> Done {
-        let asked = command.parameters().ok_or(WRONG)?;
-        let prefix = asked.name.clone().ok_or(WRONG)?;
+    fn unset_strategy_choice(&mut self, command: &Command<'_>) -> CommandResult {
+        let parameters = command.parameters().ok_or(WRONG)?;
+        let prefix = parameters.name.clone().ok_or(WRONG)?;
         if prefix.as_bytes().is_empty() {
-            return Err((400, "the root has a strategy always"));
+            return Err((400, "the strategy of / cannot be removed: set another one"));
         }
         self.forwarder.unset_strategy(&prefix.as_name());
         self.strategies.remove(&prefix);
         Ok(ControlParameters { name: Some(prefix), ..ControlParameters::default() })
     }
 
+    /// Writes the data set `rib/list`.
     fn rib_to(&self, out: &mut Vec<u8>) {
         for (prefix, entry) in self.rib.iter() {
             let left_ms = |ends_ns: u64| ends_ns.saturating_sub(self.now_ns) / 1_000_000;
@@ -261,6 +267,7 @@ impl Core {
         }
     }
 
+    /// Writes the data set `fib/list`.
     fn fib_to(&self, out: &mut Vec<u8>) {
         for (prefix, entry) in self.rib.iter() {
             let next_hops = entry.next_hops.iter().map(|&(face, cost)| (face.into(), cost));
@@ -268,23 +275,26 @@ impl Core {
         }
     }
 
+    /// Writes the data set `strategy-choice/list`.
     fn strategies_to(&self, out: &mut Vec<u8>) {
         for (prefix, &strategy) in &self.strategies {
             StrategyChoice { name: prefix.clone(), strategy: strategy_name(strategy) }.write(out);
         }
     }
 
+    /// The data set `cs/info`.
     fn content_store(&self) -> CsInfo {
         let counters = self.forwarder.counters();
         CsInfo {
             capacity: self.cs_capacity as u64,
             flags: if self.cs_capacity > 0 { 3 } else { 0 },
-            entries: self.forwarder.kept() as u64,
+            entries: self.forwarder.stored() as u64,
             hits: counters.cs_hits,
             misses: counters.cs_misses,
         }
     }
 
+    /// The data set `status/general`.
     fn status(&self, faces: &Faces) -> GeneralStatus {
         let counters = self.forwarder.counters();
         GeneralStatus {
@@ -293,7 +303,7 @@ impl Core {
             now_ms: now_ns() / 1_000_000,
             fib_entries: self.rib.iter().count() as u64,
             pit_entries: self.forwarder.pending() as u64,
-            cs_entries: self.forwarder.kept() as u64,
+            cs_entries: self.forwarder.stored() as u64,
             in_interests: counters.interests_in,
             in_data: counters.data_in,
             in_nacks: counters.nacks_in,
@@ -310,22 +320,24 @@ impl Core {
     }
 }
 
+/// Whether the verb names a data set.
 fn is_list(command: &Command<'_>) -> bool {
     matches!(command.verb, b"list" | b"info" | b"general")
 }
 
-/// The face that a command is about: its own, unless it names one.
-fn face_asked(asked: &ControlParameters, from: u32) -> Result<u32, Refusal> {
-    match asked.face {
+/// The face that a command applies to: the sender's, unless the parameters name another one.
+fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
+    match parameters.face {
         None | Some(0) => Ok(from),
         Some(face) => u32::try_from(face).map_err(|_| (410, "Face not found")),
     }
 }
 
+/// Writes the status of all faces that match the filter.
 fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
     for (number, face) in faces.iter() {
         let status = status_of(number, face);
-        if filter.takes(&status) {
+        if filter.matches(&status) {
             status.write(out);
         }
     }
@@ -358,16 +370,16 @@ fn status_of(number: u32, face: &Face) -> FaceStatus {
     }
 }
 
-/// A strategy as the protocol names it.
+/// The name of a strategy in the management protocol.
 fn strategy_name(strategy: Strategy) -> NameBuf {
     let mut name: NameBuf = STRATEGY_PREFIX.parse().unwrap_or_default();
     name.push(strategy.name().as_bytes());
     name
 }
 
-/// Appends the answer to a command.
-fn respond(interest: &Interest<'_>, done: Done, data: &mut Vec<u8>) {
-    let response = match done {
+/// Appends a Data with the response to a command.
+fn respond(interest: &Interest<'_>, result: CommandResult, data: &mut Vec<u8>) {
+    let response = match result {
         Ok(parameters) => {
             ControlResponse { code: 200, text: "OK".into(), parameters: Some(parameters) }
         }

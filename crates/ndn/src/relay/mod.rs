@@ -1,12 +1,13 @@
-//! The NDN forwarder among its neighbours: faces, the state machine, and what may be asked of it while it runs.
+//! The relay: a running NDN forwarder with faces, tables and management.
 //!
 //! ```text
 //!  faces ─▶ packet ─┬─▶ Forwarder ─▶ packets ─▶ faces
-//!                   └─▶ /localhost/nfd, from a program here ─▶ management ─▶ routes, faces, strategies
+//!                   └─▶ /localhost/nfd, local ─▶ management ─▶ routes, faces, strategies
 //! ```
 //!
-//! Invariant: one thread. Every packet that came was taken by the forwarder, answered by the management, or is counted
-//! under a reason. What time it is the relay asks the system, once a round; the crates below never do.
+//! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
+//! or is counted as dropped with a reason. The main loop reads the steady clock once per round; the
+//! modules `forwarder`, `faces` and `packets` never read a clock.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,38 +1,38 @@
-//! What a forwarder is to do from the start.
+//! The plan of a forwarder: its complete configuration.
 
 use crate::faces::{Remote, Settings as FaceSettings};
 use crate::forwarder::{Settings, Strategy, Unsolicited};
 use crate::packets::NameBuf;
 use serde_json::{Value, json};
 
-/// What a forwarder runs with; all choices made.
+/// The complete configuration of a forwarder.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardPlan {
     /// Sizes and policies of the tables.
     pub settings: Settings,
-    /// Where neighbours are.
+    /// Sockets, and limits of faces.
     pub faces: FaceSettings,
-    /// Routes from the start; their faces are permanent.
+    /// Initial routes; their faces are permanent.
     pub routes: Vec<PlannedRoute>,
-    /// Strategies of prefixes.
+    /// Initial strategies of prefixes.
     pub strategies: Vec<(NameBuf, Strategy)>,
-    /// Where programs connect, in words.
+    /// The path of the Unix socket for programs.
     pub unix: Option<String>,
 }
 
-/// A route from the start.
+/// An initial route.
 #[derive(Clone, Debug)]
 pub struct PlannedRoute {
-    /// Interests that begin with this
+    /// The prefix.
     pub prefix: NameBuf,
-    /// go there;
+    /// The next hop.
     pub to: Remote,
-    /// cheaper ones first.
+    /// The cost; lower is preferred.
     pub cost: u64,
 }
 
 impl ForwardPlan {
-    /// For people and programs.
+    /// The plan as JSON.
     pub fn to_json(&self) -> Value {
         let Settings {
             pit_capacity,

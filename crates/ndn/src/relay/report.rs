@@ -1,4 +1,4 @@
-//! What a forwarder has done, and that nothing is missing.
+//! The report of a forwarder: its counters, with a check that every frame and packet is counted.
 
 use crate::faces::{Counters as LinkCounters, Faces, Lost};
 use crate::forwarder::{Counters, Drop};
@@ -7,45 +7,45 @@ use serde_json::{Map, Value, json};
 use crate::relay::core::{Core, Counts};
 use crate::relay::plan::ForwardPlan;
 
-/// What a forwarder counted from its start to its end.
+/// The counters of a forwarder over its run.
 #[derive(Clone, Debug)]
 pub struct ForwardReport {
     plan: Value,
-    /// How long it ran.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
-    /// All faces that are there at the end.
+    /// Faces at the end of the run.
     pub faces: Vec<FaceReport>,
-    /// Of these, faces that neighbours made by sending a packet, and how many there may be.
+    /// Number and limit of faces on demand: those that neighbours' packets created.
     pub on_demand: [usize; 2],
-    /// Faces of neighbours that were closed to make room for others.
+    /// Number of faces evicted to make room for others.
     pub evicted: u64,
-    /// The sum over all faces, those that are gone among them.
+    /// The sum of the counters of all faces, including closed ones.
     pub links: LinkCounters,
-    /// What the forwarder did.
+    /// Counters of the forwarder.
     pub forwarder: Counters,
-    /// Interests that are pending still.
+    /// Number of Interests that are still pending.
     pub pending: usize,
-    /// Data that are kept.
+    /// Number of Data in the content store.
     pub kept: usize,
-    /// Routes that there are.
+    /// Number of routes.
     pub routes: usize,
-    /// Packets given up, for their other pieces did not come.
+    /// Number of packets dropped because fragments were missing.
     pub incomplete: u64,
-    /// Datagrams that the kernel had no room for, before they could be counted here.
+    /// Number of datagrams that the kernel dropped before they could be read.
     pub kernel_drops: u64,
     managed: Counts,
 }
 
-/// A face at the end.
+/// A face at the end of the run.
 #[derive(Clone, Debug)]
 pub struct FaceReport {
-    /// Its number.
+    /// The number of the face.
     pub face: u32,
-    /// Who is at the other end.
+    /// The remote end in NFD's syntax.
     pub remote: String,
-    /// Our end.
+    /// The local end in NFD's syntax.
     pub local: String,
-    /// What went over it.
+    /// The counters of the face.
     pub counters: LinkCounters,
 }
 
@@ -73,7 +73,7 @@ impl ForwardReport {
             links: faces.total(),
             forwarder: core.forwarder.counters(),
             pending: core.forwarder.pending(),
-            kept: core.forwarder.kept(),
+            kept: core.forwarder.stored(),
             routes: core.rib.len(),
             incomplete,
             kernel_drops,
@@ -81,41 +81,41 @@ impl ForwardReport {
         }
     }
 
-    /// Requests that the management answered.
+    /// Number of requests that the management answered.
     pub fn managed(&self) -> u64 {
         self.managed.answered
     }
 
-    /// Frames of senders that got no face.
+    /// Number of received frames whose sender has no face.
     pub fn refused(&self) -> u64 {
         self.links.lost(Lost::NoFace)
     }
 
-    /// What was dropped, by reason, and how many; on the links and in the forwarder.
+    /// Numbers of drops by reason, on the links and in the forwarder; only those above 0.
     pub fn dropped(&self) -> Vec<(&'static str, u64)> {
         let links = Lost::ALL.map(|reason| (reason.name(), self.links.lost(reason)));
         let packets = Drop::ALL.map(|reason| (reason.name(), self.forwarder.dropped(reason)));
         links.into_iter().chain(packets).filter(|(_, number)| *number > 0).collect()
     }
 
-    /// Frames and packets that are unaccounted for: 0.
+    /// Number of frames and packets that no counter covers; must be 0.
     pub fn residual(&self) -> i64 {
         self.links.residual() + self.packets_residual()
     }
 
-    /// Packets that came whole, less those that were taken by somebody or are none.
+    /// Number of complete packets that no counter of the forwarder or the management covers.
     fn packets_residual(&self) -> i64 {
-        let taken = self.managed.answered
+        let covered = self.managed.answered
             + self.managed.unanswered
             + self.forwarder.interests_in
             + self.forwarder.data_in
             + self.forwarder.nacks_in
             + self.forwarder.dropped(Drop::Malformed)
             + self.forwarder.dropped(Drop::NoFace);
-        self.links.packets_in() as i64 - taken as i64
+        self.links.packets_in() as i64 - covered as i64
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn to_json(&self, version: &str) -> Value {
         let face = |face: &FaceReport| {
             let mut row = link(&face.counters);
@@ -159,7 +159,7 @@ impl ForwardReport {
             "ledger": { "residual": self.residual(), "stages": [
                 { "stage": "links", "in": self.links.frames_in,
                   "out": self.links.packets_in(),
-                  "pieces": self.links.pieces_in, "idle": self.links.idle_in,
+                  "pieces": self.links.fragments_in, "idle": self.links.idle_in,
                   "dropped": frames_lost },
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
@@ -192,6 +192,6 @@ fn link(counters: &LinkCounters) -> Map<String, Value> {
 }
 
 fn by_reason<const N: usize>(reasons: [(&str, u64); N]) -> Value {
-    let told = reasons.into_iter().filter(|(_, number)| *number > 0);
-    Value::Object(told.map(|(name, number)| (name.to_owned(), number.into())).collect())
+    let nonzero = reasons.into_iter().filter(|(_, number)| *number > 0);
+    Value::Object(nonzero.map(|(name, number)| (name.to_owned(), number.into())).collect())
 }

@@ -1,4 +1,4 @@
-//! Routes as they were announced, and the next hops that follow from them.
+//! The RIB: registered routes, and the next hops that result from them.
 //!
 //! ```text
 //!  /a      face 1 (child-inherit)             ─▶  /a    1
@@ -6,41 +6,43 @@
 //!  /a/c    face 3 (capture)                   ─▶  /a/c  3
 //! ```
 //!
-//! As in NFD: of several routes of one prefix to one face the cheapest counts; of inherited ones those of the longest
-//! prefix; none that the prefix has itself.
+//! As in NFD: of several routes of one prefix to one face, the cheapest applies. A prefix inherits
+//! the routes of shorter prefixes, the longest first, for faces to which it has no route yet.
 
 use std::collections::BTreeMap;
 
 use crate::packets::NameBuf;
 use crate::packets::management::{CAPTURE, CHILD_INHERIT};
 
+/// All routes by prefix.
 #[derive(Debug, Default)]
 pub(crate) struct Rib(BTreeMap<NameBuf, Entry>);
 
-/// All that is known of a prefix.
+/// The routes of a prefix, and the next hops that result.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) routes: Vec<Route>,
-    /// Faces and costs, as the forwarder has them.
+    /// Next hops in the forwarder's FIB: faces and costs.
     pub(crate) next_hops: Vec<(u32, u64)>,
 }
 
-/// A route, of one prefix. There is one a face and origin.
+/// A route of one prefix. There is at most one per face and origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) face: u32,
     pub(crate) origin: u64,
     pub(crate) cost: u64,
     pub(crate) flags: u64,
+    /// When the route expires; `None`: never.
     pub(crate) ends_ns: Option<u64>,
 }
 
-/// What the forwarder is to be told.
+/// A change of the forwarder's FIB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// There is a next hop, or it has another cost.
+    /// A new next hop, or a new cost.
     Set { prefix: NameBuf, face: u32, cost: u64 },
-    /// There is no more.
+    /// A removed next hop.
     Unset { prefix: NameBuf, face: u32 },
 }
 
@@ -49,26 +51,26 @@ impl Rib {
         self.0.iter()
     }
 
-    /// How many routes there are.
+    /// Number of routes.
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(|entry| entry.routes.len()).sum()
     }
 
-    /// Adds a route, or changes it.
+    /// Adds or changes a route; returns the resulting changes of next hops.
     pub(crate) fn set(&mut self, prefix: &NameBuf, route: Route) -> Vec<Change> {
         let entry = self.0.entry(prefix.clone()).or_default();
         entry.routes.retain(|one| (one.face, one.origin) != (route.face, route.origin));
         entry.routes.push(route);
-        self.renew(prefix)
+        self.update(prefix)
     }
 
-    /// Takes a route out, if there is one.
+    /// Removes a route, if it exists; returns the resulting changes of next hops.
     pub(crate) fn unset(&mut self, prefix: &NameBuf, face: u32, origin: u64) -> Vec<Change> {
         self.keep(prefix, |route| (route.face, route.origin) != (face, origin))
     }
 
-    /// A face is gone. The forwarder forgets its next hops by itself.
-    pub(crate) fn forget_face(&mut self, face: u32) {
+    /// Removes all routes and next hops of a closed face. The forwarder removes its own next hops.
+    pub(crate) fn remove_face(&mut self, face: u32) {
         self.0.retain(|_, entry| {
             entry.routes.retain(|route| route.face != face);
             entry.next_hops.retain(|hop| hop.0 != face);
@@ -76,24 +78,25 @@ impl Rib {
         });
     }
 
-    /// Takes out the routes whose time is over.
+    /// Removes expired routes; returns the resulting changes of next hops.
     pub(crate) fn expire(&mut self, now_ns: u64) -> Vec<Change> {
-        let over = |route: &Route| route.ends_ns.is_some_and(|ends_ns| ends_ns <= now_ns);
-        let ended = |(prefix, entry): (&NameBuf, &Entry)| {
-            entry.routes.iter().any(over).then(|| prefix.clone())
+        let is_expired = |route: &Route| route.ends_ns.is_some_and(|ends_ns| ends_ns <= now_ns);
+        let with_expired = |(prefix, entry): (&NameBuf, &Entry)| {
+            entry.routes.iter().any(is_expired).then(|| prefix.clone())
         };
-        let prefixes: Vec<NameBuf> = self.0.iter().filter_map(ended).collect();
-        prefixes.iter().flat_map(|prefix| self.keep(prefix, |route| !over(route))).collect()
+        let prefixes: Vec<NameBuf> = self.0.iter().filter_map(with_expired).collect();
+        prefixes.iter().flat_map(|prefix| self.keep(prefix, |route| !is_expired(route))).collect()
     }
 
+    /// Keeps only the routes of a prefix for which `keep` returns true.
     fn keep(&mut self, prefix: &NameBuf, keep: impl Fn(&Route) -> bool) -> Vec<Change> {
         let Some(entry) = self.0.get_mut(prefix) else { return Vec::new() };
         entry.routes.retain(keep);
-        self.renew(prefix)
+        self.update(prefix)
     }
 
-    /// What changes for this prefix and those below it.
-    fn renew(&mut self, prefix: &NameBuf) -> Vec<Change> {
+    /// Recomputes the next hops of a prefix and of all longer prefixes; returns the changes.
+    fn update(&mut self, prefix: &NameBuf) -> Vec<Change> {
         let below = |name: &&NameBuf| name.as_bytes().starts_with(prefix.as_bytes());
         let names = self.0.range(prefix.clone()..).map(|(name, _)| name);
         let names: Vec<NameBuf> = names.take_while(below).cloned().collect();
@@ -129,7 +132,7 @@ impl Rib {
                 None => hops.push((route.face, route.cost)),
             }
         }
-        // Where nothing is left, nothing is inherited either: shorter prefixes answer for themselves.
+        // A prefix without routes of its own needs no next hops: shorter prefixes apply directly.
         if own.is_empty() || captures(own) {
             return hops;
         }
@@ -148,6 +151,7 @@ impl Rib {
     }
 }
 
+/// Whether a route has the capture flag.
 fn captures(routes: &[Route]) -> bool {
     routes.iter().any(|route| route.flags & CAPTURE != 0)
 }
@@ -175,8 +179,8 @@ mod tests {
         Route { face, origin: 0, cost, flags, ends_ns: None }
     }
 
-    /// The next hops as who follows the changes has them.
-    fn follow(changes: Vec<Change>, fib: &mut BTreeMap<(String, u32), u64>) {
+    /// Applies changes to `fib`: costs by prefix and face.
+    fn apply(changes: Vec<Change>, fib: &mut BTreeMap<(String, u32), u64>) {
         for change in changes {
             match change {
                 Change::Set { prefix, face, cost } => {
@@ -196,45 +200,45 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_inherited_but_where_they_are_captured() {
+    fn routes_are_inherited_unless_captured() {
         let (mut rib, mut fib) = (Rib::default(), BTreeMap::new());
-        follow(rib.set(&name("/a/b"), route(2, 20, 0)), &mut fib);
-        follow(rib.set(&name("/a/c/d"), route(3, 30, 0)), &mut fib);
-        follow(rib.set(&name("/a"), route(1, 10, CHILD_INHERIT)), &mut fib);
+        apply(rib.set(&name("/a/b"), route(2, 20, 0)), &mut fib);
+        apply(rib.set(&name("/a/c/d"), route(3, 30, 0)), &mut fib);
+        apply(rib.set(&name("/a"), route(1, 10, CHILD_INHERIT)), &mut fib);
         assert_eq!(shown(&fib), "/a 1:10, /a/b 1:10, /a/b 2:20, /a/c/d 1:10, /a/c/d 3:30");
-        follow(rib.set(&name("/a/c"), route(4, 40, CAPTURE)), &mut fib);
+        apply(rib.set(&name("/a/c"), route(4, 40, CAPTURE)), &mut fib);
         assert_eq!(shown(&fib), "/a 1:10, /a/b 1:10, /a/b 2:20, /a/c 4:40, /a/c/d 3:30");
-        // A route of its own, though dearer, stands before one that is inherited.
-        follow(rib.set(&name("/a/b"), route(1, 99, 0)), &mut fib);
-        follow(rib.unset(&name("/a/c"), 4, 0), &mut fib);
+        // The prefix's own route replaces an inherited one, even if it is more expensive.
+        apply(rib.set(&name("/a/b"), route(1, 99, 0)), &mut fib);
+        apply(rib.unset(&name("/a/c"), 4, 0), &mut fib);
         assert_eq!(shown(&fib), "/a 1:10, /a/b 1:99, /a/b 2:20, /a/c/d 1:10, /a/c/d 3:30");
-        follow(rib.unset(&name("/a"), 1, 0), &mut fib);
+        apply(rib.unset(&name("/a"), 1, 0), &mut fib);
         assert_eq!(shown(&fib), "/a/b 1:99, /a/b 2:20, /a/c/d 3:30");
         assert_eq!((rib.len(), rib.unset(&name("/a"), 1, 0)), (3, vec![]));
     }
 
     #[test]
-    fn of_several_origins_the_cheapest_counts() {
+    fn the_cheapest_of_several_origins_applies() {
         let (mut rib, mut fib) = (Rib::default(), BTreeMap::new());
-        follow(rib.set(&name("/a"), route(1, 10, 0)), &mut fib);
-        follow(rib.set(&name("/a"), Route { origin: 255, ..route(1, 5, 0) }), &mut fib);
+        apply(rib.set(&name("/a"), route(1, 10, 0)), &mut fib);
+        apply(rib.set(&name("/a"), Route { origin: 255, ..route(1, 5, 0) }), &mut fib);
         assert_eq!(shown(&fib), "/a 1:5");
         assert_eq!(rib.set(&name("/a"), route(1, 7, 0)), []);
-        follow(rib.unset(&name("/a"), 1, 255), &mut fib);
+        apply(rib.unset(&name("/a"), 1, 255), &mut fib);
         assert_eq!(shown(&fib), "/a 1:7");
     }
 
     #[test]
-    fn routes_end_in_time_and_with_their_face() {
+    fn routes_expire_and_end_with_their_face() {
         let (mut rib, mut fib) = (Rib::default(), BTreeMap::new());
         let until = |ends_ns| Route { ends_ns: Some(ends_ns), ..route(1, 1, CHILD_INHERIT) };
-        follow(rib.set(&name("/"), until(100)), &mut fib);
-        follow(rib.set(&name("/a"), route(2, 2, 0)), &mut fib);
+        apply(rib.set(&name("/"), until(100)), &mut fib);
+        apply(rib.set(&name("/a"), route(2, 2, 0)), &mut fib);
         assert_eq!(shown(&fib), "/ 1:1, /a 1:1, /a 2:2");
         assert_eq!(rib.expire(99), []);
-        follow(rib.expire(100), &mut fib);
+        apply(rib.expire(100), &mut fib);
         assert_eq!(shown(&fib), "/a 2:2");
-        rib.forget_face(2);
+        rib.remove_face(2);
         assert_eq!(rib.iter().count(), 0);
     }
 }

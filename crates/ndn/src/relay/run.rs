@@ -1,10 +1,10 @@
-//! The forwarder at work: what comes is forwarded or answered, until somebody says stop.
+//! The main loop of the relay: forwards packets and answers management requests.
 
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use crate::faces::{Faces, Handler, Intake, OpenError, Persistence, tidy};
+use crate::faces::{Faces, Handler, Intake, OpenError, Persistence, close_idle};
 use crate::forwarder::Strategy;
 use crate::packets::NameBuf;
 use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
@@ -15,12 +15,12 @@ use crate::relay::report::ForwardReport;
 use crate::relay::rib::Route;
 use ringtap_base::steady_ns;
 
-/// How long a wait lasts at the most: while Interests are pending, whose time runs, and while none is.
+/// Maximum wait for packets: while Interests are pending, and while none are.
 const WAIT_PENDING: Duration = Duration::from_millis(5);
 const WAIT_IDLE: Duration = Duration::from_millis(50);
 
-/// How often idle faces and ended routes are looked for.
-const TIDY_EVERY_NS: u64 = 1_000_000_000;
+/// Interval at which idle faces and expired routes are removed.
+const CLEANUP_EVERY_NS: u64 = 1_000_000_000;
 
 /// A running forwarder: faces, tables and management.
 pub struct Relay {
@@ -31,30 +31,31 @@ pub struct Relay {
     began_ns: u64,
 }
 
-/// Why a forwarder does not run.
+/// Why a forwarder cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// A face could not be made.
+    /// A face could not be created.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A route of the plan leads nowhere.
-    #[error("the route {prefix}: {source}")]
+    /// The face of a planned route could not be created.
+    #[error("route {prefix}: {source}")]
     Route {
-        /// Its prefix.
+        /// The prefix.
         prefix: NameBuf,
-        /// Why.
+        /// The reason.
         source: OpenError,
     },
-    /// A name has too many components.
-    #[error("{0} has more than {max} components", max = crate::forwarder::COMPONENTS_MAX)]
+    /// A prefix has too many components.
+    #[error("prefix {0} is too long: use at most {max} components", max = crate::forwarder::COMPONENTS_MAX)]
     TooLong(NameBuf),
-    /// The system does not let us wait.
+    /// Listening for programs or waiting for packets failed.
     #[error("waiting for packets: {0}")]
     System(#[from] io::Error),
 }
 
 impl Relay {
-    /// Opens all faces, and makes all tables. Programs connect to `listener`, if there is one.
+    /// Opens all sockets and configured faces, and allocates all tables. Programs connect to
+    /// `listener`, if given. `version` is the text that status queries return.
     pub fn open(
         plan: ForwardPlan,
         listener: Option<UnixListener>,
@@ -79,8 +80,8 @@ impl Relay {
             core.up(&mut faces, face);
         }
         for route in &plan.routes {
-            let wrong = |source| ForwardError::Route { prefix: route.prefix.clone(), source };
-            let (face, is_new) = faces.add(&route.to, Persistence::Permanent).map_err(wrong)?;
+            let error = |source| ForwardError::Route { prefix: route.prefix.clone(), source };
+            let (face, is_new) = faces.add(&route.to, Persistence::Permanent).map_err(error)?;
             if is_new {
                 core.up(&mut faces, face);
             }
@@ -98,18 +99,19 @@ impl Relay {
         Ok(Self { faces, intake: Intake::new(), core, plan, began_ns: now_ns })
     }
 
-    /// Where it listens, as NFD writes it.
+    /// The addresses of all sockets in NFD's syntax.
     pub fn listening(&self) -> Vec<String> {
         self.faces.listening().collect()
     }
 
-    /// Forwards until it is to stop. `each` hears once a second how it stands, if it asks.
+    /// Forwards until `stopped` returns true. Calls `each` once a second with a function that
+    /// creates the report so far. Returns the final report.
     pub fn run(
         mut self,
         stopped: impl Fn() -> bool,
         mut each: impl FnMut(&dyn Fn() -> ForwardReport),
     ) -> Result<ForwardReport, ForwardError> {
-        let mut next_tidy_ns = self.core.now_ns + TIDY_EVERY_NS;
+        let mut next_cleanup_ns = self.core.now_ns + CLEANUP_EVERY_NS;
         while !stopped() {
             let pending = self.core.forwarder.pending() > 0;
             self.intake.wait(&self.faces, if pending { WAIT_PENDING } else { WAIT_IDLE })?;
@@ -117,9 +119,9 @@ impl Relay {
             self.core.now_ns = now_ns;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
             self.core.forwarder.advance(now_ns);
-            if now_ns >= next_tidy_ns {
-                next_tidy_ns = now_ns + TIDY_EVERY_NS;
-                tidy(&mut self.faces, now_ns, &mut self.core);
+            if now_ns >= next_cleanup_ns {
+                next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
+                close_idle(&mut self.faces, now_ns, &mut self.core);
                 self.core.expire_routes(&mut self.faces);
                 let kernel_drops = self.faces.kernel_drops();
                 each(&|| self.report(kernel_drops));

@@ -1,8 +1,9 @@
-//! Whatever comes in any order: shards and shared tables give out the same packets as a single forwarder.
+//! Property tests: for any input in any order, shards and shared tables send the same packets as a
+//! single forwarder.
 
 use std::collections::HashMap;
 
-use crate::support::{A, APP, B, Left, MS, RADIO, UP, UP2, ask, data_with, faces, name};
+use crate::support::{A, APP, B, MS, Outgoing, RADIO, UP, UP2, data_with, faces, interest, name};
 use proptest::prelude::{
     ProptestConfig, Strategy as _, prop, prop_assert_eq, prop_oneof, proptest,
 };
@@ -10,7 +11,7 @@ use proptest::strategy::ValueTree as _;
 use ringtap_ndn::forwarder::{FaceId, Forwarder, Locked, Prefetching, Settings, Sharded, Strategy};
 use ringtap_ndn::packets::{Headers, NackReason, PitToken};
 
-/// What may come.
+/// A step of the input.
 #[derive(Clone, Debug)]
 enum Step {
     Interest {
@@ -21,18 +22,20 @@ enum Step {
         lifetime_ms: u64,
         hops: u8,
     },
-    /// With the token of the Interest sent so many packets ago, if there was one.
+    /// A Data with the PIT token of an earlier sent Interest, if there was one; `token` counts back
+    /// from the last.
     Data {
         from: FaceId,
         name: &'static str,
         freshness_ms: u64,
         token: usize,
     },
-    /// For the Interest sent so many packets ago.
+    /// A Nack for an earlier sent Interest; `back` counts back from the last.
     Nack {
         back: usize,
         reason: NackReason,
     },
+    /// Milliseconds that pass.
     Wait(u64),
 }
 
@@ -61,11 +64,11 @@ fn steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![6 => interest, 4 => data, 1 => nack, 2 => wait], 1..120)
 }
 
-/// A forwarder of some kind: what leaves when a packet comes.
-type Take<'a> = Box<dyn FnMut(u64, FaceId, &Headers, &[u8]) -> Vec<Left> + 'a>;
+/// A forwarder of any design: takes a received packet, returns the packets that it sends.
+type Take<'a> = Box<dyn FnMut(u64, FaceId, &Headers, &[u8]) -> Vec<Outgoing> + 'a>;
 
 fn settings() -> Settings {
-    // Nothing is ever short of room: that would differ.
+    // No table may become full: the designs differ in when that happens.
     Settings {
         pit_capacity: 2048,
         cs_capacity: 1024,
@@ -75,10 +78,10 @@ fn settings() -> Settings {
     }
 }
 
-/// The same faces, routes and strategies for each kind.
-macro_rules! equipped {
+/// Configures a forwarder of any design with the same faces, routes and strategies.
+macro_rules! configured {
     ($forwarder:expr) => {{
-        #[allow(unused_mut, reason = "the shared one needs no exclusive borrow")]
+        #[allow(unused_mut, reason = "`Locked` needs no exclusive borrow")]
         let mut forwarder = $forwarder;
         faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
         let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
@@ -97,16 +100,17 @@ macro_rules! equipped {
     }};
 }
 
-fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Left> {
-    let mut left = Vec::new();
+/// The packets that `act` sends.
+fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Outgoing> {
+    let mut outgoing = Vec::new();
     act(&mut |face, headers: &Headers, wire: &[u8]| {
-        left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+        outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
     });
-    left
+    outgoing
 }
 
 fn single<'a>(settings: Settings) -> Take<'a> {
-    let mut forwarder = equipped!(Forwarder::new(settings));
+    let mut forwarder = configured!(Forwarder::new(settings));
     Box::new(move |now, from, headers, wire| {
         collect(|out| {
             forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
@@ -115,7 +119,7 @@ fn single<'a>(settings: Settings) -> Take<'a> {
 }
 
 fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
-    let mut forwarder = equipped!(Sharded::new(settings, shards));
+    let mut forwarder = configured!(Sharded::new(settings, shards));
     Box::new(move |now, from, headers, wire| {
         collect(|out| {
             forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
@@ -124,30 +128,31 @@ fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
 }
 
 fn locked<'a>(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Take<'a> {
-    let forwarder = equipped!(Locked::new(settings, buckets, prefetching));
+    let forwarder = configured!(Locked::new(settings, buckets, prefetching));
     Box::new(move |now, from, headers, wire| {
-        let came = [(from, headers, wire)];
-        collect(|out| forwarder.take(now, &came, &mut |f, h: &Headers, w: &[u8]| out(f, h, w)))
+        let received = [(from, headers, wire)];
+        collect(|out| forwarder.take(now, &received, &mut |f, h: &Headers, w: &[u8]| out(f, h, w)))
     })
 }
 
-/// What leaves, step by step. Our own tokens are as they like, so they are numbered as they come.
-fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Left>> {
+/// The packets that are sent in each step. PIT tokens differ between designs, so they are
+/// renumbered in order.
+fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Outgoing>> {
     let mut now = 1_700_000_000_000 * MS;
-    let mut sent: Vec<Left> = Vec::new();
+    let mut sent: Vec<Outgoing> = Vec::new();
     let mut numbers: HashMap<PitToken, u64> = HashMap::new();
     let mut all = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        let mine = |headers: Headers| Headers {
+        let with_token = |headers: Headers| Headers {
             token: PitToken::new(&at.to_be_bytes()).unwrap(),
             ..headers
         };
-        let mut left = match step {
+        let mut outgoing = match step {
             Step::Interest { from, name, nonce, flags, lifetime_ms, hops } => {
-                let mut asked = ask(name).nonce(*nonce).lifetime(*lifetime_ms);
-                (asked.can_be_prefix, asked.must_be_fresh) = (flags & 1 > 0, flags & 2 > 0);
-                asked.hop_limit = (*hops < 3).then_some(*hops);
-                take(now, *from, &mine(Headers::default()), &asked.wire())
+                let mut request = interest(name).nonce(*nonce).lifetime(*lifetime_ms);
+                (request.can_be_prefix, request.must_be_fresh) = (flags & 1 > 0, flags & 2 > 0);
+                request.hop_limit = (*hops < 3).then_some(*hops);
+                take(now, *from, &with_token(Headers::default()), &request.wire())
             }
             Step::Data { from, name, freshness_ms, token } => {
                 let back = sent.len().checked_sub(1 + token).map(|at| sent[at].headers.token);
@@ -156,7 +161,7 @@ fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Left>> {
             }
             Step::Nack { back, reason } => match sent.len().checked_sub(1 + back) {
                 Some(at) => {
-                    let Left { face, wire, .. } = sent[at].clone();
+                    let Outgoing { face, wire, .. } = sent[at].clone();
                     take(now, face, &Headers { nack: Some(*reason), ..Headers::default() }, &wire)
                 }
                 None => Vec::new(),
@@ -166,7 +171,7 @@ fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Left>> {
                 Vec::new()
             }
         };
-        for packet in &mut left {
+        for packet in &mut outgoing {
             if packet.text().starts_with("Interest") {
                 sent.push(packet.clone());
                 let next = numbers.len() as u64;
@@ -174,7 +179,7 @@ fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Left>> {
                 packet.headers.token = PitToken::new(&number.to_be_bytes()).unwrap();
             }
         }
-        all.push(left);
+        all.push(outgoing);
     }
     all
 }
@@ -183,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_designs_give_out_the_same_packets(steps in steps()) {
+    fn all_designs_send_the_same_packets(steps in steps()) {
         let settings = settings();
         let reference = run(&steps, single(settings.clone()));
         for shards in 1..=7 {
@@ -194,7 +199,8 @@ proptest! {
         }
     }
 
-    /// Shares are divided as capacities are, so designs of one part refuse what the reference refuses.
+    /// The share per face is divided like the capacities, so designs with one part refuse the same
+    /// Interests as the reference.
     #[test]
     fn a_share_of_the_pit_is_the_same_in_all_designs(steps in steps(), share in 1..6_usize) {
         let settings = Settings { pit_per_face: Some(share), ..settings() };
@@ -205,7 +211,7 @@ proptest! {
         }
     }
 
-    /// A share that no face reaches has no effect, however many parts it is divided into.
+    /// A share that no face reaches has no effect, for any number of parts.
     #[test]
     fn a_share_that_is_not_reached_changes_nothing(steps in steps()) {
         let reference = run(&steps, single(settings()));
@@ -221,79 +227,79 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_burst_gives_out_what_single_calls_give(
+    fn a_burst_sends_the_same_packets_as_single_calls(
         steps in steps(),
         most in 1..70_usize,
         share in prop::option::of(1..6_usize),
     ) {
         let settings = Settings { pit_per_face: share, ..settings() };
-        let (mut came, mut left) = (Vec::new(), Vec::new());
+        let (mut received, mut outgoing) = (Vec::new(), Vec::new());
         let mut one_by_one = single(settings.clone());
         run(&steps, Box::new(|now, from, headers, wire| {
-            came.push((now, from, *headers, wire.to_vec()));
-            // The steps that follow go by what has left.
-            let now_left = one_by_one(now, from, headers, wire);
-            left.extend_from_slice(&now_left);
-            now_left
+            received.push((now, from, *headers, wire.to_vec()));
+            // The following steps use the packets that were sent.
+            let sent_now = one_by_one(now, from, headers, wire);
+            outgoing.extend_from_slice(&sent_now);
+            sent_now
         }));
-        let mut forwarder = equipped!(Forwarder::new(settings));
+        let mut forwarder = configured!(Forwarder::new(settings));
         let together = collect(|out| {
-            for at_a_time in came.chunk_by(|a, b| a.0 == b.0) {
+            for at_a_time in received.chunk_by(|a, b| a.0 == b.0) {
                 for burst in at_a_time.chunks(most) {
                     let burst: Vec<_> = burst.iter().map(|(_, f, h, w)| (*f, h, &w[..])).collect();
                     forwarder.burst(at_a_time[0].0, &burst, &mut |f, h: &Headers, w: &[u8]| out(f, h, w));
                 }
             }
         });
-        prop_assert_eq!(together, left);
+        prop_assert_eq!(together, outgoing);
     }
 }
 
 #[test]
-fn the_steps_reach_what_they_should() {
-    // The property is worth what its steps reach: most kinds of packets must have left.
+fn the_generated_steps_cause_all_kinds_of_packets() {
+    // The properties are only useful if the generated steps cause all kinds of packets.
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..50 {
         let steps = steps().new_tree(&mut runner).unwrap().current();
-        for left in run(&steps, single(settings())).into_iter().flatten() {
-            seen.insert(left.text().rsplit_once(' ').unwrap().0.to_owned());
+        for outgoing in run(&steps, single(settings())).into_iter().flatten() {
+            seen.insert(outgoing.text().rsplit_once(' ').unwrap().0.to_owned());
         }
     }
     let expected = ["Data", "Interest", "Nack Congestion", "Nack Duplicate", "Nack NoRoute"];
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
-/// Threads that share tables, each with names of its own among all buckets: none of its packets may be lost.
+/// Several threads use the same tables, with different names in all buckets. No packet may be lost.
 #[test]
 fn threads_share_the_tables() {
-    let forwarder = equipped!(Locked::new(&settings(), 4, Prefetching::On));
+    let forwarder = configured!(Locked::new(&settings(), 4, Prefetching::On));
     std::thread::scope(|scope| {
         for thread in 0..3 {
             let forwarder = &forwarder;
             scope.spawn(move || {
                 for round in 0..2_000u32 {
                     let text = format!("/{thread}-{round}");
-                    let asked = ask(&text).nonce(round).wire();
+                    let request = interest(&text).nonce(round).wire();
                     let headers = Headers::default();
-                    let left = collect(|out| {
+                    let outgoing = collect(|out| {
                         forwarder.take(
                             1,
-                            &[(A, &headers, &asked)],
+                            &[(A, &headers, &request)],
                             &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
                         );
                     });
-                    assert_eq!(left.len(), 1, "{text}");
+                    assert_eq!(outgoing.len(), 1, "{text}");
                     let answer = data_with(&text, None, b"");
-                    let back = Headers { token: left[0].headers.token, ..headers };
-                    let left = collect(|out| {
+                    let back = Headers { token: outgoing[0].headers.token, ..headers };
+                    let outgoing = collect(|out| {
                         forwarder.take(
                             2,
                             &[(UP, &back, &answer)],
                             &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
                         );
                     });
-                    assert_eq!(left.len(), 1, "{text}");
+                    assert_eq!(outgoing.len(), 1, "{text}");
                 }
             });
         }

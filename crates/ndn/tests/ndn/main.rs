@@ -1,7 +1,7 @@
-//! The crate from outside.
+//! Integration tests of the public interface.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stdout, reason = "processes of tests talk to them")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+#![allow(clippy::print_stdout, reason = "processes of tests communicate by stdout")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported")]
 
 mod conformance;
 mod equality;

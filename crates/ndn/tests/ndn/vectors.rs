@@ -1,5 +1,5 @@
-//! Bytes written here by hand from the specifications' grammar, not by this crate: it must read them as they are meant,
-//! and write the same ones.
+//! Test vectors: packets written by hand from the grammar of the specifications. The crate must
+//! parse them correctly, and write the same bytes.
 
 use ringtap_ndn::packets::{
     Data, Error, Fragment, Headers, Interest, LpPacket, NackReason, Name, NameBuf, NewData,
@@ -19,7 +19,7 @@ fn interest(body: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn an_interest_of_every_field() {
+fn an_interest_with_all_fields_is_parsed() {
     let wire = [
         &[5, 36][..],
         &[7, 6, 8, 1, b'A', 54, 1, 3],
@@ -54,7 +54,7 @@ fn an_interest_is_written_byte_by_byte() {
 }
 
 #[test]
-fn the_rule_of_critical_elements() {
+fn unknown_or_misplaced_critical_elements_are_errors() {
     let name = [7, 3, 8, 1, b'A'];
     let with = |more: &[u8]| interest(&[&name[..], more].concat());
     assert!(with(&[0x30, 0]).is_ok(), "unknown, even, above 31: ignored");
@@ -66,7 +66,7 @@ fn the_rule_of_critical_elements() {
     assert_eq!(
         interest(&[&[0x30, 0][..], &name].concat()),
         Err(Error::NoName),
-        "nothing comes before the name"
+        "nothing may precede the name"
     );
     assert_eq!(interest(&[7, 0]), Err(Error::NoName), "one component or more");
     assert_eq!(with(&[0x21, 1, 0]), Err(Error::BadLength));
@@ -77,7 +77,7 @@ fn the_rule_of_critical_elements() {
 }
 
 #[test]
-fn parameters_go_with_their_digest() {
+fn parameters_require_their_digest() {
     let digest = [&[2, 32][..], &[7; 32]].concat();
     let body = [&[7, 37, 8, 1, b'A'][..], &digest, &[0x24, 1, 0]].concat();
     assert!(interest(&body).is_ok());
@@ -85,9 +85,9 @@ fn parameters_go_with_their_digest() {
 }
 
 #[test]
-fn data_with_the_digest_as_its_signature() {
-    // Signed: Name, MetaInfo {FreshnessPeriod 0a}, Content "hi", SignatureInfo {SignatureType 0}. The digest was
-    // computed by `sha256sum` over these 19 bytes.
+fn data_with_a_digest_signature_is_parsed_and_written() {
+    // Signed: Name, MetaInfo {FreshnessPeriod 0a}, Content "hi", SignatureInfo {SignatureType 0}.
+    // `sha256sum` computed the digest over these 19 bytes.
     let signed = [7, 3, 8, 1, b'A', 0x14, 3, 0x19, 1, 10, 0x15, 2, b'h', b'i', 0x16, 3, 0x1b, 1, 0];
     let digest = hex("aa347926daf248a04e9f6077bc396f772c9bfed947742db9bbd18e18917f5c32");
     let wire = [&[6, signed.len() as u8 + 34][..], &signed, &[0x17, 32], &digest].concat();
@@ -100,7 +100,7 @@ fn data_with_the_digest_as_its_signature() {
     let mut out = Vec::new();
     NewData { name: name.as_name(), freshness_ms: Some(10), content: b"hi" }.write(&mut out);
     assert_eq!(out, wire);
-    // The implicit digest: `sha256sum` over all of it.
+    // The implicit digest: `sha256sum` over the whole packet.
     assert_eq!(
         read.digest().to_vec(),
         hex("72834e5dca3fe7389ad150001d244c76655c30485b54d2a1fe9e8733ea50d0cf")
@@ -117,7 +117,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn link_headers() {
+fn link_headers_are_parsed_and_written() {
     let nack = [
         &[0x64, 28, 0x62, 2, 0xab, 0xcd, 0xfd, 3, 0x20, 5, 0xfd, 3, 0x21, 1, 150, 0x50, 13][..],
         &PLAIN,
@@ -166,13 +166,13 @@ fn link_headers() {
     assert_eq!(
         LpPacket::read(&[0x64, 6, 0x53, 1, 2, 0x52, 1, 0]),
         Err(Error::BadFragment),
-        "pieces need a sequence"
+        "fragments need a sequence number"
     );
     assert_eq!(LpPacket::read(&[0x63, 0]), Err(Error::UnknownPacket));
 }
 
 #[test]
-fn pieces_in_any_order_become_the_packet_with_the_headers_of_the_first() {
+fn fragments_in_any_order_are_reassembled_with_the_headers_of_the_first() {
     let name = name("/A");
     let mut data = Vec::new();
     NewData { name: name.as_name(), freshness_ms: None, content: &[7; 4000] }.write(&mut data);
@@ -190,8 +190,8 @@ fn pieces_in_any_order_become_the_packet_with_the_headers_of_the_first() {
             let Fragment { index, count, .. } = piece.fragment;
             assert_eq!((usize::from(index), count), (at, 4));
             match reassembler.take(0, 1, &piece) {
-                Reassembly::Whole(about, whole) => {
-                    assert_eq!((place, about, whole), (3, headers, &data[..]))
+                Reassembly::Complete(read_headers, whole) => {
+                    assert_eq!((place, read_headers, whole), (3, headers, &data[..]))
                 }
                 other => assert_eq!((place < 3, other), (true, Reassembly::Waiting)),
             }
@@ -201,7 +201,7 @@ fn pieces_in_any_order_become_the_packet_with_the_headers_of_the_first() {
 }
 
 #[test]
-fn unfinished_packets_are_bounded_in_number_and_time() {
+fn incomplete_packets_are_bounded_in_number_and_time() {
     let mut pieces = Vec::new();
     fragments(&Headers::default(), &[7; 300], 200, 0, &mut Vec::new(), |piece| {
         pieces.push(piece.to_vec())
@@ -212,10 +212,18 @@ fn unfinished_packets_are_bounded_in_number_and_time() {
     for from in 0..5 {
         assert_eq!(reassembler.take(from, from, &first), Reassembly::Waiting);
     }
-    assert_eq!(reassembler.incomplete(), 3, "the oldest made room");
-    assert_eq!(reassembler.take(5, 0, &second), Reassembly::Waiting, "forgotten");
-    assert!(matches!(reassembler.take(6, 4, &second), Reassembly::Whole(..)));
-    assert_eq!(reassembler.take(2000, 0, &first), Reassembly::Waiting, "too late");
+    assert_eq!(reassembler.incomplete(), 3, "the oldest were evicted");
+    assert_eq!(
+        reassembler.take(5, 0, &second),
+        Reassembly::Waiting,
+        "the first fragment was evicted"
+    );
+    assert!(matches!(reassembler.take(6, 4, &second), Reassembly::Complete(..)));
+    assert_eq!(
+        reassembler.take(2000, 0, &first),
+        Reassembly::Waiting,
+        "the second fragment timed out"
+    );
     assert_eq!(reassembler.incomplete(), 5);
     let other = LpPacket { fragment: Fragment { count: 7, ..second.fragment }, ..second };
     assert_eq!(reassembler.take(2000, 0, &other), Reassembly::Malformed);
@@ -223,7 +231,7 @@ fn unfinished_packets_are_bounded_in_number_and_time() {
 }
 
 #[test]
-fn names_as_text() {
+fn names_are_parsed_and_written_as_text() {
     for text in [
         "/",
         "/a/b",

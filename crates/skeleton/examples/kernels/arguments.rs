@@ -1,17 +1,17 @@
-//! What the examples are told: `[SIZE] [--workers N] [--seconds-only]`.
+//! Arguments of the examples: `[SIZE] [--workers N] [--seconds-only]`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) struct Arguments {
     pub(crate) size: usize,
-    /// By default as many as there are cores.
+    /// Default: the number of cores.
     pub(crate) workers: usize,
     seconds_only: bool,
 }
 
 impl Arguments {
-    /// An error says what is understood.
+    /// Parses the arguments; an error shows the usage.
     pub(crate) fn parse(size: usize) -> Result<Self, String> {
         let workers = ringtap_skeleton::free_cores();
         let mut arguments = Self { size, workers, seconds_only: false };
@@ -24,13 +24,17 @@ impl Arguments {
                     _ => return Err("--workers takes a number".into()),
                 },
                 (_, Ok(size)) => arguments.size = size,
-                _ => return Err(format!("{word}: not [SIZE] [--workers N] [--seconds-only]")),
+                _ => {
+                    return Err(format!(
+                        "unknown argument {word:?}: use [SIZE] [--workers N] [--seconds-only]"
+                    ));
+                }
             }
         }
         Ok(arguments)
     }
 
-    /// Prints how long it took and whether the answer is right.
+    /// Prints the time and whether the result is right.
     #[expect(clippy::print_stdout, reason = "this is what the example is for")]
     pub(crate) fn report(&self, what: &str, elapsed: Duration, right: bool) -> ExitCode {
         let seconds = elapsed.as_secs_f64();

@@ -3,9 +3,9 @@
 /// Lists no longer than this are sorted by the standard library.
 pub(crate) const CUT: usize = 1 << 16;
 
-/// Moves items around so that what is in the first list is at most as large as what is in the
-/// second; both are shorter than `list`, which has at least 3 items. What lies between the two is
-/// at its place.
+/// Partitions the list so that no item of the first part is larger than one of the second; both are
+/// shorter than `list`, which has at least 3 items. Items between the two parts are in their final
+/// place.
 pub(crate) fn partition(list: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     let last = list.len() - 1;
     list.swap(last, median_of_nine(list));
@@ -14,7 +14,8 @@ pub(crate) fn partition(list: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     list.swap(less, last);
     let mut more = less + 1;
     if less == 0 {
-        // Nothing is smaller: then what is equal is at its place, or equal items would take for ever.
+        // Nothing is smaller: items equal to the pivot are in their place, or equal items would
+        // recurse for ever.
         more = 1 + sweep(&mut list[1..], |x| x <= pivot);
         less = 0;
     }
@@ -22,8 +23,8 @@ pub(crate) fn partition(list: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     (&mut first[..less], rest)
 }
 
-/// Brings the items of which `small` is true to the front, without a branch that could be
-/// mispredicted: how many.
+/// Moves the items for which `small` is true to the front, without a branch that could be
+/// mispredicted; returns their number.
 fn sweep(list: &mut [u32], small: impl Fn(u32) -> bool) -> usize {
     let mut count = 0;
     for at in 0..list.len() {
@@ -33,7 +34,7 @@ fn sweep(list: &mut [u32], small: impl Fn(u32) -> bool) -> usize {
     count
 }
 
-/// Where a median of medians of three lies, out of nine places.
+/// The position of a median of medians of three, out of nine.
 fn median_of_nine(list: &[u32]) -> usize {
     let last = list.len() - 1;
     let at = |n: usize| n * last / 8;
@@ -44,7 +45,7 @@ fn median_of_nine(list: &[u32]) -> usize {
     of([of([at(0), at(1), at(2)]), of([at(3), at(4), at(5)]), of([at(6), at(7), at(8)])])
 }
 
-/// Numbers without any order (SplitMix64).
+/// Pseudo-random numbers (SplitMix64).
 pub(crate) fn numbers(n: usize) -> Vec<u32> {
     let mut state = 42u64;
     let next = || {
@@ -55,7 +56,7 @@ pub(crate) fn numbers(n: usize) -> Vec<u32> {
     std::iter::repeat_with(next).take(n).collect()
 }
 
-/// What sorting does not change.
+/// A value that sorting does not change.
 pub(crate) fn fingerprint(list: &[u32]) -> (u64, u32) {
     (list.iter().map(|&x| u64::from(x)).sum(), list.iter().fold(0, |all, x| all ^ x))
 }

@@ -12,12 +12,12 @@ pub(super) struct Dispatcher<'a, A: Application, F> {
     feed: F,
     shards: ShardMap,
     queue: usize,
-    /// To the workers of this queue.
+    /// The lanes to the workers of this queue.
     lanes: Vec<LaneTx<A::Item>>,
-    /// Read from the feed; those before `at` are on their lanes.
+    /// Items of the feed; those before `at` are on their lanes.
     burst: Burst<A::Item>,
     at: usize,
-    /// A mark on its way, and the first lane that does not have it yet.
+    /// A mark being distributed, and the first lane that lacks it.
     mark: Option<(Mark, usize)>,
     dispatched: &'a Counter,
 }
@@ -35,8 +35,8 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         Self { app, feed, shards, queue, lanes, burst, at: 0, mark: None, dispatched }
     }
 
-    /// Hands over as much of the burst as finds room, and shows it to the workers: the next call of
-    /// the feed may wait for a quiet source.
+    /// Hands over as much of the burst as has room, and publishes it to the workers, because the
+    /// next call of the feed may wait for its source.
     fn hand_over(&mut self) -> usize {
         let done = if self.burst.attachments().is_empty() {
             self.push()
@@ -49,7 +49,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         done
     }
 
-    /// Pushes items that have no attachments; how many found room.
+    /// Pushes items without attachments; returns their number.
     fn push(&mut self) -> usize {
         let rest = &self.burst[self.at..];
         if let [only] = self.lanes.as_mut_slice() {
@@ -63,7 +63,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         rest.iter().take_while(push).count()
     }
 
-    /// The same of items of which some have.
+    /// The same for items of which some have attachments.
     fn push_with_attachments(&mut self) -> usize {
         let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
         let (queue, first) = (self.queue, self.queue * lanes.len());
@@ -76,7 +76,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         self.burst.iter().enumerate().skip(self.at).take_while(push).count()
     }
 
-    /// Gives the mark to every lane that has room; true when all have it.
+    /// Pushes the mark into every lane that has room; true when all have it.
     fn spread(&mut self, mark: Mark, from: usize) -> bool {
         for lane in from..self.lanes.len() {
             if !self.lanes[lane].mark(mark) {
@@ -96,7 +96,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
 impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, F> {
     fn step(&mut self) -> Step {
         if self.at < self.burst.len() {
-            // Something of an earlier burst found no room: it comes first.
+            // The rest of an earlier burst comes first.
             let done = self.hand_over();
             if self.at < self.burst.len() {
                 return if done > 0 { Step::Worked } else { Step::Idle };
@@ -128,5 +128,9 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
 
     fn name(&self) -> String {
         format!("dispatcher {}", self.queue)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.feed.is_slow()
     }
 }

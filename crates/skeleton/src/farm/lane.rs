@@ -7,11 +7,11 @@
 //! attachments      └ of 1: three pieces
 //! ```
 //!
-//! So a mark has its exact place in the stream, and a burst is still a plain slice of items,
-//! each one cache line. Why the worker cannot run past a mark: the mark is published before any
-//! item that follows it, and the worker looks for items first and for marks afterwards; so if it
-//! sees such an item, it sees the mark too. In the same way an item and its attachments are one unit: they are published
-//! before it, and if there is no room for them, the item waits, too.
+//! So a mark has its exact place in the stream, and a burst is a plain slice of items, each one
+//! cache line. Why the worker cannot pass a mark: the mark is published before any item that
+//! follows it, and the worker polls items first and marks second; so if it sees such an item, it
+//! sees the mark, too. In the same way an item and its attachments are one unit: they are published
+//! before it, and without room for them the item waits.
 
 use ringtap_ring::{Consumer, InvalidCapacity, Kind, Producer, ring};
 use ringtap_stage::{Attachments, Cursor, Mark};
@@ -19,7 +19,7 @@ use ringtap_stage::{Attachments, Cursor, Mark};
 /// Marks are rare; the dispatcher waits if a worker is this many behind.
 const MARKS: usize = 16;
 
-/// Room for pieces: what the item with most attachments has, twice.
+/// Room for attachment pieces: twice the maximum of one item.
 const PIECES: usize = 2 * (Attachments::MOST_BYTES / Piece::BYTES + Attachments::MOST);
 
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ struct Piece {
     /// The number of its item.
     item: u64,
     kind: u8,
-    /// How many of `bytes` are used.
+    /// Number of bytes used.
     len: u8,
     /// Whether the attachment ends here.
     last: bool,
@@ -60,13 +60,13 @@ pub(super) struct LaneRx<I: Send> {
     marks: Consumer<Placed>,
     pieces: Consumer<Piece>,
     taken: u64,
-    /// What is attached to the items that were handed out last.
+    /// Attachments of the items handed out last.
     attachments: Attachments,
     /// An attachment whose pieces are being joined.
     value: Vec<u8>,
 }
 
-/// What comes next on a lane.
+/// The next input of a lane.
 pub(super) enum Next<'a, I> {
     Items(&'a [I], &'a Attachments),
     Mark(Mark),
@@ -94,7 +94,7 @@ pub(super) fn lane<I: Copy + Send>(
 }
 
 impl<I: Copy + Send> LaneTx<I> {
-    /// False if there is no room.
+    /// Returns false if there is no room.
     #[inline(always)]
     pub(super) fn push(&mut self, item: I) -> bool {
         let pushed = self.items.push(item).is_ok();
@@ -102,8 +102,8 @@ impl<I: Copy + Send> LaneTx<I> {
         pushed
     }
 
-    /// Pushes an item with what `cursor` says is attached to it, the item at this place of its burst. False, and nothing
-    /// is done, if there is no room for both.
+    /// Pushes an item with its attachments, which `cursor` reads at this position of the burst.
+    /// False, without any effect, if there is no room for both.
     pub(super) fn push_with(&mut self, item: I, at: usize, cursor: &mut Cursor<'_>) -> bool {
         if cursor.next_item() != at {
             return self.push(item);
@@ -134,14 +134,14 @@ impl<I: Copy + Send> LaneTx<I> {
         }
     }
 
-    /// How many of `items` found room.
+    /// Pushes as many `items` as have room; returns their number.
     pub(super) fn push_burst(&mut self, items: &[I]) -> usize {
         let pushed = self.items.push_burst(items);
         self.pushed += pushed as u64;
         pushed
     }
 
-    /// False if there is no room.
+    /// Returns false if there is no room.
     pub(super) fn mark(&mut self, mark: Mark) -> bool {
         let pushed = self.marks.push(Placed { after: self.pushed, mark }).is_ok();
         self.marks.flush();
@@ -176,14 +176,15 @@ impl<I: Copy + Send> LaneRx<I> {
         Next::Items(items, attachments)
     }
 
-    /// Gives the slots of the `n` first items back.
+    /// Frees the slots of the first `n` items.
     pub(super) fn release(&mut self, n: usize) {
         self.items.release(n);
         self.taken += n as u64;
     }
 }
 
-/// Takes the pieces of the next `items` items, of which the first has the number `first`, and joins them.
+/// Reads the attachment pieces of the next `items` items, of which the first has the number
+/// `first`, and joins them.
 #[inline]
 fn join(
     pieces: &mut Consumer<Piece>,
@@ -199,7 +200,7 @@ fn join(
         };
         value.extend_from_slice(&piece.bytes[..usize::from(piece.len)]);
         if piece.last {
-            // What one item had fits again.
+            // The attachments of one item fit again.
             let _ = attachments.push(at, piece.kind, value);
             value.clear();
         }

@@ -1,4 +1,4 @@
-//! A worker of the farm: takes bursts and marks off its lane.
+//! A worker of the farm: takes bursts and marks from its lane.
 
 use ringtap_stage::Application;
 

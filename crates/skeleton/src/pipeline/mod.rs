@@ -11,21 +11,20 @@
 //! message  │ part 0 │ part 1 │ … │ part n−1 │ mark │      a part: the items of one worker, in order
 //! ```
 //!
-//! The reader sorts a burst into the parts of a message, by the shards as in the farm. A message
-//! passes through all workers: each takes out its own part, leaves an empty one, and passes the
-//! message on *before* it works, so that no worker waits for the work of another. The mark stands
-//! behind all items of its message. What circulates is made once; later nothing is allocated.
+//! The reader sorts a burst into the parts of a message, by shard as in the farm. A message passes
+//! through all workers: each takes out its own part, leaves an empty one, and passes the message on
+//! *before* it works, so that no worker waits for the work of another. The mark follows all items
+//! of its message. Messages are allocated once and circulate.
 //!
-//! With several queues there is such a pipeline for each. Worker i of one may sit with worker i of the
-//! others (ffProbe's "2 PF_RING, 1 pipeline": several readers before one row of threads) or apart
-//! ("2 PF_RING, 2 pipelines"): that is a matter of seats. Either way each owns a shard of its own.
+//! With several queues there is such a pipeline for each. Worker i of one may share a seat with
+//! worker i of the others (ffProbe's "2 PF_RING, 1 pipeline": several readers before one row of
+//! threads) or not ("2 PF_RING, 2 pipelines"). Either way each owns its own shard.
 //!
-//! No deadlock, although the graph has a cycle. Every ring of the cycle has room for *all* messages
-//! there are, and a node gives back the slot of a message before it passes the message on. So there
-//! are never more messages in a ring than slots free for them, and passing on never finds a ring
-//! full: nobody in the cycle waits for room. A worker waits only for the merger, which waits for
-//! nobody, and for a message; the reader only for a message. And messages do not get stuck:
-//! whoever holds one passes it on in the same step.
+//! No deadlock, although the graph has a cycle. Every ring of the cycle has room for *all*
+//! messages, and a node frees the slot of a message before it passes the message on. So a ring
+//! always has a free slot for a message, and no node of the cycle waits for room. A worker waits
+//! only for the merger, which never waits, and for a message; the reader only for a message. No
+//! message gets stuck: the node that holds one passes it on in the same step.
 
 mod reader;
 mod worker;
@@ -33,15 +32,15 @@ mod worker;
 use ringtap_ring::{Consumer, Producer, ring};
 use ringtap_stage::{Application, Burst, Feed, Mark};
 
-use crate::books::Books;
+use crate::counters::RunCounters;
 use crate::owner::owners;
 use crate::seats::Placed;
 use crate::{BURST, Role, RunError, RunOptions};
 
-/// Parts of all messages together: bounds the memory when there are many workers.
+/// Most parts of all messages together: bounds the memory with many workers.
 const MOST_PARTS: usize = 1 << 14;
 
-/// Items for every worker, and what follows them.
+/// A message: items for every worker, and the mark that follows them.
 struct Message<I> {
     /// One for each worker.
     parts: Box<[Burst<I>]>,
@@ -54,19 +53,19 @@ impl<I> Message<I> {
     }
 }
 
-/// The end of a ring where messages come out.
+/// The end of a ring from which messages are taken.
 struct Inbox<I: Send>(Consumer<Message<I>>);
 
 impl<I: Send> Inbox<I> {
     fn take(&mut self) -> Option<Message<I>> {
         let message = self.0.pop();
-        // The slot goes back before the message goes on: see the head of the file.
+        // The slot is freed before the message moves on: see the head of the file.
         self.0.flush();
         message
     }
 }
 
-/// The end where messages go in.
+/// The end of a ring into which messages are put.
 struct Outlet<I: Send>(Producer<Message<I>>);
 
 impl<I: Send> Outlet<I> {
@@ -76,23 +75,23 @@ impl<I: Send> Outlet<I> {
     }
 }
 
-/// How many messages there are, and how many items each can hold: enough messages that every node
-/// can have one, if the capacity allows. None at all if the capacity is 0.
+/// Number of messages, and items that each can hold: enough messages that every node can have one,
+/// if the capacity allows. No messages if the capacity is 0.
 fn split(capacity: usize, workers: usize) -> (usize, usize) {
     let items = (capacity / (workers + 2)).clamp(1, BURST);
     ((capacity / items).min((MOST_PARTS / workers).max(1)), items)
 }
 
-/// Of every queue: reader and workers in order. And the merger.
+/// Makes the reader and workers of every queue in order, and the merger.
 pub(crate) fn nodes<'a, A: Application>(
     app: &'a A,
     feeds: Vec<impl Feed<Item = A::Item> + Send + 'a>,
     options: &RunOptions,
-    books: &'a Books<A::Report>,
+    counters: &'a RunCounters<A::Report>,
 ) -> Result<Vec<Placed<'a>>, RunError> {
     let each = options.shards.workers_each();
     let (messages, items) = split(options.capacity, each);
-    let (owners, merger) = owners(app, options, books)?;
+    let (owners, merger) = owners(app, options, counters)?;
     let mut owners = owners.into_iter();
     let mut nodes: Vec<Placed<'a>> = Vec::new();
     for (queue, feed) in feeds.into_iter().enumerate() {
@@ -112,7 +111,7 @@ pub(crate) fn nodes<'a, A: Application>(
             spare: (0..messages).map(|_| Message::new(each, items)).collect(),
             returned: Inbox(inbox),
             outlet: Outlet(outlet),
-            dispatched: &books.dispatched[queue],
+            dispatched: &counters.dispatched[queue],
         };
         nodes.push((Role::Dispatcher(queue), Box::new(reader)));
     }
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_hold_what_the_capacity_says_and_everybody_can_have_one() {
+    fn messages_hold_the_capacity_and_every_node_can_have_one() {
         for workers in [1, 2, 3, 7, 60, 1024] {
             for capacity in [1, 2, 3, 64, 4096, 1 << 24] {
                 let (messages, items) = split(capacity, workers);

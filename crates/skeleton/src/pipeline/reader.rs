@@ -14,7 +14,7 @@ pub(super) struct Reader<'a, A: Application, F> {
     pub(super) queue: usize,
     /// Read from the feed and not yet sorted; empty between steps.
     pub(super) burst: Burst<A::Item>,
-    /// Messages that have not been sent, or not since they came back.
+    /// Free messages.
     pub(super) spare: Vec<Message<A::Item>>,
     pub(super) returned: Inbox<A::Item>,
     pub(super) outlet: Outlet<A::Item>,
@@ -22,7 +22,7 @@ pub(super) struct Reader<'a, A: Application, F> {
 }
 
 impl<A: Application, F: Feed<Item = A::Item>> Reader<'_, A, F> {
-    /// Fills a message with what comes next.
+    /// Fills a message with the next items of the feed.
     fn read(&mut self, message: &mut Message<A::Item>) -> Fed {
         if let [only] = &mut *message.parts {
             let fed = self.feed.next(only);
@@ -60,5 +60,9 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Reader<'_, A, F> {
 
     fn name(&self) -> String {
         format!("reader {}", self.queue)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.feed.is_slow()
     }
 }

@@ -8,7 +8,7 @@ use crate::owner::Owner;
 
 pub(super) struct WorkerNode<'a, A: Application> {
     owner: Owner<'a, A>,
-    /// Which part of a message is its own.
+    /// The position of its part in a message.
     place: usize,
     inbox: Inbox<A::Item>,
     outlet: Outlet<A::Item>,

@@ -1,14 +1,14 @@
-//! What each node of a network counts: single writer, no lock, read when the run is over.
+//! Counters of each node of a network: single writer, no lock, read after the run.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringtap_base::Counter;
 
-/// What a node did in a run.
+/// Statistics of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeStats {
-    /// Which node: "map 1", "farm 2 worker 0".
+    /// The node's name: "map 1", "farm 2 worker 0".
     pub name: String,
     /// Items taken; of a source, items it made.
     pub items_in: u64,
@@ -43,7 +43,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// A step took `taken` items and sent `sent`, all of which are dealt with.
+    /// A step took `taken` items and sent `sent`, all of which are handled.
     pub(super) fn items(&self, taken: u64, sent: u64) {
         if taken > 0 {
             self.last.store(taken, Relaxed);

@@ -1,19 +1,19 @@
-//! The ends of rings as nodes hold them: one that items come in by, one that they go out by.
+//! The ends of rings as nodes hold them: an input and an output.
 
 use std::collections::VecDeque;
 
 use ringtap_ring::{Consumer, Producer};
 
-/// What comes next.
+/// The next input.
 pub(super) enum Taken<T> {
     Item(T),
     /// Nothing for now.
     Nothing,
-    /// Nothing ever again.
+    /// Nothing follows.
     End,
 }
 
-/// Where items come in.
+/// The input end.
 pub(super) struct Inlet<T: Send>(pub(super) Consumer<T>);
 
 impl<T: Send> Inlet<T> {
@@ -22,21 +22,22 @@ impl<T: Send> Inlet<T> {
         match self.0.pop() {
             Some(item) => Taken::Item(item),
             None if self.0.is_closed() => {
-                // Closed after its last item was published, so what is not seen now never comes.
+                // Closed after its last item was published, so an item that is not visible now does
+                // not exist.
                 self.0.pop().map_or(Taken::End, Taken::Item)
             }
             None => Taken::Nothing,
         }
     }
 
-    /// Gives the slots of what was taken back.
+    /// Frees the slots of the items taken.
     pub(super) fn flush(&mut self) {
         self.0.flush();
     }
 }
 
-/// Where a stage sends items. Sending never waits and never loses: what finds no room in the ring
-/// is kept here, and the stage gets no new item before it is gone.
+/// The output end of a stage. Sending never waits and never loses: items without room in the ring
+/// are kept here, and the stage gets no new item before they are sent.
 pub struct Outlet<T: Send> {
     ring: Producer<T>,
     backlog: VecDeque<T>,
@@ -61,7 +62,7 @@ impl<T: Send> Outlet<T> {
         }
     }
 
-    /// Sends what is left over; true when nothing is.
+    /// Sends what is left; true when nothing is.
     #[inline]
     pub(super) fn clear(&mut self) -> bool {
         while let Some(item) = self.backlog.pop_front() {
@@ -78,7 +79,7 @@ impl<T: Send> Outlet<T> {
         self.moved
     }
 
-    /// Whether nobody will take what is sent.
+    /// Whether the receiver is gone.
     pub(super) fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
     }

@@ -1,4 +1,4 @@
-//! Streams through nodes: pipelines, farms and feedback on any items, as FastFlow has them.
+//! Streams through nodes: pipelines, farms and feedback on any items, as in FastFlow.
 //!
 //! ```text
 //! Stream::from_iter(…)     source ──▶
@@ -10,11 +10,11 @@
 //!
 //! Source: the skeletons of FastFlow, as in M. Danelutto, L. Deri, D. De Sensi, *Network
 //! Monitoring on Multicores with Algorithmic Skeletons* (2011), on the rings of `ringtap-ring`.
-//! docs/SKELETONS.md tells which skeleton to take for what.
+//! docs/SKELETONS.md explains which skeleton to use.
 //!
 //! A [`Stream`] is a description; nothing runs before its [`Network`] does. Nodes are joined by
-//! single-producer/single-consumer rings, never block, and sit on as many threads as there are
-//! cores, the calling thread among them. So items may borrow from the caller.
+//! single-producer/single-consumer rings, never block, and share as many threads as there are
+//! cores, including the calling thread. So items may borrow from the caller.
 //!
 //! Invariants: every item is handled once or, when a later node wants no more, dropped once; all
 //! rings are bounded; a run ends, with the first error if there was one.
@@ -50,7 +50,7 @@ use self::stage::{FnStage, StageNode};
 use crate::RunError;
 use crate::node::Node;
 
-/// A stream of items on its way through a pipeline, to which more may be added.
+/// A stream of items through a pipeline, to which stages may be added.
 ///
 /// ```
 /// use ringtap_skeleton::stream::{Options, Policy, Stream};
@@ -71,8 +71,8 @@ pub struct Stream<'a, T: Send> {
 }
 
 impl<'a, T: Send + 'a> Stream<'a, T> {
-    /// The items of an iterator. It may wait for them, but then those nodes wait with it that
-    /// share its thread; see [`Stream::from_poll`] and [`Options::batch`].
+    /// The items of an iterator. If it blocks, the nodes that share its thread wait, too; see
+    /// [`Stream::from_poll`] and [`Options::batch`].
     #[expect(clippy::should_implement_trait, reason = "that one cannot take borrowed, Send items")]
     pub fn from_iter<I>(items: I) -> Self
     where
@@ -83,9 +83,8 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         Self::from_poll(move || Poll::Ready(items.next()))
     }
 
-    /// Items as they come, without waiting: `next` answers `Ready(Some(item))`, `Ready(None)` at
-    /// the end, or `Pending` if there is nothing now. While nothing moves it is asked again at
-    /// least every millisecond.
+    /// Items without blocking: `next` returns `Ready(Some(item))`, `Ready(None)` at the end, or
+    /// `Pending` if there is nothing now. It is called again at least every millisecond.
     ///
     /// ```
     /// use std::{sync::mpsc, task::Poll};
@@ -148,8 +147,8 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         })
     }
 
-    /// A stage that sends any number of items for each. It may say that it has enough, and it may
-    /// fail: see [`Verdict`].
+    /// A stage that sends any number of items for each. It may end the stream early or fail: see
+    /// [`Verdict`].
     ///
     /// ```
     /// use std::ops::ControlFlow::{Break, Continue};
@@ -179,9 +178,9 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         self.add("stage", stage)
     }
 
-    /// A node of any other kind, made of the ring it takes from and the ring it sends to. It
-    /// must keep to the contract of [`Node`], be done when its input is closed and empty or its
-    /// output abandoned, and flush what it pushed before it says that it is idle.
+    /// A node of any other kind, made from its input and output rings. It must keep the contract of
+    /// [`Node`], be done when its input is closed and empty or its output abandoned, and flush
+    /// before it returns [`Step::Idle`](crate::Step::Idle).
     pub fn add_node<U: Send + 'a, N: Node + 'a>(
         self,
         make: impl FnOnce(Consumer<T>, Producer<U>) -> N + 'a,
@@ -210,8 +209,8 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         self.sink("fold", Some(init), fold).flatten()
     }
 
-    /// The end: calls a function for each item. It may say that it has enough, and it may fail:
-    /// see [`Verdict`].
+    /// The end: calls a function for each item. It may end the stream early or fail: see
+    /// [`Verdict`].
     pub fn for_each<V: Verdict>(self, mut f: impl FnMut(T) -> V + Send + 'a) -> Network<'a, ()> {
         self.sink("for_each", (), move |_, item| f(item).flow())
     }

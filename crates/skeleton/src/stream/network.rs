@@ -1,4 +1,4 @@
-//! A finished network: what a stream becomes when it has an end. Runs it, or simulates it.
+//! A finished network: a stream with an end. Runs it, or simulates it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,17 +19,17 @@ pub struct Options<'a> {
     pub ring: Kind,
     /// Items a ring holds, at least 1.
     pub capacity: usize,
-    /// Items after which a ring's index is published; only some flavours use it. All that a step
-    /// has sent is published when the step ends, so this matters within a step, and above all
-    /// when a source waits between two items: 1 lets nothing wait with it.
+    /// Items after which a ring's index is published; some flavours ignore it. A step publishes
+    /// everything when it ends, so this matters within a step, mainly when a source blocks between
+    /// two items: with 1 no item waits.
     pub batch: usize,
-    /// Threads at most, the calling one included. Nodes that are more than that share.
+    /// Most threads, including the calling one. Nodes beyond that share.
     pub cores: usize,
-    /// The core of each thread (taken in turn if there are fewer); empty: left to the kernel.
+    /// The core of each thread (reused in turn if there are fewer); empty: the kernel chooses.
     pub pin: Vec<usize>,
-    /// What a thread does when it has nothing to do.
+    /// How an idle thread waits.
     pub wait: Wait,
-    /// Ends the sources as soon as it is true; what is under way is still handled.
+    /// Ends the sources when it becomes true; items in flight are still handled.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -54,18 +54,18 @@ pub struct Network<'a, R> {
     pub(super) build: Build<'a, Collect<'a, R>>,
 }
 
-/// Adds nodes to a network, and returns what follows from them.
+/// Adds nodes to a network, and returns its outputs.
 pub(super) type Build<'a, X> = Box<dyn FnOnce(&mut Builder<'a>) -> Result<X, RunError> + 'a>;
 
-/// Fetches the result from where the sinks left it.
+/// Fetches the result from the sinks.
 pub(super) type Collect<'a, R> = Box<dyn FnOnce() -> Option<R> + 'a>;
 
-/// What a run leaves behind.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<R> {
-    /// What the sink made of the stream.
+    /// The sink's result.
     pub result: R,
-    /// What each node did, sources first.
+    /// Statistics of each node, sources first.
     pub nodes: Vec<NodeStats>,
     /// How long the run took; zero in a simulation.
     pub elapsed: Duration,
@@ -91,36 +91,36 @@ impl<'a, R: 'a> Network<'a, R> {
         let collect = (self.build)(&mut builder)?;
         let weights: Vec<_> = builder.nodes.iter().map(|n| n.weight).collect();
         let mut seats: Vec<Vec<Box<dyn Node + 'a>>> = Vec::new();
-        let mut books = Vec::new();
+        let mut counters = Vec::new();
         for (planned, seat) in builder.nodes.into_iter().zip(seats::share(&weights, options.cores))
         {
             seats.resize_with(seats.len().max(seat + 1), Vec::new);
             seats[seat].push(planned.node);
-            books.push((planned.name, planned.counts));
+            counters.push((planned.name, planned.counts));
         }
         let start = now();
         seats::run(seats, &options.pin, options.wait)?;
-        finish(collect, books, now() - start)
+        finish(collect, counters, now() - start)
     }
 
-    /// Steps the same nodes in the calling thread, in an order drawn from `seed`. What a
-    /// simulation finds, lost items, broken order, deadlocks, is true of a run, and the same seed
-    /// finds it again. A source that answers `Pending` for long looks like a deadlock.
+    /// Steps the same nodes in the calling thread, in an order drawn from `seed`. Its findings
+    /// (lost items, broken order, deadlocks) hold for runs, and the same seed finds them again. A
+    /// source that returns `Pending` for long looks like a deadlock.
     ///
     /// # Errors
     /// As [`Network::run`], and [`RunError::Deadlock`].
     pub fn simulate(self, options: &Options<'a>, seed: u64) -> Result<Run<R>, RunError> {
         let mut builder = Builder::new(options, Pace::by_number(1 + (seed % 4) as usize));
         let collect = (self.build)(&mut builder)?;
-        let (nodes, books) =
+        let (nodes, counters) =
             builder.nodes.into_iter().map(|n| (n.node, (n.name, n.counts))).unzip();
         simulate::nodes(nodes, seed)?;
-        finish(collect, books, Duration::ZERO)
+        finish(collect, counters, Duration::ZERO)
     }
 }
 
 impl<'a, R: 'a> Network<'a, Option<R>> {
-    /// For sinks whose state is there whenever the run went well.
+    /// For sinks whose state exists after every successful run.
     pub(super) fn flatten(self) -> Network<'a, R> {
         let build = move |builder: &mut Builder<'a>| {
             let collect = (self.build)(builder)?;
@@ -132,11 +132,11 @@ impl<'a, R: 'a> Network<'a, Option<R>> {
 
 fn finish<R>(
     collect: Collect<'_, R>,
-    books: Vec<(String, Arc<Counts>)>,
+    counters: Vec<(String, Arc<Counts>)>,
     elapsed: Duration,
 ) -> Result<Run<R>, RunError> {
-    let nodes = books.into_iter().map(|(name, counts)| counts.stats(name, elapsed)).collect();
-    // Every sink leaves a result before it is done, and a run without error ends when all are.
+    let nodes = counters.into_iter().map(|(name, counts)| counts.stats(name, elapsed)).collect();
+    // Every sink leaves a result before it is done, and a successful run ends when all are done.
     let result = collect().ok_or_else(|| RunError::Panicked {
         node: "sink".into(),
         message: "ended without a result".into(),
@@ -146,7 +146,7 @@ fn finish<R>(
 
 /// A node's work in one step; [`Counted`] makes a node of it.
 pub(super) trait Work: Send {
-    /// Whether it counts items: what it has taken, it has dealt with when the step ends.
+    /// Whether it counts items: those it took are handled when the step ends.
     const COUNTS_ITEMS: bool = true;
 
     /// As [`Node::polls`].
@@ -154,23 +154,23 @@ pub(super) trait Work: Send {
         false
     }
 
-    /// As [`Node::step`]: handles items while `pace` says so.
+    /// As [`Node::step`]: handles items while `pace` allows.
     fn work(&mut self, pace: &mut Pace, counts: &Counts) -> Step;
 }
 
-/// How much of a core a node is likely to need, when nodes share one: code of the user's in a
-/// stage or worker, against what only moves items.
+/// The weight of a node when nodes share a core: user code in a stage or worker, against nodes that
+/// only move items.
 pub(super) const HEAVY: u32 = 4;
 pub(super) const LIGHT: u32 = 1;
 
-/// Where nodes are put together.
+/// The builder of a network.
 pub(super) struct Builder<'a> {
     pub(super) options: Options<'a>,
     pace: Pace,
     nodes: Vec<Planned<'a>>,
-    /// Of nodes within a farm's worker: "farm 2 worker 0: ".
+    /// Prefix of nodes within a farm's worker: "farm 2 worker 0: ".
     scope: String,
-    /// Skeletons named in this scope.
+    /// Number of named skeletons in this scope.
     named: usize,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Builder<'a> {
         built
     }
 
-    /// The number of nodes so far: where the next one goes.
+    /// The number of nodes so far: the index of the next one.
     pub(super) fn place(&self) -> usize {
         self.nodes.len()
     }
@@ -215,7 +215,7 @@ impl<'a> Builder<'a> {
         self.add_at(self.nodes.len(), name, weight, work);
     }
 
-    /// As `add`, but before the nodes that are at `place` and behind it.
+    /// As `add`, but before the nodes from `place` on.
     pub(super) fn add_at<W: Work + 'a>(
         &mut self,
         place: usize,
@@ -234,7 +234,7 @@ impl<'a> Builder<'a> {
         self.nodes.insert(place, Planned { node, name, weight, counts, counts_items });
     }
 
-    /// What the node at `place` counts, if it counts items.
+    /// The counters of the node at `place`, if it counts items.
     pub(super) fn counts(&self, place: usize) -> Option<&Arc<Counts>> {
         self.nodes.get(place).filter(|n| n.counts_items).map(|n| &n.counts)
     }

@@ -1,28 +1,28 @@
-//! How long a step goes on: the only clock of the streams. It shares out time and measures it, and
-//! reaches no result.
+//! The length of a step: the only clock of the streams. It divides and measures time, and reaches
+//! no result.
 //!
-//! A step begins with one item. While it has used less than [`SHARE`], it goes on with as many
-//! items again as it has done: 1, 1, 2, 4, … up to [`BURST`]. So a step with items of a few
-//! nanoseconds looks at the clock once in dozens of them, a step with items of a millisecond
-//! handles a single one, and nobody has to say which it is. Other nodes on the seat, an emitter
-//! above all, wait for a step no longer than that.
+//! A step begins with one item. While it has used less than [`SHARE`], it doubles its number of
+//! items: 1, 1, 2, 4, … up to [`BURST`]. So a step with items of a few nanoseconds reads the clock
+//! once in dozens of them, and a step with items of a millisecond handles a single one, without
+//! configuration. Other nodes on the seat, especially an emitter, wait for a step no longer than
+//! that.
 
 use std::time::{Duration, Instant};
 
 use crate::BURST;
 
-/// A step takes nothing new after this time: long beside the cost of a step, short beside what
-/// the rings hold.
+/// A step takes no new item after this time: long compared with the cost of a step, short compared
+/// with the items in the rings.
 const SHARE: Duration = Duration::from_micros(25);
 
 /// The items of one step.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// None: no clock, as in a simulation.
+    /// `None`: no clock, as in a simulation.
     start: Option<Instant>,
     most: usize,
     done: usize,
-    /// Look at the clock when so many are done.
+    /// Number of items at which the clock is read.
     check: usize,
 }
 
@@ -58,7 +58,7 @@ impl Pace {
         true
     }
 
-    /// As [`Pace::more`], for tasks so unlike each other that the clock is read before each.
+    /// As [`Pace::more`], for tasks of very different cost: the clock is read before each.
     #[inline]
     pub(super) fn one_more(&mut self) -> bool {
         let more = self.more();
@@ -66,7 +66,7 @@ impl Pace {
         more
     }
 
-    /// Since the step began.
+    /// Time since the step began.
     pub(super) fn elapsed(&self) -> Duration {
         self.start.map_or(Duration::ZERO, |start| now() - start)
     }

@@ -1,4 +1,4 @@
-//! A sink: where a stream ends, and what is left of it.
+//! A sink: the end of a stream, with its result.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,17 +9,17 @@ use super::pace::Pace;
 use super::stage::Flow;
 use crate::node::Step;
 
-/// Where a sink leaves its result.
+/// The place for a sink's result.
 pub(super) type Slot<A> = Arc<Mutex<Option<A>>>;
 
 pub(super) fn take<A>(slot: &Slot<A>) -> Option<A> {
     slot.lock().unwrap_or_else(|poison| poison.into_inner()).take()
 }
 
-/// Hands each item to `on_item` with the state, and leaves the state in the slot.
+/// Calls `on_item` for each item with the state, and leaves the state in the slot.
 pub(super) struct SinkNode<T: Send, A, F> {
     pub(super) inlet: Inlet<T>,
-    /// None when the slot has it.
+    /// `None` when the slot has it.
     pub(super) state: Option<A>,
     pub(super) on_item: F,
     pub(super) slot: Slot<A>,

@@ -1,4 +1,4 @@
-//! A source: where the items of a stream come from.
+//! A source: the beginning of a stream.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -9,8 +9,8 @@ use super::network::Work;
 use super::pace::Pace;
 use crate::node::Step;
 
-/// Asks `next` for items until it answers `Ready(None)`, the wish to stop is heard, or nobody
-/// wants more.
+/// Calls `next` for items until it returns `Ready(None)`, a stop is requested, or the receivers are
+/// gone.
 pub(super) struct SourceNode<'a, T: Send, F> {
     pub(super) next: F,
     pub(super) outlet: Outlet<T>,
@@ -27,7 +27,7 @@ impl<T: Send, F: FnMut() -> Poll<Option<T>> + Send> Work for SourceNode<'_, T, F
         if self.outlet.is_abandoned() {
             return Step::Done;
         }
-        // Relaxed: it carries nothing else.
+        // Relaxed: it orders no other data.
         self.ended |= self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         let before = self.outlet.moved();
         let mut made = 0;

@@ -12,13 +12,13 @@ use crate::node::Step;
 /// Any error, as a stage may return it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Go on, enough, or failed: see [`Verdict`].
+/// Continue, end, or failure: see [`Verdict`].
 pub type Flow = Result<ControlFlow<()>, BoxError>;
 
-/// What a closure may answer for an item.
+/// The possible results of a closure for an item.
 ///
-/// - `()`: go on;
-/// - [`ControlFlow`]: `Break` says that this was the last item wanted. What follows is dropped,
+/// - `()`: continue;
+/// - [`ControlFlow`]: `Break` means that this was the last item wanted. Later items are dropped,
 ///   and the nodes before end early;
 /// - `Result` of one of these: an error ends the run with [`RunError::Failed`].
 ///
@@ -49,7 +49,7 @@ impl<V: Verdict, E: Into<BoxError>> Verdict for Result<V, E> {
     }
 }
 
-/// A stage with state and an end; a closure will do for the others ([`Stream::stage`]).
+/// A stage with state and an end; for others a closure is enough ([`Stream::stage`]).
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -82,12 +82,12 @@ impl<V: Verdict, E: Into<BoxError>> Verdict for Result<V, E> {
 ///
 /// [`Stream::stage`]: super::Stream::stage
 pub trait Stage: Send {
-    /// What comes in.
+    /// The type of input items.
     type In: Send;
-    /// What goes out.
+    /// The type of output items.
     type Out: Send;
 
-    /// An item came. Any number may be sent.
+    /// Handles an item. Any number may be sent.
     fn on_item(&mut self, item: Self::In, out: &mut Outlet<Self::Out>) -> Flow;
 
     /// No item follows. An error still fails the run.
@@ -124,7 +124,7 @@ pub(super) struct StageNode<S: Stage> {
     stage: S,
     inlet: Inlet<S::In>,
     outlet: Outlet<S::Out>,
-    /// Nothing more is taken; what is left over is still sent.
+    /// No more items are taken; leftovers are still sent.
     ended: bool,
 }
 
@@ -133,7 +133,8 @@ impl<S: Stage> StageNode<S> {
         Self { stage, inlet, outlet, ended: false }
     }
 
-    /// Takes items while there is room for what they cause: (how many, whether more would come).
+    /// Takes items while there is room for their results: returns their number, and whether more
+    /// would follow.
     #[inline]
     fn take(&mut self, pace: &mut Pace, counts: &Counts) -> Result<u64, BoxError> {
         let mut taken = 0;

@@ -4,7 +4,7 @@ use crate::toy::{List, Toy, every_skeleton_and_ring, queued};
 use ringtap_ring::Kind;
 use ringtap_skeleton::{Skeleton, reference, simulate};
 
-/// How many orders are tried of each arrangement.
+/// Orders tried of each arrangement.
 const SEEDS: u64 = 25;
 
 #[test]

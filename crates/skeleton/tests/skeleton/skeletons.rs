@@ -35,7 +35,7 @@ fn every_ring_and_number_of_workers_gives_the_references_answer() {
 }
 
 #[test]
-fn who_shares_a_seat_changes_nothing() {
+fn sharing_seats_changes_nothing() {
     let app = Toy::default();
     let list = || List::new(5_000, 50, 1_000, 100);
     let expected = reference::run(&app, list()).unwrap().report;
@@ -94,7 +94,7 @@ fn a_panic_in_a_worker_ends_the_run_with_an_error() {
     }
 }
 
-/// A source that has nothing more to say until all it said has been handled.
+/// A source without further items until all earlier ones have been handled.
 struct Dialogue {
     list: List,
     said: u64,
@@ -118,14 +118,14 @@ impl Feed for Dialogue {
 }
 
 #[test]
-fn what_was_read_is_handled_while_the_source_keeps_waiting() {
+fn items_are_handled_while_the_source_waits() {
     for (skeleton, ring) in every_skeleton_and_ring() {
         for chunk in [1, 40, 256] {
             let app = Toy::default();
             let list = List::new(2 * chunk as u64 + 2, 50, 1_000, chunk);
             let feed = Dialogue { list, said: 0, handled: Arc::clone(&app.handled) };
             let mut options = queued(skeleton, 1, 3, ring, 4_096, 50);
-            // The source shall keep nobody else waiting.
+            // The source must not delay other nodes.
             let others = vec![Role::Worker(0), Role::Worker(1), Role::Worker(2), Role::Merger];
             options.seating.seats = vec![vec![Role::Dispatcher(0)], others];
             run(skeleton, &app, vec![feed], &options)
@@ -159,7 +159,7 @@ fn absurd_options_are_refused() {
             let options = queued(skeleton, 1, 2, Kind::Lock, capacity, 1);
             let options = RunOptions { report_capacity, ..options };
             let run = run(skeleton, &app, vec![List::new(10, 1, 10, 1)], &options);
-            // The reference has no rings, and no items wait in rings of a multi-queue.
+            // The reference has no rings, and multi-queue has no rings for items.
             let refused = matches!(run, Err(RunError::Ring(_)));
             let rings = match skeleton {
                 Skeleton::Reference => false,
@@ -168,7 +168,7 @@ fn absurd_options_are_refused() {
             };
             assert_eq!(refused, rings, "{skeleton}");
         }
-        // A queue without a worker, without a feed, or more of them than can be.
+        // A queue without a worker, without a feed, or too many queues.
         for (queues, workers, feeds) in [(2, 3, 2), (2, 2, 1), (0, 1, 0), (65, 65, 65)] {
             let shards = ShardMap::queued(queues, &vec![1; workers]);
             let options = RunOptions { shards, ..options(1, Kind::Lock, 8, 1) };
@@ -182,8 +182,8 @@ fn absurd_options_are_refused() {
     }
     assert_eq!(
         "fram".parse::<Skeleton>().unwrap_err().to_string(),
-        "no skeleton is called \"fram\"; there are reference, farm, pipeline, shared-pipeline, \
-         multi-queue, sync"
+        "unknown skeleton \"fram\": use reference, farm, pipeline, shared-pipeline, \
+         multi-queue or sync"
     );
     for skeleton in Skeleton::ALL {
         assert_eq!(skeleton.to_string().parse(), Ok(skeleton));

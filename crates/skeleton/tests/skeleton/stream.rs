@@ -94,7 +94,7 @@ fn disjoint_parts_of_a_slice_may_be_sorted_in_place() {
 
 #[test]
 fn solutions_are_combined_in_order() {
-    // Merge sort of text: wrong order of the parts would show.
+    // Merge sort of text: a wrong order of the parts would show.
     let text: Vec<u8> = (0..5_000u32).map(|n| (crate::networks::f(n.into()) % 251) as u8).collect();
     let divide = |(from, to): (usize, usize)| match to - from {
         0..20 => Divided::Solved(text[from..to].to_vec()),

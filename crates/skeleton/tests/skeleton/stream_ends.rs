@@ -1,5 +1,5 @@
-//! How streams end: in order, early, by a wish to stop, by errors and panics; and that nothing
-//! is dropped twice or never.
+//! How streams end: in order, early, by a stop request, by errors and panics; and that nothing is
+//! leaked or dropped twice.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use ringtap_ring::Kind;
 use ringtap_skeleton::stream::{Divided, Network, Options, Outlet, Policy, Stream};
 use ringtap_skeleton::{RunError, Wait};
 
-/// Counts itself.
+/// Counts its live instances.
 struct Token<'a>(u64, &'a AtomicI64);
 
 impl<'a> Token<'a> {
@@ -31,7 +31,7 @@ fn tokens(alive: &AtomicI64) -> Stream<'_, Token<'_>> {
     Stream::from_iter((0u64..).map(move |number| Token::new(number, alive)))
 }
 
-/// Endless streams through every skeleton, to a sink that ends as it is told.
+/// Endless streams through every skeleton, to a configurable sink.
 fn skeletons<'a>(
     alive: &'a AtomicI64,
     sink: impl Fn(Stream<'a, Token<'a>>) -> Network<'a, ()>,
@@ -165,7 +165,7 @@ fn the_first_error_is_the_one_reported() {
 }
 
 #[test]
-fn what_is_under_way_is_handled_when_the_source_is_told_to_stop() {
+fn items_in_flight_are_handled_after_a_stop() {
     let stop = AtomicBool::new(false);
     let made = AtomicU64::new(0);
     let source = std::iter::repeat_with(|| made.fetch_add(1, Relaxed));
@@ -198,13 +198,13 @@ fn a_worker_that_has_enough_leaves_the_others_theirs() {
             })
             .run(&Options { capacity: 8, ..Options::default() })
             .unwrap();
-        // What was on its way to the first worker is dropped, and what has its key.
+        // Items in flight to the first worker are dropped, as are those of its keys.
         assert!(handled.load(Relaxed) > 5_000);
     }
 }
 
 #[test]
-fn what_a_stage_holds_leaves_at_the_end() {
+fn items_held_by_a_stage_leave_at_the_end() {
     /// Everything, backwards.
     #[derive(Default)]
     struct Reverse(Vec<u64>);
@@ -228,8 +228,8 @@ fn what_a_stage_holds_leaves_at_the_end() {
     }
 }
 
-/// A source that has an item every few milliseconds: the other threads sleep, each item comes
-/// through, and next to no time is spent.
+/// A source that has an item every few milliseconds: the other threads sleep, each item arrives,
+/// and little CPU time is spent.
 #[test]
 fn waiting_for_a_slow_source_costs_next_to_nothing() {
     let mut items = 0;
@@ -246,7 +246,7 @@ fn waiting_for_a_slow_source_costs_next_to_nothing() {
         .unwrap();
     let after = Usage::now();
     assert_eq!(run.result, (1..=60).map(|x| x * 2).collect::<Vec<_>>());
-    // Other tests run in this process at the same time, so the nodes' own books are asked.
+    // Other tests run in this process at the same time, so the nodes' own counters are used.
     assert!(run.nodes.iter().all(|node| node.steps < 60 * 3_000), "{:#?}", run.nodes);
     assert!(after.wall_s - before.wall_s >= 0.3);
 }

@@ -1,5 +1,5 @@
 //! Every skeleton of streams in seeded random orders, with tiny rings and stalled nodes; and
-//! whether that would find a mistake.
+//! whether that would find faults.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use ringtap_ring::{Consumer, Kind, Producer, ring};
 use ringtap_skeleton::stream::Stream;
 use ringtap_skeleton::{Node, RunError, Step, simulate};
 
-/// How many orders are tried of each skeleton, shared out over rings, workers and capacities.
+/// Orders tried of each skeleton, over rings, workers and capacities.
 const SEEDS: u64 = 1_200;
 
 #[test]
@@ -38,7 +38,7 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
-/// A node that loses what finds no room.
+/// A node that loses items without room.
 struct Careless(Consumer<u64>, Producer<u64>);
 
 impl Node for Careless {
@@ -65,7 +65,7 @@ fn a_lost_item_is_found() {
     assert!((0..100).any(|seed| lost(seed).result.len() < 24), "a hundred orders hide it");
 }
 
-/// A node that moves an item and says that it did nothing.
+/// A node that moves an item and returns idle.
 struct Liar(Consumer<u64>, Producer<u64>, Option<u64>);
 
 impl Node for Liar {
@@ -87,7 +87,7 @@ impl Node for Liar {
 }
 
 #[test]
-fn a_node_that_does_not_say_what_it_moved_is_found() {
+fn a_node_that_hides_progress_is_found() {
     let lied_to = |seed| {
         let nodes = Stream::from_iter(0..24).add_node(|from, to| Liar(from, to, None)).collect();
         nodes.simulate(&options(Kind::default(), 2, 1), seed).err()
@@ -97,8 +97,8 @@ fn a_node_that_does_not_say_what_it_moved_is_found() {
     assert!(found.iter().all(|error| matches!(error, RunError::Overslept { .. })), "{found:?}");
 }
 
-/// A farm with feedback as it should not be: each worker makes two items of an item and waits
-/// until they have room, the emitter takes nothing back before all it has found room.
+/// A faulty farm with feedback: each worker makes two items of an item and waits until they have
+/// room; the emitter takes nothing back before all its items have room.
 #[expect(clippy::large_enum_variant, reason = "there are three of them")]
 enum Naive {
     Emitter { to: Vec<Producer<u32>>, back: Vec<Consumer<u32>>, pending: VecDeque<u32>, left: u32 },
@@ -127,7 +127,7 @@ impl Node for Naive {
                 }
                 let before = *left;
                 for item in back.iter_mut().filter_map(Consumer::pop) {
-                    // 0 says that an item was a leaf.
+                    // 0 marks a leaf.
                     if item == 0 { *left -= 1 } else { pending.push_back(item) }
                 }
                 if pending.is_empty() && before == *left { Step::Idle } else { Step::Worked }

@@ -1,4 +1,4 @@
-//! Addresses as the kernel has them, written and read byte by byte.
+//! Socket addresses in the kernel's layout, written and read byte by byte.
 //!
 //! ```text
 //!  IPv4      | family 2 | port 2 | address 4 | 0 × 8 |                           16 bytes
@@ -10,17 +10,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::faces::remote::Mac;
 
-/// The longest address.
+/// Maximum length of an address, in bytes.
 pub(crate) const ADDRESS_MAX: usize = 28;
 
-/// An address; equal ones are equal bytes.
+/// An address; equal addresses are equal bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Address {
     bytes: [u8; ADDRESS_MAX],
     len: u8,
 }
 
-/// Where a frame of Ethernet came from.
+/// The source of an Ethernet frame.
 pub(crate) struct LinkAddress {
     pub(crate) from: Mac,
     /// `PACKET_HOST`, `PACKET_MULTICAST` and so on.
@@ -28,6 +28,7 @@ pub(crate) struct LinkAddress {
 }
 
 impl Address {
+    /// The address of a UDP socket.
     pub(crate) fn of(address: &SocketAddr) -> Self {
         let mut bytes = [0; ADDRESS_MAX];
         bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -46,7 +47,7 @@ impl Address {
         Self { bytes, len }
     }
 
-    /// A neighbour on an interface.
+    /// The address of a neighbour on an Ethernet interface.
     pub(crate) fn link(interface: u32, protocol: u16, to: Mac) -> Self {
         let mut bytes = [0; ADDRESS_MAX];
         bytes[..2].copy_from_slice(&(libc::AF_PACKET as u16).to_ne_bytes());
@@ -57,7 +58,8 @@ impl Address {
         Self { bytes, len: 20 }
     }
 
-    /// What the kernel has written, less what tells no peers apart.
+    /// An address that the kernel returned, without the IPv6 flow label, which does not identify
+    /// the peer.
     pub(crate) fn received(raw: &[u8; ADDRESS_MAX], len: usize) -> Self {
         let len = len.min(ADDRESS_MAX);
         let mut bytes = [0; ADDRESS_MAX];
@@ -72,7 +74,7 @@ impl Address {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// As an address of UDP; `None` if it is of something else.
+    /// As a UDP address; `None` if it is not one.
     pub(crate) fn udp(&self) -> Option<SocketAddr> {
         let port = u16::from_be_bytes([self.bytes[2], self.bytes[3]]);
         match self.len {
@@ -89,7 +91,7 @@ impl Address {
         }
     }
 
-    /// As an address of Ethernet; `None` if it is of something else.
+    /// As an Ethernet address; `None` if it is not one.
     pub(crate) fn ethernet(&self) -> Option<LinkAddress> {
         if self.len < 18 || self.len == ADDRESS_MAX as u8 || self.bytes[11] != 6 {
             return None;
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_were_written() {
+    fn written_addresses_are_read_back() {
         for text in ["192.0.2.1:6363", "[2001:db8::1]:6363", "[fe80::1%3]:9"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(Address::of(&address).udp(), Some(address));

@@ -1,8 +1,8 @@
-//! Many datagrams a system call, and several of one size as one (UDP_SEGMENT and UDP_GRO).
+//! Many datagrams per system call, and several datagrams per message (UDP_SEGMENT and UDP_GRO).
 //!
 //! ```text
-//!  bytes out  | a | a | a | b |        to one neighbour and of one size: one message, which the kernel cuts
-//!  bytes in   | a | a | a |            from one neighbour and of one size: one message, which we cut
+//!  bytes out  | a | a | a | b |     one neighbour, one size: one message, which the kernel splits
+//!  bytes in   | a | a | a |         one neighbour, one size: one message, which the caller splits
 //! ```
 
 use std::ffi::c_int;
@@ -12,39 +12,40 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::address::{ADDRESS_MAX, Address};
 use super::check;
 
-/// Messages of one system call.
+/// Maximum number of messages per system call.
 pub(crate) const BURST: usize = 64;
 
-/// The largest message.
+/// Maximum size of a message, in bytes.
 pub(crate) const DATAGRAM_MAX: usize = 65_535;
 
-/// The option by which the kernel cuts a message, or tells that it has put several together.
+/// Control messages: the datagram size of a message to split, and of a message that the kernel
+/// merged.
 const UDP_SEGMENT: c_int = 103;
 const UDP_GRO: c_int = 104;
 
-/// Room for one control message with a number: 16 bytes of head, 8 for the number.
+/// Size of one control message with a number, in bytes: 16 for the header, 8 for the number.
 const CONTROL: usize = 24;
 
-/// A control message, aligned as the kernel wants it.
+/// A control message with the kernel's alignment.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
-/// Where datagrams come in.
+/// Buffers for received datagrams.
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
     from: Vec<[u8; ADDRESS_MAX]>,
-    came: Vec<Came>,
+    messages: Vec<ReceivedMessage>,
 }
 
-/// A message that came: datagrams of `segment` bytes each, but for the last, which may be shorter.
+/// A received message: datagrams of `segment` bytes each; the last may be shorter.
 #[derive(Clone, Copy)]
-pub(crate) struct Came {
+pub(crate) struct ReceivedMessage {
     pub(crate) from: Address,
     pub(crate) len: usize,
     pub(crate) segment: usize,
-    /// There was more than there is room for.
-    pub(crate) cut: bool,
+    /// The kernel truncated it for lack of room.
+    pub(crate) truncated: bool,
 }
 
 impl Inbox {
@@ -52,14 +53,14 @@ impl Inbox {
         Self {
             bytes: vec![0; BURST * DATAGRAM_MAX],
             from: vec![[0; ADDRESS_MAX]; BURST],
-            came: Vec::with_capacity(BURST),
+            messages: Vec::with_capacity(BURST),
         }
     }
 
-    /// Receives what waits, [`BURST`] messages at the most, without waiting; how many they are.
+    /// Receives up to [`BURST`] waiting messages without blocking; returns their number.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        self.came.clear();
-        // SAFETY: all zeros are values of these structs: null pointers, and counts of 0.
+        self.messages.clear();
+        // SAFETY: all zeros are valid values of these structs: null pointers, and counts of 0.
         let (mut parts, mut headers): ([libc::iovec; BURST], [libc::mmsghdr; BURST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let mut controls = [Control([0; CONTROL]); BURST];
@@ -77,8 +78,8 @@ impl Inbox {
             header.msg_control = control.0.as_mut_ptr().cast();
             header.msg_controllen = CONTROL as _;
         }
-        // SAFETY: each header points at a part, a name and a control message of its own, all of which outlive the
-        // call, with their lengths; the kernel writes into these alone.
+        // SAFETY: each header points at its own part, name and control message, with their lengths.
+        // All of them outlive the call. The kernel writes only to these.
         let count = check(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -92,44 +93,45 @@ impl Inbox {
             headers.iter().zip(&self.from).zip(&controls).take(count as usize)
         {
             let len = header.msg_len as usize;
-            let told = (header.msg_hdr.msg_controllen >= 20).then(|| segment(&control.0));
-            self.came.push(Came {
+            let reported = (header.msg_hdr.msg_controllen >= 20).then(|| segment(&control.0));
+            self.messages.push(ReceivedMessage {
                 from: Address::received(from, header.msg_hdr.msg_namelen as usize),
                 len,
-                segment: told.flatten().filter(|&size| size > 0).unwrap_or(len),
-                cut: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+                segment: reported.flatten().filter(|&size| size > 0).unwrap_or(len),
+                truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             });
         }
-        Ok(self.came.len())
+        Ok(self.messages.len())
     }
 
-    /// One of those that came, and its bytes.
-    pub(crate) fn message(&self, at: usize) -> (Came, &[u8]) {
-        let came = self.came[at];
+    /// A received message and its bytes.
+    pub(crate) fn message(&self, at: usize) -> (ReceivedMessage, &[u8]) {
+        let message = self.messages[at];
         let start = at * DATAGRAM_MAX;
-        (came, &self.bytes[start..start + came.len])
+        (message, &self.bytes[start..start + message.len])
     }
 }
 
-/// The size in a control message of UDP_GRO.
+/// The datagram size in a UDP_GRO control message; `None` for another control message.
 fn segment(control: &[u8; CONTROL]) -> Option<usize> {
     let number = |at: usize| Some(c_int::from_ne_bytes(control.get(at..at + 4)?.try_into().ok()?));
     let is_size = number(8)? == libc::SOL_UDP && number(12)? == UDP_GRO;
     is_size.then_some(number(16)?)?.try_into().ok()
 }
 
-/// A message that leaves; with `segment`, it is datagrams of so many bytes.
+/// A message to send. With `segment`, the kernel splits it into datagrams of that many bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaving<'a> {
+pub(crate) struct OutgoingMessage<'a> {
     pub(crate) to: &'a Address,
     pub(crate) bytes: &'a [u8],
     pub(crate) segment: Option<u16>,
 }
 
-/// Sends up to [`BURST`] messages in one call, without waiting; how many were taken. An error is that of the first.
-pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Leaving<'_>]) -> io::Result<usize> {
+/// Sends up to [`BURST`] messages in one call, without blocking; returns the number of accepted
+/// messages. An error is that of the first message.
+pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[OutgoingMessage<'_>]) -> io::Result<usize> {
     let count = messages.len().min(BURST);
-    // SAFETY: all zeros are values of these structs: null pointers, and counts of 0.
+    // SAFETY: all zeros are valid values of these structs: null pointers, and counts of 0.
     let (mut parts, mut headers): ([libc::iovec; BURST], [libc::mmsghdr; BURST]) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     let mut controls = [Control([0; CONTROL]); BURST];
@@ -153,8 +155,9 @@ pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[Leaving<'_>]) -> io::Resu
             header.msg_controllen = CONTROL as _;
         }
     }
-    // SAFETY: the first `count` headers point at a part, an address and, with its length, a control message each, all
-    // of which outlive the call; the kernel only reads them.
+    // SAFETY: each of the first `count` headers points at its own part and address, and at its own
+    // control message if its length is not 0. All of them outlive the call. The kernel only reads
+    // them.
     let sent = check(unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

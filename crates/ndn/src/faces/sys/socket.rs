@@ -1,4 +1,4 @@
-//! Sockets: what std does not offer of them.
+//! Socket calls that the standard library does not have.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -9,35 +9,36 @@ use super::address::Address;
 use super::check;
 use crate::faces::remote::Mac;
 
-/// Bytes that may wait at a socket, each way.
-const WAITING: c_int = 8 << 20;
+/// Size of the send and receive buffers, bytes.
+const BUFFER_BYTES: c_int = 8 << 20;
 
 const SO_MEMINFO: c_int = 55;
 const UDP_GRO: c_int = 104;
 
-/// A UDP socket at this address.
+/// Opens a UDP socket bound to `at`; with `offload`, the kernel may merge received datagrams.
 pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> {
     let domain = if at.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let socket = open(domain, libc::SOCK_DGRAM, 0)?;
     if at.is_ipv6() {
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
     }
-    widen(&socket);
+    enlarge_buffers(&socket);
     if offload {
-        // An older kernel hands datagrams out one by one.
+        // A kernel without UDP_GRO delivers single datagrams.
         let _ = set(&socket, libc::SOL_UDP, UDP_GRO, &1);
     }
     bind(&socket, &Address::of(at))?;
     Ok(socket)
 }
 
-/// An interface of Ethernet.
+/// An Ethernet interface.
 pub(crate) struct Interface {
     pub(crate) index: u32,
     pub(crate) mtu: usize,
 }
 
-/// A socket for the frames of a protocol on an interface, those to a group among them.
+/// Opens a packet socket for the frames of one EtherType on an interface, including those to a
+/// multicast group.
 pub(crate) fn packet_socket(
     name: &str,
     protocol: u16,
@@ -45,7 +46,7 @@ pub(crate) fn packet_socket(
 ) -> io::Result<(OwnedFd, Interface)> {
     let socket = open(libc::AF_PACKET, libc::SOCK_DGRAM, 0)?;
     let interface = interface(&socket, name)?;
-    widen(&socket);
+    enlarge_buffers(&socket);
     let mut member = libc::packet_mreq {
         mr_ifindex: interface.index as c_int,
         mr_type: libc::PACKET_MR_MULTICAST as u16,
@@ -58,29 +59,33 @@ pub(crate) fn packet_socket(
     Ok((socket, interface))
 }
 
-/// Asks for a receive queue of so many bytes at a socket, past the system's limit where the process may. Returns the size
-/// that the kernel gives it, which is twice what was asked for, as it counts its own overhead.
+/// Requests a receive queue of `bytes` bytes for a socket, beyond the system's limit if the process
+/// has the right. Returns the size that the kernel reports: twice the granted one, because it
+/// includes overhead.
 pub fn widen_receive_queue(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<u32> {
-    let asked = c_int::try_from(bytes).unwrap_or(c_int::MAX);
-    set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, asked)?;
-    let given = get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, [0_u32; 1])?;
-    Ok(given[0])
+    let requested = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, requested)?;
+    let granted = get(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, [0_u32; 1])?;
+    Ok(granted[0])
 }
 
-/// Datagrams that the kernel dropped at a UDP socket, mostly for lack of room in its receive queue.
+/// Number of datagrams that the kernel dropped at a UDP socket, mostly for lack of room in its
+/// receive queue; 0 if it cannot be read.
 pub fn receive_drops(socket: BorrowedFd<'_>) -> u64 {
-    // `SK_MEMINFO_DROPS` is the ninth.
+    // `SK_MEMINFO_DROPS` is the ninth value.
     get(socket, libc::SOL_SOCKET, SO_MEMINFO, [0_u32; 9]).map_or(0, |info| info[8].into())
 }
 
-/// Frames that it had no room for at a packet socket, since it was last asked.
+/// Number of frames that the kernel dropped at a packet socket since the last call.
 pub(crate) fn kernel_drops_packet(socket: BorrowedFd<'_>) -> u64 {
-    let told = get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, [0_u32; 2]);
-    told.map_or(0, |told| told[1].into())
+    let statistics = get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, [0_u32; 2]);
+    statistics.map_or(0, |statistics| statistics[1].into())
 }
 
+/// The index and MTU of an interface; an error if it is not Ethernet.
 fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
-    // SAFETY: all zeros are a value of this struct: bytes, and a union of integers and pointers.
+    // SAFETY: all zeros are a valid value of this struct: bytes, and a union of integers and
+    // pointers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -88,8 +93,9 @@ fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as c_char;
     }
-    let mut ask = |command: libc::c_ulong| {
-        // SAFETY: these commands read the name and write a number or an address into the union; no pointers.
+    let mut query = |command: libc::c_ulong| {
+        // SAFETY: these commands read the name and write a number or an address to the union. They
+        // follow no pointers.
         check(unsafe {
             libc::ioctl(
                 socket.as_raw_fd(),
@@ -99,14 +105,14 @@ fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
         })
         .map(|_| request.ifr_ifru)
     };
-    // SAFETY: the kernel has filled in this member of the union; any bytes are an integer.
-    let index = unsafe { ask(libc::SIOCGIFINDEX)?.ifru_ifindex };
+    // SAFETY: the kernel has written this member of the union; any bytes are a valid integer.
+    let index = unsafe { query(libc::SIOCGIFINDEX)?.ifru_ifindex };
     // SAFETY: as above.
-    let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifru_mtu };
-    // SAFETY: as above, and of an address.
-    let address = unsafe { ask(libc::SIOCGIFHWADDR)?.ifru_hwaddr };
+    let mtu = unsafe { query(libc::SIOCGIFMTU)?.ifru_mtu };
+    // SAFETY: as above; any bytes are a valid socket address.
+    let address = unsafe { query(libc::SIOCGIFHWADDR)?.ifru_hwaddr };
     if address.sa_family != libc::ARPHRD_ETHER && address.sa_family != libc::ARPHRD_LOOPBACK {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is not Ethernet"));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "not an Ethernet interface"));
     }
     Ok(Interface { index: index as u32, mtu: usize::try_from(mtu).unwrap_or(0) })
 }
@@ -115,17 +121,17 @@ fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is involved.
     let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
-    // SAFETY: the descriptor is new, and ours alone.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes room for bursts.
-fn widen(socket: &OwnedFd) {
-    let _ = set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, WAITING);
-    let _ = set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, WAITING);
+/// Enlarges the send and receive buffers, for bursts; ignores errors.
+fn enlarge_buffers(socket: &OwnedFd) {
+    let _ = set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, BUFFER_BYTES);
+    let _ = set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, BUFFER_BYTES);
 }
 
-/// Past the system's limit where the process may, else within it.
+/// Sets a buffer size: beyond the system's limit if the process has the right, else within it.
 fn set_buffer(socket: impl AsFd, forced: c_int, limited: c_int, bytes: c_int) -> io::Result<()> {
     set(&socket, libc::SOL_SOCKET, forced, &bytes)
         .or_else(|_| set(&socket, libc::SOL_SOCKET, limited, &bytes))
@@ -138,10 +144,10 @@ fn bind(socket: &OwnedFd, address: &Address) -> io::Result<()> {
         .map(drop)
 }
 
-/// Values that may be handed to and taken from a socket as bytes.
+/// Types whose values may be passed to the kernel as the bytes of a socket option.
 ///
 /// # Safety
-/// Any bytes are a value of the type, it has no padding, and it holds no addresses.
+/// Any bytes must be a valid value of the type. It must have no padding and hold no addresses.
 unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
@@ -152,7 +158,7 @@ unsafe impl Plain for libc::packet_mreq {}
 unsafe impl<const N: usize> Plain for [u32; N] {}
 
 fn set<T: Plain>(socket: impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value leads to no other memory of ours.
+    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value holds no addresses.
     check(unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -167,7 +173,8 @@ fn set<T: Plain>(socket: impl AsFd, level: c_int, name: c_int, value: &T) -> io:
 
 fn get<T: Plain>(socket: BorrowedFd<'_>, level: c_int, name: c_int, mut value: T) -> io::Result<T> {
     let mut len = size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes, which the value has; any bytes are a value.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the value. Any bytes are a valid
+    // `Plain` value.
     check(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

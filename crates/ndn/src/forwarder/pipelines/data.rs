@@ -24,71 +24,75 @@ impl Forwarder {
         if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
-        let mut answered = std::mem::take(&mut self.scratch.answered);
-        answered.clear();
-        self.pit.answered_by(&self.key, data, prefixes, &mut answered);
-        // A token alone proves nothing: what it leads to must be among those that the name leads to.
-        self.check_token(headers, |at| answered.contains(&at));
-        answered.retain(|&at| {
-            let too_late = self.pit.entry(at).expiry_ns <= now_ns;
-            if too_late {
+        let mut satisfied = std::mem::take(&mut self.scratch.satisfied);
+        satisfied.clear();
+        self.pit.satisfied_by(&self.key, data, prefixes, &mut satisfied);
+        // A token is only a hint: its entry must be among those that the Data satisfies.
+        self.check_token(headers, |at| satisfied.contains(&at));
+        satisfied.retain(|&at| {
+            let is_expired = self.pit.entry(at).expiry_ns <= now_ns;
+            if is_expired {
                 self.expire(now_ns, at);
             }
-            !too_late
+            !is_expired
         });
-        let result = if answered.is_empty() {
+        let result = if satisfied.is_empty() {
             if via.local && self.settings.unsolicited == Unsolicited::KeepLocal {
-                self.keep(arrival, data);
+                self.store(arrival, data);
             }
             Err(Drop::Unsolicited)
         } else {
-            self.keep(arrival, data);
-            self.serve(arrival, data, &mut answered, out);
+            self.store(arrival, data);
+            self.satisfy(arrival, data, &mut satisfied, out);
             Ok(())
         };
-        self.scratch.answered = answered;
+        self.scratch.satisfied = satisfied;
         result
     }
 
-    fn keep(&mut self, arrival: &Arrival<'_>, data: &Data<'_>) {
+    /// Puts a Data into the content store, unless its headers forbid it.
+    fn store(&mut self, arrival: &Arrival<'_>, data: &Data<'_>) {
         if !arrival.headers.no_cache {
             self.content.put(arrival.now_ns, data, arrival.prefixes);
         }
     }
 
-    /// Sends the Data to all who asked, each once, and ends what was pending.
-    fn serve(
+    /// Sends the Data once to each downstream face of the satisfied entries, and removes the
+    /// entries.
+    fn satisfy(
         &mut self,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
-        answered: &mut [u32],
+        satisfied: &mut [u32],
         out: &mut impl Outbox,
     ) {
         let Arrival { now_ns, from, headers, .. } = *arrival;
-        // Oldest first, so that a face with several Interests gets the token of the same one in every run.
-        answered.sort_unstable_by_key(|&at| self.pit.entry(at).number);
+        // Oldest first, so that a face with several Interests gets the token of the same one in
+        // every run.
+        satisfied.sort_unstable_by_key(|&at| self.pit.entry(at).number);
         let Self { pit, faces, scratch, counters, .. } = self;
-        scratch.serving += 1;
-        for &at in &*answered {
-            for record in pit.ins(at) {
+        scratch.data_number += 1;
+        for &at in &*satisfied {
+            for record in pit.in_records(at) {
                 let Some(face) = faces.get(record.face) else { continue };
-                let back = record.face == from && face.link != LinkKind::AdHoc;
-                let served = &mut scratch.served[record.face.0 as usize];
-                if record.expiry_ns <= now_ns || back || *served == scratch.serving {
+                let is_sender = record.face == from && face.link != LinkKind::AdHoc;
+                let last_data = &mut scratch.last_data[record.face.0 as usize];
+                if record.expiry_ns <= now_ns || is_sender || *last_data == scratch.data_number {
                     continue;
                 }
-                *served = scratch.serving;
+                *last_data = scratch.data_number;
                 counters.data_out += 1;
                 let congestion_mark = headers.congestion_mark;
-                let about = Headers { token: record.token, congestion_mark, ..Headers::default() };
-                out.send(record.face, &about, data.wire);
+                let headers =
+                    Headers { token: record.token, congestion_mark, ..Headers::default() };
+                out.send(record.face, &headers, data.wire);
             }
         }
-        // A nonce of an answered Interest is only worth remembering if the same one would be forwarded again.
+        // A nonce of a satisfied Interest is stored only if a duplicate would be forwarded again.
         let stale_soon = data.freshness_ms.saturating_mul(1_000_000) < DeadNonces::LIFE_NS;
-        for &at in &*answered {
+        for &at in &*satisfied {
             if stale_soon && self.pit.entry(at).must_be_fresh {
-                self.bury(now_ns, at);
+                self.store_dead_nonces(now_ns, at);
             }
             self.counters.satisfied += 1;
             self.pit.remove(at);

@@ -2,7 +2,7 @@
 
 use crate::packets::{Headers, Interest, NackReason, Rewrite};
 
-use super::{Arrival, Leaving, is_localhost, may_go};
+use super::{Arrival, Outgoing, is_localhost, may_forward};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
 use crate::forwarder::state::{Forwarder, Outbox};
@@ -29,11 +29,11 @@ impl Forwarder {
             return Err(Drop::NameTooLong);
         }
         let hash = prefixes.full();
-        // Whoever left it out gets one that depends on what came, so that runs can be repeated.
-        let made = || self.key.with(self.key.with(hash, now_ns), from.0.into()) as u32;
-        let nonce = interest.nonce.unwrap_or_else(made);
+        // A missing nonce is derived from name, time and face, so that runs are repeatable.
+        let derived = || self.key.with(self.key.with(hash, now_ns), from.0.into()) as u32;
+        let nonce = interest.nonce.unwrap_or_else(derived);
         if self.dead.has(now_ns, self.key.with(hash, nonce.into())) {
-            return self.looped(arrival, interest, nonce, out);
+            return self.reject_loop(arrival, interest, nonce, out);
         }
 
         let strip_hint = !interest.hint.is_empty() && self.is_in_region(interest);
@@ -49,11 +49,11 @@ impl Forwarder {
             self.expire(now_ns, at);
         }
         if found.is_some_and(|at| self.is_duplicate(at, from, via, nonce)) {
-            return self.looped(arrival, interest, nonce, out);
+            return self.reject_loop(arrival, interest, nonce, out);
         }
 
-        let is_pending = found.is_some_and(|at| self.pit.ins(at).next().is_some());
-        if !is_pending && self.answer(arrival, interest, out) {
+        let is_pending = found.is_some_and(|at| self.pit.in_records(at).next().is_some());
+        if !is_pending && self.answer_from_store(arrival, interest, out) {
             if let Some(at) = found {
                 self.counters.satisfied += 1;
                 self.pit.remove(at);
@@ -61,9 +61,11 @@ impl Forwarder {
             return Ok(());
         }
 
-        let most = self.settings.pit_per_face.unwrap_or(usize::MAX);
-        if self.pit.asked_by(from) >= most && !found.is_some_and(|at| self.pit.asks(at, from)) {
-            self.send_back(arrival, interest, nonce, NackReason::Congestion, out);
+        let limit = self.settings.pit_per_face.unwrap_or(usize::MAX);
+        if self.pit.pending_of(from) >= limit
+            && !found.is_some_and(|at| self.pit.has_in_record(at, from))
+        {
+            self.nack_sender(arrival, interest, nonce, NackReason::Congestion, out);
             return Err(Drop::FaceShare);
         }
 
@@ -72,22 +74,22 @@ impl Forwarder {
             None => self.insert(arrival, &key, interest, nonce, strip_hint).ok_or(Drop::PitFull)?,
         };
         let expiry_ns = now_ns.saturating_add(self.lifetime_ns(interest));
-        if !self.pit.ask(at, from, nonce, expiry_ns, headers.token) {
+        if !self.pit.set_in_record(at, from, nonce, expiry_ns, headers.token) {
             if found.is_none() {
                 self.pit.remove(at);
             }
             return Err(Drop::RecordsFull);
         }
         let congestion_mark = headers.congestion_mark;
-        let leaving = Leaving { interest, nonce, strip_hint, congestion_mark };
-        self.forward(arrival, at, &leaving, out)
+        let outgoing = Outgoing { interest, nonce, strip_hint, congestion_mark };
+        self.forward(arrival, at, &outgoing, out)
     }
 
     fn forward(
         &mut self,
         arrival: &Arrival<'_>,
         at: u32,
-        leaving: &Leaving<'_>,
+        outgoing: &Outgoing<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
         let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
@@ -98,21 +100,21 @@ impl Forwarder {
             if self.scratch.chosen.is_empty() {
                 return Err(Drop::NoRoute);
             }
-            return self.send_chosen(now_ns, at, leaving, out);
+            return self.send_chosen(now_ns, at, outgoing, out);
         }
-        let name = &leaving.interest.name;
-        self.look_up_hops(leaving.interest, prefixes, leaving.strip_hint, |faces, to| {
-            faces.get(to).is_some_and(|face| may_go(name, from, via, to, face))
+        let name = &outgoing.interest.name;
+        self.look_up_hops(outgoing.interest, prefixes, outgoing.strip_hint, |faces, to| {
+            faces.get(to).is_some_and(|face| may_forward(name, from, via, to, face))
         });
         let Self { pit, scratch, strategies, .. } = self;
         let strategy =
             strategies.longest(name, prefixes).map_or_else(Default::default, |(_, &s)| s);
         match strategy.choose(pit, at, &scratch.hops, now_ns, &mut scratch.chosen) {
-            Choice::Send => self.send_chosen(now_ns, at, leaving, out),
+            Choice::Send => self.send_chosen(now_ns, at, outgoing, out),
             Choice::Suppressed => Err(Drop::Suppressed),
             Choice::Wait => Ok(()),
             Choice::NoRoute => {
-                self.refuse(at, from, NackReason::NoRoute, out);
+                self.nack_downstream(at, from, NackReason::NoRoute, out);
                 self.expire(now_ns, at);
                 Err(Drop::NoRoute)
             }
@@ -132,35 +134,37 @@ impl Forwarder {
             return self.pit.insert(key, components, interest);
         }
         let Self { scratch, pit, .. } = self;
-        scratch.kept.clear();
+        scratch.stored_interest.clear();
         interest.rewrite(
             &Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint },
-            &mut scratch.kept,
+            &mut scratch.stored_interest,
         );
-        pit.insert(key, components, &Interest::read(&scratch.kept).ok()?)
+        pit.insert(key, components, &Interest::read(&scratch.stored_interest).ok()?)
     }
 
-    /// Whether this nonce came by another face or left by any. By the same face of one neighbour it is no loop: the
-    /// neighbour asks again.
+    /// Whether this nonce was received on another face or sent on any face. From the same
+    /// point-to-point face it is a retransmission, not a loop.
     fn is_duplicate(&self, at: u32, from: FaceId, via: Face, nonce: u32) -> bool {
-        let again = |face| face == from && via.link == LinkKind::PointToPoint;
-        self.pit.ins(at).any(|record| record.nonce == nonce && !again(record.face))
-            || self.pit.outs(at).any(|record| record.nonce == nonce)
+        let is_retransmission = |face| face == from && via.link == LinkKind::PointToPoint;
+        self.pit
+            .in_records(at)
+            .any(|record| record.nonce == nonce && !is_retransmission(record.face))
+            || self.pit.out_records(at).any(|record| record.nonce == nonce)
     }
 
-    fn looped(
+    fn reject_loop(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
         nonce: u32,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        self.send_back(arrival, interest, nonce, NackReason::Duplicate, out);
+        self.nack_sender(arrival, interest, nonce, NackReason::Duplicate, out);
         Err(Drop::Loop)
     }
 
-    /// Answers an Interest that was not taken with a Nack, where one neighbour alone receives it.
-    fn send_back(
+    /// Answers a refused Interest with a Nack, if its face is point-to-point.
+    fn nack_sender(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -185,8 +189,8 @@ impl Forwarder {
         );
     }
 
-    /// Answers from the content store, if it can.
-    fn answer(
+    /// Answers from the content store; returns false if it has no match.
+    fn answer_from_store(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -194,7 +198,7 @@ impl Forwarder {
     ) -> bool {
         let Arrival { now_ns, from, headers, prefixes, .. } = *arrival;
         let Self { content, scratch, counters, .. } = self;
-        if !content.answer(now_ns, interest, prefixes, &mut scratch.wire) {
+        if !content.look_up(now_ns, interest, prefixes, &mut scratch.wire) {
             counters.cs_misses += 1;
             return false;
         }
@@ -211,7 +215,7 @@ impl Forwarder {
             .any(|name| regions.iter().any(|region| name.is_prefix_of(&region.as_name())))
     }
 
-    /// Counts whether a token led to an entry that the name agrees with.
+    /// Counts whether a packet's token identifies an entry for which `agrees` returns true.
     pub(super) fn check_token(&mut self, headers: &Headers, agrees: impl Fn(u32) -> bool) {
         if headers.token.as_bytes().is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The rules: what becomes of an Interest, a Data, a Nack, and of what is pending too long. As in NFD, the reference
+//! The forwarding rules for Interests, Data, Nacks and expired entries, as in NFD, the reference
 //! implementation of NDN forwarding.
 
 mod data;
@@ -14,35 +14,37 @@ use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::Prefixes;
 use crate::forwarder::token::Token;
 
-/// Names of this machine alone.
+/// Whether the scope of a name is this machine.
 fn is_localhost(name: &Name<'_>) -> bool {
     name.as_bytes().starts_with(b"\x08\x09localhost")
 }
 
-/// Names of this machine and its neighbours.
+/// Whether the scope of a name is this machine and its direct neighbours.
 fn is_localhop(name: &Name<'_>) -> bool {
     name.as_bytes().starts_with(b"\x08\x08localhop")
 }
 
-/// Whether an Interest may go from one face to the other.
-fn may_go(name: &Name<'_>, from: FaceId, via: Face, to: FaceId, face: Face) -> bool {
+/// Whether an Interest received on the face `from`, with properties `via`, may be sent on the face
+/// `to`, with properties `face`.
+fn may_forward(name: &Name<'_>, from: FaceId, via: Face, to: FaceId, face: Face) -> bool {
     if from == to && face.link != LinkKind::AdHoc {
         return false;
     }
     face.local || !is_localhost(name) && (via.local || !is_localhop(name))
 }
 
-/// How a packet came.
+/// Time, receiving face, headers and name prefixes of a received packet.
 pub(crate) struct Arrival<'a> {
     pub(crate) now_ns: u64,
     pub(crate) from: FaceId,
+    /// Properties of the receiving face.
     pub(crate) via: Face,
     pub(crate) headers: &'a Headers,
     pub(crate) prefixes: &'a Prefixes,
 }
 
-/// An Interest on its way out.
-struct Leaving<'a> {
+/// An Interest to send.
+struct Outgoing<'a> {
     interest: &'a Interest<'a>,
     nonce: u32,
     strip_hint: bool,
@@ -50,44 +52,45 @@ struct Leaving<'a> {
 }
 
 impl Forwarder {
-    /// Nobody was answered in time.
+    /// Removes a PIT entry without a Data: it expired, it has no route, or all upstream faces refused
+    /// it. Stores its nonces in the dead nonce list.
     pub(crate) fn expire(&mut self, now_ns: u64, at: u32) {
         self.counters.unsatisfied += 1;
-        // It ended when its time was over, however much later that is noticed.
-        self.bury(now_ns.min(self.pit.entry(at).expiry_ns), at);
+        // The nonces count from the expiry, even if it is handled later.
+        self.store_dead_nonces(now_ns.min(self.pit.entry(at).expiry_ns), at);
         self.pit.remove(at);
     }
 
-    /// Remembers the nonces that were sent.
-    fn bury(&mut self, now_ns: u64, at: u32) {
+    /// Stores the nonces of an entry's out-records in the dead nonce list.
+    fn store_dead_nonces(&mut self, now_ns: u64, at: u32) {
         let hash = self.pit.hash(at);
-        for record in self.pit.outs(at) {
+        for record in self.pit.out_records(at) {
             self.dead.put(now_ns, self.key.with(hash, record.nonce.into()));
         }
     }
 
-    /// Sends the Interest of an entry by the faces that were chosen.
+    /// Sends the Interest of an entry on the chosen faces.
     fn send_chosen(
         &mut self,
         now_ns: u64,
         at: u32,
-        leaving: &Leaving<'_>,
+        outgoing: &Outgoing<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
         let mut wire = std::mem::take(&mut self.scratch.wire);
         wire.clear();
-        let hop_limit = leaving.interest.hop_limit.map(|hops| hops.saturating_sub(1));
-        let Leaving { nonce, strip_hint, congestion_mark, .. } = *leaving;
-        leaving.interest.rewrite(&Rewrite { hop_limit, nonce, strip_hint }, &mut wire);
-        let expiry_ns = now_ns.saturating_add(self.lifetime_ns(leaving.interest));
+        let hop_limit = outgoing.interest.hop_limit.map(|hops| hops.saturating_sub(1));
+        let Outgoing { nonce, strip_hint, congestion_mark, .. } = *outgoing;
+        outgoing.interest.rewrite(&Rewrite { hop_limit, nonce, strip_hint }, &mut wire);
+        let expiry_ns = now_ns.saturating_add(self.lifetime_ns(outgoing.interest));
         let token = Token { shard: self.shard, entry: at, generation: self.pit.generation(at) };
         let headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
         let mut result = Ok(());
-        for at_face in 0..self.scratch.chosen.len() {
-            let face = self.scratch.chosen[at_face];
+        for index in 0..self.scratch.chosen.len() {
+            let face = self.scratch.chosen[index];
             if hop_limit == Some(0) && !self.faces.get(face).is_some_and(|face| face.local) {
                 result = Err(Drop::HopLimit);
-            } else if !self.pit.sent(at, face, nonce, now_ns, expiry_ns) {
+            } else if !self.pit.set_out_record(at, face, nonce, now_ns, expiry_ns) {
                 result = Err(Drop::RecordsFull);
             } else {
                 self.counters.interests_out += 1;
@@ -102,15 +105,21 @@ impl Forwarder {
         interest.lifetime_ms.min(self.settings.lifetime_max_ms).saturating_mul(1_000_000)
     }
 
-    /// Tells a face that asks that nothing will come, and takes out that it asked.
-    fn refuse(&mut self, at: u32, face: FaceId, reason: NackReason, out: &mut impl Outbox) {
-        let Some((nonce, token)) = self.pit.unask(at, face) else { return };
+    /// Removes the in-record of a downstream face; sends it a Nack if it is point-to-point.
+    fn nack_downstream(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        reason: NackReason,
+        out: &mut impl Outbox,
+    ) {
+        let Some((nonce, token)) = self.pit.remove_in_record(at, face) else { return };
         if self.faces.get(face).is_none_or(|face| face.link != LinkKind::PointToPoint) {
             return;
         }
         let Self { pit, scratch, counters, .. } = self;
-        pit.interest(at, &mut scratch.kept);
-        let Ok(interest) = Interest::read(&scratch.kept) else { return };
+        pit.interest(at, &mut scratch.stored_interest);
+        let Ok(interest) = Interest::read(&scratch.stored_interest) else { return };
         scratch.wire.clear();
         let same = Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint: false };
         interest.rewrite(&same, &mut scratch.wire);
@@ -119,7 +128,8 @@ impl Forwarder {
         out.send(face, &headers, &scratch.wire);
     }
 
-    /// A new next hop: Interests that go to all of them go there, too.
+    /// Handles a new next hop of a prefix: sends it the pending Interests of the multicast strategy
+    /// to which it applies.
     pub(crate) fn new_next_hop(
         &mut self,
         now_ns: u64,
@@ -141,21 +151,23 @@ impl Forwarder {
                 continue;
             }
             let longest = |(length, _)| length == components;
-            let served = self.fib.longest(&interest.name, &prefixes).is_some_and(longest);
+            let is_longest = self.fib.longest(&interest.name, &prefixes).is_some_and(longest);
             let strategy = self.strategies.longest(&interest.name, &prefixes);
-            let asks_all = strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
-            let asked = self.pit.outs(at).any(|record| record.face == to);
-            let from_elsewhere = self.pit.ins(at).any(|record| {
+            let is_multicast =
+                strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
+            let already_sent = self.pit.out_records(at).any(|record| record.face == to);
+            let from_elsewhere = self.pit.in_records(at).any(|record| {
                 let via = self.faces.get(record.face);
                 record.expiry_ns > now_ns
-                    && via.is_some_and(|via| may_go(&interest.name, record.face, via, to, face))
+                    && via
+                        .is_some_and(|via| may_forward(&interest.name, record.face, via, to, face))
             });
-            if served && asks_all && !asked && from_elsewhere {
+            if is_longest && is_multicast && !already_sent && from_elsewhere {
                 self.scratch.chosen.clear();
                 self.scratch.chosen.push(to);
-                let leaving =
-                    Leaving { interest: &interest, nonce, strip_hint: false, congestion_mark: 0 };
-                if let Err(reason) = self.send_chosen(now_ns, at, &leaving, out) {
+                let outgoing =
+                    Outgoing { interest: &interest, nonce, strip_hint: false, congestion_mark: 0 };
+                if let Err(reason) = self.send_chosen(now_ns, at, &outgoing, out) {
                     self.counters.drop(reason);
                 }
             }

@@ -42,21 +42,24 @@ impl Forwarder {
         }
         record.nack = Some(reason);
 
-        let waiting = || self.pit.outs(at).filter(|record| record.nack.is_none());
-        let (one, more) = (waiting().next().map(|record| record.face), waiting().nth(1).is_some());
-        let mildest = self.pit.outs(at).filter_map(|record| record.nack).min().unwrap_or(reason);
+        let unanswered = || self.pit.out_records(at).filter(|record| record.nack.is_none());
+        let (one, more) =
+            (unanswered().next().map(|record| record.face), unanswered().nth(1).is_some());
+        let least_severe =
+            self.pit.out_records(at).filter_map(|record| record.nack).min().unwrap_or(reason);
         match one {
             None => {
-                // Everybody asked has refused.
+                // All upstream faces have refused.
                 loop {
-                    let asks = self.pit.ins(at).next().map(|record| record.face);
-                    let Some(face) = asks else { break };
-                    self.refuse(at, face, mildest, out);
+                    let downstream = self.pit.in_records(at).next().map(|record| record.face);
+                    let Some(face) = downstream else { break };
+                    self.nack_downstream(at, face, least_severe, out);
                 }
                 self.expire(now_ns, at);
             }
-            // The only face that may still answer also asks for this name. It gets the Nack, and can try another route.
-            Some(face) if !more => self.refuse(at, face, mildest, out),
+            // Only one upstream face may still answer. If it is also downstream, it gets the Nack
+            // and can try another route.
+            Some(face) if !more => self.nack_downstream(at, face, least_severe, out),
             Some(_) => {}
         }
         Ok(())

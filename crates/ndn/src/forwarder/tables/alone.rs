@@ -1,14 +1,15 @@
-//! The PIT alone, for its benchmark: what a pending Interest costs without the rules and the packets around it.
+//! The PIT without the rest of the forwarder, for benchmarks: it measures the cost of a pending
+//! Interest without the pipelines and the parsers.
 
 use crate::packets::{Data, Interest, PitToken};
 
 use super::{NameKey, Pit, PitKey, Prefixes};
 use crate::forwarder::face::FaceId;
 
-const ASKS: FaceId = FaceId(1);
-const ASKED: FaceId = FaceId(2);
+const DOWNSTREAM: FaceId = FaceId(1);
+const UPSTREAM: FaceId = FaceId(2);
 
-/// The pending-interest table without the rest of the forwarder, for benchmarks.
+/// The Pending Interest Table without the rest of the forwarder, for benchmarks.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PitAlone {
@@ -19,10 +20,10 @@ pub struct PitAlone {
 }
 
 impl PitAlone {
-    /// With room for so many Interests, and for `burst` packets at a time.
+    /// A PIT with room for `capacity` Interests, and for bursts of at most `burst` packets.
     pub fn new(capacity: usize, burst: usize) -> Self {
         let mut pit = Pit::new(capacity);
-        [ASKS, ASKED].into_iter().for_each(|face| pit.add_face(face));
+        [DOWNSTREAM, UPSTREAM].into_iter().for_each(|face| pit.add_face(face));
         Self {
             pit,
             key: NameKey::from_seed(1),
@@ -31,22 +32,23 @@ impl PitAlone {
         }
     }
 
-    /// How many are pending.
+    /// Number of pending Interests.
     pub fn len(&self) -> usize {
         self.pit.len()
     }
 
-    /// True if none is.
+    /// Whether no Interests are pending.
     pub fn is_empty(&self) -> bool {
         self.pit.len() == 0
     }
 
-    /// Interests come: looked up, put in, with who asks and whom is asked. How many had room.
-    pub fn ask(&mut self, now_ns: u64, interests: &[Interest<'_>]) -> usize {
+    /// Handles Interests: look-up, insertion, in- and out-record. Returns the number of Interests
+    /// for which there was room.
+    pub fn add_interests(&mut self, now_ns: u64, interests: &[Interest<'_>]) -> usize {
         for (others, (interest, prefixes)) in interests.iter().zip(&mut self.prefixes).enumerate() {
             prefixes.set(&self.key, &interest.name);
-            self.pit.near_bucket(prefixes.full());
-            self.pit.near_free(others);
+            self.pit.prefetch_bucket(prefixes.full());
+            self.pit.prefetch_free(others);
         }
         let Self { pit, prefixes, .. } = self;
         let put = |(interest, prefixes): (&Interest<'_>, &Prefixes)| {
@@ -62,29 +64,30 @@ impl PitAlone {
                 None => pit.insert(&key, prefixes.components(), interest)?,
             };
             let (nonce, until_ns) = (interest.nonce?, now_ns + 4_000_000_000);
-            let asked = pit.ask(at, ASKS, nonce, until_ns, PitToken::default());
-            (asked && pit.sent(at, ASKED, nonce, now_ns, until_ns)).then_some(())
+            let has_room = pit.set_in_record(at, DOWNSTREAM, nonce, until_ns, PitToken::default());
+            (has_room && pit.set_out_record(at, UPSTREAM, nonce, now_ns, until_ns)).then_some(())
         };
         interests.iter().zip(&*prefixes).filter_map(put).count()
     }
 
-    /// Data come: what they answer is looked up by name and taken out. How many that are.
-    pub fn answer(&mut self, data: &[Data<'_>]) -> usize {
+    /// Handles Data: looks up the satisfied entries by name and removes them. Returns the number of
+    /// removed entries.
+    pub fn satisfy(&mut self, data: &[Data<'_>]) -> usize {
         for (data, prefixes) in data.iter().zip(&mut self.prefixes) {
             prefixes.set(&self.key, &data.name);
-            self.pit.near_bucket(prefixes.full());
+            self.pit.prefetch_bucket(prefixes.full());
         }
         let Self { pit, prefixes, found, key } = self;
         let prefixes = &prefixes[..data.len()];
-        prefixes.iter().for_each(|prefixes| pit.near_entry(prefixes.full()));
-        prefixes.iter().for_each(|prefixes| pit.near_records(prefixes.full()));
-        let mut answered = 0;
+        prefixes.iter().for_each(|prefixes| pit.prefetch_entries(prefixes.full()));
+        prefixes.iter().for_each(|prefixes| pit.prefetch_records(prefixes.full()));
+        let mut satisfied = 0;
         for (data, prefixes) in data.iter().zip(prefixes) {
             found.clear();
-            pit.answered_by(key, data, prefixes, found);
-            answered += found.len();
+            pit.satisfied_by(key, data, prefixes, found);
+            satisfied += found.len();
             found.iter().for_each(|&at| pit.remove(at));
         }
-        answered
+        satisfied
     }
 }

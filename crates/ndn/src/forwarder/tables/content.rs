@@ -1,15 +1,15 @@
-//! The content store: Data that were passed on, for who asks next.
+//! The content store (CS): forwarded Data that answer later Interests.
 //!
 //! ```text
 //!  tree of names:   /a ─┬─ /a/b ── /a/b/1 ● Data          found by hash, newest child first
 //!                       └─ /a/c ● Data
-//!  Data:            used last ⇄ … ⇄ used first            the last goes when room is due
+//!  Data:            most recently used ⇄ … ⇄ least recently used, which is evicted first
 //! ```
 //!
-//! One Data a name: another one of the same name takes its place. A prefix is answered by the newest of what lies
-//! below it, of which no more than [`LOOKS_MAX`] nodes are looked at.
+//! It stores one Data per name; a new one replaces the old one. A look-up by prefix returns the
+//! first match of a depth-first walk, newest children first, over at most [`VISITS_MAX`] nodes.
 //!
-//! Invariant: every leaf of the tree has a Data, so nothing is left behind when Data go.
+//! Invariant: every leaf of the tree has a Data, so the eviction of Data leaves no unused nodes.
 
 use crate::packets::{Data, Interest};
 
@@ -17,12 +17,12 @@ use super::NONE;
 use super::index::Index;
 use super::pool::Pool;
 use super::prefixes::{COMPONENTS_MAX, Prefixes};
-use super::store::{Kept, Store};
+use super::store::{Store, Stored};
 
-/// Nodes that a look-up by prefix looks at.
-const LOOKS_MAX: usize = 64;
+/// Maximum number of nodes that a look-up by prefix visits.
+const VISITS_MAX: usize = 64;
 
-/// Nodes of the tree, for each Data.
+/// Number of tree nodes per Data.
 const NODES_PER_DATA: usize = 4;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct ContentStore {
     evicted: u64,
 }
 
-/// A name, or a prefix of one.
+/// A node of the tree: a name of a Data, or a prefix of one.
 #[derive(Debug)]
 struct Node {
     hash: u64,
@@ -49,10 +49,11 @@ struct Node {
     data: u32,
 }
 
+/// A stored Data.
 #[derive(Debug)]
 struct Cached {
     node: u32,
-    wire: Kept,
+    wire: Stored,
     name_at: u16,
     fresh_until_ns: u64,
     newer: u32,
@@ -82,23 +83,24 @@ impl ContentStore {
         self.evicted
     }
 
-    /// Keeps a Data, fresh for as long as it says.
+    /// Stores a Data, fresh for its freshness period. Evicts the least recently used Data if room
+    /// is needed.
     pub(crate) fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
         let chunks = Store::chunks_of(data.wire.len());
         let name = data.name.as_bytes();
         if self.data.room() + self.len == 0 || name.is_empty() {
             return;
         }
-        if let Some(at) = self.named(prefixes.full(), name, prefixes.components()) {
+        if let Some(at) = self.node_of(prefixes.full(), name, prefixes.components()) {
             let at = self.nodes[at].data;
             if at != NONE {
                 self.evict(at);
             }
         }
-        // What goes may take prefixes along that were there, so it is counted again each time.
+        // Eviction may remove prefix nodes of the new name, so each round counts the missing ones.
         while self.wires.room() < chunks
             || self.data.room() == 0
-            || self.nodes.room() < self.missing(prefixes, name)
+            || self.nodes.room() < self.missing_nodes(prefixes, name)
         {
             if self.oldest == NONE {
                 return;
@@ -119,13 +121,14 @@ impl ContentStore {
         let Some(at) = self.data.put(cached) else { return };
         self.link(at);
         self.len += 1;
-        let node = self.grow(prefixes, name, at);
+        let node = self.create_nodes(prefixes, name, at);
         self.data[at].node = node;
         self.nodes[node].data = at;
     }
 
-    /// The Data that answers an Interest: its bytes, in place of what is in `out`.
-    pub(crate) fn answer(
+    /// Finds a Data that satisfies an Interest, and writes its bytes to `out`, replacing the
+    /// contents. Returns false if there is none.
+    pub(crate) fn look_up(
         &mut self,
         now_ns: u64,
         interest: &Interest<'_>,
@@ -136,23 +139,23 @@ impl ContentStore {
             return false;
         }
         let components = prefixes.components();
-        let fits = |at: u32| {
+        let usable = |at: u32| {
             at != NONE && (!interest.must_be_fresh || self.data[at].fresh_until_ns > now_ns)
         };
         let found = if let Some((name, digest)) = interest.name.split_digest() {
             let before = components - 1;
-            self.named(prefixes.hash(before), name.as_bytes(), before)
+            self.node_of(prefixes.hash(before), name.as_bytes(), before)
                 .map(|node| self.nodes[node].data)
-                .filter(|&at| fits(at))
+                .filter(|&at| usable(at))
                 .filter(|&at| {
                     self.wires.read(self.data[at].wire, out);
                     Data::read(out).is_ok_and(|data| data.digest() == *digest)
                 })
         } else {
-            let node = self.named(prefixes.full(), interest.name.as_bytes(), components);
+            let node = self.node_of(prefixes.full(), interest.name.as_bytes(), components);
             match node {
-                Some(node) if interest.can_be_prefix => self.below(node, fits),
-                Some(node) => Some(self.nodes[node].data).filter(|&at| fits(at)),
+                Some(node) if interest.can_be_prefix => self.first_usable_below(node, usable),
+                Some(node) => Some(self.nodes[node].data).filter(|&at| usable(at)),
                 None => None,
             }
         };
@@ -163,12 +166,12 @@ impl ContentStore {
         true
     }
 
-    /// The first that fits at or below a node.
-    fn below(&self, top: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The first usable Data at or below the node `top`.
+    fn first_usable_below(&self, top: u32, usable: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = top;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..VISITS_MAX {
             let node = &self.nodes[at];
-            if fits(node.data) {
+            if usable(node.data) {
                 return Some(node.data);
             }
             if node.first_child != NONE {
@@ -186,14 +189,14 @@ impl ContentStore {
         None
     }
 
-    /// The node of this name.
-    fn named(&self, hash: u64, name: &[u8], components: usize) -> Option<u32> {
+    /// The node of a name with this hash and number of components.
+    fn node_of(&self, hash: u64, name: &[u8], components: usize) -> Option<u32> {
         self.index.candidates(hash).find(|&at| {
             let node = &self.nodes[at];
             if node.hash != hash || usize::from(node.components) != components {
                 return false;
             }
-            // Any Data below begins with the node's name.
+            // The name of any Data below the node begins with the node's name.
             let mut leaf = node;
             while leaf.data == NONE {
                 let Some(child) = self.nodes.get(leaf.first_child) else { return false };
@@ -204,26 +207,27 @@ impl ContentStore {
         })
     }
 
-    /// How many nodes a name lacks.
-    fn missing(&self, prefixes: &Prefixes, name: &[u8]) -> usize {
+    /// Number of nodes that the name needs and that do not exist.
+    fn missing_nodes(&self, prefixes: &Prefixes, name: &[u8]) -> usize {
         let all = prefixes.components();
-        let there =
-            |&n: &usize| self.named(prefixes.hash(n), &name[..prefixes.end(n)], n).is_some();
-        all - (1..=all).rev().find(there).unwrap_or(0)
+        let exists =
+            |&n: &usize| self.node_of(prefixes.hash(n), &name[..prefixes.end(n)], n).is_some();
+        all - (1..=all).rev().find(exists).unwrap_or(0)
     }
 
-    /// Makes the nodes that a name lacks; the Data is there already, for they are named after it.
-    fn grow(&mut self, prefixes: &Prefixes, name: &[u8], data: u32) -> u32 {
+    /// Creates the missing nodes of a name; returns the node of the whole name. The Data must be
+    /// stored already, because the nodes refer to its name.
+    fn create_nodes(&mut self, prefixes: &Prefixes, name: &[u8], data: u32) -> u32 {
         let all = prefixes.components();
         let mut parent = NONE;
-        let mut there = 0;
+        let mut existing = 0;
         for n in (1..=all).rev() {
-            if let Some(at) = self.named(prefixes.hash(n), &name[..prefixes.end(n)], n) {
-                (parent, there) = (at, n);
+            if let Some(at) = self.node_of(prefixes.hash(n), &name[..prefixes.end(n)], n) {
+                (parent, existing) = (at, n);
                 break;
             }
         }
-        for n in there + 1..=all {
+        for n in existing + 1..=all {
             let older_sibling = if parent == NONE { NONE } else { self.nodes[parent].first_child };
             let node = Node {
                 hash: prefixes.hash(n),
@@ -247,7 +251,7 @@ impl ContentStore {
         parent
     }
 
-    /// Forgets a Data, and the nodes that only it needed.
+    /// Removes a Data, and the nodes that no other Data needs.
     fn evict(&mut self, at: u32) {
         self.unlink(at);
         self.wires.free(self.data[at].wire);
@@ -275,6 +279,7 @@ impl ContentStore {
         }
     }
 
+    /// Makes a Data the most recently used one.
     fn link(&mut self, at: u32) {
         let older = self.newest;
         let cached = &mut self.data[at];
@@ -286,6 +291,7 @@ impl ContentStore {
         self.newest = at;
     }
 
+    /// Removes a Data from the list by use.
     fn unlink(&mut self, at: u32) {
         let Cached { newer, older, .. } = self.data[at];
         match newer {

@@ -1,13 +1,14 @@
-//! A chained hash table whose buckets are cache lines (W. So, A. Narayanan, D. Oran, *Named Data Networking on a
-//! Router: Fast and DoS-resistant Forwarding with Hash Tables*, ANCS 2013).
+//! A chained hash table whose buckets are cache lines (W. So, A. Narayanan, D. Oran, *Named Data
+//! Networking on a Router: Fast and DoS-resistant Forwarding with Hash Tables*, ANCS 2013).
 //!
 //! ```text
-//!  bucket, 64 bytes:  | 10 tags of 16 bits | 10 places of 32 bits | next bucket of the chain |
+//!  bucket, 64 bytes:  | 10 tags of 16 bits | 10 entries of 32 bits | next bucket of the chain |
 //! ```
 //!
-//! A look-up reads one line; a tag that is equal by accident costs a look at the entry, once in some thousand times.
+//! A look-up reads one line per bucket of the chain. Different hashes with equal tags, about once
+//! in some thousand look-ups, cost one more read of an entry.
 //!
-//! Invariant: in a chain all buckets but the last are full, so the spare buckets never run out.
+//! Invariant: all buckets of a chain except the last are full, so the spare buckets never run out.
 
 use super::NONE;
 
@@ -26,27 +27,27 @@ const _: () = assert!(size_of::<Bucket>() == 64);
 impl Bucket {
     const EMPTY: Self = Self { tags: [0; WAYS], places: [NONE; WAYS], next: NONE };
 
-    /// A bit for each way with this tag; of tag 0, the empty ones.
+    /// A bit mask of the ways with this tag. Tag 0 gives the empty ways.
     #[inline]
     fn ways(&self, tag: u16) -> u32 {
         self.tags.iter().enumerate().fold(0, |ways, (way, &t)| ways | u32::from(t == tag) << way)
     }
 }
 
-/// From hashes to places.
+/// An index from hashes to entry numbers.
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Those that hashes lead to, a power of two, and spare ones behind them.
+    /// First buckets of chains, a power of two, followed by spare buckets.
     buckets: Vec<Bucket>,
     mask: u64,
     spare: Vec<u32>,
 }
 
 impl Index {
-    /// For so many places.
+    /// An index for `capacity` entries.
     pub(super) fn new(capacity: usize) -> Self {
         let heads = (capacity / 5).next_power_of_two().max(1);
-        // Each chain's last bucket apart, spare buckets are full.
+        // Except for each chain's last bucket, spare buckets are full.
         let spare = capacity / WAYS * 2 + 1;
         Self {
             buckets: vec![Bucket::EMPTY; heads + spare],
@@ -60,13 +61,13 @@ impl Index {
         (hash & self.mask) as u32
     }
 
-    /// Brings the bucket of this hash near.
+    /// Prefetches the bucket of this hash.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         ringtap_base::prefetch(&self.buckets[self.head(hash) as usize]);
     }
 
-    /// The places that this hash may mean.
+    /// The entries that may have this hash.
     #[inline]
     pub(super) fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let tag = tag(hash);
@@ -86,6 +87,7 @@ impl Index {
         })
     }
 
+    /// Adds an entry with this hash.
     pub(super) fn insert(&mut self, hash: u64, place: u32) {
         let mut at = self.head(hash);
         loop {
@@ -104,6 +106,7 @@ impl Index {
         }
     }
 
+    /// Removes an entry with this hash.
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
         let mut hole = None;
         let (mut before, mut at) = (NONE, self.head(hash));
@@ -118,9 +121,9 @@ impl Index {
             (before, at) = (at, bucket.next);
         }
         let Some((bucket, way)) = hole else { return };
-        // The chain's last place moves into the hole.
+        // The chain's last entry moves into the hole.
         let tail = &mut self.buckets[at as usize];
-        // Full ways come first.
+        // Used ways come first.
         let Some(last) = (tail.ways(0).trailing_zeros() as usize).min(WAYS).checked_sub(1) else {
             return;
         };
@@ -137,7 +140,7 @@ impl Index {
     }
 }
 
-/// Other bits of the hash than those that choose the bucket; 0 is an empty way's.
+/// The tag of a hash: its upper 16 bits, which do not select the bucket. 0 marks an empty way.
 #[inline]
 fn tag(hash: u64) -> u16 {
     ((hash >> 48) as u16).max(1)
@@ -151,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_was_put_in_and_not_taken_out(
+        fn it_finds_entries_that_were_inserted_and_not_removed(
             // Few buckets and tags, so that chains are long.
             steps in prop::collection::vec((any::<bool>(), 0..40u32), 0..300),
         ) {

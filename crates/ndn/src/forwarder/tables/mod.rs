@@ -1,4 +1,4 @@
-//! What a forwarder remembers. Each table is bounded and has all its memory from the start.
+//! The tables of a forwarder. Tables that packets change are bounded and allocated at the start.
 
 mod alone;
 mod content;
@@ -19,5 +19,5 @@ pub use prefixes::COMPONENTS_MAX;
 pub(crate) use prefixes::{NameKey, Prefixes};
 pub(crate) use routes::{NextHop, PrefixTable};
 
-/// No place in a table.
+/// The index that means no entry.
 const NONE: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! The dead nonce list: nonces whose Interest is no longer pending, so that one that comes round again is known.
+//! The dead nonce list: nonces of removed PIT entries, for loop detection.
 //!
 //! ```text
 //!  set, 64 bytes:  | hash, until | hash, until | hash, until | hash, until |
@@ -6,19 +6,19 @@
 
 const WAYS: usize = 4;
 
-/// For how long a nonce is remembered.
+/// How long a nonce is stored, in nanoseconds.
 pub(crate) const LIFE_NS: u64 = 6_000_000_000;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Dead {
+struct DeadNonce {
     hash: u64,
     until_ns: u64,
 }
 
-/// A cache line.
+/// A set of nonces; one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Set([Dead; WAYS]);
+struct Set([DeadNonce; WAYS]);
 
 #[derive(Debug)]
 pub(crate) struct DeadNonces {
@@ -38,19 +38,20 @@ impl DeadNonces {
         (hash >> 20) as usize & (self.sets.len() - 1)
     }
 
-    /// Brings near what is known of a nonce.
+    /// Prefetches the set of a nonce.
     #[inline]
-    pub(crate) fn near(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         ringtap_base::prefetch(&self.sets[self.set(hash)]);
     }
 
+    /// Whether a nonce is stored. `hash` combines it with the name.
     #[inline]
     pub(crate) fn has(&self, now_ns: u64, hash: u64) -> bool {
         let Set(set) = &self.sets[self.set(hash)];
         set.iter().any(|dead| dead.hash == hash && dead.until_ns > now_ns)
     }
 
-    /// Remembers it; what is forgotten soonest makes room.
+    /// Stores a nonce; in a full set it replaces the one that expires first.
     pub(crate) fn put(&mut self, now_ns: u64, hash: u64) {
         let set = self.set(hash);
         let Set(set) = &mut self.sets[set];
@@ -66,9 +67,10 @@ impl DeadNonces {
         }
         let dead = &mut set[oldest];
         self.evicted += u64::from(dead.hash != hash && dead.until_ns > now_ns);
-        *dead = Dead { hash, until_ns: now_ns.saturating_add(LIFE_NS) };
+        *dead = DeadNonce { hash, until_ns: now_ns.saturating_add(LIFE_NS) };
     }
 
+    /// Number of nonces replaced before they expired.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }

@@ -1,13 +1,13 @@
-//! The Pending Interest Table: what was asked for, by whom, and whom we asked.
+//! The Pending Interest Table (PIT): entries with their downstream and upstream faces.
 //!
 //! ```text
-//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      who asks: face, nonce, until when, its token
-//!  wheel ─▶        ├▶ out-record                  whom we asked: face, nonce, when, its Nack
+//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      downstream: face, nonce, expiry, its token
+//!  wheel ─▶        ├▶ out-record                  upstream: face, nonce, time, its Nack
 //!  token ─▶        └▶ the Interest, in chunks
 //! ```
 //!
-//! An entry is of a name *and* CanBePrefix, MustBeFresh and forwarding hint. The index is by name alone, so that a Data
-//! finds all that it answers.
+//! The key of an entry is the name, CanBePrefix, MustBeFresh and the forwarding hint. The index is
+//! by name only, so that a look-up for a Data finds all entries that it satisfies.
 
 use crate::packets::{Data, Interest, NackReason, PitToken, component};
 
@@ -15,45 +15,48 @@ use super::NONE;
 use super::index::Index;
 use super::pool::Pool;
 use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
-use super::store::{Kept, Store};
+use super::store::{Store, Stored};
 use super::wheel::Wheel;
 use crate::forwarder::face::FaceId;
 
-/// Chunks of the store that Interests have, for each entry.
+/// Number of store chunks per entry.
 const CHUNKS_PER_ENTRY: usize = 2;
-/// In- and out-records, for each entry.
+/// Number of in-records, and of out-records, per entry.
 const RECORDS_PER_ENTRY: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct Pit {
     entries: Pool<Entry>,
-    ins: Pool<InRecord>,
-    outs: Pool<OutRecord>,
+    in_records: Pool<InRecord>,
+    out_records: Pool<OutRecord>,
     index: Index,
     wheel: Wheel,
     interests: Store,
-    /// By number: what is pending at each face.
+    /// By face number: its records.
     faces: Vec<FaceLoad>,
-    made: u64,
+    /// Number of entries ever created.
+    created: u64,
+    /// Number of pending entries.
     live: usize,
-    /// Pending with CanBePrefix, by the length of the name.
+    /// Number of pending entries with CanBePrefix, by the number of name components.
     prefixes: [u32; COMPONENTS_MAX + 1],
-    /// Pending for a Data of this very digest.
+    /// Number of pending entries whose name ends in an implicit digest.
     digests: u32,
 }
 
-/// A cache line.
+/// A PIT entry; one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Entry {
     hash: u64,
-    /// The latest of its in-records.
+    /// The latest expiry of its in-records.
     pub(crate) expiry_ns: u64,
-    /// Entries are numbered as they are made.
+    /// The creation number: entries are numbered in order of creation.
     pub(crate) number: u64,
-    /// Best-route: repetitions within this time of the last one sent are held back.
+    /// The suppression interval of best-route: retransmissions within this time of the last
+    /// Interest sent are suppressed.
     pub(crate) interval_ns: u32,
-    wire: Kept,
+    wire: Stored,
     name_at: u16,
     name_len: u16,
     hint_at: u16,
@@ -64,6 +67,7 @@ pub(crate) struct Entry {
     live: bool,
     pub(crate) can_be_prefix: bool,
     pub(crate) must_be_fresh: bool,
+    /// Whether the name ends in an implicit digest.
     digest: bool,
 }
 
@@ -71,7 +75,7 @@ const _: () = assert!(size_of::<Entry>() == 64);
 const _: () = assert!(size_of::<InRecord>() == 64);
 const _: () = assert!(size_of::<OutRecord>() == 64);
 
-/// Who asks.
+/// An in-record: a downstream face and its latest Interest.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct InRecord {
@@ -79,7 +83,7 @@ pub(crate) struct InRecord {
     pub(crate) nonce: u32,
     pub(crate) expiry_ns: u64,
     pub(crate) token: PitToken,
-    /// The face's epoch when the record was made.
+    /// The face's epoch when the record was created.
     epoch: u32,
     next: u32,
 }
@@ -87,13 +91,15 @@ pub(crate) struct InRecord {
 /// The records of one face.
 #[derive(Clone, Debug, Default)]
 struct FaceLoad {
-    /// Rises when the face is removed: in-records of earlier epochs are void.
+    /// Incremented when the face is removed; in-records of earlier epochs are void.
     epoch: u32,
-    ins: u32,
-    outs: u32,
+    /// Number of valid in-records.
+    in_records: u32,
+    /// Number of out-records.
+    out_records: u32,
 }
 
-/// Whom we asked.
+/// An out-record: an upstream face and the latest Interest sent on it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct OutRecord {
@@ -101,16 +107,17 @@ pub(crate) struct OutRecord {
     pub(crate) nonce: u32,
     pub(crate) sent_ns: u64,
     pub(crate) expiry_ns: u64,
-    /// Multicast: as the entry's, for this face alone.
+    /// The suppression interval of multicast, for this face.
     pub(crate) interval_ns: u32,
+    /// The reason of the Nack received on this face, if any.
     pub(crate) nack: Option<NackReason>,
     next: u32,
 }
 
-/// Repetitions are held back for so long at first.
+/// The initial suppression interval.
 pub(crate) const INTERVAL_NS: u32 = 10_000_000;
 
-/// What an entry is of.
+/// The key of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PitKey<'a> {
     pub(crate) hash: u64,
@@ -121,7 +128,7 @@ pub(crate) struct PitKey<'a> {
 }
 
 impl Entry {
-    /// Another one than those before it in its place had.
+    /// Distinguishes the entry from earlier ones in the same slot.
     fn generation(&self) -> u16 {
         self.number as u16
     }
@@ -132,24 +139,25 @@ impl Pit {
         let records = capacity * RECORDS_PER_ENTRY;
         Self {
             entries: Pool::new(capacity),
-            ins: Pool::new(records),
-            outs: Pool::new(records),
+            in_records: Pool::new(records),
+            out_records: Pool::new(records),
             index: Index::new(capacity),
             wheel: Wheel::new(capacity),
             interests: Store::new(capacity * CHUNKS_PER_ENTRY),
             faces: Vec::new(),
-            made: 0,
+            created: 0,
             live: 0,
             prefixes: [0; COMPONENTS_MAX + 1],
             digests: 0,
         }
     }
 
+    /// Number of pending entries.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// Makes room for the counts of a face; none may ask or be asked before.
+    /// Creates the counters of a face; the caller must call it before the face's first record.
     pub(crate) fn add_face(&mut self, face: FaceId) {
         let at = face.0 as usize;
         if self.faces.len() <= at {
@@ -157,10 +165,10 @@ impl Pit {
         }
     }
 
-    /// Interests that a face has pending.
+    /// Number of pending Interests of a face.
     #[inline]
-    pub(crate) fn asked_by(&self, face: FaceId) -> usize {
-        self.faces[face.0 as usize].ins as usize
+    pub(crate) fn pending_of(&self, face: FaceId) -> usize {
+        self.faces[face.0 as usize].in_records as usize
     }
 
     #[inline]
@@ -173,45 +181,46 @@ impl Pit {
         &mut self.entries[at]
     }
 
-    /// Brings the index bucket of a name near.
+    /// Prefetches the index bucket of a name.
     #[inline]
-    pub(crate) fn near_bucket(&self, hash: u64) {
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
         self.index.prefetch(hash);
     }
 
-    /// Brings the entries of a name near; its bucket is.
+    /// Prefetches the entries of a name; its bucket must be loaded.
     #[inline]
-    pub(crate) fn near_entry(&self, hash: u64) {
+    pub(crate) fn prefetch_entries(&self, hash: u64) {
         self.index.candidates(hash).for_each(|at| self.entries.prefetch(at));
     }
 
-    /// Brings near what belongs to the entries of a name, which are.
+    /// Prefetches the records and Interests of a name's entries, which must be loaded.
     #[inline]
-    pub(crate) fn near_records(&self, hash: u64) {
+    pub(crate) fn prefetch_records(&self, hash: u64) {
         for at in self.index.candidates(hash) {
             let entry = &self.entries[at];
-            self.ins.prefetch(entry.first_in);
-            self.outs.prefetch(entry.first_out);
+            self.in_records.prefetch(entry.first_in);
+            self.out_records.prefetch(entry.first_out);
             self.interests.prefetch(entry.wire);
         }
     }
 
-    /// Brings near what the entry will have that is made after so many others.
+    /// Prefetches the free slots for a new entry, after those for `others` other new entries.
     #[inline]
-    pub(crate) fn near_free(&self, others: usize) {
+    pub(crate) fn prefetch_free(&self, others: usize) {
         if let Some(at) = self.entries.prefetch_free(others) {
             self.wheel.prefetch(at);
         }
-        self.ins.prefetch_free(others);
-        self.outs.prefetch_free(others);
+        self.in_records.prefetch_free(others);
+        self.out_records.prefetch_free(others);
         self.interests.prefetch_free(others);
     }
 
-    /// All that are pending, in no order.
+    /// All pending entries, in no particular order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.entries.used()).filter(|&at| self.entries[at].live)
     }
 
+    /// The pending entry with this key.
     #[inline]
     pub(crate) fn find(&self, key: &PitKey<'_>) -> Option<u32> {
         self.index.candidates(key.hash).find(|&at| {
@@ -220,24 +229,24 @@ impl Pit {
                 && entry.can_be_prefix == key.can_be_prefix
                 && entry.must_be_fresh == key.must_be_fresh
                 && usize::from(entry.hint_len) == key.hint.len()
-                && self.is_named(entry, key.name)
+                && self.has_name(entry, key.name)
                 && self.interests.has(entry.wire, entry.hint_at.into(), key.hint)
         })
     }
 
-    fn is_named(&self, entry: &Entry, name: &[u8]) -> bool {
+    fn has_name(&self, entry: &Entry, name: &[u8]) -> bool {
         usize::from(entry.name_len) == name.len()
             && self.interests.has(entry.wire, entry.name_at.into(), name)
     }
 
-    /// The entry that a token led to, if it still is the same one.
+    /// The entry of a token: its slot, if the entry is pending and of the same generation.
     #[inline]
     pub(crate) fn by_token(&self, at: u32, generation: u16) -> Option<u32> {
         let entry = self.entries.get(at)?;
         (entry.live && entry.generation() == generation).then_some(at)
     }
 
-    /// The hash of its name.
+    /// The hash of an entry's name.
     pub(crate) fn hash(&self, at: u32) -> u64 {
         self.entries[at].hash
     }
@@ -246,7 +255,8 @@ impl Pit {
         self.entries[at].generation()
     }
 
-    /// Adds what is not there. `interest` is kept as it stands, but for its nonce.
+    /// Inserts an entry and a copy of its Interest; the key must be new. `None` if there is no
+    /// room.
     pub(crate) fn insert(
         &mut self,
         key: &PitKey<'_>,
@@ -262,7 +272,7 @@ impl Pit {
         let entry = Entry {
             hash: key.hash,
             expiry_ns: 0,
-            number: self.made,
+            number: self.created,
             interval_ns: INTERVAL_NS,
             wire,
             name_at: interest.name_at() as u16,
@@ -278,7 +288,7 @@ impl Pit {
             digest,
         };
         let at = self.entries.put(entry)?;
-        self.made += 1;
+        self.created += 1;
         self.live += 1;
         self.index.insert(key.hash, at);
         self.prefixes[components] += u32::from(key.can_be_prefix);
@@ -286,6 +296,7 @@ impl Pit {
         Some(at)
     }
 
+    /// Removes an entry and its records.
     pub(crate) fn remove(&mut self, at: u32) {
         let entry = &mut self.entries[at];
         if !std::mem::replace(&mut entry.live, false) {
@@ -298,24 +309,25 @@ impl Pit {
         self.interests.free(entry.wire);
         let (mut record, mut out) = (entry.first_in, entry.first_out);
         while record != NONE {
-            self.ins.free(record);
-            let InRecord { face, epoch, next, .. } = self.ins[record];
+            self.in_records.free(record);
+            let InRecord { face, epoch, next, .. } = self.in_records[record];
             let load = &mut self.faces[face.0 as usize];
-            load.ins -= u32::from(load.epoch == epoch);
+            load.in_records -= u32::from(load.epoch == epoch);
             record = next;
         }
         while out != NONE {
-            self.outs.free(out);
-            let OutRecord { face, next, .. } = self.outs[out];
-            self.faces[face.0 as usize].outs -= 1;
+            self.out_records.free(out);
+            let OutRecord { face, next, .. } = self.out_records[out];
+            self.faces[face.0 as usize].out_records -= 1;
             out = next;
         }
         self.entries.free(at);
     }
 
-    /// Finds all that this Data answers: its very name, each prefix for which longer names will do, its digest.
+    /// Appends to `found` all entries that a Data satisfies: those of its exact name, of its
+    /// prefixes with CanBePrefix, and of its name with the implicit digest.
     #[inline]
-    pub(crate) fn answered_by(
+    pub(crate) fn satisfied_by(
         &self,
         key: &NameKey,
         data: &Data<'_>,
@@ -326,16 +338,16 @@ impl Pit {
         for components in 1..prefixes.components() {
             if self.prefixes[components] > 0 {
                 let prefix = &name[..prefixes.end(components)];
-                let asks = |entry: &Entry| entry.can_be_prefix && self.is_named(entry, prefix);
-                self.collect(prefixes.hash(components), asks, found);
+                let matches = |entry: &Entry| entry.can_be_prefix && self.has_name(entry, prefix);
+                self.collect(prefixes.hash(components), matches, found);
             }
         }
-        self.collect(prefixes.full(), |entry| self.is_named(entry, name), found);
+        self.collect(prefixes.full(), |entry| self.has_name(entry, name), found);
         if self.digests > 0 {
             let mut last = [0; 34];
             last[..2].copy_from_slice(&[1, 32]);
             last[2..].copy_from_slice(&data.digest());
-            let asks = |entry: &Entry| {
+            let matches = |entry: &Entry| {
                 usize::from(entry.name_len) == name.len() + last.len()
                     && self.interests.has(entry.wire, entry.name_at.into(), name)
                     && self.interests.has(
@@ -344,24 +356,25 @@ impl Pit {
                         &last,
                     )
             };
-            self.collect(key.append(prefixes.full(), &last), asks, found);
+            self.collect(key.append(prefixes.full(), &last), matches, found);
         }
     }
 
+    /// Appends to `found` the entries with this hash for which `matches` returns true.
     #[inline]
-    fn collect(&self, hash: u64, asks: impl Fn(&Entry) -> bool, found: &mut Vec<u32>) {
+    fn collect(&self, hash: u64, matches: impl Fn(&Entry) -> bool, found: &mut Vec<u32>) {
         let candidates = self.index.candidates(hash);
         found.extend(
-            candidates.filter(|&at| self.entries[at].hash == hash && asks(&self.entries[at])),
+            candidates.filter(|&at| self.entries[at].hash == hash && matches(&self.entries[at])),
         );
     }
 
-    /// The Interest of an entry.
+    /// Writes the Interest of an entry to `out`, replacing the contents.
     pub(crate) fn interest(&self, at: u32, out: &mut Vec<u8>) {
         self.interests.read(self.entries[at].wire, out);
     }
 
-    /// An entry that may be due.
+    /// Returns an expired entry; `None` if there is no other.
     #[inline]
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<u32> {
         while let Some(at) = self.wheel.pop(now_ns) {
@@ -374,33 +387,35 @@ impl Pit {
         None
     }
 
-    pub(crate) fn ins(&self, at: u32) -> impl Iterator<Item = &InRecord> {
+    /// The valid in-records of an entry.
+    pub(crate) fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {
         let mut next = self.entries[at].first_in;
         let all = std::iter::from_fn(move || {
-            let record = (next != NONE).then(|| &self.ins[next])?;
+            let record = (next != NONE).then(|| &self.in_records[next])?;
             next = record.next;
             Some(record)
         });
         all.filter(|record| self.is_valid(record))
     }
 
-    /// Whether the face of an in-record is still the one that asked.
+    /// Whether an in-record is valid: its face was not removed since.
     #[inline]
     fn is_valid(&self, record: &InRecord) -> bool {
         self.faces[record.face.0 as usize].epoch == record.epoch
     }
 
-    pub(crate) fn outs(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
+    /// The out-records of an entry.
+    pub(crate) fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
         let mut next = self.entries[at].first_out;
         std::iter::from_fn(move || {
-            let record = (next != NONE).then(|| &self.outs[next])?;
+            let record = (next != NONE).then(|| &self.out_records[next])?;
             next = record.next;
             Some(record)
         })
     }
 
-    /// Somebody asks, or asks again; false if there is no room.
-    pub(crate) fn ask(
+    /// Adds or updates the in-record of a face; returns false if there is no room.
+    pub(crate) fn set_in_record(
         &mut self,
         at: u32,
         face: FaceId,
@@ -410,12 +425,12 @@ impl Pit {
     ) -> bool {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
         while next != NONE {
-            let after = self.ins[next].next;
-            if !self.is_valid(&self.ins[next]) {
-                // Void records are freed here, so the list is no longer than there are faces.
+            let after = self.in_records[next].next;
+            if !self.is_valid(&self.in_records[next]) {
+                // Void records are freed here, so the list has at most one record per face.
                 self.link_in(at, last, after);
-                self.ins.free(next);
-            } else if self.ins[next].face == face {
+                self.in_records.free(next);
+            } else if self.in_records[next].face == face {
                 break;
             } else {
                 last = next;
@@ -425,59 +440,61 @@ impl Pit {
         if next == NONE {
             let load = &mut self.faces[face.0 as usize];
             let record = InRecord { face, nonce, expiry_ns, token, epoch: load.epoch, next: NONE };
-            let Some(new) = self.ins.put(record) else { return false };
-            load.ins += 1;
+            let Some(new) = self.in_records.put(record) else { return false };
+            load.in_records += 1;
             self.link_in(at, last, new);
         } else {
-            let record = &mut self.ins[next];
+            let record = &mut self.in_records[next];
             (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
         }
-        let expiry_ns = self.ins(at).map(|record| record.expiry_ns).max().unwrap_or(0);
+        let expiry_ns = self.in_records(at).map(|record| record.expiry_ns).max().unwrap_or(0);
         self.entries[at].expiry_ns = expiry_ns;
         self.wheel.put(at, expiry_ns);
         true
     }
 
-    /// The face that asked does so no longer; the nonce of its Interest.
-    pub(crate) fn unask(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
+    /// Removes the in-record of a face; returns the nonce and the token of its Interest.
+    pub(crate) fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
-        while next != NONE && !(self.ins[next].face == face && self.is_valid(&self.ins[next])) {
-            (last, next) = (next, self.ins[next].next);
+        while next != NONE
+            && !(self.in_records[next].face == face && self.is_valid(&self.in_records[next]))
+        {
+            (last, next) = (next, self.in_records[next].next);
         }
-        let record = (next != NONE).then(|| &self.ins[next])?;
-        let (after, told) = (record.next, (record.nonce, record.token));
+        let record = (next != NONE).then(|| &self.in_records[next])?;
+        let (after, removed) = (record.next, (record.nonce, record.token));
         self.link_in(at, last, after);
-        self.ins.free(next);
-        self.faces[face.0 as usize].ins -= 1;
-        Some(told)
+        self.in_records.free(next);
+        self.faces[face.0 as usize].in_records -= 1;
+        Some(removed)
     }
 
-    /// Makes `next` the in-record behind `last`, or the first one.
+    /// Makes `next` the in-record after `last`, or the first one.
     #[inline]
     fn link_in(&mut self, at: u32, last: u32, next: u32) {
         match last {
             NONE => self.entries[at].first_in = next,
-            last => self.ins[last].next = next,
+            last => self.in_records[last].next = next,
         }
     }
 
-    /// Whether a face has an in-record here.
+    /// Whether a face has an in-record in an entry.
     #[inline]
-    pub(crate) fn asks(&self, at: u32, face: FaceId) -> bool {
-        self.ins(at).any(|record| record.face == face)
+    pub(crate) fn has_in_record(&self, at: u32, face: FaceId) -> bool {
+        self.in_records(at).any(|record| record.face == face)
     }
 
-    /// The record of whom we asked.
+    /// The out-record of a face.
     pub(crate) fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
         let mut next = self.entries[at].first_out;
-        while next != NONE && self.outs[next].face != face {
-            next = self.outs[next].next;
+        while next != NONE && self.out_records[next].face != face {
+            next = self.out_records[next].next;
         }
-        (next != NONE).then(|| &mut self.outs[next])
+        (next != NONE).then(|| &mut self.out_records[next])
     }
 
-    /// We ask somebody, or ask again; false if there is no room.
-    pub(crate) fn sent(
+    /// Adds or updates the out-record of a face; returns false if there is no room.
+    pub(crate) fn set_out_record(
         &mut self,
         at: u32,
         face: FaceId,
@@ -494,19 +511,20 @@ impl Pit {
         let interval_ns = INTERVAL_NS;
         let record =
             OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
-        let Some(new) = self.outs.put(record) else { return false };
+        let Some(new) = self.out_records.put(record) else { return false };
         self.entries[at].first_out = new;
-        self.faces[face.0 as usize].outs += 1;
+        self.faces[face.0 as usize].out_records += 1;
         true
     }
 
-    /// Removes the records of a face. Its in-records become void without a walk through the table: a sender that
-    /// makes many faces must not make each removal expensive. Out-records, which need a route, are searched for.
-    pub(crate) fn forget_face(&mut self, face: FaceId) {
+    /// Removes the records of a face. In-records become void without a walk through the table, so
+    /// that a sender that creates many faces cannot make removals expensive. Out-records are
+    /// searched for in the whole table; only faces that Interests were sent on have any.
+    pub(crate) fn remove_face(&mut self, face: FaceId) {
         let Some(load) = self.faces.get_mut(face.0 as usize) else { return };
         load.epoch = load.epoch.wrapping_add(1);
-        load.ins = 0;
-        if load.outs == 0 {
+        load.in_records = 0;
+        if load.out_records == 0 {
             return;
         }
         for at in 0..self.entries.used() {
@@ -514,19 +532,19 @@ impl Pit {
                 continue;
             }
             let (mut last, mut next) = (NONE, self.entries[at].first_out);
-            while next != NONE && self.outs[next].face != face {
-                (last, next) = (next, self.outs[next].next);
+            while next != NONE && self.out_records[next].face != face {
+                (last, next) = (next, self.out_records[next].next);
             }
             if next == NONE {
                 continue;
             }
-            let after = self.outs[next].next;
+            let after = self.out_records[next].next;
             match last {
                 NONE => self.entries[at].first_out = after,
-                last => self.outs[last].next = after,
+                last => self.out_records[last].next = after,
             }
-            self.outs.free(next);
-            self.faces[face.0 as usize].outs -= 1;
+            self.out_records.free(next);
+            self.faces[face.0 as usize].out_records -= 1;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Values in numbered places, as many as there is room for. The place that was freed last is taken first: it is near.
+//! A pool of values in numbered slots, with a fixed capacity. The slot freed last is reused first,
+//! because it is probably cached.
 
 #[derive(Debug)]
 pub(super) struct Pool<T> {
@@ -13,11 +14,12 @@ impl<T> Pool<T> {
         Self { values: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
     }
 
-    /// How many more fit.
+    /// Number of values that still fit.
     pub(super) fn room(&self) -> usize {
         self.capacity - self.values.len() + self.free.len()
     }
 
+    /// Stores a value; returns its slot, or `None` if the pool is full.
     #[inline]
     pub(super) fn put(&mut self, value: T) -> Option<u32> {
         if let Some(at) = self.free.pop() {
@@ -27,9 +29,9 @@ impl<T> Pool<T> {
         self.put_new(value)
     }
 
-    /// A place that was freed, with what is in it still; `None` if there is none.
+    /// Takes a freed slot into use, with its old value; `None` if there is none.
     #[inline]
-    pub(super) fn again(&mut self) -> Option<u32> {
+    pub(super) fn take_freed(&mut self) -> Option<u32> {
         self.free.pop()
     }
 
@@ -42,7 +44,7 @@ impl<T> Pool<T> {
         Some(self.values.len() as u32 - 1)
     }
 
-    /// Brings a value near.
+    /// Prefetches a value.
     #[inline]
     pub(super) fn prefetch(&self, at: u32) {
         if let Some(value) = self.values.get(at as usize) {
@@ -50,7 +52,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Brings the place near that is taken after so many others.
+    /// Prefetches the freed slot that will be reused after `others` other slots; returns its
+    /// number.
     #[inline]
     pub(super) fn prefetch_free(&self, others: usize) -> Option<u32> {
         let at = *self.free.get(self.free.len().checked_sub(1 + others)?)?;
@@ -58,12 +61,12 @@ impl<T> Pool<T> {
         Some(at)
     }
 
-    /// Gives a place back; what is in it stays readable until it is taken again.
+    /// Frees a slot; its value stays readable until the slot is reused.
     pub(super) fn free(&mut self, at: u32) {
         self.free.push(at);
     }
 
-    /// Places that were ever taken.
+    /// Number of slots ever used.
     pub(super) fn used(&self) -> u32 {
         self.values.len() as u32
     }

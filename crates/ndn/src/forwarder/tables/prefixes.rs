@@ -1,4 +1,4 @@
-//! The hashes of a name's prefixes, all in one pass.
+//! The hashes of all prefixes of a name, computed in one pass.
 //!
 //! ```text
 //!  /a/b/c:   hash of /, of /a, of /a/b, of /a/b/c       each continues the one before
@@ -6,10 +6,10 @@
 
 use crate::packets::Name;
 
-/// Components that a name may have.
+/// Maximum number of components of a name or prefix.
 pub const COMPONENTS_MAX: usize = 64;
 
-/// The secret of the hash.
+/// The key of the name hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameKey([u64; 2]);
 
@@ -27,7 +27,8 @@ impl NameKey {
         self.0[0]
     }
 
-    /// The hash of a name with one more component, given by all its bytes, type and length among them.
+    /// The hash of a name with one more component. `component` holds all its bytes, including type
+    /// and length.
     #[inline]
     pub(crate) fn append(&self, hash: u64, component: &[u8]) -> u64 {
         let mut hash = hash ^ component.len() as u64;
@@ -35,19 +36,21 @@ impl NameKey {
         for word in words {
             hash = fold(hash ^ u64::from_le_bytes(*word), self.0[1]);
         }
-        // The last bytes may be among those before: as the length is known, all of them still count.
-        let last =
-            component.last_chunk().map_or_else(|| few(component), |w| u64::from_le_bytes(*w));
+        // The last eight bytes may overlap the words above. The length is part of the hash, so each
+        // byte still changes the result.
+        let last = component
+            .last_chunk()
+            .map_or_else(|| short_bytes(component), |w| u64::from_le_bytes(*w));
         fold(hash ^ last, self.0[0])
     }
 
-    /// A hash and a number together.
+    /// Combines a hash with a number.
     #[inline]
     pub(crate) fn with(&self, hash: u64, number: u64) -> u64 {
         fold(hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.0[1])
     }
 
-    /// The hash of the first component, by which names are shared out.
+    /// The hash of the first component, which selects the shard of a name.
     #[inline]
     pub(crate) fn first_component(&self, name: &Name<'_>) -> u64 {
         let mut components = name.components();
@@ -57,9 +60,9 @@ impl NameKey {
     }
 }
 
-/// Less than 8 bytes as a number, another one for others of this length.
+/// Fewer than 8 bytes as a number, which is unique among inputs of the same length.
 #[inline(always)]
-fn few(bytes: &[u8]) -> u64 {
+fn short_bytes(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk(), bytes.last_chunk(), bytes) {
         (Some(first), Some(last), _) => {
             u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
@@ -72,13 +75,14 @@ fn few(bytes: &[u8]) -> u64 {
     }
 }
 
+/// The two halves of a 128-bit product, combined by xor.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     wide as u64 ^ (wide >> 64) as u64
 }
 
-/// The prefixes of a name: where they end and their hashes.
+/// The prefixes of a name: their ends and hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes {
     hashes: [u64; COMPONENTS_MAX + 1],
@@ -93,7 +97,8 @@ impl Prefixes {
         Self { hashes, ends, components: 0, fits: true }
     }
 
-    /// Takes the prefixes of `name`; false if there are too many.
+    /// Computes the prefixes of `name`; returns false if it has more than [`COMPONENTS_MAX`]
+    /// components.
     #[inline]
     pub(crate) fn set(&mut self, key: &NameKey, name: &Name<'_>) -> bool {
         let bytes = name.as_bytes();
@@ -117,19 +122,19 @@ impl Prefixes {
         true
     }
 
-    /// Whether all of the name's prefixes are here: there were not too many.
+    /// Whether the name has at most [`COMPONENTS_MAX`] components.
     #[inline]
     pub(crate) fn fits(&self) -> bool {
         self.fits
     }
 
-    /// How many components there are.
+    /// Number of components.
     #[inline]
     pub(crate) fn components(&self) -> usize {
         self.components
     }
 
-    /// The hash of the first so many components.
+    /// The hash of the first `components` components.
     #[inline]
     pub(crate) fn hash(&self, components: usize) -> u64 {
         self.hashes[components]
@@ -141,7 +146,7 @@ impl Prefixes {
         self.hashes[self.components]
     }
 
-    /// How many bytes the first so many components have.
+    /// Length in bytes of the first `components` components.
     #[inline]
     pub(crate) fn end(&self, components: usize) -> usize {
         self.ends[components].into()
@@ -155,11 +160,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_of_a_component_counts() {
+    fn every_byte_of_a_component_changes_the_hash() {
         let key = NameKey::from_seed(1);
         let mut seen = HashSet::new();
         for len in 0..40 {
-            // Its type and length are among its bytes.
+            // The bytes of a component include its type and length.
             let mut component = vec![0; 2 + len];
             (component[0], component[1]) = (8, len as u8);
             assert!(seen.insert(key.append(7, &component)), "{len}");

@@ -1,6 +1,7 @@
-//! What is said of names by their prefixes: routes, strategies. The longest prefix counts.
+//! A table of values by prefix, for routes and strategies. The longest matching prefix applies.
 //!
-//! Changes are rare and may allocate; a look-up tries the lengths that there are, the longest first.
+//! Changes are rare and may allocate. A look-up tries all lengths of stored prefixes, the longest
+//! first.
 
 use crate::packets::{Name, NameBuf};
 use hashbrown::HashTable;
@@ -8,7 +9,7 @@ use hashbrown::HashTable;
 use super::{COMPONENTS_MAX, NameKey, Prefixes};
 use crate::forwarder::face::FaceId;
 
-/// Where to send Interests, and how dear it is.
+/// A next hop and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextHop {
     pub(crate) face: FaceId,
@@ -18,7 +19,7 @@ pub(crate) struct NextHop {
 #[derive(Debug)]
 pub(crate) struct PrefixTable<T> {
     rows: HashTable<Row<T>>,
-    /// How many prefixes have so many components.
+    /// Number of prefixes of each length.
     lengths: [u32; COMPONENTS_MAX + 1],
     longest: usize,
 }
@@ -35,7 +36,7 @@ impl<T> PrefixTable<T> {
         Self { rows: HashTable::new(), lengths: [0; COMPONENTS_MAX + 1], longest: 0 }
     }
 
-    /// What is said of the longest prefix of a name, and how many components that has.
+    /// The value of the longest prefix of a name, and the prefix's number of components.
     #[inline]
     pub(crate) fn longest(&self, name: &Name<'_>, prefixes: &Prefixes) -> Option<(usize, &T)> {
         (0..=prefixes.components().min(self.longest)).rev().find_map(|components| {
@@ -44,21 +45,22 @@ impl<T> PrefixTable<T> {
             }
             let hash = prefixes.hash(components);
             let bytes = &name.as_bytes()[..prefixes.end(components)];
-            let row = self.rows.find(hash, |row| is(row.prefix.as_bytes(), bytes))?;
+            let row = self.rows.find(hash, |row| equal(row.prefix.as_bytes(), bytes))?;
             Some((components, &row.value))
         })
     }
 
-    /// What is said of this very prefix, which `make` begins.
+    /// The value of exactly this prefix; `make` creates a missing one. `None` if the prefix has too
+    /// many components.
     pub(crate) fn entry(
         &mut self,
         key: &NameKey,
         prefix: &Name<'_>,
         make: impl FnOnce() -> T,
     ) -> Option<&mut T> {
-        let (hash, components) = measure(key, prefix)?;
-        let known = self.rows.find(hash, |row| row.prefix.as_bytes() == prefix.as_bytes());
-        if known.is_none() {
+        let (hash, components) = hash_of(key, prefix)?;
+        let found = self.rows.find(hash, |row| row.prefix.as_bytes() == prefix.as_bytes());
+        if found.is_none() {
             let row = Row { hash, prefix: NameBuf::of(*prefix), value: make() };
             self.rows.insert_unique(hash, row, |row| row.hash);
             self.lengths[components] += 1;
@@ -68,15 +70,16 @@ impl<T> PrefixTable<T> {
         self.rows.find_mut(hash, same).map(|row| &mut row.value)
     }
 
+    /// Removes the value of exactly this prefix.
     pub(crate) fn remove(&mut self, key: &NameKey, prefix: &Name<'_>) -> Option<T> {
-        let (hash, components) = measure(key, prefix)?;
+        let (hash, components) = hash_of(key, prefix)?;
         let same = |row: &Row<T>| row.prefix.as_bytes() == prefix.as_bytes();
         let (row, _) = self.rows.find_entry(hash, same).ok()?.remove();
         self.lengths[components] -= 1;
         Some(row.value)
     }
 
-    /// Keeps what `keep` says to.
+    /// Removes the values for which `keep` returns false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let lengths = &mut self.lengths;
         self.rows.retain(|row| {
@@ -89,14 +92,16 @@ impl<T> PrefixTable<T> {
     }
 }
 
-/// Whether two prefixes are the same. The empty ones are not compared: they may have no address, and a comparison of no
-/// bytes there can take a hundred nanoseconds (masked loads that fault are sorted out by the processor's microcode).
+/// Whether two prefixes are equal. Empty slices are not compared: they may have a dangling address,
+/// where a comparison of no bytes can take a hundred nanoseconds (microcode handles faulting masked
+/// loads).
 #[inline]
-fn is(one: &[u8], other: &[u8]) -> bool {
+fn equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || one == other)
 }
 
-fn measure(key: &NameKey, prefix: &Name<'_>) -> Option<(u64, usize)> {
+/// The hash and number of components of a prefix; `None` if it has too many components.
+fn hash_of(key: &NameKey, prefix: &Name<'_>) -> Option<(u64, usize)> {
     let mut prefixes = Prefixes::new();
     prefixes.set(key, prefix).then(|| (prefixes.full(), prefixes.components()))
 }

@@ -1,10 +1,11 @@
-//! Packets of any length in chunks of one length, chained.
+//! A store for packets of any length, in chains of chunks of fixed size.
 //!
 //! ```text
-//!  packet ─▶ | next: 4 | 124 bytes | ─▶ | next: 4 | 124 bytes | ─▶ | – | the rest |        two cache lines each
+//!  packet ─▶ | next: 4 | 124 bytes | ─▶ | next: 4 | 124 bytes | ─▶ | – | the rest |   two lines each
 //! ```
 //!
-//! Invariants: nothing is allocated after construction, nothing is lost by fragmentation but the end of a last chunk.
+//! Invariants: nothing is allocated after construction. Fragmentation wastes only the end of a
+//! packet's last chunk.
 
 use super::NONE;
 use super::pool::Pool;
@@ -23,9 +24,9 @@ struct Chunk {
 
 const _: () = assert!(size_of::<Chunk>() == 128);
 
-/// A packet kept.
+/// A reference to a stored packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct Stored {
     first: u32,
     len: u32,
 }
@@ -35,57 +36,59 @@ impl Store {
         Self(Pool::new(chunks))
     }
 
-    /// Chunks that a packet takes.
+    /// Number of chunks of a packet of `len` bytes.
     pub(super) fn chunks_of(len: usize) -> usize {
         len.div_ceil(CHUNK)
     }
 
+    /// Number of free chunks.
     pub(super) fn room(&self) -> usize {
         self.0.room()
     }
 
-    /// Keeps a copy; `None` if there is no room.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Option<Kept> {
+    /// Stores a copy of a packet; `None` if there is no room.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Option<Stored> {
         if Self::chunks_of(bytes.len()) > self.room() {
             return None;
         }
         let mut first = NONE;
-        // From the last to the first, so that each knows what follows.
+        // From the last chunk to the first, so that each can refer to the next.
         for piece in bytes.chunks(CHUNK).rev() {
             let new = || Chunk { next: NONE, bytes: [0; CHUNK] };
-            let at = self.0.again().or_else(|| self.0.put(new()))?;
+            let at = self.0.take_freed().or_else(|| self.0.put(new()))?;
             let chunk = &mut self.0[at];
             chunk.next = first;
             chunk.bytes[..piece.len()].copy_from_slice(piece);
             first = at;
         }
-        Some(Kept { first, len: bytes.len() as u32 })
+        Some(Stored { first, len: bytes.len() as u32 })
     }
 
-    pub(super) fn free(&mut self, kept: Kept) {
-        let mut at = kept.first;
+    /// Frees the chunks of a packet.
+    pub(super) fn free(&mut self, stored: Stored) {
+        let mut at = stored.first;
         while at != NONE {
             self.0.free(at);
             at = self.0[at].next;
         }
     }
 
-    /// Brings the beginning of a packet near.
+    /// Prefetches the first chunk of a packet.
     #[inline]
-    pub(super) fn prefetch(&self, kept: Kept) {
-        self.0.prefetch(kept.first);
+    pub(super) fn prefetch(&self, stored: Stored) {
+        self.0.prefetch(stored.first);
     }
 
-    /// Brings the chunk near that is taken after so many others.
+    /// Prefetches the free chunk that will be used after `others` other chunks.
     #[inline]
     pub(super) fn prefetch_free(&self, others: usize) {
         self.0.prefetch_free(others);
     }
 
-    /// Its bytes, in place of what is in `out`.
-    pub(super) fn read(&self, kept: Kept, out: &mut Vec<u8>) {
+    /// Writes a packet to `out`, replacing the contents.
+    pub(super) fn read(&self, stored: Stored, out: &mut Vec<u8>) {
         out.clear();
-        let (mut at, mut left) = (kept.first, kept.len as usize);
+        let (mut at, mut left) = (stored.first, stored.len as usize);
         while left > 0 {
             let (chunk, piece) = (&self.0[at], left.min(CHUNK));
             out.extend_from_slice(&chunk.bytes[..piece]);
@@ -93,13 +96,13 @@ impl Store {
         }
     }
 
-    /// Whether these bytes stand at this place of it.
+    /// Whether a packet has `bytes` at the position `from`.
     #[inline]
-    pub(super) fn has(&self, kept: Kept, mut from: usize, mut bytes: &[u8]) -> bool {
-        if from + bytes.len() > kept.len as usize {
+    pub(super) fn has(&self, stored: Stored, mut from: usize, mut bytes: &[u8]) -> bool {
+        if from + bytes.len() > stored.len as usize {
             return false;
         }
-        let mut at = kept.first;
+        let mut at = stored.first;
         while from >= CHUNK && at != NONE {
             (at, from) = (self.0[at].next, from - CHUNK);
         }

@@ -1,12 +1,13 @@
-//! A timing wheel: which places are due.
+//! A timing wheel: schedules entries by their expiry.
 //!
 //! ```text
-//!  slots of a millisecond, in a circle:  … | | 3 ⇄ 8 | | 5 | …      each a doubly linked list of places
+//!  slots of a millisecond, in a circle:  … | | 3 ⇄ 8 | | 5 | …   each a doubly linked list
 //!                                          └ now
 //! ```
 //!
-//! A place may be put down too early, never too late: whoever is told looks at the true time and puts it down again.
-//! So nothing has to be done when a time moves back, or when a place is given up.
+//! An entry may be scheduled too early, never too late: the caller checks the real deadline, and
+//! schedules the entry again if needed. So the wheel needs no change when a deadline moves to a
+//! later time, or when an entry is removed.
 
 use super::NONE;
 
@@ -17,7 +18,7 @@ const SLOTS: u64 = 8192;
 struct Link {
     before: u32,
     after: u32,
-    /// When it is due; `u64::MAX`: it is not put down.
+    /// The tick at which it is due; `u64::MAX`: not scheduled.
     tick: u64,
 }
 
@@ -25,25 +26,26 @@ struct Link {
 pub(super) struct Wheel {
     heads: Vec<u32>,
     links: Vec<Link>,
-    /// The slot that is emptied next.
+    /// The next slot to empty.
     tick: u64,
-    down: usize,
+    /// Number of scheduled entries.
+    scheduled: usize,
 }
 
 impl Wheel {
     pub(super) fn new(places: usize) -> Self {
         let idle = Link { before: NONE, after: NONE, tick: u64::MAX };
-        Self { heads: vec![NONE; SLOTS as usize], links: vec![idle; places], tick: 0, down: 0 }
+        Self { heads: vec![NONE; SLOTS as usize], links: vec![idle; places], tick: 0, scheduled: 0 }
     }
 
-    /// Brings a place's link near.
+    /// Prefetches an entry's link.
     #[inline]
     pub(super) fn prefetch(&self, place: u32) {
         ringtap_base::prefetch(&self.links[place as usize]);
     }
 
-    /// Puts a place down for this time, unless it is down for an earlier one. All that was due is taken up before, so
-    /// that the wheel stands at the present.
+    /// Schedules an entry for this time, unless it is already scheduled earlier. The caller must
+    /// have called [`Wheel::pop`] with the current time until it returned `None`.
     #[inline]
     pub(super) fn put(&mut self, place: u32, due_ns: u64) {
         let due = due_ns.div_ceil(TICK_NS).clamp(self.tick, self.tick + SLOTS - 1);
@@ -60,10 +62,10 @@ impl Wheel {
         if after != NONE {
             self.links[after as usize].before = place;
         }
-        self.down += 1;
+        self.scheduled += 1;
     }
 
-    /// Takes up a place that may be due.
+    /// Removes and returns an entry that may be due.
     #[inline]
     pub(super) fn pop(&mut self, now_ns: u64) -> Option<u32> {
         let now = now_ns / TICK_NS;
@@ -73,8 +75,8 @@ impl Wheel {
                 self.unlink(place);
                 return Some(place);
             }
-            // With nothing put down there is nothing to pass by.
-            self.tick = if self.down == 0 { now + 1 } else { self.tick + 1 };
+            // Without scheduled entries no slots need to be visited.
+            self.tick = if self.scheduled == 0 { now + 1 } else { self.tick + 1 };
         }
         None
     }
@@ -89,7 +91,7 @@ impl Wheel {
             self.links[after as usize].before = before;
         }
         self.links[place as usize].tick = u64::MAX;
-        self.down -= 1;
+        self.scheduled -= 1;
     }
 }
 
@@ -101,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_place_comes_up_at_its_time_or_before_but_never_later(
+        fn no_entry_is_returned_after_its_time(
             steps in prop::collection::vec((0..8u32, 0..30_000u64, 0..3_000u64), 1..100),
         ) {
             let mut wheel = Wheel::new(8);
@@ -112,10 +114,10 @@ mod tests {
                 due[place as usize] = Some(now + delay * TICK_NS);
                 wheel.put(place, now + delay * TICK_NS);
                 now += pause * TICK_NS;
-                while let Some(up) = wheel.pop(now) {
-                    match due[up as usize] {
-                        Some(time) if time > now => wheel.put(up, time),
-                        _ => due[up as usize] = None,
+                while let Some(popped) = wheel.pop(now) {
+                    match due[popped as usize] {
+                        Some(time) if time > now => wheel.put(popped, time),
+                        _ => due[popped as usize] = None,
                     }
                 }
                 prop_assert!(due.iter().flatten().all(|&time| time > now), "{:?} at {}", due, now);

@@ -1,4 +1,4 @@
-//! Commands as Interests, and segments of data sets as Data.
+//! Management requests as Interests, and segments of data sets as Data.
 
 use sha2::{Digest, Sha256};
 
@@ -6,25 +6,25 @@ use super::control::ControlParameters;
 use crate::packets::write::{put, put_head, put_value, value_len};
 use crate::packets::{Component, Element, Elements, Interest, NameBuf, component, kind};
 
-/// A request for a forwarder, read in place.
+/// A view of a management request: a command, or a query of a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// What it is about: `rib`, `faces`, …
+    /// The module: `rib`, `faces`, …
     pub module: &'a [u8],
-    /// What is to be done: `register`, `list`, …
+    /// The verb: `register`, `list`, …
     pub verb: &'a [u8],
-    /// What follows in the name.
+    /// The components of the name after the verb.
     pub rest: Vec<Component<'a>>,
 }
 
-/// Why an Interest is no request.
+/// Why an Interest is not a management request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Its name is too short.
-    #[error("the name says neither what about nor what to do")]
+    /// The name has no module or no verb.
+    #[error("name too short: use /localhost/nfd/MODULE/VERB")]
     TooShort,
-    /// The parameters are not those that the name was made for.
-    #[error("the digest in the name is not that of the parameters")]
+    /// The parameters do not match the digest in the name.
+    #[error("the digest in the name does not match the parameters")]
     WrongDigest,
 }
 
@@ -32,10 +32,10 @@ impl<'a> Command<'a> {
     /// The prefix of all requests: `/localhost/nfd`.
     pub const PREFIX: &'static [u8] = b"\x08\x09localhost\x08\x03nfd";
 
-    /// Whether a packet is an Interest for the forwarder itself. Looks no further than the beginning of its name, so that
-    /// whoever asks it of every packet does not read them twice.
+    /// Whether a packet is an Interest under [`Command::PREFIX`]. Parses only the start of the
+    /// name, so that a check of every packet is cheap.
     #[inline]
-    pub fn is_for_us(packet: &[u8]) -> bool {
+    pub fn is_management(packet: &[u8]) -> bool {
         let name = |packet| {
             let interest = Element::only(packet).ok().filter(|one| one.kind == kind::INTEREST)?;
             let (first, _) = Element::first(interest.value).ok()?;
@@ -44,7 +44,8 @@ impl<'a> Command<'a> {
         name(packet).is_some_and(|name| name.starts_with(Self::PREFIX))
     }
 
-    /// Reads a request. The signature is not verified; the digest of the parameters is.
+    /// Parses a request; `interest` must be under [`Command::PREFIX`]. The signature is not
+    /// verified; a parameters digest in the name is.
     pub fn read(interest: &Interest<'a>) -> Result<Self, CommandError> {
         let mut components = interest.name.components().skip(2);
         let (Some(module), Some(verb)) = (components.next(), components.next()) else {
@@ -59,13 +60,13 @@ impl<'a> Command<'a> {
         Ok(Self { module: module.value, verb: verb.value, rest })
     }
 
-    /// The parameters in the name, if they are well formed.
+    /// The parameters in the name; `None` if they are missing or malformed.
     pub fn parameters(&self) -> Option<ControlParameters> {
         ControlParameters::read(self.rest.first()?.value).ok()
     }
 }
 
-/// The digest of all from the parameters on.
+/// The SHA-256 digest of the application parameters and all elements after them.
 fn parameters_digest(interest: &[u8]) -> [u8; 32] {
     let mut rest = Element::only(interest).map_or(&[][..], |outer| outer.value);
     while let Ok((element, after)) = Element::first(rest) {
@@ -77,8 +78,9 @@ fn parameters_digest(interest: &[u8]) -> [u8; 32] {
     Sha256::digest(rest).into()
 }
 
-/// Appends a command, signed by its digest (DigestSha256). Time and nonce tell it from others of the same words. The scope is
-/// `localhost` for the forwarder of this machine, `localhop` for a neighbour.
+/// Appends a command, signed by its digest (DigestSha256). `nonce` and `time_ms`, milliseconds
+/// since 1970, distinguish it from equal commands. The scope is `localhost` for the forwarder of
+/// this machine, `localhop` for a neighbour.
 pub fn command(
     scope: &str,
     module: &str,
@@ -105,18 +107,19 @@ pub fn command(
     put(&mut signed, kind::INTEREST_SIGNATURE_INFO, &info);
     let signature = Sha256::new().chain_update(name.as_bytes()).chain_update(&signed).finalize();
     put(&mut signed, kind::INTEREST_SIGNATURE_VALUE, &signature);
-    let mut whole = name.as_bytes().to_vec();
-    put(&mut whole, component::PARAMETERS_DIGEST, &Sha256::digest(&signed));
+    let mut full_name = name.as_bytes().to_vec();
+    put(&mut full_name, component::PARAMETERS_DIGEST, &Sha256::digest(&signed));
 
     let mut body = Vec::new();
-    put(&mut body, kind::NAME, &whole);
+    put(&mut body, kind::NAME, &full_name);
     put(&mut body, kind::MUST_BE_FRESH, &[]);
     put(&mut body, kind::NONCE, &nonce.to_be_bytes());
     body.extend_from_slice(&signed);
     put(out, kind::INTEREST, &body);
 }
 
-/// Appends a segment of something larger, signed by its digest: `name`, then its number; `last` is the number of the last.
+/// Appends a segment of a data set as a Data, signed by its digest. Its name is `name` and its
+/// number; `last` is the number of the last segment. It is fresh for one second.
 pub fn segment(name: &NameBuf, number: u64, last: u64, content: &[u8], out: &mut Vec<u8>) {
     let mut name = name.clone();
     name.push_number(component::SEGMENT, number);
@@ -136,7 +139,7 @@ pub fn segment(name: &NameBuf, number: u64, last: u64, content: &[u8], out: &mut
     put(out, kind::DATA, &body);
 }
 
-/// The number of the last segment, as a Data states it.
+/// The number of the last segment, from the FinalBlockId of a Data; `None` without one.
 pub fn last_segment(data: &[u8]) -> Option<u64> {
     let outer = Element::only(data).ok()?;
     let meta = Elements::of(outer.value).flatten().find(|one| one.kind == kind::META_INFO)?;
@@ -151,7 +154,7 @@ mod tests {
     use crate::packets::Data;
 
     #[test]
-    fn a_command_is_read_as_it_was_made_and_no_byte_of_it_may_change() {
+    fn a_written_command_is_read_back_and_a_changed_byte_is_detected() {
         let name = Some("/a/b".parse().unwrap());
         let parameters = ControlParameters { name, cost: Some(7), ..Default::default() };
         let mut wire = Vec::new();
@@ -165,7 +168,7 @@ mod tests {
             &mut wire,
         );
         let interest = Interest::read(&wire).unwrap();
-        assert!(Command::is_for_us(&wire) && interest.must_be_fresh);
+        assert!(Command::is_management(&wire) && interest.must_be_fresh);
         let read = Command::read(&interest).unwrap();
         assert_eq!((read.module, read.verb), (&b"rib"[..], &b"register"[..]));
         assert_eq!(read.parameters(), Some(parameters));
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_too_little_is_no_request() {
+    fn a_short_name_is_not_a_request() {
         for (text, expected) in [
             ("/localhost/nfd", Err(CommandError::TooShort)),
             ("/localhost/nfd/rib", Err(CommandError::TooShort)),
@@ -187,26 +190,26 @@ mod tests {
             let mut wire = Vec::new();
             crate::packets::NewInterest::new(name.as_name(), 1).write(&mut wire);
             let interest = Interest::read(&wire).unwrap();
-            assert!(Command::is_for_us(&wire));
+            assert!(Command::is_management(&wire));
             assert_eq!(Command::read(&interest).map(|read| read.rest.len()), expected, "{text}");
         }
         let other: NameBuf = "/localhost/nfdx/rib/list".parse().unwrap();
         let mut wire = Vec::new();
         crate::packets::NewInterest::new(other.as_name(), 1).write(&mut wire);
         assert!(
-            !Command::is_for_us(&wire)
-                && !Command::is_for_us(&wire[1..])
-                && !Command::is_for_us(&[])
+            !Command::is_management(&wire)
+                && !Command::is_management(&wire[1..])
+                && !Command::is_management(&[])
         );
         let ours: NameBuf = "/localhost/nfd/rib/list".parse().unwrap();
         let mut data = Vec::new();
         crate::packets::NewData { name: ours.as_name(), freshness_ms: None, content: &[] }
             .write(&mut data);
-        assert!(!Command::is_for_us(&data));
+        assert!(!Command::is_management(&data));
     }
 
     #[test]
-    fn segments_name_the_last_one() {
+    fn segments_carry_the_number_of_the_last_one() {
         let mut wire = Vec::new();
         segment(&"/a/v=1".parse().unwrap(), 2, 300, b"content", &mut wire);
         let data = Data::read(&wire).unwrap();

@@ -1,4 +1,4 @@
-//! What a command says, and what is answered.
+//! Parameters and responses of commands.
 
 use crate::packets::write::{put, put_head, put_value};
 use crate::packets::{Element, Elements, Error, Name, NameBuf, kind};
@@ -17,7 +17,7 @@ const COUNT: u32 = 0x84;
 pub(super) const FACE_PERSISTENCY: u32 = 0x85;
 pub(super) const MTU: u32 = 0x89;
 
-/// What a command says; what it does not say is `None`.
+/// Parameters of a command; missing ones are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct ControlParameters {
@@ -38,7 +38,7 @@ pub struct ControlParameters {
 }
 
 impl ControlParameters {
-    /// Reads them, which are all of `wire`.
+    /// Parses parameters; `wire` must hold exactly one ControlParameters element.
     pub fn read(wire: &[u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
         if outer.kind != kind::CONTROL_PARAMETERS {
@@ -73,7 +73,7 @@ impl ControlParameters {
         Ok(read)
     }
 
-    /// Appends their bytes.
+    /// Appends the ControlParameters element to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut body = Vec::new();
         if let Some(name) = &self.name {
@@ -101,19 +101,19 @@ impl ControlParameters {
     }
 }
 
-/// What is answered to a command.
+/// The response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlResponse {
-    /// As in HTTP: 200 is success.
+    /// The status code, as in HTTP: 200 is success.
     pub code: u64,
-    /// In words.
+    /// The status text.
     pub text: String,
-    /// What holds now.
+    /// The parameters that took effect.
     pub parameters: Option<ControlParameters>,
 }
 
 impl ControlResponse {
-    /// Reads it, which is all of `wire`.
+    /// Parses a response; `wire` must hold exactly one ControlResponse element.
     pub fn read(wire: &[u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
         if outer.kind != kind::CONTROL_RESPONSE {
@@ -134,7 +134,7 @@ impl ControlResponse {
         Ok(read)
     }
 
-    /// Appends its bytes.
+    /// Appends the ControlResponse element to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut body = Vec::new();
         put_value(&mut body, kind::STATUS_CODE, self.code);
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_parameters_and_responses_are_read_back() {
         let whole = ControlParameters {
             name: Some("/a/b".parse().unwrap()),
             face: Some(262),
@@ -204,9 +204,9 @@ mod tests {
         }
     }
 
-    /// Name /ping, Flags 1.
     #[test]
-    fn bytes_of_others_are_read() {
+    fn hand_written_bytes_are_read() {
+        // Name /ping, Flags 1.
         let wire = [0x68, 11, 0x07, 6, 8, 4, b'p', b'i', b'n', b'g', 0x6c, 1, 1];
         let read = ControlParameters::read(&wire).unwrap();
         assert_eq!((read.name.unwrap().to_string(), read.flags), ("/ping".into(), Some(1)));

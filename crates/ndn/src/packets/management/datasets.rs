@@ -1,4 +1,4 @@
-//! What there is, a row a time: faces, routes, strategies, and the state of the whole.
+//! Data sets: faces, routes, next hops, strategies, the content store, and the general status.
 
 use super::control::{
     COST, EXPIRATION_PERIOD, FACE_ID, FACE_PERSISTENCY, FLAGS, LOCAL_URI, MTU, ORIGIN, URI, put_if,
@@ -7,9 +7,9 @@ use super::control::{
 use crate::packets::write::{put, put_value};
 use crate::packets::{Element, Elements, Error, Name, NameBuf, kind};
 
-/// Of every row.
+/// Element type of every row.
 const ROW: u32 = 0x80;
-/// A route in a row of the RIB, a next hop in one of the FIB.
+/// Element type of a route in a RIB row, and of a next hop in a FIB row.
 const INNER: u32 = 0x81;
 const FILTER: u32 = 0x96;
 const URI_SCHEME: u32 = 0x83;
@@ -24,7 +24,7 @@ const OUT_BYTES: u32 = 0x95;
 const IN_NACKS: u32 = 0x97;
 const OUT_NACKS: u32 = 0x98;
 
-/// A face, as others see it.
+/// The status of a face.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct FaceStatus {
@@ -36,7 +36,7 @@ pub struct FaceStatus {
     pub scope: u64,
     /// 0: persistent, 1: on demand, 2: permanent.
     pub persistency: u64,
-    /// 0: one neighbour, 1: several, 2: several who need not hear each other.
+    /// 0: point-to-point, 1: multi-access, 2: ad hoc.
     pub link_type: u64,
     pub mtu: Option<u64>,
     pub in_interests: u64,
@@ -78,7 +78,7 @@ impl FaceStatus {
         put(out, ROW, &row);
     }
 
-    /// Reads all rows.
+    /// Parses all rows.
     pub fn read_all(bytes: &[u8]) -> Result<Vec<Self>, Error> {
         rows(bytes, |row| {
             let mut read = Self::default();
@@ -110,7 +110,7 @@ impl FaceStatus {
     }
 }
 
-/// Which faces are asked for.
+/// The filter of a face query; a field that is `None` matches every face.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct FaceFilter {
@@ -124,7 +124,7 @@ pub struct FaceFilter {
 }
 
 impl FaceFilter {
-    /// Reads a filter, which is all of `wire`.
+    /// Parses a filter; `wire` must hold exactly one FaceQueryFilter element.
     pub fn read(wire: &[u8]) -> Result<Self, Error> {
         let outer = Element::only(wire)?;
         if outer.kind != FILTER {
@@ -147,8 +147,8 @@ impl FaceFilter {
         Ok(read)
     }
 
-    /// Whether a face is among them.
-    pub fn takes(&self, face: &FaceStatus) -> bool {
+    /// Whether a face matches all fields.
+    pub fn matches(&self, face: &FaceStatus) -> bool {
         let scheme = |uri: &str, scheme: &str| uri.split("://").next() == Some(scheme);
         self.face.is_none_or(|number| number == face.face)
             && self
@@ -163,7 +163,7 @@ impl FaceFilter {
     }
 }
 
-/// A route, of one prefix.
+/// A route of one prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct Route {
@@ -199,7 +199,7 @@ impl RibEntry {
         put(out, ROW, &row);
     }
 
-    /// Reads all rows.
+    /// Parses all rows.
     pub fn read_all(bytes: &[u8]) -> Result<Vec<Self>, Error> {
         rows(bytes, |row| {
             let mut read = Self::default();
@@ -232,7 +232,7 @@ fn route(value: &[u8]) -> Result<Route, Error> {
     Ok(read)
 }
 
-/// Where Interests of a prefix go: faces and what they cost.
+/// The next hops of a prefix: face numbers and costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct FibEntry {
@@ -272,7 +272,7 @@ impl StrategyChoice {
         put(out, ROW, &row);
     }
 
-    /// Reads all rows.
+    /// Parses all rows.
     pub fn read_all(bytes: &[u8]) -> Result<Vec<Self>, Error> {
         rows(bytes, |row| {
             let mut read = Self::default();
@@ -289,12 +289,12 @@ impl StrategyChoice {
     }
 }
 
-/// The content store.
+/// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct CsInfo {
     pub capacity: u64,
-    /// 1: Data are kept; 2: they are answered with.
+    /// Bit 0: Data are stored; bit 1: Data are served.
     pub flags: u64,
     pub entries: u64,
     pub hits: u64,
@@ -318,7 +318,7 @@ impl CsInfo {
     }
 }
 
-/// The forwarder as a whole. Times are milliseconds since 1970.
+/// The general status. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's")]
 pub struct GeneralStatus {
@@ -338,32 +338,33 @@ pub struct GeneralStatus {
     pub out_nacks: u64,
     pub satisfied: u64,
     pub unsatisfied: u64,
-    /// Of ringtap alone, as the two below; others ignore them. Faces that were closed to make room for others.
+    /// Faces evicted to make room for others. Specific to ringtap, as are the two fields below;
+    /// other programs ignore them.
     pub evicted_faces: u64,
-    /// Frames of senders that got no face.
+    /// Frames of senders without a face.
     pub refused_frames: u64,
-    /// Interests of faces that had as many pending as they may have.
+    /// Interests refused because their face had the maximum pending.
     pub refused_interests: u64,
 }
 
 impl GeneralStatus {
     const VERSION: u32 = 0x80;
-    // Even numbers that the protocol does not use: who does not know them ignores them.
+    // Even types that the protocol does not use; other programs ignore them.
     const EVICTED_FACES: u32 = 0xf0;
     const REFUSED_FRAMES: u32 = 0xf2;
     const REFUSED_INTERESTS: u32 = 0xf4;
 
-    /// Appends it.
+    /// Appends the status.
     pub fn write(&self, out: &mut Vec<u8>) {
         put(out, Self::VERSION, self.version.as_bytes());
-        // What the fields are is the same here and when they are read.
+        // `numbers` lists the fields for reading and writing; it needs `&mut self`.
         let mut fields = self.clone();
         for (kind, number) in fields.numbers() {
             put_value(out, kind, *number);
         }
     }
 
-    /// Reads it.
+    /// Reads the status.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let mut read = Self::default();
         for element in Elements::of(bytes) {
@@ -403,7 +404,7 @@ impl GeneralStatus {
     }
 }
 
-/// The values of all rows, read one by one.
+/// Parses the value of each row with `read`; skips other elements.
 fn rows<T>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T, Error>) -> Result<Vec<T>, Error> {
     let rows = Elements::of(bytes).filter(|row| !matches!(row, Ok(row) if row.kind != ROW));
     rows.map(|row| read(row?.value)).collect()
@@ -414,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_as_they_were_written() {
+    fn written_rows_are_read_back() {
         let faces: Vec<FaceStatus> = (256..300_u64)
             .map(|face| FaceStatus {
                 face,
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_takes_what_agrees_in_all_it_says() {
+    fn a_filter_matches_on_all_its_fields() {
         let face = FaceStatus {
             face: 257,
             uri: "udp4://192.0.2.1:6363".into(),
@@ -470,11 +471,11 @@ mod tests {
         put_value(&mut inner, FACE_ID, 257);
         put(&mut wire, FILTER, &inner);
         let filter = FaceFilter::read(&wire).unwrap();
-        assert!(filter.takes(&face) && FaceFilter::default().takes(&face));
-        assert!(!filter.takes(&FaceStatus { face: 258, ..face.clone() }));
+        assert!(filter.matches(&face) && FaceFilter::default().matches(&face));
+        assert!(!filter.matches(&FaceStatus { face: 258, ..face.clone() }));
         for (scheme, expected) in [("udp4", true), ("dev", true), ("udp", false)] {
             let filter = FaceFilter { scheme: Some(scheme.into()), ..FaceFilter::default() };
-            assert_eq!(filter.takes(&face), expected, "{scheme}");
+            assert_eq!(filter.matches(&face), expected, "{scheme}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The management protocol of NFD, the reference forwarder: how programs announce prefixes and ask what there is.
+//! The management protocol of NFD, the reference forwarder. Programs use it to register prefixes
+//! and to query the state of a forwarder.
 //!
 //! ```text
 //!  Interest  /localhost/nfd / rib / register / ControlParameters / … signature          a command
@@ -8,8 +9,8 @@
 //!  Data      … / version / segment, holding FaceStatus, FaceStatus, …
 //! ```
 //!
-//! After the NFD Management Protocol (NFD wiki). Signatures of commands are carried, not verified: who may connect to a
-//! forwarder's socket may command it.
+//! Follows the NFD Management Protocol (NFD wiki). Commands carry signatures, which are not
+//! verified: a program that can connect to the forwarder's socket may send any command.
 
 mod command;
 mod control;
@@ -21,15 +22,15 @@ pub use datasets::{
     CsInfo, FaceFilter, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, StrategyChoice,
 };
 
-/// Who added a route: a program, for itself.
+/// Origin of a route: registered by a program for itself.
 pub const ORIGIN_APP: u64 = 0;
-/// Who added a route: the configuration, or somebody by hand.
+/// Origin of a route: the configuration or a command.
 pub const ORIGIN_STATIC: u64 = 255;
 
-/// A route also counts for longer prefixes that have routes of their own.
+/// Route flag: the route also applies to longer prefixes with routes of their own.
 pub const CHILD_INHERIT: u64 = 1;
-/// Routes of shorter prefixes do not count beside this one.
+/// Route flag: routes of shorter prefixes do not apply to this prefix and longer ones.
 pub const CAPTURE: u64 = 2;
 
-/// Where strategies have their names: `/localhost/nfd/strategy/NAME/v=N`.
+/// The prefix of strategy names: `/localhost/nfd/strategy/NAME/v=N`.
 pub const STRATEGY_PREFIX: &str = "/localhost/nfd/strategy";

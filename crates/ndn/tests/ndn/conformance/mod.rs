@@ -1,4 +1,4 @@
-//! The rules of NDN forwarding, a test each.
+//! The rules of NDN forwarding, one test each.
 
 mod data;
 mod interest;

@@ -1,4 +1,4 @@
-//! Faces over loopback and over a veth pair, as their neighbours see them.
+//! Tests of faces over loopback and over a veth pair, with sockets as neighbours.
 
 mod ethernet;
 mod stream;

@@ -1,22 +1,22 @@
-//! A forwarder that only remembers what came, and packets to send.
+//! Faces with a handler that records packets, and packets to send.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use ringtap_ndn::faces::{Faces, Handler, Intake, Remote, Settings, Whole};
+use ringtap_ndn::faces::{Faces, Handler, Intake, ReceivedPacket, Remote, Settings};
 use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, PitToken};
 
-/// What was heard of faces.
+/// A handler that records the events of faces.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Recorder {
     pub(crate) up: Vec<u32>,
     pub(crate) down: Vec<u32>,
     pub(crate) packets: Vec<(u32, Headers, Vec<u8>)>,
-    /// Whether what comes is sent back.
+    /// Whether received packets are sent back.
     pub(crate) echo: bool,
 }
 
-impl Handler for Heard {
+impl Handler for Recorder {
     fn up(&mut self, _: &mut Faces, face: u32) {
         self.up.push(face);
     }
@@ -26,8 +26,8 @@ impl Handler for Heard {
         self.down.push(face);
     }
 
-    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
-        for Whole { face, headers, packet } in packets {
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        for ReceivedPacket { face, headers, packet } in packets {
             self.packets.push((*face, *headers, packet.to_vec()));
             if self.echo {
                 faces.send(*face, headers, packet);
@@ -36,21 +36,21 @@ impl Handler for Heard {
     }
 }
 
-/// Faces, what comes by them, and a clock that the test sets.
+/// Faces with a recording handler, and a clock that the test sets.
 pub(crate) struct Node {
     pub(crate) faces: Faces,
     pub(crate) intake: Intake,
-    pub(crate) heard: Heard,
+    pub(crate) recorder: Recorder,
     pub(crate) now_ns: u64,
 }
 
 impl Node {
     pub(crate) fn new(settings: Settings) -> Self {
         let faces = Faces::open(settings).unwrap();
-        Self { faces, intake: Intake::new(), heard: Heard::default(), now_ns: 1 }
+        Self { faces, intake: Intake::new(), recorder: Recorder::default(), now_ns: 1 }
     }
 
-    /// One that listens on a port of its own, over UDP.
+    /// A node that listens on an unused UDP port, and its address.
     pub(crate) fn udp(settings: Settings) -> (Self, SocketAddr) {
         let node = Self::new(Settings { udp: vec!["127.0.0.1:0".parse().unwrap()], ..settings });
         let at = node.faces.listening().next().unwrap();
@@ -58,25 +58,25 @@ impl Node {
         (node, at)
     }
 
-    /// Takes what comes until `enough`; a test that waits in vain has failed.
+    /// Receives until `enough` returns true; panics after a time limit.
     pub(crate) fn until(&mut self, enough: impl Fn(&Self) -> bool) {
         for _ in 0..300 {
             self.intake.wait(&self.faces, Duration::from_millis(10)).unwrap();
-            self.intake.receive(&mut self.faces, self.now_ns, &mut self.heard);
+            self.intake.receive(&mut self.faces, self.now_ns, &mut self.recorder);
             if enough(self) {
-                return self.settled();
+                return self.check_counters();
             }
         }
         panic!(
             "{} packets, {} up, {} down",
-            self.heard.packets.len(),
-            self.heard.up.len(),
-            self.heard.down.len()
+            self.recorder.packets.len(),
+            self.recorder.up.len(),
+            self.recorder.down.len()
         );
     }
 
-    /// Every frame is accounted for.
-    pub(crate) fn settled(&self) {
+    /// Checks that the counters cover every received frame.
+    pub(crate) fn check_counters(&self) {
         let total = self.faces.total();
         assert_eq!(total.residual(), 0, "{total:?}");
     }
@@ -105,7 +105,7 @@ pub(crate) fn with_token(token: &[u8]) -> Headers {
     Headers { token: PitToken::new(token).unwrap(), ..Headers::default() }
 }
 
-/// A neighbour that is nothing but a socket.
+/// A UDP socket that acts as a neighbour.
 pub(crate) fn neighbour() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();

@@ -1,4 +1,4 @@
-//! The forwarder among programs and neighbours that others wrote.
+//! Tests of the relay with programs and forwarders of other projects.
 
 mod ndnd;
 mod support;

@@ -1,5 +1,5 @@
-//! Together with ndnd, a forwarder and its programs in Go: pings and objects of many segments through both, either
-//! way round.
+//! Tests with ndnd, a forwarder with programs in Go: pings and objects of many segments through
+//! both forwarders, in both directions.
 //!
 //! ```text
 //!  ping ─▶ ringtap ─ UDP ─▶ ndnd ─▶ ping server         ping ─▶ ndnd ─ UDP ─▶ ringtap ─▶ ping server
@@ -10,30 +10,31 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::relay::support::{Beside, Ours, free_address, told, until};
+use crate::relay::support::{Background, Ringtap, free_address, output_text, until};
 
-/// The program: as the test set-up builds it, or wherever it is installed.
+/// The path of the program ndnd: built by the test set-up, or installed in PATH. Prints a `SKIPPED`
+/// line if it is missing.
 fn ndnd() -> Option<PathBuf> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/ndnd");
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&paths).map(|folder| folder.join("ndnd"));
     let found = std::iter::once(built).chain(installed).find(|path| path.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: ndnd is not here (scripts/setup-test.sh builds it, with Go)");
+        eprintln!("SKIPPED: ndnd is not installed (scripts/setup-test.sh builds it, with Go)");
     }
     found
 }
 
-/// ndnd's forwarder.
-struct Theirs {
+/// A running forwarder of ndnd.
+struct Ndnd {
     program: PathBuf,
     udp: SocketAddr,
     socket: PathBuf,
     folder: PathBuf,
-    _running: Beside,
+    _running: Background,
 }
 
-impl Theirs {
+impl Ndnd {
     fn start(program: &Path, folder: &Path) -> Self {
         let (udp, socket) = (free_address(), folder.join("ndnd.sock"));
         let config = folder.join("ndnd.yml");
@@ -48,8 +49,8 @@ impl Theirs {
         fs::write(&config, text).unwrap();
         let mut command = Command::new(program);
         let log = folder.join("ndnd.log");
-        let running = Beside::start(command.args(["fw", "run"]).arg(&config), &log);
-        until("does ndnd listen", || match socket.exists() {
+        let running = Background::start(command.args(["fw", "run"]).arg(&config), &log);
+        until("ndnd listens", || match socket.exists() {
             true => Ok(()),
             false => Err(fs::read_to_string(&log).unwrap_or_default()),
         });
@@ -57,35 +58,37 @@ impl Theirs {
         Self { program, udp, socket, folder, _running: running }
     }
 
-    /// A program of ndnd at a forwarder's socket.
+    /// A program of ndnd that connects to a forwarder's socket.
     fn program(&self, socket: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(words).env("NDN_CLIENT_TRANSPORT", format!("unix://{}", socket.display()));
         command
     }
 
-    fn beside(&self, socket: &Path, words: &[&str]) -> Beside {
+    /// Starts a program of ndnd in the background.
+    fn background(&self, socket: &Path, words: &[&str]) -> Background {
         let log = self.folder.join(format!("{}.log", words[0]));
-        Beside::start(&mut self.program(socket, words), &log)
+        Background::start(&mut self.program(socket, words), &log)
     }
 
-    /// What it said, once it has ended well.
-    fn said(&self, socket: &Path, words: &[&str]) -> String {
+    /// The output of a program of ndnd, which must succeed.
+    fn output(&self, socket: &Path, words: &[&str]) -> String {
         let output = self.program(socket, words).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", told(&output));
-        told(&output)
+        assert!(output.status.success(), "{words:?}: {}", output_text(&output));
+        output_text(&output)
     }
 
-    /// Pings until five of five come back; the server may need a moment to announce itself.
+    /// Repeats a ping until five of five Interests are answered: the server needs time to register.
     fn ping(&self, socket: &Path, prefix: &str) {
         let words = ["ping", prefix, "-c", "5", "-i", "20", "-t", "1000"];
-        until("are there five answers", || {
-            let said = self.said(socket, &words);
-            if said.contains("5 received, 0% lost") { Ok(()) } else { Err(said) }
+        until("five pings are answered", || {
+            let output = self.output(socket, &words);
+            if output.contains("5 received, 0% lost") { Ok(()) } else { Err(output) }
         });
     }
 
-    /// Fetches an object of many segments, and compares it.
+    /// Serves an object of many segments at the socket `to`, fetches it from `from`, and compares
+    /// it.
     fn fetch(&self, from: &Path, to: &Path, name: &str) {
         let object = self.folder.join("object");
         let bytes: Vec<u8> = (0..300_000_u64).map(|n| ((n * n) >> 7) as u8).collect();
@@ -96,10 +99,10 @@ impl Theirs {
         put = put.stdout(Stdio::null()).stderr(log);
         let mut serving = put.spawn().unwrap();
         let mut fetched = Vec::new();
-        until("is the object there", || {
+        until("the object is fetched", || {
             let output = self.program(from, &["cat", name]).output().unwrap();
             fetched.clone_from(&output.stdout);
-            if output.status.success() { Ok(()) } else { Err(told(&output)) }
+            if output.status.success() { Ok(()) } else { Err(output_text(&output)) }
         });
         let _ = serving.kill();
         let _ = serving.wait();
@@ -108,55 +111,55 @@ impl Theirs {
 }
 
 #[test]
-fn asked_at_ringtap_and_answered_behind_ndnd() {
+fn ringtap_reaches_producers_behind_ndnd() {
     let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let theirs = Theirs::start(&program, folder.path());
-    let ours = Ours::start(folder.path(), &[("/behind", theirs.udp)]);
-    let _server = theirs.beside(&theirs.socket, &["pingserver", "/behind/them"]);
-    theirs.ping(&ours.socket, "/behind/them");
-    theirs.fetch(&ours.socket, &theirs.socket, "/behind/object");
-    let report = ours.end();
+    let ndnd_node = Ndnd::start(&program, folder.path());
+    let ringtap = Ringtap::start(folder.path(), &[("/behind", ndnd_node.udp)]);
+    let _server = ndnd_node.background(&ndnd_node.socket, &["pingserver", "/behind/them"]);
+    ndnd_node.ping(&ringtap.socket, "/behind/them");
+    ndnd_node.fetch(&ringtap.socket, &ndnd_node.socket, "/behind/object");
+    let report = ringtap.end();
     assert!(report.forwarder.interests_out > 35 && report.forwarder.data_in > 35, "{report:?}");
-    // It gives our tokens back.
+    // ndnd returns our PIT tokens.
     assert!(report.forwarder.tokens_right > 35, "{report:?}");
 }
 
 #[test]
-fn asked_at_ndnd_and_answered_behind_ringtap() {
+fn ndnd_reaches_producers_behind_ringtap() {
     let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let theirs = Theirs::start(&program, folder.path());
-    let ours = Ours::start(folder.path(), &[]);
-    let route = format!("face=udp4://{}", ours.udp);
-    theirs.said(&theirs.socket, &["fw", "route-add", "prefix=/behind", &route]);
-    // It announces its prefix to ringtap.
-    let _server = theirs.beside(&ours.socket, &["pingserver", "/behind/us"]);
-    theirs.ping(&theirs.socket, "/behind/us");
-    theirs.fetch(&theirs.socket, &ours.socket, "/behind/object");
-    let report = ours.end();
+    let ndnd_node = Ndnd::start(&program, folder.path());
+    let ringtap = Ringtap::start(folder.path(), &[]);
+    let route = format!("face=udp4://{}", ringtap.udp);
+    ndnd_node.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/behind", &route]);
+    // The server registers its prefix at ringtap.
+    let _server = ndnd_node.background(&ringtap.socket, &["pingserver", "/behind/us"]);
+    ndnd_node.ping(&ndnd_node.socket, "/behind/us");
+    ndnd_node.fetch(&ndnd_node.socket, &ringtap.socket, "/behind/object");
+    let report = ringtap.end();
     assert!(report.forwarder.data_out > 35 && report.managed() >= 2, "{report:?}");
 }
 
 #[test]
-fn the_tools_of_ndnd_ask_and_change_ringtap() {
+fn ndnd_tools_query_and_configure_ringtap() {
     let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let theirs = Theirs::start(&program, folder.path());
-    let ours = Ours::start(folder.path(), &[("/a", theirs.udp)]);
-    let said = |words: &[&str]| theirs.said(&ours.socket, &[&["fw"], words].concat());
-    assert!(said(&["status"]).contains("ringtap test"), "{}", said(&["status"]));
-    assert!(said(&["face-list"]).contains(&format!("udp4://{}", theirs.udp)));
-    assert!(said(&["route-list"]).contains("/a"), "{}", said(&["route-list"]));
-    let made = said(&["route-add", "prefix=/b", "face=udp4://127.0.0.1:9", "cost=7"]);
+    let ndnd_node = Ndnd::start(&program, folder.path());
+    let ringtap = Ringtap::start(folder.path(), &[("/a", ndnd_node.udp)]);
+    let output = |words: &[&str]| ndnd_node.output(&ringtap.socket, &[&["fw"], words].concat());
+    assert!(output(&["status"]).contains("ringtap test"), "{}", output(&["status"]));
+    assert!(output(&["face-list"]).contains(&format!("udp4://{}", ndnd_node.udp)));
+    assert!(output(&["route-list"]).contains("/a"), "{}", output(&["route-list"]));
+    let made = output(&["route-add", "prefix=/b", "face=udp4://127.0.0.1:9", "cost=7"]);
     assert!(made.contains("Status=200"), "{made}");
-    assert!(said(&["fib-list"]).contains("/b"), "{}", said(&["fib-list"]));
-    assert!(said(&["strategy-list"]).contains("best-route"), "{}", said(&["strategy-list"]));
-    said(&["strategy-set", "prefix=/b", "strategy=/localhost/nfd/strategy/multicast/v=1"]);
-    assert!(said(&["strategy-list"]).contains("multicast"));
-    said(&["strategy-unset", "prefix=/b"]);
-    assert!(said(&["cs-info"]).contains("65536"), "{}", said(&["cs-info"]));
-    let removed = said(&["route-remove", "prefix=/b", "face=udp4://127.0.0.1:9"]);
+    assert!(output(&["fib-list"]).contains("/b"), "{}", output(&["fib-list"]));
+    assert!(output(&["strategy-list"]).contains("best-route"), "{}", output(&["strategy-list"]));
+    output(&["strategy-set", "prefix=/b", "strategy=/localhost/nfd/strategy/multicast/v=1"]);
+    assert!(output(&["strategy-list"]).contains("multicast"));
+    output(&["strategy-unset", "prefix=/b"]);
+    assert!(output(&["cs-info"]).contains("65536"), "{}", output(&["cs-info"]));
+    let removed = output(&["route-remove", "prefix=/b", "face=udp4://127.0.0.1:9"]);
     assert!(removed.contains("Status=200"), "{removed}");
-    ours.end();
+    ringtap.end();
 }

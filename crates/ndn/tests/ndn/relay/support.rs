@@ -1,4 +1,4 @@
-//! A forwarder beside a test, and programs beside both.
+//! A relay in a background thread, and programs in the background.
 
 use std::fs::File;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,19 +13,19 @@ use ringtap_ndn::faces::{Remote, Settings as FaceSettings};
 use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a test looks, a tenth of a second apart, before it gives up.
-const PATIENCE: u32 = 100;
+/// Maximum number of checks, a tenth of a second apart.
+const ATTEMPTS: u32 = 100;
 
-/// A forwarder of ours in a thread of its own.
-pub(crate) struct Ours {
+/// A relay in its own thread.
+pub(crate) struct Ringtap {
     pub(crate) udp: SocketAddr,
     pub(crate) socket: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<ForwardReport>>,
 }
 
-impl Ours {
-    /// With routes: prefix and neighbour.
+impl Ringtap {
+    /// Starts a relay with routes: prefixes and neighbours.
     pub(crate) fn start(folder: &Path, routes: &[(&str, SocketAddr)]) -> Self {
         let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
@@ -41,16 +41,16 @@ impl Ours {
         };
         let listener = UnixListener::bind(&socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
+        let stop_requested = Arc::clone(&stop);
         let run = move || {
             let relay = Relay::open(plan, Some(listener), "test").unwrap();
-            relay.run(|| asked.load(Ordering::Relaxed), |_| ()).unwrap()
+            relay.run(|| stop_requested.load(Ordering::Relaxed), |_| ()).unwrap()
         };
         let thread = std::thread::Builder::new().spawn(run).unwrap();
         Self { udp, socket, stop, thread: Some(thread) }
     }
 
-    /// What it has done; every packet is accounted for.
+    /// Stops the relay and returns its report; checks that its counters cover every packet.
     pub(crate) fn end(mut self) -> ForwardReport {
         self.stop.store(true, Ordering::Relaxed);
         let report = self.thread.take().unwrap().join().unwrap();
@@ -59,17 +59,17 @@ impl Ours {
     }
 }
 
-impl Drop for Ours {
+impl Drop for Ringtap {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// A program that does not outlive the test.
-pub(crate) struct Beside(Child);
+/// A background program that ends with the test.
+pub(crate) struct Background(Child);
 
-impl Beside {
-    /// What it says goes to a file.
+impl Background {
+    /// Starts the program; its output goes to the file `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
         let log = File::create(log).unwrap();
         let errors = log.try_clone().unwrap();
@@ -77,7 +77,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
         for _ in 0..20 {
@@ -91,26 +91,26 @@ impl Drop for Beside {
     }
 }
 
-/// A port of UDP that nobody has just now.
+/// An unused UDP port.
 pub(crate) fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Looks until it is so; what was last seen is told if it never is.
-pub(crate) fn until(what: &str, mut look: impl FnMut() -> Result<(), String>) {
+/// Repeats a check until it succeeds; panics with the last error after the last attempt.
+pub(crate) fn until(what: &str, mut check: impl FnMut() -> Result<(), String>) {
     let mut seen = String::new();
-    for _ in 0..PATIENCE {
-        match look() {
+    for _ in 0..ATTEMPTS {
+        match check() {
             Ok(()) => return,
             Err(now) => seen = now,
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("never {what}: {seen}");
+    panic!("timed out: {what}: {seen}");
 }
 
-/// All that a program said, and how it ended.
-pub(crate) fn told(output: &Output) -> String {
+/// The output and exit status of a program.
+pub(crate) fn output_text(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}{}", text(&output.stdout), text(&output.stderr), output.status)
 }

@@ -1,5 +1,5 @@
-//! A forwarder with its neighbours, and packets in short.
-#![allow(dead_code, reason = "each test takes what it needs")]
+//! A forwarder with faces for tests, and short forms of packets.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use ringtap_ndn::forwarder::{
     Counters, Drop, Face, FaceId, Forwarder, LinkKind, Settings, Strategy,
@@ -10,7 +10,8 @@ use ringtap_ndn::packets::{
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Neighbours who ask, neighbours who answer, programs on this machine, a shared medium, a radio.
+/// Faces: downstream neighbours, upstream neighbours, local programs, a shared medium, an ad hoc
+/// link.
 pub(crate) const A: FaceId = FaceId(1);
 pub(crate) const B: FaceId = FaceId(2);
 pub(crate) const C: FaceId = FaceId(3);
@@ -42,9 +43,9 @@ pub(crate) fn name(text: &str) -> NameBuf {
     text.parse().unwrap()
 }
 
-/// An Interest with a nonce of 1.
+/// An Interest to write.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct TestInterest {
     pub(crate) name: NameBuf,
     pub(crate) nonce: Option<u32>,
     pub(crate) can_be_prefix: bool,
@@ -54,8 +55,9 @@ pub(crate) struct Ask {
     pub(crate) hint: Vec<NameBuf>,
 }
 
-pub(crate) fn ask(text: &str) -> Ask {
-    Ask {
+/// An Interest for a name, with nonce 1.
+pub(crate) fn interest(text: &str) -> TestInterest {
+    TestInterest {
         name: name(text),
         nonce: Some(1),
         can_be_prefix: false,
@@ -66,7 +68,7 @@ pub(crate) fn ask(text: &str) -> Ask {
     }
 }
 
-impl Ask {
+impl TestInterest {
     pub(crate) fn nonce(self, nonce: u32) -> Self {
         Self { nonce: Some(nonce), ..self }
     }
@@ -113,19 +115,20 @@ pub(crate) fn data(text: &str) -> Vec<u8> {
     data_with(text, None, b"content")
 }
 
+/// Headers with a PIT token.
 pub(crate) fn token(bytes: &[u8]) -> Headers {
     Headers { token: PitToken::new(bytes).unwrap(), ..Headers::default() }
 }
 
-/// A packet that left.
+/// A packet that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct Outgoing {
     pub(crate) face: FaceId,
     pub(crate) headers: Headers,
     pub(crate) wire: Vec<u8>,
 }
 
-impl Left {
+impl Outgoing {
     pub(crate) fn interest(&self) -> Interest<'_> {
         match Packet::read(&self.wire).unwrap() {
             Packet::Interest(interest) => interest,
@@ -135,7 +138,7 @@ impl Left {
     pub(crate) fn data(&self) -> Data<'_> {
         Data::read(&self.wire).unwrap()
     }
-    /// In short: `Interest /a`, `Data /a`, `Nack NoRoute /a`.
+    /// Short form: `Interest /a`, `Data /a`, `Nack NoRoute /a`.
     pub(crate) fn text(&self) -> String {
         match (Packet::read(&self.wire).unwrap(), self.headers.nack) {
             (Packet::Interest(interest), Some(reason)) => {
@@ -147,7 +150,7 @@ impl Left {
     }
 }
 
-/// A forwarder at some time, with a route of everything to UP.
+/// A forwarder with a default route to UP, and its current time.
 pub(crate) struct Node {
     pub(crate) forwarder: Forwarder,
     pub(crate) now_ms: u64,
@@ -171,15 +174,15 @@ impl Node {
         node
     }
 
-    pub(crate) fn route(&mut self, prefix: &str, face: FaceId, cost: u64) -> Vec<Left> {
-        let mut left = Vec::new();
+    pub(crate) fn route(&mut self, prefix: &str, face: FaceId, cost: u64) -> Vec<Outgoing> {
+        let mut outgoing = Vec::new();
         let mut out = |face, headers: &Headers, wire: &[u8]| {
-            left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+            outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
         };
         self.forwarder
             .add_route(self.now_ms * MS, &name(prefix).as_name(), face, cost, &mut out)
             .unwrap();
-        left
+        outgoing
     }
 
     pub(crate) fn multicast(&mut self, prefix: &str) {
@@ -191,27 +194,32 @@ impl Node {
         self.forwarder.advance(self.now_ms * MS);
     }
 
-    pub(crate) fn take(&mut self, from: FaceId, headers: Headers, wire: &[u8]) -> Vec<Left> {
-        let mut left = Vec::new();
+    pub(crate) fn take(&mut self, from: FaceId, headers: Headers, wire: &[u8]) -> Vec<Outgoing> {
+        let mut outgoing = Vec::new();
         let mut out = |face, headers: &Headers, wire: &[u8]| {
-            left.push(Left { face, headers: *headers, wire: wire.to_vec() });
+            outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
         };
         self.forwarder.take(self.now_ms * MS, from, &headers, wire, &mut out);
-        left
+        outgoing
     }
 
-    /// An Interest without headers.
-    pub(crate) fn ask(&mut self, from: FaceId, ask: Ask) -> Vec<Left> {
-        self.take(from, Headers::default(), &ask.wire())
+    /// Handles an Interest without headers; returns the packets sent.
+    pub(crate) fn interest(&mut self, from: FaceId, interest: TestInterest) -> Vec<Outgoing> {
+        self.take(from, Headers::default(), &interest.wire())
     }
 
-    /// A Data without headers.
-    pub(crate) fn data(&mut self, from: FaceId, text: &str) -> Vec<Left> {
+    /// Handles a Data without headers; returns the packets sent.
+    pub(crate) fn data(&mut self, from: FaceId, text: &str) -> Vec<Outgoing> {
         self.take(from, Headers::default(), &data(text))
     }
 
-    /// A Nack for what was sent.
-    pub(crate) fn nack(&mut self, from: FaceId, reason: NackReason, sent: &Left) -> Vec<Left> {
+    /// Handles a Nack for a sent Interest; returns the packets sent.
+    pub(crate) fn nack(
+        &mut self,
+        from: FaceId,
+        reason: NackReason,
+        sent: &Outgoing,
+    ) -> Vec<Outgoing> {
         self.take(from, Headers { nack: Some(reason), ..Headers::default() }, &sent.wire)
     }
 
@@ -224,23 +232,23 @@ impl Node {
     }
 }
 
-/// What left, in short.
-pub(crate) fn texts(left: &[Left]) -> Vec<(FaceId, String)> {
-    left.iter().map(|left| (left.face, left.text())).collect()
+/// The faces and short forms of packets.
+pub(crate) fn texts(outgoing: &[Outgoing]) -> Vec<(FaceId, String)> {
+    outgoing.iter().map(|outgoing| (outgoing.face, outgoing.text())).collect()
 }
 
-/// One packet that left, in short.
+/// The face and short form of one packet, as [`texts`] returns them.
 pub(crate) fn one(face: FaceId, text: &str) -> Vec<(FaceId, String)> {
     vec![(face, text.into())]
 }
 
-/// By which faces packets left.
+/// The faces on which packets were sent.
 pub(crate) trait Faces {
     fn faces(&self) -> Vec<FaceId>;
 }
 
-impl Faces for Vec<Left> {
+impl Faces for Vec<Outgoing> {
     fn faces(&self) -> Vec<FaceId> {
-        self.iter().map(|left| left.face).collect()
+        self.iter().map(|outgoing| outgoing.face).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The collector: joins what the workers make, as it comes or in the order of the items.
+//! The collector: joins the workers' results, as they arrive or in the order of the items.
 
 use ringtap_ring::Producer;
 
@@ -8,13 +8,13 @@ use crate::stream::ends::{Inlet, Outlet, Taken};
 use crate::stream::network::Work;
 use crate::stream::pace::Pace;
 
-/// Results taken from one worker before the next has its turn.
+/// Most results taken from one worker before the next has its turn.
 const TURN: usize = 32;
 
-/// What the emitter wrote down.
+/// The emitter's record of the order.
 pub(super) struct InOrder {
     order: Inlet<u32>,
-    /// Whose result is next; None: ask the order ring.
+    /// The worker of the next result; `None`: read the order ring.
     next: Option<usize>,
 }
 
@@ -41,11 +41,11 @@ impl<U: Send> Collector<U> {
         Self { results, outlet: Outlet::new(output), in_order, turn: 0 }
     }
 
-    /// Takes results as they come: how many, and whether none will come any more.
+    /// Takes results as they arrive; returns their number, and whether none will follow.
     fn as_they_come(&mut self, pace: &mut Pace) -> (u64, bool) {
         let mut taken = 0;
-        // Rings found empty one after the other. Only results count for the pace, so a step that
-        // finds nothing has looked at every ring.
+        // Rings found empty in a row. Only results count for the pace, so a step that finds nothing
+        // has polled every ring.
         let mut left = 0;
         pace.more();
         while left < self.results.len() {

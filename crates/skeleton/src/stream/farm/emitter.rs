@@ -11,21 +11,21 @@ use crate::stream::ends::{Inlet, Taken};
 use crate::stream::network::Work;
 use crate::stream::pace::Pace;
 
-/// Which worker gets an item.
+/// The policy by which a worker gets an item.
 pub enum Policy<'a, T> {
-    /// Each in turn. For items that take equally long.
+    /// Workers in turn. For items of equal cost.
     RoundRobin,
-    /// The one with the least to do. For items that take differently long, and where workers
-    /// share cores with others. A worker gets only as much in advance as it does in two steps,
-    /// so coarse items do not queue behind a slow one.
+    /// The worker with the fewest items. For items of different cost, and for workers that share
+    /// cores. A worker gets at most two steps' worth of items in advance, so coarse items do not
+    /// queue behind a slow one.
     OnDemand,
-    /// The one that owns the item's key: equal keys meet the same worker, in order.
-    /// See [`Policy::by_key`].
+    /// The owner of the item's key: equal keys meet the same worker, in order. See
+    /// [`Policy::by_key`].
     ByKey(Box<dyn FnMut(&T) -> u64 + Send + 'a>),
 }
 
 impl<'a, T> Policy<'a, T> {
-    /// Equal keys meet the same worker. Keys need not be spread, they are mixed here.
+    /// Equal keys meet the same worker. Keys are hashed here.
     pub fn by_key(key: impl FnMut(&T) -> u64 + Send + 'a) -> Self {
         Self::ByKey(Box::new(key))
     }
@@ -46,19 +46,19 @@ struct Lane<T: Send> {
     ring: Producer<T>,
     /// Items pushed so far.
     given: u64,
-    /// What the worker's first node counts: items it has dealt with. None: not known.
+    /// The counters of the worker's first node: items it has handled. `None`: unknown.
     worker: Option<Arc<Counts>>,
-    /// Items given and not dealt with, and how many may be; as of the beginning of the step.
+    /// Items given and not handled, and their limit, at the beginning of the step.
     load: u64,
     window: u64,
 }
 
 impl<T: Send> Lane<T> {
-    /// Looks at how far the worker is.
+    /// Reads the worker's progress.
     fn look(&mut self) {
         let capacity = self.ring.capacity() as u64;
         (self.load, self.window) = match &self.worker {
-            // Twice what it did in its last step: a step's worth is under way, another waits.
+            // Twice the items of its last step: a step's worth in work, and another waiting.
             Some(worker) => {
                 (self.given.saturating_sub(worker.items_in.get()), (2 * worker.last()).max(2))
             }
@@ -78,21 +78,21 @@ pub(super) struct Emitter<'a, T: Send> {
     items: Inlet<T>,
     lanes: Vec<Lane<T>>,
     policy: Policy<'a, T>,
-    /// Whose turn it is.
+    /// The next worker in turn.
     turn: usize,
-    /// An item that found no room, and its key's owner.
+    /// An item without room, and its key's owner.
     held: Option<(T, Option<usize>)>,
-    /// The worker of each item, for a collector that keeps their order.
+    /// The worker of each item, for a collector that keeps the order.
     order: Option<Producer<u32>>,
 }
 
-/// What became of an item.
+/// The result of handing over an item.
 enum Given<T> {
     Yes,
-    /// No room now.
+    /// There is no room now.
     No(T),
     /// All workers ended early.
-    Nobody,
+    NoWorker,
 }
 
 impl<'a, T: Send> Emitter<'a, T> {
@@ -124,14 +124,14 @@ impl<'a, T: Send> Emitter<'a, T> {
         let lane = match (&self.policy, owner) {
             (Policy::ByKey(_), Some(owner)) => {
                 if self.lanes[owner].ring.is_abandoned() {
-                    // Its worker has had enough: what is his is dropped.
-                    return if self.all_gone() { Given::Nobody } else { Given::Yes };
+                    // Its worker has ended: its items are dropped.
+                    return if self.all_gone() { Given::NoWorker } else { Given::Yes };
                 }
                 owner
             }
             (Policy::OnDemand, _) => match self.least_loaded() {
                 Some(lane) => lane,
-                None if self.all_gone() => return Given::Nobody,
+                None if self.all_gone() => return Given::NoWorker,
                 None => return Given::No(item),
             },
             _ => {
@@ -139,12 +139,12 @@ impl<'a, T: Send> Emitter<'a, T> {
                 let mut turns = (0..count).map(|n| (self.turn + n) % count);
                 match turns.find(|&lane| !self.lanes[lane].ring.is_abandoned()) {
                     Some(lane) => lane,
-                    None => return Given::Nobody,
+                    None => return Given::NoWorker,
                 }
             }
         };
         if let Err(item) = self.lanes[lane].push(item) {
-            // Full, whatever it looked like: not before the next step.
+            // It is full: not before the next step.
             self.lanes[lane].window = 0;
             return Given::No(item);
         }
@@ -210,7 +210,7 @@ impl<T: Send> Work for Emitter<'_, T> {
                     counts.full.add(1);
                     break;
                 }
-                Given::Nobody => return Step::Done,
+                Given::NoWorker => return Step::Done,
             }
         }
         self.lanes.iter_mut().for_each(|lane| lane.ring.flush());

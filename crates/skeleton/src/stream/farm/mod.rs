@@ -1,4 +1,4 @@
-//! Farms: an emitter hands items to workers, a collector takes what they make.
+//! Farms: an emitter hands items to workers, a collector takes their results.
 //!
 //! ```text
 //!                 ┌─▶ worker 0 ─┐                          ┌─▶ worker 0 = sink
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! A worker is any stream from items to items, so farms nest. In an ordered farm the emitter also
-//! writes down whom it gave each item; the collector takes results in that order, which works for
-//! any policy.
+//! records the worker of each item; the collector takes results in that order, which works for any
+//! policy.
 //!
-//! No deadlock: the graph has no cycle but for the order ring, which runs the same way as the
-//! items. The collector of an ordered farm waits for one worker; that worker has the item or
-//! will get it (the emitter publishes items and order in the same step), and its output ring is
-//! empty, so it can go on, whatever the others do.
+//! No deadlock: the graph has no cycle except the order ring, which runs in the direction of the
+//! items. The collector of an ordered farm waits for one worker; that worker has the item or will
+//! get it (the emitter publishes items and order in the same step), and its output ring is empty,
+//! so it can proceed, whatever the others do.
 
 mod collector;
 mod emitter;
@@ -67,8 +67,8 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         self.any_farm(workers, policy, true, move |worker, items| items.map(make(worker)))
     }
 
-    /// A farm whose workers are streams themselves: pipelines, farms, whatever turns a stream of
-    /// items into another. Results come in any order.
+    /// A farm whose workers are streams: pipelines, farms, or any other. Results arrive in any
+    /// order.
     ///
     /// ```
     /// use ringtap_skeleton::stream::{Options, Policy, Stream};
@@ -112,8 +112,8 @@ impl<'a, T: Send + 'a> Stream<'a, T> {
         })
     }
 
-    /// A farm without collector: each worker calls a function of its own for its items. If one
-    /// says that it has enough, the others still get theirs.
+    /// A farm without collector: each worker calls its own function for its items. If one ends
+    /// early, the others still get theirs.
     ///
     /// ```
     /// use ringtap_skeleton::stream::{Options, Policy, Stream};

@@ -1,5 +1,5 @@
-//! The emitter: brings tasks to workers that have nothing to do, and solutions to where they
-//! belong. It also takes what comes back, so it is the collector as well.
+//! The emitter: gives tasks to idle workers, and passes solutions to their destinations. It
+//! receives the feedback, so it is also the collector.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ringtap_ring::{Consumer, Producer};
 
 use super::frames::Address;
-use super::worker::Load;
+use super::worker::WorkerLoad;
 use super::{Parcel, Solution, Task};
 use crate::node::Step;
 use crate::stream::counts::Counts;
@@ -20,10 +20,10 @@ pub(super) struct Lane<P: Send, S: Send> {
     inbox: Producer<Parcel<P, S>>,
     solutions: Consumer<Solution<S>>,
     offers: Consumer<Task<P>>,
-    load: Arc<Load>,
+    load: Arc<WorkerLoad>,
     /// Tasks given to the worker so far, wrapping.
     given: u32,
-    /// A solution from this worker that found no room where it goes. Those behind it wait.
+    /// A solution from this worker without room at its destination. Later ones wait.
     held: Option<Solution<S>>,
 }
 
@@ -32,12 +32,12 @@ impl<P: Send, S: Send> Lane<P, S> {
         inbox: Producer<Parcel<P, S>>,
         solutions: Consumer<Solution<S>>,
         offers: Consumer<Task<P>>,
-        load: Arc<Load>,
+        load: Arc<WorkerLoad>,
     ) -> Self {
         Self { inbox, solutions, offers, load, given: 0, held: None }
     }
 
-    /// How much the worker has to do, if it is as good as nothing: it would be idle now, or
+    /// The worker's remaining tasks, if it is idle now or after its current task.
     /// after the task it is at.
     fn hunger(&self) -> Option<u32> {
         self.load.get(self.given).filter(|&here| here <= 1)
@@ -48,11 +48,11 @@ pub(super) struct Emitter<P: Send, S: Send> {
     problems: Inlet<P>,
     lanes: Vec<Lane<P, S>>,
     solutions: Outlet<S>,
-    /// Problems under way; written here alone.
+    /// Problems in progress; written here alone.
     unsolved: u64,
     /// No problem follows.
     ended: bool,
-    /// Tasks that were taken and then found no room. At most one a lane.
+    /// Tasks taken without room to give them. At most one a lane.
     spare: VecDeque<Task<P>>,
 }
 
@@ -61,11 +61,11 @@ impl<P: Send, S: Send> Emitter<P, S> {
         Self { problems, lanes, solutions, unsolved: 0, ended: false, spare: VecDeque::new() }
     }
 
-    /// Moves solutions, as long as there is room for them: how many.
+    /// Moves solutions while there is room for them; returns their number.
     fn move_solutions(&mut self) -> u64 {
         let mut moved = 0;
         for from in 0..self.lanes.len() {
-            // Bounded by what the ring held when the step began, more or less.
+            // Roughly bounded by the ring's content at the start of the step.
             for _ in 0..=self.lanes[from].solutions.capacity() {
                 let lane = &mut self.lanes[from];
                 let Some(solution) = lane.held.take().or_else(|| lane.solutions.pop()) else {
@@ -97,8 +97,7 @@ impl<P: Send, S: Send> Emitter<P, S> {
         }
     }
 
-    /// Gives a task to each worker that has nothing to do, and then to those at their last: how
-    /// many.
+    /// Gives a task to each idle worker, and then to those at their last task; returns the number.
     fn feed_the_hungry(&mut self, counts: &Counts) -> u64 {
         let mut moved = 0;
         for here in [0, 1] {
@@ -120,8 +119,8 @@ impl<P: Send, S: Send> Emitter<P, S> {
         moved
     }
 
-    /// A spare one, one that the worker itself had offered (its frame is there), one that another
-    /// worker offers, or else a new problem.
+    /// A spare task, one that the worker itself offered (its frame is there), one that another
+    /// worker offers, or a new problem.
     fn task_for(&mut self, lane: usize, counts: &Counts) -> Option<Task<P>> {
         let count = self.lanes.len();
         let spare = self.spare.pop_front();
@@ -165,7 +164,7 @@ impl<P: Send, S: Send> Work for Emitter<P, S> {
         if !cleared {
             counts.full.add(1);
         }
-        // The end is seen when a worker has nothing to do, and when all is solved each has.
+        // The end is seen when a worker is idle, and when all is solved every worker is.
         match () {
             () if self.ended && self.unsolved == 0 && cleared => Step::Done,
             () if moved + sent > 0 => Step::Worked,

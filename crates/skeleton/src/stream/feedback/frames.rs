@@ -1,17 +1,17 @@
-//! Frames: what a worker keeps of the problems it has divided, until their parts are solved.
+//! Frames: a worker's divided problems, until their parts are solved.
 //!
 //! ```text
 //! frame 0 │ to: whole problem    │ waits for 1 │ parts: [  3  , None ]
 //! frame 1 │ to: frame 0, part 1  │ waits for 2 │ parts: [ None, None ]
 //! ```
 //!
-//! Frames are used again, with the room for their parts, so a run allocates while its deepest
-//! problems grow, and then no more.
+//! Frames are reused, with the room for their parts, so a run allocates only until its deepest
+//! problems have been reached.
 
-/// Where a solution goes.
+/// The destination of a solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// The worker whose frame it is; [`Address::OUT`] has none.
+    /// The worker that owns the frame; [`Address::OUT`] has none.
     pub(super) owner: u32,
     frame: u32,
     part: u32,
@@ -41,7 +41,7 @@ impl<S> Frames<S> {
         Self { owner, frames: Vec::new(), unused: Vec::new() }
     }
 
-    /// A frame for a problem whose solution goes `to`: the addresses of its parts 0, 1, ….
+    /// A frame for a problem with the destination `to`; returns the addresses of its parts 0, 1, ….
     /// `parts` must be at least 1.
     pub(super) fn open(&mut self, to: Address, parts: usize) -> impl Fn(usize) -> Address + use<S> {
         let frame = self.unused.pop().unwrap_or_else(|| {
@@ -56,8 +56,8 @@ impl<S> Frames<S> {
         move |part| Address { owner, frame, part: part as u32 }
     }
 
-    /// Puts a solution at its place, and combines as long as that completes frames. Returns what
-    /// has to leave this worker, if it comes to that.
+    /// Stores a solution, and combines as long as that completes frames. Returns a solution that
+    /// must leave this worker, if any.
     #[inline]
     pub(super) fn deliver(
         &mut self,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_solution_is_passed_on() {
+    fn a_solution_for_another_worker_is_passed_on() {
         let mut frames = Frames::new(0);
         let to = Frames::<u32>::new(1).open(Address::OUT, 1)(0);
         assert_eq!(frames.deliver(to, 7, |parts| parts.sum()), Some((to, 7)));

@@ -7,26 +7,27 @@
 //!                 └────────────── feedback ───────────┘
 //! ```
 //!
-//! *Work first.* A worker keeps a stack of tasks of its own. It takes the newest, divides it, and
-//! goes on with the first part without asking anybody; a part that is solved there costs no
-//! allocation and touches no ring. The *oldest* tasks, which are the largest, it offers on a
-//! short ring, as long as that has room. The emitter moves offers to workers that have nothing
-//! left, and looks for a new problem only when nothing is offered.
+//! *Work first.* A worker keeps its own stack of tasks. It takes the newest, divides it, and
+//! continues with the first part without communication; a part that is solved there costs no
+//! allocation and no ring access. It offers the *oldest* tasks, which are the largest, on a short
+//! ring, while that has room. The emitter moves offers to idle workers, and takes a new problem
+//! only when there are no offers.
 //!
-//! *Combining.* Who divides a task keeps a frame for it, which waits for the solutions of its
-//! parts. Each task knows the address of its frame (owner, frame, part); a part that was solved
-//! elsewhere sends its solution there, through the emitter.
+//! *Combining.* The worker that divides a task keeps a frame for it, which collects the solutions
+//! of its parts. Each task has the address of its frame (owner, frame, part); a part that was
+//! solved elsewhere sends its solution there, through the emitter.
 //!
-//! *No deadlock, although the graph has cycles.* Of a worker's step nothing waits for room: it
-//! always empties its inbox, into its stack and frames, which are its own memory. What finds no
-//! room in the feedback rings stays with it, and it goes on. So every inbox has room again, so
-//! the emitter gets rid of what it holds, so every feedback ring has room again. The emitter gives a task to a
-//! worker only if it has next to none, so a stack grows by the worker's own divisions only, and
-//! memory is bounded by the depth of the problems, times their width, for each worker.
-//! `tests/stream_simulation.rs` searches for a counter-example, and finds one in an emitter that waits.
+//! *No deadlock, although the graph has cycles.* No step of a worker waits for room: it always
+//! empties its inbox, into its stack and frames, which are its own memory. It keeps what has no
+//! room in the feedback rings, and continues. So every inbox gets room, so the emitter can send
+//! what it holds, so every feedback ring gets room. The emitter gives a task to a worker only if
+//! that has next to none, so a stack grows by the worker's own divisions only, and memory is
+//! bounded by the depth of the problems, times their width, for each worker.
+//! `tests/stream_simulation.rs` searches for a counter-example, and finds one in an emitter that
+//! waits.
 //!
-//! *The end.* The emitter counts the problems that are not solved yet; it alone writes that count.
-//! When there is none and no problem follows, it closes the inboxes.
+//! *The end.* The emitter counts the unsolved problems; it alone writes that count. When it is 0
+//! and no problem follows, it closes the inboxes.
 
 mod emitter;
 mod frames;
@@ -36,18 +37,18 @@ use std::sync::Arc;
 
 use self::emitter::{Emitter, Lane};
 use self::frames::Address;
-use self::worker::{Load, Worker};
+use self::worker::{Worker, WorkerLoad};
 use super::ends::{Inlet, Outlet};
 use super::network::{HEAVY, LIGHT};
 use super::{Options, Run, Stream};
 use crate::RunError;
 use crate::skeleton::check_workers;
 
-/// Offers of one worker that wait for someone who has nothing to do. Few, because a worker that
-/// runs dry gets its own back; more than one, because the emitter may be slow to come by.
+/// Offers of one worker that wait for an idle one. Few, because a worker that runs out of tasks
+/// gets its own back; more than one, because the emitter may be slow.
 const OFFERS: usize = 2;
 
-/// What dividing a problem gives.
+/// The result of dividing a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Divided<S, I> {
     /// It was small enough to be solved at once.
@@ -56,19 +57,19 @@ pub enum Divided<S, I> {
     Split(I),
 }
 
-/// A problem to be solved, and where its solution goes.
+/// A problem to solve, and the destination of its solution.
 struct Task<P> {
     problem: P,
     to: Address,
 }
 
-/// The solution of a part of someone's frame, or of a whole problem.
+/// The solution of a part of a frame, or of a whole problem.
 struct Solution<S> {
     to: Address,
     solution: S,
 }
 
-/// What the emitter brings to a worker.
+/// A message from the emitter to a worker.
 enum Parcel<P, S> {
     Task(Task<P>),
     Solution(Solution<S>),
@@ -76,9 +77,9 @@ enum Parcel<P, S> {
 
 /// Solves one problem by divide and conquer, on the calling thread and others.
 ///
-/// `divide` solves a problem or splits it; `combine` makes the solution of a problem from those
-/// of its parts, in their order. Solve at once what is not worth moving to another core: some
-/// ten microseconds of work.
+/// `divide` solves a problem or splits it; `combine` makes the solution of a problem from those of
+/// its parts, in order. Solve problems of less than some ten microseconds at once: they are not
+/// worth moving to another core.
 ///
 /// # Errors
 /// As [`Network::run`](super::Network::run).
@@ -115,7 +116,7 @@ where
 
 impl<'a, P: Send + 'a> Stream<'a, P> {
     /// A farm with feedback: solves each problem by divide and conquer. One solution for each, in
-    /// any order. See [`divide_and_conquer`] for what the functions do; problems may be borrowed.
+    /// any order. The functions are those of [`divide_and_conquer`]; problems may be borrowed.
     ///
     /// ```
     /// use ringtap_skeleton::stream::{Divided, Options, Stream};
@@ -162,7 +163,7 @@ impl<'a, P: Send + 'a> Stream<'a, P> {
                 let (to_worker, inbox) = builder.ring()?;
                 let (tell, hear) = builder.ring()?;
                 let (offer, offers) = builder.ring_of(OFFERS)?;
-                let load = Arc::new(Load::default());
+                let load = Arc::new(WorkerLoad::default());
                 lanes.push(Lane::new(to_worker, hear, offers, Arc::clone(&load)));
                 let functions = Arc::clone(&functions);
                 let worker = Worker::new(number as u32, functions, inbox, offer, tell, load);

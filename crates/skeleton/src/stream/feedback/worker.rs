@@ -1,4 +1,4 @@
-//! A worker: divides the newest of its tasks, offers the oldest, combines what is solved.
+//! A worker: divides the newest of its tasks, offers the oldest, combines solutions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::stream::counts::Counts;
 use crate::stream::network::Work;
 use crate::stream::pace::Pace;
 
-/// How much a worker has to do, for the emitter to see. One writer, one word, so that both halves
-/// belong together; a hint that carries nothing else, so Relaxed.
+/// The number of a worker's tasks, for the emitter. One writer, one word, so that both halves are
+/// consistent; a hint that orders no other data, so Relaxed.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Load(AtomicU64);
+pub(super) struct WorkerLoad(AtomicU64);
 
-impl Load {
-    /// So many tasks came so far, and so many are here now, the one under way included.
+impl WorkerLoad {
+    /// Stores the number of tasks received, and the number here, including the current one.
     fn set(&self, came: u32, here: usize) {
         let here = here.min(u32::MAX as usize) as u64;
         self.0.store(u64::from(came) << 32 | here, Relaxed);
     }
 
-    /// Tasks here, if the worker has seen all that were `given` to it.
+    /// Tasks here, if the worker has received all that were `given` to it.
     pub(super) fn get(&self, given: u32) -> Option<u32> {
         let load = self.0.load(Relaxed);
         ((load >> 32) as u32 == given).then_some(load as u32)
@@ -34,7 +34,7 @@ impl Load {
 }
 
 pub(super) struct Worker<P: Send, S: Send, D, C> {
-    /// Divide and combine.
+    /// The functions to divide and combine.
     functions: Arc<(D, C)>,
     inbox: Consumer<Parcel<P, S>>,
     offers: Producer<Task<P>>,
@@ -42,10 +42,10 @@ pub(super) struct Worker<P: Send, S: Send, D, C> {
     /// The newest at the back.
     stack: VecDeque<Task<P>>,
     frames: Frames<S>,
-    /// Solutions for others that found no room.
+    /// Solutions for other workers without room.
     backlog: VecDeque<Solution<S>>,
-    load: Arc<Load>,
-    /// Tasks that came by the inbox, wrapping.
+    load: Arc<WorkerLoad>,
+    /// Tasks received through the inbox, wrapping.
     came: u32,
 }
 
@@ -63,7 +63,7 @@ where
         inbox: Consumer<Parcel<P, S>>,
         offers: Producer<Task<P>>,
         solutions: Producer<Solution<S>>,
-        load: Arc<Load>,
+        load: Arc<WorkerLoad>,
     ) -> Self {
         Self {
             functions,
@@ -78,7 +78,7 @@ where
         }
     }
 
-    /// Empties the inbox, whatever else there is: how many parcels.
+    /// Empties the inbox; returns the number of messages.
     fn receive(&mut self) -> u64 {
         let mut parcels = 0;
         while let Some(parcel) = self.inbox.pop() {
@@ -122,8 +122,8 @@ where
         }
     }
 
-    /// Sends solutions to where they belong, and offers old tasks, as far as there is room: how
-    /// many of either.
+    /// Sends solutions to their destinations, and offers old tasks, while there is room; returns
+    /// the number of both.
     fn share(&mut self) -> u64 {
         let mut sent = 0;
         while let Some(solution) = self.backlog.pop_front() {
@@ -163,7 +163,7 @@ where
 {
     fn work(&mut self, pace: &mut Pace, counts: &Counts) -> Step {
         if self.inbox.is_closed() {
-            // All problems are solved, or nobody wants their solutions.
+            // All problems are solved, or the receiver is gone.
             return Step::Done;
         }
         let received = self.receive();

@@ -4,7 +4,7 @@
 use ringtap_ring::Kind;
 use ringtap_skeleton::stream::{Divided, Network, Options, Policy, Stream};
 
-/// A network whose result is a list; `sorted` if its order means nothing.
+/// A network whose result is a list; `sorted` if its order is arbitrary.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) network: Network<'static, Vec<u64>>,
@@ -22,7 +22,7 @@ fn sorted(network: Network<'static, Vec<u64>>) -> Network<'static, Vec<u64>> {
     })
 }
 
-/// By worker, then in the order they came: all items of a key met the same worker, in order.
+/// By worker, then in order: all items of a key met the same worker, in order.
 fn keys_stay_together(parts: Vec<Vec<u64>>) -> Vec<u64> {
     let key = |x: &u64| x % 5;
     for part in &parts {

@@ -1,5 +1,5 @@
-//! A toy application that sees every mistake a skeleton can make: a lost, doubled or reordered
-//! item, a mark at the wrong place, a message after the partial it belongs before.
+//! A toy application that detects every fault of a skeleton: a lost, doubled or reordered item, a
+//! mark at the wrong place, a message after its partial.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ pub(crate) type Item = (u32, u64);
 pub(crate) struct Toy {
     /// Worker and item number at which it panics.
     pub(crate) panic_at: Option<u64>,
-    /// Worker 0 forgets this item.
+    /// Worker 0 drops this item.
     pub(crate) lose: Option<u64>,
-    /// Messages a worker sends at a mark, a few per call.
+    /// Messages that a worker sends at a mark, a few per call.
     pub(crate) chatter: u64,
     /// Items handled so far by all workers.
     pub(crate) handled: Arc<AtomicU64>,
 }
 
-/// Per key a chain over all its items and marks in order, and sums of all messages.
+/// For each key a chain over all its items and marks in order, and sums of all messages.
 #[derive(Debug, Default, PartialEq, Eq, Clone)]
 pub(crate) struct Report {
     pub(crate) chains: BTreeMap<u32, u64>,
@@ -61,7 +61,7 @@ pub(crate) struct ToyMerger {
     heard: BTreeMap<usize, u64>,
 }
 
-/// Spread over 32 bits.
+/// Distributed over 32 bits.
 fn key(item: &Item) -> u32 {
     item.0.wrapping_mul(0x9e37_79b9)
 }
@@ -161,7 +161,7 @@ impl Merger for ToyMerger {
 
     fn on_message(&mut self, (worker, value): (usize, u64)) {
         *self.heard.entry(worker).or_default() += 1;
-        // Chatter (0) depends on the number of workers; it is counted only per worker.
+        // Messages with value 0 depend on the number of workers; they are counted only per worker.
         if value > 0 {
             self.report.messages += 1;
             self.report.message_sum += value;
@@ -202,7 +202,7 @@ pub(crate) struct List {
     every: u64,
     marked: u64,
     chunk: usize,
-    /// The queue whose items it has, of all that the map knows.
+    /// The queue whose items it has, and the map of queues.
     queue: (usize, ShardMap),
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn options(workers: usize, ring: Kind, capacity: usize, batch: usize)
     }
 }
 
-/// Options with several queues, each with so many workers: as many as `skeleton` allows.
+/// Options with several queues and `workers` workers each, as far as `skeleton` allows.
 pub(crate) fn queued(
     skeleton: Skeleton,
     queues: usize,
@@ -281,7 +281,7 @@ pub(crate) fn queued(
     }
 }
 
-/// The whole product.
+/// All combinations.
 pub(crate) fn every_skeleton_and_ring() -> impl Iterator<Item = (Skeleton, Kind)> {
     Skeleton::ALL.into_iter().flat_map(|skeleton| Kind::ALL.map(|ring| (skeleton, ring)))
 }

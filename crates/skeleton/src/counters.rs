@@ -1,4 +1,4 @@
-//! What a run leaves behind, and where its nodes write it down.
+//! The result of a run, and the counters of its nodes.
 
 use std::sync::Mutex;
 
@@ -6,10 +6,10 @@ use ringtap_base::Counter;
 
 use crate::{RunError, ShardMap};
 
-/// What a run leaves behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run<R> {
-    /// The answer.
+    /// The application's report.
     pub report: R,
     /// Items that left the dispatchers.
     pub dispatched: u64,
@@ -17,15 +17,15 @@ pub struct Run<R> {
     pub handled: Vec<u64>,
 }
 
-/// Open as long as nodes run; each entry has one writer.
-pub(crate) struct Books<R> {
+/// Counters while nodes run; each has one writer.
+pub(crate) struct RunCounters<R> {
     /// By queue.
     pub(crate) dispatched: Vec<Counter>,
     pub(crate) handled: Vec<Counter>,
     report: Mutex<Option<R>>,
 }
 
-impl<R> Books<R> {
+impl<R> RunCounters<R> {
     pub(crate) fn new(shards: &ShardMap) -> Self {
         let counters = |count| (0..count).map(|_| Counter::new()).collect();
         Self {
@@ -35,7 +35,7 @@ impl<R> Books<R> {
         }
     }
 
-    /// The answer has been found.
+    /// Stores the report.
     pub(crate) fn report(&self, report: R) {
         *self.report.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(report);
     }
