@@ -1,5 +1,5 @@
-//! Reads a capture and decodes it, in one thread, without anything behind: `read FILE [QUEUES]`.
-//! For profilers: what a packet costs before it reaches an analysis.
+//! Reads and decodes a capture in one thread, without analyses: `read FILE [QUEUES]`. For
+//! profilers: the cost of a packet before the analyses.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;

@@ -1,18 +1,18 @@
-//! What is told at once.
+//! Alerts during a run.
 
 use std::net::IpAddr;
 
 use crate::report::Time;
 
-/// A scan that has just crossed the threshold (answers that come later may take it back), or a host that reached a limit
-/// in an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A scan that crossed the threshold since the last mark (later answers may withdraw it), or a host
+/// that reached a limit in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alert {
     /// One source, one target, many ports.
     Vertical {
-        /// Who scans.
+        /// The scanner.
         source: IpAddr,
-        /// Whom.
+        /// The target.
         target: IpAddr,
         /// Failed ports so far.
         ports: u32,
@@ -21,9 +21,9 @@ pub enum Alert {
     },
     /// One source, one port, many targets.
     Horizontal {
-        /// Who scans.
+        /// The scanner.
         source: IpAddr,
-        /// Which TCP port.
+        /// The TCP port.
         port: u16,
         /// Failed targets so far.
         targets: u32,
@@ -32,11 +32,11 @@ pub enum Alert {
     },
     /// Packets to one host.
     Packets {
-        /// To whom.
+        /// The receiver.
         target: IpAddr,
-        /// On average, at least.
+        /// Average, a lower bound.
         per_second: u64,
-        /// The IP protocol of most of them.
+        /// The most frequent IP protocol.
         protocol: u8,
         /// Its share.
         percent: u8,
@@ -45,29 +45,43 @@ pub enum Alert {
     },
     /// Layer 3 bits to one host.
     Bits {
-        /// To whom.
+        /// The receiver.
         target: IpAddr,
-        /// On average, at least.
+        /// Average, a lower bound.
         per_second: u64,
         /// End of the interval.
         time: Time,
     },
     /// One source, many destinations.
     Spreads {
-        /// From whom.
+        /// The sender.
         source: IpAddr,
-        /// Distinct destinations, at least.
+        /// Distinct destinations, a lower bound.
         targets: u64,
         /// End of the interval.
         time: Time,
     },
     /// One destination, many sources.
     Attracts {
-        /// To whom.
+        /// The receiver.
         target: IpAddr,
-        /// Distinct sources, at least.
+        /// Distinct sources, a lower bound.
         sources: u64,
         /// End of the interval.
         time: Time,
     },
+}
+
+impl Alert {
+    /// Packet time.
+    pub fn time(&self) -> Time {
+        match self {
+            Self::Vertical { time, .. }
+            | Self::Horizontal { time, .. }
+            | Self::Packets { time, .. }
+            | Self::Bits { time, .. }
+            | Self::Spreads { time, .. }
+            | Self::Attracts { time, .. } => *time,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The monitor as an application: what its workers, its merger and its listeners are.
+//! The monitor as an application: its workers, its merger and its outputs.
 
 use std::sync::Mutex;
 
@@ -6,48 +6,47 @@ use ringtap_flow::RecordSink;
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
 
-use crate::analyses::Message;
 use crate::report::Interval;
 use crate::report::activity::Activity;
-use crate::worker::{Findings, Standing};
+use crate::worker::{Findings, TickSummary};
 use crate::{Alert, MonitorMerger, MonitorWorker, Report, Setup};
 
-/// The application. Holds the setup and the outputs, until workers and merger take theirs.
+/// The application. Holds the setup and the outputs until workers and merger take theirs.
 pub struct Monitor {
     setup: Setup,
     /// For the workers, by number.
     records: Mutex<Vec<Option<Box<dyn RecordSink>>>>,
     /// For the merger.
     merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnShortage>)>,
-    tells_intervals: bool,
+    reports_intervals: bool,
 }
 
-/// Takes alerts.
+/// Receives alerts.
 pub type OnAlert = Box<dyn FnMut(&Alert) + Send>;
 
-/// Takes an interval that is over. What comes late for it is in the report alone.
-pub type OnInterval = Box<dyn FnMut(&Ended<'_>) + Send>;
+/// Receives a finished interval. Late packets of it are in the report only.
+pub type OnInterval = Box<dyn FnMut(&EndedInterval<'_>) + Send>;
 
-/// An interval that is over.
-pub struct Ended<'a> {
+/// A finished interval.
+pub struct EndedInterval<'a> {
     /// Its volumes.
     pub interval: &'a Interval,
-    /// How many flows live.
+    /// Number of live flows.
     pub live: u64,
-    /// Who was busy, if that is looked at.
+    /// The activity, if it is measured.
     pub activity: Option<&'a Activity>,
 }
 
-/// What a run had no room for so far, at a mark. The report at the end has the final numbers.
+/// Losses for lack of room so far, at a mark. The report at the end has the final numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
-    /// Flows that were ended because the flow table was full.
+    /// Flows ended because the flow table was full.
     pub flows_ended_early: u64,
-    /// SYNs and SYN-ACKs that the scan analysis left out.
+    /// SYNs and SYN-ACKs ignored by the scan analysis.
     pub attempts_ignored: u64,
     /// Whether the numbers of conversations are estimates.
     pub conversations_estimated: bool,
-    /// Packets of intervals that have no row.
+    /// Packets of intervals without a row.
     pub packets_in_further_intervals: u64,
 }
 
@@ -60,19 +59,20 @@ impl Shortage {
     }
 }
 
-/// Takes what there was no room for, whenever it becomes more.
+/// Receives losses for lack of room, whenever they increase.
 pub type OnShortage = Box<dyn FnMut(&Shortage) + Send>;
 
-/// Where records, scans and intervals go while the run goes on: records from the workers, the rest from the merger.
+/// Destinations of records, alerts and intervals during the run: records from the workers, the rest
+/// from the merger.
 #[derive(Default)]
 pub struct Outputs {
     /// A sink for each worker's flow records; without sinks, records are only counted.
     pub records: Vec<Box<dyn RecordSink>>,
-    /// A scan, as soon as it crosses the threshold.
+    /// Called for each scan that crosses the threshold.
     pub alert: Option<OnAlert>,
-    /// An interval, as soon as all workers are past it.
+    /// Called for an interval once all workers have passed it.
     pub interval: Option<OnInterval>,
-    /// What there was no room for, at marks where it is more than before; ahead of the intervals that end there.
+    /// Called at marks with new losses for lack of room, before the intervals that end there.
     pub shortage: Option<OnShortage>,
 }
 
@@ -83,23 +83,23 @@ impl Monitor {
         Self {
             setup,
             records: Mutex::new(records.into_iter().map(Some).collect()),
-            tells_intervals: interval.is_some(),
+            reports_intervals: interval.is_some(),
             merged: Mutex::new((alert, interval, shortage)),
         }
     }
 }
 
-/// What a worker hands over at a mark.
+/// A worker's partial result at a mark.
 pub enum Partial {
-    /// At a tick: how things stand.
-    Tick(Standing),
+    /// At a tick: a summary.
+    Tick(TickSummary),
     /// At the end: everything.
     End(Box<Findings>),
 }
 
 impl Application for Monitor {
     type Item = PacketRecord;
-    type Message = Message;
+    type Message = ();
     type Partial = Partial;
     type Report = Report;
     type Worker = MonitorWorker;
@@ -113,7 +113,7 @@ impl Application for Monitor {
     fn worker(&self, shard: Shard) -> MonitorWorker {
         let mut records = self.records.lock().unwrap_or_else(|poison| poison.into_inner());
         let records = records.get_mut(shard.index).and_then(Option::take);
-        MonitorWorker::new(&self.setup, shard, records, self.tells_intervals)
+        MonitorWorker::new(&self.setup, shard, records, self.reports_intervals)
     }
 
     fn merger(&self) -> MonitorMerger {

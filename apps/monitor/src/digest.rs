@@ -1,8 +1,7 @@
 //! A digest of a set of flow records that does not depend on their order.
 //!
-//! Each record's SHA-256 is added, as four 64-bit words with wrap-around, to a sum; sums of
-//! workers add up to the sum of the whole. Equal sets give equal sums; it is a check for
-//! accidents, not a commitment against someone who crafts records.
+//! The SHA-256 of each record is added, as four 64-bit words with wrap-around, to a sum; sums of
+//! workers add up. Equal sets have equal sums; it detects accidents, not crafted records.
 
 use ringtap_flow::FlowRecord;
 use sha2::{Digest, Sha256};

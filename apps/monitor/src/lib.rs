@@ -1,23 +1,23 @@
-//! The monitor: what was seen, which flows, who scanned, who talked most; in one pass.
+//! The monitor: volumes, flows, port scans and talkers in one pass.
 //!
 //! ```text
 //!             ┌ volumes ── every packet
-//!             ├ activity ─ every packet, into sketches (if asked for)
+//!             ├ activity ─ every packet, into sketches (if enabled)
 //! a burst ──▶ ┤ scans ──── SYN and SYN-ACK only
 //!             └ flows ──── every packet, through the flow table
 //!                  ├ conversations ─ when a flow is first seen (in an interval)
 //!                  └ talkers ─────── when a flow ends
 //! ```
 //!
-//! Counting talkers on ended flows, not on packets, gives the same sums for a fraction of the
-//! memory traffic: every IP packet belongs to exactly one flow record.
+//! Talkers are counted on ended flows instead of packets: the same sums with a fraction of the
+//! memory traffic, because every IP packet belongs to exactly one flow record.
 //!
-//! [`run()`] and [`run_live`] put the application on the engine. The rest has no threads, rings, clock or I/O; time is
-//! packet time.
+//! [`run()`] and [`run_live`] connect the application to the engine. The rest has no threads,
+//! rings, clock or I/O; time is packet time.
 //!
-//! Invariants: packets are sharded by their symmetric address pair, so whatever is keyed by a
-//! pair or finer has one owner; whatever is coarser (hosts, ports, a scanner's targets) leaves
-//! the worker as sums over disjoint parts or as tables that are united.
+//! Invariants: packets are sharded by their symmetric address pair, so everything keyed by a pair
+//! or finer has one owner; everything coarser (hosts, ports, a scanner's targets) leaves the worker
+//! as sums over disjoint parts or as tables that are merged.
 #![forbid(unsafe_code)]
 
 mod alert;
@@ -32,8 +32,11 @@ mod worker;
 
 pub use alert::Alert;
 pub use analyses::activity::{Limits, UnknownLimit};
-pub use analyses::{About, Analyses, Message, Section, UnknownAnalysis};
-pub use app::{Ended, Monitor, OnAlert, OnInterval, OnShortage, Outputs, Partial, Shortage};
+pub use analyses::scans::Suspects;
+pub use analyses::{About, Analyses, Section, UnknownAnalysis};
+pub use app::{
+    EndedInterval, Monitor, OnAlert, OnInterval, OnShortage, Outputs, Partial, Shortage,
+};
 pub use merger::MonitorMerger;
 pub use options::{Options, Setup};
 pub use report::Report;

@@ -1,38 +1,40 @@
-//! The merger: hears state reports during the run, unites the workers' findings at its end.
+//! The merger: receives messages during the run, and joins the workers' results at its end.
 
 use std::collections::BTreeMap;
 
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
+use crate::analyses::Mergers;
 use crate::analyses::activity::ActivityMerger;
 use crate::analyses::volumes::Volumes;
-use crate::analyses::{Mergers, Message};
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
-use crate::worker::{Findings, FlowCounts, Standing};
-use crate::{Alert, Analyses, Ended, OnAlert, OnInterval, OnShortage, Partial, Setup, Shortage};
+use crate::worker::{Findings, FlowCounts, TickSummary};
+use crate::{
+    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnShortage, Partial, Setup, Shortage,
+};
 
-/// Merges what the workers found into the report.
+/// Merges the workers' results into the report.
 pub struct MonitorMerger {
     analyses: Analyses,
-    hear: Option<OnAlert>,
-    hear_interval: Option<OnInterval>,
-    hear_shortage: Option<OnShortage>,
+    on_alert: Option<OnAlert>,
+    on_interval: Option<OnInterval>,
+    on_shortage: Option<OnShortage>,
     interval_ns: Option<u64>,
-    /// The first interval that was not told of yet.
-    untold: u64,
-    /// Intervals that were handed over and not told of yet.
+    /// The first interval that was not reported yet.
+    unreported: u64,
+    /// Intervals that were handed over and not reported yet.
     over: Volumes,
     volumes: Volumes,
-    /// What each worker had no room for at its latest mark, and the sum that was told last.
+    /// Each worker's losses for lack of room at its latest mark, and the sum reported last.
     shortages: Vec<Shortage>,
     shortage: Shortage,
     conversations: Conversations,
     flows: FlowCounts,
     mergers: Mergers,
-    /// Live flows at marks that not all workers have reached: workers so far, and their sum.
+    /// Live flows at marks that not all workers have reached: number of workers, and their sum.
     active: BTreeMap<u64, (usize, u64)>,
     /// The latest mark of each worker.
     reached: Vec<u64>,
@@ -42,20 +44,20 @@ pub struct MonitorMerger {
 impl MonitorMerger {
     pub(crate) fn new(
         setup: &Setup,
-        hear: Option<OnAlert>,
-        hear_interval: Option<OnInterval>,
-        hear_shortage: Option<OnShortage>,
+        on_alert: Option<OnAlert>,
+        on_interval: Option<OnInterval>,
+        on_shortage: Option<OnShortage>,
     ) -> Self {
         let options = &setup.options;
         let digest = (options.digest && options.analyses.flows).then(RecordDigest::default);
         let volumes = || Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize);
         Self {
             analyses: options.analyses,
-            hear,
-            hear_interval,
-            hear_shortage,
+            on_alert,
+            on_interval,
+            on_shortage,
             interval_ns: options.interval_ns,
-            untold: 0,
+            unreported: 0,
             over: volumes(),
             volumes: volumes(),
             shortages: Vec::new(),
@@ -69,14 +71,14 @@ impl MonitorMerger {
         }
     }
 
-    /// All workers have reached this time: tells of the intervals that are over.
+    /// All workers have reached this time: reports finished intervals.
     fn on_time(&mut self, time_ns: u64, active: u64) {
-        self.tell_shortage();
-        self.mergers.on_time(time_ns, &mut teller(&mut self.hear));
-        self.tell_intervals(time_ns, active);
+        self.report_shortage();
+        self.mergers.on_time(time_ns, &mut alert_handler(&mut self.on_alert));
+        self.report_intervals(time_ns, active);
     }
 
-    fn tell_shortage(&mut self) {
+    fn report_shortage(&mut self) {
         let mut shortage = Shortage {
             attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
@@ -85,35 +87,41 @@ impl MonitorMerger {
         self.shortages.iter().for_each(|own| shortage.add(own));
         if shortage != self.shortage {
             self.shortage = shortage;
-            if let Some(hear) = &mut self.hear_shortage {
-                hear(&shortage);
+            if let Some(on_shortage) = &mut self.on_shortage {
+                on_shortage(&shortage);
             }
         }
     }
 
-    fn tell_intervals(&mut self, time_ns: u64, active: u64) {
-        let (Some(hear), Some(interval_ns)) = (&mut self.hear_interval, self.interval_ns) else {
+    fn report_intervals(&mut self, time_ns: u64, active: u64) {
+        let (Some(on_interval), Some(interval_ns)) = (&mut self.on_interval, self.interval_ns)
+        else {
             return;
         };
         let upto = time_ns / interval_ns;
         // Smaller after a clock was set back: the intervals end again and are reported again.
-        self.untold = self.untold.min(upto);
-        if upto > self.untold {
+        self.unreported = self.unreported.min(upto);
+        if upto > self.unreported {
             let exact = !self.shortage.conversations_estimated;
             let conversations = Conversations { exact, ..Conversations::default() };
             // The report keeps a bounded number of rows; every interval is passed to the output.
             let over = self.over.take_before(time_ns);
             let activities = self.mergers.activity.as_ref().map_or(&[][..], ActivityMerger::closed);
             let of = |start| activities.iter().find(|activity: &&Activity| activity.start == start);
-            for interval in &over.rows(self.untold..upto, conversations) {
-                hear(&Ended { interval, live: active, activity: of(interval.start) });
+            for interval in &over.rows(self.unreported..upto, conversations) {
+                on_interval(&EndedInterval {
+                    interval,
+                    live: active,
+                    activity: of(interval.start),
+                });
             }
             self.volumes.merge(over);
-            self.untold = upto;
+            self.unreported = upto;
         }
     }
 
-    /// Live flows of one worker at a mark; marks count when every worker has reached them: how many there are then.
+    /// Adds the live flows of one worker at a mark; returns the sum once every worker has reached
+    /// it.
     fn on_active(&mut self, mark: u64, shard: Shard, active: u64) -> Option<u64> {
         let (workers, sum) = self.active.entry(mark).or_default();
         *workers += 1;
@@ -123,7 +131,7 @@ impl MonitorMerger {
             self.active_peak = self.active_peak.max(*sum);
             self.active.remove(&mark);
         }
-        // Queues with a time of their own may pass over marks; what all have left behind stays incomplete.
+        // Queues with their own time may skip marks; marks that all have passed stay incomplete.
         self.reached.resize(shard.count, 0);
         self.reached[shard.index] = mark;
         let oldest = self.reached.iter().copied().min().unwrap_or(0);
@@ -145,23 +153,21 @@ impl MonitorMerger {
     }
 }
 
-/// Tells of alerts, if anybody listens.
-fn teller(hear: &mut Option<OnAlert>) -> impl FnMut(&Alert) {
+/// Reports alerts, if there is an output.
+fn alert_handler(on_alert: &mut Option<OnAlert>) -> impl FnMut(&Alert) {
     move |alert| {
-        if let Some(hear) = hear {
-            hear(alert);
+        if let Some(on_alert) = on_alert {
+            on_alert(alert);
         }
     }
 }
 
 impl Merger for MonitorMerger {
-    type Message = Message;
+    type Message = ();
     type Partial = Partial;
     type Report = Report;
 
-    fn on_message(&mut self, message: Message) {
-        self.mergers.on_message(message, &mut teller(&mut self.hear));
-    }
+    fn on_message(&mut self, (): ()) {}
 
     fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
         let number = match *mark {
@@ -169,7 +175,7 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(Standing { active, over, found, shortage }) => {
+            Partial::Tick(TickSummary { active, over, found, shortage }) => {
                 self.mergers.merge(found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
@@ -205,7 +211,7 @@ impl Merger for MonitorMerger {
             conversations: on.volumes.then_some(self.conversations),
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),
             flows: on.flows.then(flows),
-            sections: self.mergers.end(&mut teller(&mut self.hear)),
+            sections: self.mergers.end(&mut alert_handler(&mut self.on_alert)),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The monitor's answer. Rows are sorted and numbers are whole, so that two runs that agree give
-//! the same bytes.
+//! The monitor's report. Rows are sorted and numbers are integers, so that equal runs give equal
+//! bytes.
 
 pub mod activity;
 mod times;
@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 pub use crate::analyses::Sections;
 pub use times::Times;
 
-/// What the analyses found. A part is absent if its analysis did not run.
+/// The report. A part is absent if its analysis did not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Packets by kind.
@@ -39,7 +39,7 @@ pub struct Report {
     /// Facts from payloads, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// What the analyses behind the meter found.
+    /// The sections of the analyses.
     #[serde(flatten)]
     pub sections: Sections,
 }
@@ -51,7 +51,7 @@ fn is_zero(n: &u64) -> bool {
 /// Packets by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
-    /// Reached the analyses.
+    /// Packets that reached the analyses.
     pub handled: u64,
     /// IPv4.
     pub ipv4: u64,
@@ -61,9 +61,9 @@ pub struct Packets {
     pub non_ip: u64,
     /// IPv4 with MF or an offset, IPv6 with a fragment header.
     pub fragments: u64,
-    /// Captured shorter than they were on the wire.
+    /// Captured shorter than on the wire.
     pub truncated: u64,
-    /// Found within tunnels, beside all of the above, which are of the outermost IP headers.
+    /// Within tunnels, in addition to the above, which are of the outermost IP headers.
     #[serde(skip_serializing_if = "is_zero")]
     pub inner: u64,
 }
@@ -93,7 +93,7 @@ impl Volume {
     }
 }
 
-/// One measurement interval; only those that saw a packet are listed.
+/// One measurement interval; only those with packets are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interval {
     /// Its beginning (for the whole run: the earliest packet).
@@ -117,7 +117,7 @@ pub struct Conversations {
     pub tcp: u64,
     /// UDP.
     pub udp: u64,
-    /// False if memory did not suffice and the numbers are estimates.
+    /// False if memory ran short and the numbers are estimates.
     pub exact: bool,
 }
 
@@ -130,9 +130,9 @@ impl Default for Conversations {
 /// Flow records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flows {
-    /// Records that left.
+    /// Records of ended flows.
     pub records: u64,
-    /// Most flows alive at a mark (half an idle timeout apart, and the end).
+    /// Most live flows at a mark (half an idle timeout apart, and the end).
     pub active_peak: u64,
     /// Records by reason.
     pub end_reasons: BTreeMap<&'static str, u64>,
@@ -146,9 +146,9 @@ pub struct Flows {
 pub struct Facts {
     /// In flow records, by field.
     pub kept: BTreeMap<&'static str, u64>,
-    /// Left out of flows that had as many of the field as are kept.
+    /// Dropped because the flow already had the maximum number of values of the field.
     pub beyond: u64,
-    /// Left out because the memory for facts was used up.
+    /// Dropped because the memory for facts was used up.
     #[serde(skip_serializing_if = "is_zero")]
     pub no_room: u64,
 }
@@ -170,16 +170,16 @@ pub struct Scans {
     pub vertical: Vec<VerticalScan>,
     /// One source, one port, many targets.
     pub horizontal: Vec<HorizontalScan>,
-    /// SYNs and SYN-ACKs that found no room in memory; 0 means the numbers are exact.
+    /// SYNs and SYN-ACKs without room in memory; 0 means the numbers are exact.
     pub attempts_ignored: u64,
 }
 
 /// One source, one target, many ports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct VerticalScan {
-    /// Who scanned.
+    /// The scanner.
     pub source: std::net::IpAddr,
-    /// Whom.
+    /// The target.
     pub target: std::net::IpAddr,
     /// Distinct ports that never answered.
     pub ports: u64,
@@ -194,9 +194,9 @@ pub struct VerticalScan {
 /// One source, one port, many targets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HorizontalScan {
-    /// Who scanned.
+    /// The scanner.
     pub source: std::net::IpAddr,
-    /// Which port.
+    /// The port.
     pub port: u16,
     /// Always TCP.
     pub protocol: &'static str,
@@ -210,14 +210,14 @@ pub struct HorizontalScan {
     pub sample: Vec<std::net::IpAddr>,
 }
 
-/// Who talked most, by octets and by packets.
+/// The talkers, by octets and by packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Talkers {
     /// Largest first.
     pub by_octets: Rankings,
     /// Largest first.
     pub by_packets: Rankings,
-    /// No octet count above is short by more than this; 0 means exact.
+    /// No octet count above is too low by more than this; 0 means exact.
     pub error_bound: u64,
     /// The same for counts of packets.
     #[serde(skip_serializing_if = "is_zero")]
@@ -242,7 +242,7 @@ pub struct Rankings {
 pub struct HostRow {
     /// The address.
     pub address: std::net::IpAddr,
-    /// What it sent or received.
+    /// Sent or received volume.
     #[serde(flatten)]
     pub volume: Volume,
 }
@@ -252,7 +252,7 @@ pub struct HostRow {
 pub struct PairRow {
     /// The lower address first.
     pub addresses: [std::net::IpAddr; 2],
-    /// What went between them.
+    /// Volume in both directions.
     #[serde(flatten)]
     pub volume: Volume,
 }
@@ -269,7 +269,7 @@ pub struct PortRow {
     pub volume: Volume,
 }
 
-/// Nanoseconds since 1970; in JSON a string as RFC 3339 has it.
+/// Nanoseconds since 1970; in JSON a string in the form of RFC 3339.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub u64);
 
@@ -293,7 +293,7 @@ mod tests {
     use super::Time;
 
     #[test]
-    fn times_are_as_rfc_3339_has_them() {
+    fn times_have_the_form_of_rfc_3339() {
         assert_eq!(Time(0).to_string(), "1970-01-01T00:00:00.000000000Z");
         let time = Time(1_709_251_199_000_000_042);
         assert_eq!(time.to_string(), "2024-02-29T23:59:59.000000042Z");

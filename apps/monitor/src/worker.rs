@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use ringtap_flow::{EndReason, FactCounts, FlowRecord, FlowTable, Observer, RecordSink};
+use ringtap_flow::{EndReason, FactCounts, FlowKey, FlowRecord, FlowTable, Observer, RecordSink};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
 use crate::analyses::conversations::Conversations;
 use crate::analyses::volumes::Volumes;
-use crate::analyses::{Found, Message, Parts};
+use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
 use crate::{Partial, Setup, Shortage};
 
-/// Entries looked at in one go at a mark; as many records may leave at once.
+/// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
 
-/// Room for what is left of a burst.
+/// Room for the rest of a burst.
 const BURST: usize = 1024;
 
-/// Intervals that a flow's stamp tells apart.
+/// Intervals that a flow's stamp distinguishes.
 const STAMPS: u64 = u16::MAX as u64;
 
-/// Everything a worker found, handed over at the end.
+/// A worker's results at the end.
 pub struct Findings {
     pub(crate) volumes: Volumes,
     pub(crate) conversations: Option<([u64; 2], bool)>,
@@ -31,19 +31,19 @@ pub struct Findings {
     pub(crate) active: u64,
 }
 
-/// How things stand with a worker at a tick.
-pub struct Standing {
-    /// Live flows, after everything expired has left.
+/// A worker's summary at a tick.
+pub struct TickSummary {
+    /// Live flows, without expired ones.
     pub(crate) active: u64,
-    /// Volumes of intervals that are over, if there is an output for intervals.
+    /// Volumes of finished intervals, if there is an output for intervals.
     pub(crate) over: Option<Box<Volumes>>,
-    /// What the analyses hand over.
+    /// Partial results of the analyses.
     pub(crate) found: Found,
-    /// What the worker had no room for, since the beginning.
+    /// The worker's losses for lack of room since the beginning.
     pub(crate) shortage: Shortage,
 }
 
-/// Flow records in numbers.
+/// Counters of flow records.
 #[derive(Default)]
 pub(crate) struct FlowCounts {
     /// By [`EndReason`], in order.
@@ -52,7 +52,7 @@ pub(crate) struct FlowCounts {
     pub(crate) digest: Option<RecordDigest>,
 }
 
-/// The place of a reason in [`FlowCounts::ended`].
+/// The position of a reason in [`FlowCounts::ended`].
 fn place(reason: EndReason) -> usize {
     reason as usize - EndReason::Idle as usize
 }
@@ -72,27 +72,27 @@ impl FlowCounts {
 /// Owner of one shard of address pairs.
 pub struct MonitorWorker {
     flow_table: Option<FlowTable>,
-    tally: Tally,
+    events: FlowEvents,
     tunnels: Tunnels,
-    tells_intervals: bool,
-    /// What is left of a burst without its tunnels.
+    reports_intervals: bool,
+    /// The packets of a burst that make flows.
     metered: Burst<PacketRecord>,
-    /// Live flows when the end was reached.
+    /// Present at the end: number of flows ended so far that were live then.
     ending: Option<u64>,
     /// Time at the last mark.
     time_ns: u64,
 }
 
-/// What hears of the flow table's events.
-struct Tally {
+/// Handles the flow table's events.
+struct FlowEvents {
     volumes: Volumes,
     conversations: Option<Conversations>,
     analyses: Parts,
     flows: FlowCounts,
     records: Option<Box<dyn RecordSink>>,
-    /// Whether no flow can see two intervals with the same stamp. If intervals are so short that
+    /// Whether no flow can have two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
-    stamps_tell: bool,
+    stamps_valid: bool,
 }
 
 impl MonitorWorker {
@@ -100,46 +100,71 @@ impl MonitorWorker {
         setup: &Setup,
         shard: Shard,
         records: Option<Box<dyn RecordSink>>,
-        tells_intervals: bool,
+        reports_intervals: bool,
     ) -> Self {
         let options = &setup.options;
         let on = options.analyses;
         let capacity = setup.capacity_of(shard);
         let key = setup.hash_key;
+        let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
+            interval_ns.saturating_mul(STAMPS - 1) > options.metering.timeouts.longest_idle_ns()
+        });
         Self {
             flow_table: on.need_flows().then(|| {
                 let paths = Arc::clone(&setup.paths);
                 let fact_room = setup.part(options.fact_bytes, shard);
                 FlowTable::new(capacity, &options.metering, key, paths).with_fact_room(fact_room)
             }),
-            tally: Tally {
+            events: FlowEvents {
                 volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
-                conversations: on.volumes.then(|| Conversations::new(key, capacity)),
+                conversations: on.volumes.then(|| {
+                    let metering = &options.metering;
+                    let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
+                    Conversations::new(key, capacity, apart)
+                }),
                 analyses: Parts::new(setup, shard),
                 flows: FlowCounts {
                     digest: (options.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
                 records: records.filter(|_| on.flows),
-                stamps_tell: options.interval_ns.is_none_or(|interval_ns| {
-                    interval_ns.saturating_mul(STAMPS - 1)
-                        > options.metering.timeouts.longest_idle_ns()
-                }),
+                stamps_valid,
             },
             tunnels: setup.tunnels,
-            tells_intervals: tells_intervals && on.volumes,
+            reports_intervals: reports_intervals && on.volumes,
             metered: Burst::with_capacity(BURST),
             ending: None,
             time_ns: 0,
         }
     }
 
-    /// For a burst with tunnels: notes the conversations of its outermost packets, in their order, and picks the packets
-    /// that make flows where those are of what tunnels carry.
+    /// Keeps all conversations in the set, not only those whose flows have ended.
+    #[cold]
+    fn keep_all(&mut self) {
+        let Some(mut conversations) = self.events.conversations.take() else { return };
+        conversations.keep_all(|live| {
+            if let Some(table) = &self.flow_table {
+                table.each_live(|key, stamp, last_ns| {
+                    if stamp != 0 {
+                        live(key, self.events.volumes.interval_of(last_ns));
+                    }
+                });
+            }
+        });
+        self.events.conversations = Some(conversations);
+    }
+
+    /// For a burst with tunnels: notes the conversations of its outermost packets, in order, and
+    /// selects the packets that make flows.
     #[cold]
     fn sift(&mut self, burst: &[PacketRecord], attachments: &Attachments) {
         let outermost = |packet: &&PacketRecord| !packet.flags.contains(Flags::INNER);
-        burst.iter().filter(outermost).for_each(|packet| self.tally.note(packet));
+        for packet in burst.iter().filter(outermost) {
+            if packet.flags.contains(Flags::PORTS) {
+                let interval = self.events.volumes.interval_of(packet.ts_ns);
+                self.events.count_conversation(packet, interval, false);
+            }
+        }
         self.metered.clear();
         let (metered, kept) = self.metered.parts_mut();
         let mut cursor = attachments.cursor();
@@ -153,14 +178,14 @@ impl MonitorWorker {
         }
     }
 
-    /// The intervals that are over at this time.
+    /// The intervals that are finished at this time.
     fn over(&mut self, time_ns: u64) -> Option<Box<Volumes>> {
-        self.tells_intervals.then(|| Box::new(self.tally.volumes.take_before(time_ns)))
+        self.reports_intervals.then(|| Box::new(self.events.volumes.take_before(time_ns)))
     }
 
-    /// What there was no room for so far.
+    /// Losses for lack of room so far.
     fn shortage(&self) -> Shortage {
-        let Tally { volumes, conversations, flows, analyses, .. } = &self.tally;
+        let FlowEvents { volumes, conversations, flows, analyses, .. } = &self.events;
         Shortage {
             flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
             attempts_ignored: analyses.ignored(),
@@ -171,152 +196,221 @@ impl MonitorWorker {
 
     /// Hands over everything; the worker is empty afterwards.
     fn end(&mut self, active: u64) -> Partial {
-        let tally = &mut self.tally;
-        if let Some(mut records) = tally.records.take() {
+        let events = &mut self.events;
+        if let Some(mut records) = events.records.take() {
             records.finish();
         }
-        let mut volumes = std::mem::replace(&mut tally.volumes, Volumes::new(None, 0));
+        let mut volumes = std::mem::replace(&mut events.volumes, Volumes::new(None, 0));
         volumes.end();
-        if let Some(table) = &self.flow_table {
-            tally.flows.facts = *table.fact_counts();
+        // Its memory is free for the analyses' results.
+        if let Some(table) = self.flow_table.take() {
+            events.flows.facts = *table.fact_counts();
         }
         Partial::End(Box::new(Findings {
             volumes,
-            conversations: tally.conversations.take().map(|c| c.counts()),
-            flows: std::mem::take(&mut tally.flows),
-            found: tally.analyses.end(),
+            conversations: events.conversations.take().map(|c| c.counts()),
+            flows: std::mem::take(&mut events.flows),
+            found: events.analyses.end(),
             active,
         }))
     }
 }
 
-impl Tally {
-    /// Notes the conversation of a packet, if it belongs to one.
-    fn note(&mut self, packet: &PacketRecord) {
-        if let Some(conversations) = &mut self.conversations
-            && packet.flags.contains(Flags::PORTS)
-            && let Some(protocol) = Conversations::protocol(packet)
-        {
-            conversations.note(packet, protocol, self.volumes.interval_of(packet.ts_ns));
-        }
-    }
-}
-
 impl Worker for MonitorWorker {
     type Item = PacketRecord;
-    type Message = Message;
+    type Message = ();
     type Partial = Partial;
 
     fn on_burst(
         &mut self,
         burst: &[PacketRecord],
         attachments: &Attachments,
-        outbox: &mut impl Outbox<Message>,
+        _: &mut impl Outbox<()>,
     ) {
-        self.tally.volumes.on_burst(burst);
+        self.events.volumes.on_burst(burst);
         let flags = burst.iter().fold(0, |flags, packet| flags | packet.flags.0);
         let tunnelled = flags & (Flags::TUNNEL.0 | Flags::INNER.0) != 0;
         let (mut metered, mut facts) = (burst, attachments);
+        if tunnelled || self.events.conversations.as_ref().is_some_and(Conversations::is_full) {
+            self.keep_all();
+        }
         if tunnelled {
             self.sift(burst, attachments);
             if self.tunnels == Tunnels::Inner {
                 (metered, facts) = (&self.metered, self.metered.attachments());
             }
         }
-        self.tally.analyses.on_packets(metered, outbox);
+        self.events.analyses.on_packets(metered);
         if let Some(table) = &mut self.flow_table {
-            let heard = &mut Heard { tally: &mut self.tally, noted: tunnelled };
-            table.burst(metered, facts, heard);
+            let observer =
+                &mut FlowObserver { events: &mut self.events, noted: tunnelled, keep_ended: true };
+            table.burst(metered, facts, observer);
         }
-        let Tally { volumes, conversations, .. } = &mut self.tally;
-        if let Some(conversations) = conversations {
-            conversations.settle(|interval, protocol, stands_for| {
-                volumes.count_conversations(interval, protocol, stands_for);
-            });
-        }
+        self.events.settle();
     }
 
-    fn on_mark(&mut self, mark: &Mark, _: &mut impl Outbox<Message>) -> Option<Partial> {
+    fn on_mark(&mut self, mark: &Mark, _: &mut impl Outbox<()>) -> Option<Partial> {
+        // Events noted by the previous call.
+        self.events.settle();
         let mut active = 0;
-        // A clock was set back. Flows that live on would mix times before and after, and none would expire until the time
-        // before has come again.
-        let set_back = matches!(mark, Mark::Tick { time_ns, .. } if *time_ns < self.time_ns);
         if let Some(table) = &mut self.flow_table {
-            let heard = &mut Heard { tally: &mut self.tally, noted: false };
-            if set_back && !table.drain(SWEEP, heard) {
-                return None;
-            }
-            if self.ending.is_none() && !table.sweep(mark.time_ns(), SWEEP, heard) {
-                return None;
-            }
-            active = table.len() as u64;
-            if matches!(mark, Mark::End { .. }) {
+            let ends = matches!(mark, Mark::End { .. });
+            let observer =
+                &mut FlowObserver { events: &mut self.events, noted: false, keep_ended: !ends };
+            if ends {
                 if self.ending.is_none()
-                    && let Some(records) = &mut heard.tally.records
+                    && let Some(records) = &mut observer.events.records
                 {
                     records.ending();
                 }
-                active = *self.ending.get_or_insert(active);
-                if !table.drain(SWEEP, heard) {
+                let alive = self.ending.get_or_insert(0);
+                *alive += table.drain(mark.time_ns(), SWEEP, observer);
+                active = *alive;
+                if !table.is_empty() {
                     return None;
                 }
+            } else {
+                // A clock was set back. Flows that continue would mix times before and after, and
+                // none would expire until the time before is reached again.
+                if mark.time_ns() < self.time_ns {
+                    table.drain(0, SWEEP, observer);
+                    if !table.is_empty() {
+                        return None;
+                    }
+                }
+                if !table.sweep(mark.time_ns(), SWEEP, observer) {
+                    return None;
+                }
+                active = table.len() as u64;
             }
         }
+        self.events.settle();
         self.time_ns = mark.time_ns();
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
-                if let Some(records) = &mut self.tally.records {
+                if let Some(records) = &mut self.events.records {
                     records.mark();
                 }
                 let over = self.over(*time_ns);
-                let found = self.tally.analyses.on_tick(*time_ns);
-                Partial::Tick(Standing { active, over, found, shortage: self.shortage() })
+                let found = self.events.analyses.on_tick(*time_ns);
+                Partial::Tick(TickSummary { active, over, found, shortage: self.shortage() })
             }
             Mark::End { .. } => self.end(active),
         })
     }
 }
 
-struct Heard<'a> {
-    tally: &'a mut Tally,
+struct FlowObserver<'a> {
+    events: &'a mut FlowEvents,
     /// The conversations of these packets were noted before.
     noted: bool,
+    /// Whether to keep the conversations of flows that end: not when the run ends.
+    keep_ended: bool,
 }
 
-impl Observer for Heard<'_> {
+impl FlowEvents {
+    /// The stamp of a flow whose conversation was counted in this interval last.
+    #[inline(always)]
+    fn stamp(interval: u64) -> u16 {
+        (interval % STAMPS) as u16 + 1
+    }
+
+    /// The interval of a flow's stamp at a packet.
+    fn stamped(&self, stamp: u16, packet: &PacketRecord) -> u64 {
+        let interval = self.volumes.interval_of(packet.ts_ns);
+        let since = (interval % STAMPS + STAMPS - (u64::from(stamp) - 1)) % STAMPS;
+        interval.saturating_sub(since)
+    }
+
+    /// Counts the conversation of a packet in a new interval; `known`: it was counted in an earlier
+    /// one.
+    #[inline]
+    fn count_conversation(&mut self, packet: &PacketRecord, interval: u64, known: bool) {
+        if let Some(conversations) = &mut self.conversations
+            && let Some(protocol) = conversations.note(packet, interval, known)
+        {
+            self.volumes.count_conversations(interval, protocol, 1);
+        }
+    }
+
+    /// Keeps a conversation that was counted last in this interval, and whose flow has ended or
+    /// moved on.
+    fn keep(&mut self, key: &FlowKey, interval: u64) {
+        if let Some(conversations) = &mut self.conversations {
+            conversations.ended(key, interval);
+        }
+    }
+
+    /// A packet arrived in an interval in which its conversation was not counted.
+    #[inline]
+    fn begin_interval(&mut self, packet: &PacketRecord, stamp: &mut u16, interval: u64) {
+        let known = *stamp != 0;
+        if packet.flags.contains(Flags::PORTS) {
+            *stamp = Self::stamp(interval);
+            self.count_conversation(packet, interval, known);
+        } else if known {
+            // A later fragment: it has no conversation, but time moves on.
+            self.keep(&FlowKey::of(packet), self.stamped(*stamp, packet));
+            *stamp = 0;
+        }
+    }
+
+    /// Counts the noted conversations.
+    fn settle(&mut self) {
+        let Self { volumes, conversations, .. } = self;
+        if let Some(conversations) = conversations {
+            conversations.settle(|interval, protocol, stands_for| {
+                volumes.count_conversations(interval, protocol, stands_for);
+            });
+        }
+    }
+}
+
+impl Observer for FlowObserver<'_> {
+    /// The stamp means that the conversation was counted in the interval of the flow's latest
+    /// packet; so it is looked up once an interval.
     #[inline(always)]
     fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16) {
-        let Some(conversations) = &mut self.tally.conversations else { return };
+        let events = &mut *self.events;
+        if events.conversations.is_none() {
+            return;
+        }
         if self.noted {
-            // In which interval, the stamp does not know.
             *stamp = 0;
             return;
         }
-        // The stamp tells in which interval the flow was noted last, so that it is noted once.
-        let interval = self.tally.volumes.interval_of(packet.ts_ns);
-        let current = (interval % STAMPS) as u16 + 1;
-        if *stamp == current && self.tally.stamps_tell {
-            return;
+        let interval = events.volumes.interval_of(packet.ts_ns);
+        if *stamp != FlowEvents::stamp(interval) || !events.stamps_valid {
+            events.begin_interval(packet, stamp, interval);
         }
-        *stamp = 0;
-        if packet.flags.contains(Flags::PORTS)
-            && let Some(protocol) = Conversations::protocol(packet)
+    }
+
+    #[cold]
+    fn late(&mut self, packet: &PacketRecord, stamp: u16) {
+        let events = &mut *self.events;
+        if !self.noted
+            && packet.flags.contains(Flags::PORTS)
+            && (stamp == 0 || !events.stamps_valid)
         {
-            *stamp = current;
-            conversations.note(packet, protocol, interval);
+            let interval = events.volumes.interval_of(packet.ts_ns);
+            events.count_conversation(packet, interval, false);
+            events.keep(&FlowKey::of(packet), interval);
         }
     }
 
     #[inline]
-    fn ended(&mut self, record: &FlowRecord) {
-        let tally = &mut *self.tally;
-        tally.flows.ended[place(record.end_reason)] += 1;
-        tally.analyses.on_record(record);
-        if let Some(digest) = &mut tally.flows.digest {
+    fn ended(&mut self, record: &FlowRecord, stamp: u16) {
+        let events = &mut *self.events;
+        events.flows.ended[place(record.end_reason)] += 1;
+        events.analyses.on_record(record);
+        if let Some(digest) = &mut events.flows.digest {
             digest.add(record);
         }
-        if let Some(records) = &mut tally.records {
+        if let Some(records) = &mut events.records {
             records.take(record);
+        }
+        if self.keep_ended && stamp != 0 {
+            events.keep(&record.key, events.volumes.interval_of(record.last_ns));
         }
     }
 }

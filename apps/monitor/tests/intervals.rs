@@ -1,14 +1,14 @@
-//! Conversations by interval when packets come late, against the definition: a conversation
-//! counts in the interval of a packet that is later than every one it has counted in before.
+//! Conversations by interval when packets are late, against the definition: a conversation counts
+//! in the interval of a packet that is later than every one in which it was counted before.
 //!
-//! A flow remembers in 16 bits in which interval it was noted, so the cases here are those of two
-//! intervals that are 65,535 apart.
+//! A flow stores the interval in 16 bits, so the cases are those of two intervals that are 65,535
+//! apart.
 #![allow(clippy::unwrap_used, reason = "the volumes are there, or the test ends")]
 
 use std::sync::Arc;
 
 use ringtap_flow::{Metering, Timeouts};
-use ringtap_monitor::{Message, Monitor, Options, Outputs, Setup};
+use ringtap_monitor::{Monitor, Options, Outputs, Setup};
 use ringtap_stage::{Application, Attachments, Mark, Merger, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
@@ -16,11 +16,11 @@ const MS: u64 = 1_000_000;
 
 struct Ignore;
 
-impl Outbox<Message> for Ignore {
-    fn send(&mut self, _: Message) {}
+impl Outbox<()> for Ignore {
+    fn send(&mut self, (): ()) {}
 }
 
-/// One UDP packet of always the same conversation.
+/// One UDP packet of a fixed conversation.
 fn packet(ts_ns: u64, ports: Flags) -> PacketRecord {
     let mut packet = PacketRecord::EMPTY;
     packet.ts_ns = ts_ns;
@@ -31,7 +31,7 @@ fn packet(ts_ns: u64, ports: Flags) -> PacketRecord {
     packet
 }
 
-/// Starts of the intervals of one millisecond in which the conversation counts.
+/// Starts of the one-millisecond intervals in which the conversation counts.
 fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
     let app = Monitor::new(
         Setup {
@@ -49,6 +49,7 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
             hash_key: HashKey::from_seed(1),
             paths: Arc::default(),
             shares: vec![1],
+            suspects: Arc::default(),
         },
         Outputs::default(),
     );
@@ -91,7 +92,7 @@ fn a_flow_of_later_fragments() {
 }
 
 #[test]
-fn an_idle_timeout_hardly_shorter_than_the_intervals_told_apart() {
+fn an_idle_timeout_just_below_the_range_of_stamps() {
     let packets = with_ports(&[MS - 1, 65_535 * MS]);
     assert_eq!(counted(&packets, 65_535 * MS - 1), [0, 65_535 * MS]);
 }

@@ -1,25 +1,51 @@
-//! Distinct conversations: unordered pairs of (address, port), TCP and UDP apart.
+//! Distinct conversations: unordered pairs of (address, port), for TCP and for UDP.
+//!
+//! ```text
+//! a packet ──▶ was its conversation counted in this interval, by the flow's entry? ──▶ nothing to do
+//!                └── no ──▶ by the set? ──▶ no: count it
+//! a flow ends ──▶ its conversation goes into the set
+//! ```
+//!
+//! So only conversations whose flows have ended take memory here. If an entry does not correspond
+//! to one conversation (flows by direction or by VLAN, tunnel packets without flows, intervals too
+//! short for stamps), or if there is no room, all conversations go into the set at once.
 //!
 //! The set holds 128-bit keyed fingerprints instead of addresses: among 2³² conversations the
-//! chance that any two share one is about 2⁻⁶⁵. When the set is full, half of it is given up by
-//! one more bit of the fingerprint, and what remains is a uniform sample (adaptive sampling,
-//! Wegman and Flajolet 1990): the count is an estimate from then on, and says so.
+//! chance of a collision is about 2⁻⁶⁵. When the set is full, half of it is dropped by one more bit
+//! of the fingerprint, and the rest is a uniform sample (adaptive sampling, Wegman and Flajolet
+//! 1990): from then on the count is an estimate, and is marked as one.
 
-use ringtap_flow::Dense;
-use ringtap_wire::{Flags, HashKey, PacketRecord};
+use ringtap_flow::{Dense, FlowKey, IpVersion};
+use ringtap_wire::{HashKey, PacketRecord};
 
-/// Conversations whose look-ups are made to overlap.
+/// Conversations whose look-ups overlap.
 const GROUP: usize = 16;
-/// Room for what a burst can note.
-const NOTED: usize = 1024;
+/// Room for the events of a burst: a flow that begins and one that ends for each packet.
+const NOTED: usize = 2 * 1024;
 
 #[derive(Clone, Copy)]
 struct Seen {
     fingerprint: [u64; 2],
     /// TCP 0, UDP 1.
     protocol: u8,
-    /// The latest interval it was counted in, plus one.
+    /// The latest interval in which it was counted, plus one.
     counted: u64,
+}
+
+/// The event of a conversation.
+struct Noted {
+    seen: Seen,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// A packet of a flow whose conversation was not counted.
+    New,
+    /// A packet of a flow whose conversation was counted in an earlier interval.
+    Again,
+    /// Its flow has ended.
+    Ended,
 }
 
 /// The set of one shard.
@@ -27,64 +53,123 @@ pub(crate) struct Conversations {
     keys: [HashKey; 2],
     seen: Dense<Seen>,
     /// Not yet counted.
-    noted: Vec<Seen>,
+    noted: Vec<Noted>,
     capacity: usize,
-    /// Only fingerprints with this many low bits zero are kept.
+    /// Whether conversations of live flows are in the set, too.
+    all: bool,
+    /// Only fingerprints with this many low bits zero are kept; 0 unless all are in the set.
     level: u32,
     counts: [u64; 2],
 }
 
+/// TCP 0, UDP 1.
+fn numbered(protocol: u8) -> Option<u8> {
+    match protocol {
+        6 => Some(0),
+        17 => Some(1),
+        _ => None,
+    }
+}
+
 impl Conversations {
-    pub(crate) fn new(hash_key: HashKey, capacity: usize) -> Self {
+    /// An empty set; `all`: conversations go into it from their beginning.
+    pub(crate) fn new(hash_key: HashKey, capacity: usize, all: bool) -> Self {
         let half = |n| HashKey::from_seed(hash_key.word(n));
         Self {
             keys: [half(1), half(2)],
             seen: Dense::new(),
             noted: Vec::with_capacity(NOTED),
-            capacity: capacity.clamp(16, Dense::<Seen>::MOST),
+            capacity: capacity.clamp(16, Dense::<Seen>::MOST - 2 * NOTED),
+            all,
             level: 0,
             counts: [0; 2],
         }
     }
 
-    /// TCP 0, UDP 1.
-    pub(crate) fn protocol(packet: &PacketRecord) -> Option<usize> {
-        match packet.protocol {
-            6 => Some(0),
-            17 => Some(1),
-            _ => None,
+    /// Notes a packet whose conversation was not counted in this interval; `known`: false if it was
+    /// counted in no interval. If it certainly must be counted, returns its protocol (TCP 0, UDP
+    /// 1); otherwise [`Conversations::settle`] decides.
+    #[inline]
+    pub(crate) fn note(
+        &mut self,
+        packet: &PacketRecord,
+        interval: u64,
+        known: bool,
+    ) -> Option<usize> {
+        let protocol = numbered(packet.protocol)?;
+        if !self.all && self.seen.is_empty() && self.noted.is_empty() {
+            self.counts[usize::from(protocol)] += u64::from(!known);
+            return Some(protocol.into());
+        }
+        let what = if known { What::Again } else { What::New };
+        self.push(&FlowKey::of(packet), protocol, interval, what);
+        None
+    }
+
+    /// Adds the conversation of a flow that has ended, which was counted last in this interval.
+    #[inline]
+    pub(crate) fn ended(&mut self, key: &FlowKey, interval: u64) {
+        if let (false, Some(protocol)) = (self.all, numbered(key.protocol)) {
+            self.push(key, protocol, interval, What::Ended);
         }
     }
 
-    /// Notes a packet of a conversation in an interval. It counts when [`Conversations::settle`]
-    /// is called.
-    #[inline]
-    pub(crate) fn note(&mut self, packet: &PacketRecord, protocol: usize, interval: u64) {
+    fn push(&mut self, key: &FlowKey, protocol: u8, interval: u64, what: What) {
         let [first, second] = &self.keys;
-        let fingerprint = [Self::fingerprint(first, packet), Self::fingerprint(second, packet)];
-        self.noted.push(Seen { fingerprint, protocol: protocol as u8, counted: interval + 1 });
+        let fingerprint = [fingerprint(first, key), fingerprint(second, key)];
+        let seen = Seen { fingerprint, protocol, counted: interval + 1 };
+        self.noted.push(Noted { seen, what });
     }
 
-    /// Counts what was noted, in order. `first` hears the interval and the protocol of each
-    /// conversation that is the first time seen in an interval, and for how many it stands (1, or
-    /// more once the set is a sample). A packet of an interval earlier
-    /// than one its conversation was already counted in is not counted again.
+    /// Whether those of live flows must go into the set, too, for lack of room.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.all && self.seen.len() >= self.capacity
+    }
+
+    /// Keeps all conversations from now on, beginning with those of live flows, each with the
+    /// interval in which it was counted last. All noted events must be settled.
+    #[cold]
+    pub(crate) fn keep_all(&mut self, live: impl FnOnce(&mut dyn FnMut(&FlowKey, u64))) {
+        if self.all {
+            return;
+        }
+        self.all = true;
+        live(&mut |key, interval| {
+            if let Some(protocol) = numbered(key.protocol) {
+                self.push(key, protocol, interval, What::New);
+            }
+            if self.noted.len() == NOTED {
+                // They are counted already in their intervals.
+                self.settle(|_, _, _| ());
+            }
+        });
+        self.settle(|_, _, _| ());
+        self.counts = [0; 2];
+        for seen in self.seen.rows() {
+            self.counts[usize::from(seen.protocol)] += 1;
+        }
+    }
+
+    /// Counts the noted events, in order. Calls `first` with the interval and the protocol of each
+    /// conversation seen for the first time in an interval, and its weight (1, or more once the set
+    /// is a sample). A packet of an interval earlier than one in which its conversation was counted
+    /// is not counted again.
     pub(crate) fn settle(&mut self, mut first: impl FnMut(u64, usize, u64)) {
         let noted = std::mem::take(&mut self.noted);
         for group in noted.chunks(GROUP) {
-            // Touch index words, then rows: independent loads, so their misses overlap.
+            // Load index words, then rows: independent loads, so their misses overlap.
             let mut words = [0; GROUP];
-            for (seen, word) in group.iter().zip(&mut words) {
+            for (Noted { seen, .. }, word) in group.iter().zip(&mut words) {
                 *word = self.seen.home(seen.fingerprint[0] as u32);
             }
             let mut touched = 0;
-            for (seen, &word) in group.iter().zip(&words) {
+            for (Noted { seen, .. }, &word) in group.iter().zip(&words) {
                 let row = self.seen.hint(word, seen.fingerprint[0] as u32);
                 touched ^= row.map_or(0, |row| row.counted);
             }
             std::hint::black_box(touched);
-            for seen in group {
-                if self.count(seen) {
+            for Noted { seen, what } in group {
+                if self.count(seen, *what) {
                     first(seen.counted - 1, usize::from(seen.protocol), 1 << self.level);
                 }
             }
@@ -94,15 +179,25 @@ impl Conversations {
     }
 
     /// True if the conversation was not yet counted in the interval.
-    fn count(&mut self, noted: &Seen) -> bool {
+    fn count(&mut self, noted: &Seen, what: What) -> bool {
         let hash = noted.fingerprint[0] as u32;
         if let Some(at) = self.seen.find(hash, |seen| seen.fingerprint == noted.fingerprint) {
             let seen = self.seen.row_mut(at);
             let first = seen.counted < noted.counted;
             seen.counted = seen.counted.max(noted.counted);
-            return first;
+            return first && what != What::Ended;
         }
-        if self.seen.len() == self.capacity {
+        if !self.all {
+            match what {
+                What::New => self.counts[usize::from(noted.protocol)] += 1,
+                What::Again => {}
+                What::Ended => {
+                    self.seen.insert(hash, *noted);
+                }
+            }
+            return what != What::Ended;
+        }
+        if self.seen.len() >= self.capacity {
             self.thin_out();
         }
         let kept = noted.fingerprint[1].trailing_zeros() >= self.level;
@@ -113,6 +208,7 @@ impl Conversations {
         kept
     }
 
+    /// Drops half of the set, repeatedly, until half of the room is free.
     #[cold]
     fn thin_out(&mut self) {
         while self.seen.len() > self.capacity / 2 {
@@ -127,47 +223,55 @@ impl Conversations {
         }
     }
 
-    #[inline]
-    fn fingerprint(key: &HashKey, packet: &PacketRecord) -> u64 {
-        let side = |address: &[u8; 16], port: u16| {
-            key.word(
-                key.address(address) ^ (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            )
-        };
-        let both =
-            side(&packet.src, packet.src_port).wrapping_add(side(&packet.dst, packet.dst_port));
-        // An IPv4 address has the bytes of some IPv6 address, so the version counts, too.
-        let version = packet.flags.0 & Flags::IPV6.0;
-        key.word(both ^ u64::from(packet.protocol) << 56 ^ u64::from(version) << 32)
-    }
-
-    /// Conversations by protocol, and whether that is exact.
+    /// Conversations by protocol, and whether the numbers are exact.
     pub(crate) fn counts(&self) -> ([u64; 2], bool) {
         (self.counts.map(|n| n << self.level), self.level == 0)
     }
 }
 
+#[inline]
+fn fingerprint(hash_key: &HashKey, key: &FlowKey) -> u64 {
+    let side = |address: &[u8; 16], port: u16| {
+        let port = (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash_key.word(hash_key.address(address) ^ port)
+    };
+    let both = side(&key.src, key.src_port).wrapping_add(side(&key.dst, key.dst_port));
+    // An IPv4 address has the bytes of some IPv6 address, so the version is included.
+    let version = u64::from(key.version == IpVersion::V6);
+    hash_key.word(both ^ u64::from(key.protocol) << 56 ^ version << 33)
+}
+
 #[cfg(test)]
 mod tests {
+    use ringtap_wire::Flags;
+
     use super::*;
+
+    const KEY: HashKey = HashKey::from_seed(3);
 
     fn packet(number: u32) -> PacketRecord {
         let mut packet = PacketRecord::EMPTY;
         packet.src[..4].copy_from_slice(&number.to_be_bytes());
         packet.protocol = if number.is_multiple_of(4) { 17 } else { 6 };
+        packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
         packet
     }
 
-    fn note(set: &mut Conversations, packet: &PacketRecord) -> bool {
-        set.note(packet, Conversations::protocol(packet).unwrap(), 0);
-        let mut first = false;
+    /// Whether the conversation of a flow's first packet counts in an interval.
+    fn begins(set: &mut Conversations, packet: &PacketRecord, interval: u64) -> bool {
+        let mut first = set.note(packet, interval, false).is_some();
         set.settle(|_, _, _| first = true);
         first
     }
 
+    fn ends(set: &mut Conversations, packet: &PacketRecord, interval: u64) {
+        set.ended(&FlowKey::of(packet), interval);
+        set.settle(|_, _, _| panic!("the end of a flow was counted"));
+    }
+
     #[test]
     fn both_directions_are_one_conversation_and_ports_belong_to_their_address() {
-        let mut set = Conversations::new(HashKey::from_seed(3), 100);
+        let mut set = Conversations::new(KEY, 100, true);
         let mut there = packet(1);
         (there.src_port, there.dst_port) = (80, 1000);
         let mut back = there;
@@ -175,19 +279,58 @@ mod tests {
         (back.src_port, back.dst_port) = (1000, 80);
         let mut crossed = there;
         (crossed.src_port, crossed.dst_port) = (1000, 80);
-        assert_eq!([&there, &back, &crossed].map(|p| note(&mut set, p)), [true, false, true]);
+        let first = [&there, &back, &crossed].map(|packet| begins(&mut set, packet, 0));
+        assert_eq!(first, [true, false, true]);
         assert_eq!(set.counts(), ([2, 0], true));
     }
 
     #[test]
-    fn an_overfull_set_estimates_and_says_so() {
-        let mut set = Conversations::new(HashKey::from_seed(3), 4_000);
-        for number in 0..100_000 {
-            note(&mut set, &packet(number));
-            note(&mut set, &packet(number / 2));
+    fn conversations_of_ended_flows_are_kept() {
+        let mut set = Conversations::new(KEY, 100, false);
+        let (one, two) = (packet(1), packet(2));
+        assert!(begins(&mut set, &one, 5) && begins(&mut set, &two, 5));
+        assert_eq!(set.note(&two, 6, true), Some(0));
+        ends(&mut set, &one, 5);
+        // Again in the same interval, late, and in a new one.
+        assert!([5, 4, 6].map(|interval| begins(&mut set, &one, interval)) == [false, false, true]);
+        // A live flow is not in the set.
+        let mut first = 0;
+        assert_eq!(set.note(&two, 7, true), None);
+        set.settle(|_, _, _| first += 1);
+        assert_eq!((first, set.counts()), (1, ([2, 0], true)));
+    }
+
+    #[test]
+    fn keeping_all_changes_no_count() {
+        let mut set = Conversations::new(KEY, 1_000, false);
+        (0..300).for_each(|number| assert!(begins(&mut set, &packet(number), 1)));
+        (0..100).for_each(|number| ends(&mut set, &packet(number), 1));
+        let before = set.counts();
+        set.keep_all(|live| {
+            (100..300).for_each(|number| live(&FlowKey::of(&packet(number)), 1));
+        });
+        assert_eq!(set.counts(), before);
+        (0..300).for_each(|number| assert!(!begins(&mut set, &packet(number), 1)));
+        assert!(begins(&mut set, &packet(7), 2));
+        assert_eq!(set.counts(), before);
+    }
+
+    #[test]
+    fn an_overfull_set_estimates_and_is_marked() {
+        for all in [true, false] {
+            let mut set = Conversations::new(KEY, 4_000, all);
+            for number in 0..100_000 {
+                for number in [number, number / 2] {
+                    begins(&mut set, &packet(number), 0);
+                    ends(&mut set, &packet(number), 0);
+                    if set.is_full() {
+                        set.keep_all(|_| ());
+                    }
+                }
+            }
+            let ([tcp, udp], exact) = set.counts();
+            assert!(!exact && set.seen.len() <= 4_000);
+            assert!((65_000..85_000).contains(&tcp) && (20_000..30_000).contains(&udp));
         }
-        let ([tcp, udp], exact) = set.counts();
-        assert!(!exact && set.seen.len() <= 4_000);
-        assert!((65_000..85_000).contains(&tcp) && (20_000..30_000).contains(&udp), "{tcp} {udp}");
     }
 }

@@ -1,15 +1,16 @@
-//! The analyses behind the meter. A new one is a file here that implements [`Analysis`], and a line in the list below.
+//! The analyses. A new one is a file here that implements [`Analysis`], and a line in the list
+//! below.
 //!
 //! ```text
-//!             ┌ volumes, conversations: every packet          the meter (worker.rs): always there, and not in the list
+//!             ┌ volumes, conversations: every packet          the meter (worker.rs): always on, not in the list
 //! a burst ──▶ ┤ flow table ── a record when a flow ends ─┐
 //!             └ analyses: on_packets ── on_record ◀──────┘
-//! at a mark     on_tick ──▶ what is over  ┐
-//! at the end    end ──────▶ everything    ├─▶ Merge ─▶ a section of the report
-//! at once       send ─────▶ a message     ┘
+//! at a mark     on_tick ──▶ finished parts ┐
+//! at the end    end ──────▶ everything     ┴─▶ Merge ─▶ a section of the report
 //! ```
 
 pub(crate) mod activity;
+mod address;
 pub(crate) mod conversations;
 pub(crate) mod scans;
 pub(crate) mod talkers;
@@ -26,44 +27,42 @@ use serde::Serialize;
 use crate::report::Times;
 use crate::{Alert, Options, Setup};
 
-/// An analysis, as one worker has it: it owns a shard of the address pairs. It never blocks, never fails, and knows packet
-/// time alone.
+/// An analysis in one worker: it owns a shard of the address pairs. It never blocks or fails, and
+/// uses packet time alone.
 pub trait Analysis: Sized {
-    /// Whether it runs unless something else is asked for.
+    /// Whether it runs by default.
     const IN_ALL: bool = true;
-    /// Whether its section is the same in every arrangement, and so is part of the digest.
+    /// Whether its section is the same in every arrangement, and so part of the digest.
     const EXACT: bool = true;
-    /// Whether it takes flow records.
+    /// Whether it needs flow records.
     const TAKES_RECORDS: bool = false;
-    /// Memory that it takes for a live flow that no other resembles, bytes.
+    /// Memory for a live flow that shares no row with others, bytes.
     const FLOW_BYTES: u64 = 0;
-    /// Memory that it takes in each worker whatever comes, bytes.
+    /// Fixed memory in each worker, bytes.
     const WORKER_BYTES: u64 = 0;
 
-    /// What it sends to its merger at once.
-    type Message: Copy + Debug + Send;
-    /// What it hands over at marks.
+    /// The type of its partial results.
     type Found: Send;
-    /// Who joins.
+    /// The type of its merger.
     type Merger: Merge<Self>;
 
-    /// For a shard, with all the memory it needs from the start.
+    /// An analysis for a shard, with all its initial memory.
     fn new(setup: &Setup, shard: Shard) -> Self;
 
-    /// Takes the packets that make flows, in stream order.
+    /// Handles the packets that make flows, in stream order.
     #[inline(always)]
-    fn on_packets(&mut self, _packets: &[PacketRecord], _send: &mut impl FnMut(Self::Message)) {}
+    fn on_packets(&mut self, _packets: &[PacketRecord]) {}
 
-    /// Takes the record of a flow that has ended.
+    /// Handles the record of a flow that has ended.
     #[inline(always)]
     fn on_record(&mut self, _record: &FlowRecord) {}
 
-    /// All packets before this time have come: hands over what is over, if anything.
+    /// All packets before this time have arrived: hands over finished parts, if any.
     fn on_tick(&mut self, _time_ns: u64) -> Option<Self::Found> {
         None
     }
 
-    /// What it had no room for so far.
+    /// Items ignored for lack of room so far.
     fn ignored(&self) -> u64 {
         0
     }
@@ -72,35 +71,32 @@ pub trait Analysis: Sized {
     fn end(self) -> Self::Found;
 }
 
-/// Joins what the workers' parts of an analysis found, in whatever order it comes.
+/// Joins the partial results of an analysis, in any order.
 pub trait Merge<A: Analysis>: Sized {
-    /// What the report gets.
+    /// The section of the report.
     type Section: Section;
 
-    /// Nothing found yet.
+    /// An empty result.
     fn new(setup: &Setup) -> Self;
 
-    /// Takes a message.
-    fn on_message(&mut self, _message: A::Message, _alert: &mut dyn FnMut(&Alert)) {}
-
-    /// Takes what a worker handed over.
+    /// Adds a worker's partial result.
     fn merge(&mut self, found: A::Found);
 
-    /// All workers have handed over what lies before this time.
+    /// All workers have handed over everything before this time.
     fn on_time(&mut self, _time_ns: u64, _alert: &mut dyn FnMut(&Alert)) {}
 
-    /// What it had no room for so far.
+    /// Items ignored for lack of room so far.
     fn ignored(&self) -> u64 {
         0
     }
 
-    /// The answer.
+    /// Returns the section.
     fn end(self, alert: &mut dyn FnMut(&Alert)) -> Self::Section;
 }
 
-/// An analysis' section of the report: rows sorted, numbers whole.
+/// An analysis' section of the report: sorted rows, integers.
 pub trait Section: Clone + Debug + PartialEq + Serialize {
-    /// What was given up for lack of memory, and how much of it.
+    /// Losses for lack of memory, with their numbers.
     fn losses(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -110,20 +106,20 @@ pub trait Section: Clone + Debug + PartialEq + Serialize {
         Vec::new()
     }
 
-    /// The section for people.
+    /// Prints the section as text.
     fn show(&self, page: &mut Page, about: &About<'_>);
 }
 
-/// What a section has to know to be shown.
+/// Context for printing a section.
 pub struct About<'a> {
     /// The monitor's options.
     pub options: &'a Options,
-    /// How times of this report are written.
+    /// The format of times.
     pub times: Times,
 }
 
-/// Makes of the list: the set of names, the parts of a worker and of the merger, messages between them, and the
-/// sections of the report.
+/// Generates from the list: the set of names, the parts of a worker and of the merger, messages
+/// between them, and the sections of the report.
 macro_rules! analyses {
     ($($(#[$doc:meta])* $name:ident: $part:ty,)*) => {
         /// A set of analyses.
@@ -137,11 +133,11 @@ macro_rules! analyses {
         }
 
         impl Analyses {
-            /// Those that run unless something else is asked for.
+            /// The default analyses.
             pub const ALL: Self =
                 Self { flows: true, volumes: true, $($name: <$part as Analysis>::IN_ALL,)* };
 
-            /// None; a start for parsing.
+            /// The empty set, for parsing.
             const NONE: Self = Self { flows: false, volumes: false, $($name: false,)* };
 
             /// All names, in alphabetical order.
@@ -160,7 +156,7 @@ macro_rules! analyses {
                 }
             }
 
-            /// Adds those of another set.
+            /// Adds another set.
             fn add(&mut self, other: Self) {
                 self.flows |= other.flows;
                 self.volumes |= other.volumes;
@@ -173,22 +169,15 @@ macro_rules! analyses {
                     $(|| self.$name && <$part as Analysis>::TAKES_RECORDS)*
             }
 
-            /// What those of the list take for a live flow, bytes.
+            /// Memory of the listed analyses for a live flow, bytes.
             pub(crate) fn flow_bytes(&self) -> u64 {
                 0 $(+ u64::from(self.$name) * <$part as Analysis>::FLOW_BYTES)*
             }
 
-            /// What those of the list take in each worker, bytes.
+            /// Memory of the listed analyses in each worker, bytes.
             pub(crate) fn worker_bytes(&self) -> u64 {
                 0 $(+ u64::from(self.$name) * <$part as Analysis>::WORKER_BYTES)*
             }
-        }
-
-        /// A state report from a worker's analysis to its merger.
-        #[allow(non_camel_case_types, missing_docs, reason = "named as the analyses")]
-        #[derive(Clone, Copy, Debug)]
-        pub enum Message {
-            $($name(<$part as Analysis>::Message),)*
         }
 
         /// The analyses of a worker.
@@ -203,13 +192,9 @@ macro_rules! analyses {
             }
 
             #[inline(always)]
-            pub(crate) fn on_packets(
-                &mut self,
-                packets: &[PacketRecord],
-                outbox: &mut impl ringtap_stage::Outbox<Message>,
-            ) {
+            pub(crate) fn on_packets(&mut self, packets: &[PacketRecord]) {
                 $(if let Some(own) = &mut self.$name {
-                    own.on_packets(packets, &mut |message| outbox.send(Message::$name(message)));
+                    own.on_packets(packets);
                 })*
             }
 
@@ -233,7 +218,7 @@ macro_rules! analyses {
             }
         }
 
-        /// What a worker's analyses hand over at a mark.
+        /// Partial results of a worker's analyses at a mark.
         pub(crate) struct Found {
             $($name: Option<<$part as Analysis>::Found>,)*
         }
@@ -247,14 +232,6 @@ macro_rules! analyses {
             pub(crate) fn new(setup: &Setup) -> Self {
                 let on = setup.options.analyses;
                 Self { $($name: on.$name.then(|| Merge::new(setup)),)* }
-            }
-
-            pub(crate) fn on_message(&mut self, message: Message, alert: &mut dyn FnMut(&Alert)) {
-                match message {
-                    $(Message::$name(message) => if let Some(own) = &mut self.$name {
-                        own.on_message(message, alert);
-                    })*
-                }
             }
 
             pub(crate) fn merge(&mut self, found: Found) {
@@ -287,17 +264,17 @@ macro_rules! analyses {
         }
 
         impl Sections {
-            /// Those that are the same in every arrangement.
+            /// Sections that are the same in every arrangement.
             pub fn exact(&self) -> Self {
                 Self { $($name: if <$part as Analysis>::EXACT { self.$name.clone() } else { None },)* }
             }
 
-            /// Those that are not.
+            /// The other sections.
             pub fn inexact(&self) -> Self {
                 Self { $($name: if <$part as Analysis>::EXACT { None } else { self.$name.clone() },)* }
             }
 
-            /// What was given up for lack of memory, and how much of it.
+            /// Losses for lack of memory, with their numbers.
             pub fn losses(&self) -> Vec<(&'static str, u64)> {
                 let mut all = Vec::new();
                 $(all.extend(self.$name.iter().flat_map(Section::losses));)*
@@ -311,7 +288,7 @@ macro_rules! analyses {
                 all
             }
 
-            /// All of them for people.
+            /// Prints all of them as text.
             pub fn show(&self, page: &mut Page, about: &About<'_>) {
                 $(if let Some(own) = &self.$name {
                     own.show(page, about);
@@ -325,9 +302,9 @@ macro_rules! analyses {
 analyses! {
     /// Vertical and horizontal port scans.
     scans: scans::ScanTable,
-    /// Who sent and received most.
+    /// The hosts that sent and received most.
     talkers: talkers::TalkerTable,
-    /// Who was busy in each interval, by sketches.
+    /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
 }
 
@@ -340,9 +317,9 @@ impl Analyses {
     }
 }
 
-/// A name in the list that is no analysis.
+/// A name in the list that is not an analysis.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no analysis is called {name:?}; there are {}, and all", Analyses::known().join(", "))]
+#[error("unknown analysis {name:?}: use {} or all", Analyses::known().join(", "))]
 pub struct UnknownAnalysis {
     /// As given.
     pub name: String,

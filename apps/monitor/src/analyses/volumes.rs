@@ -1,12 +1,13 @@
-//! Volumes: packets and octets, in all, by protocol and by interval. Of what tunnels carry only the number of packets.
+//! Volumes: packets and octets, in total, by protocol and by interval. Of inner packets only the
+//! number.
 //!
 //! The interval of a packet is a pure function of its own timestamp. The counters of the current
-//! interval are dense arrays; when time moves on they are folded into a sorted map, so late
-//! packets are added to the interval they belong to.
+//! interval are dense arrays; when time moves on they are added to a sorted map, so late packets
+//! reach their own interval.
 //!
-//! Memory is bounded: the map keeps the earliest intervals, as many as there is room for. Of the others only the packets
-//! are counted. Which are kept does not depend on how packets are shared out: an interval that finds no room in a part
-//! finds none in the whole.
+//! Memory is bounded: the map keeps the earliest intervals for which there is room. Of the others
+//! only the packets are counted. The choice does not depend on the distribution of packets: an
+//! interval without room in a part has none in the whole.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,13 +17,13 @@ use ringtap_wire::{Flags, PacketRecord};
 
 use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
 
-/// Intervals kept in a report at the most.
+/// Most intervals in a report.
 pub(crate) const MOST_INTERVALS: usize = 65_536;
 
-/// What the row of an interval takes of the room for intervals; each protocol in it takes 1.
+/// Units of room for the row of an interval; each protocol in it takes 1 more.
 pub(crate) const ROW_UNITS: usize = 8;
 
-/// Counters of one stretch of time.
+/// Counters of a period.
 #[derive(Clone)]
 struct Dense {
     packets: Packets,
@@ -64,9 +65,9 @@ impl Dense {
     }
 }
 
-/// One interval in the making.
+/// The counters of one interval.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct VolumeCounts {
     packets: Packets,
     octets: Octets,
     /// Sorted by protocol.
@@ -77,7 +78,7 @@ pub(crate) struct Tally {
     last_ns: u64,
 }
 
-impl Tally {
+impl VolumeCounts {
     fn merge(&mut self, other: &Self) {
         if self.packets.handled == 0 {
             (self.first_ns, self.last_ns) = (other.first_ns, other.last_ns);
@@ -99,7 +100,7 @@ impl Tally {
             match self.protocols.binary_search_by_key(&protocol, |&(own, _)| own) {
                 Ok(at) => self.protocols[at].1.add(volume),
                 Err(at) => {
-                    // Rows are many, and most stay as they are: no room in advance.
+                    // There are many rows, and most do not grow: no spare capacity.
                     self.protocols.reserve_exact(1);
                     self.protocols.insert(at, (protocol, volume));
                 }
@@ -110,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// What it takes of the room for intervals.
+    /// Units of room that it takes.
     fn units(&self) -> usize {
         ROW_UNITS + self.protocols.len()
     }
@@ -123,18 +124,18 @@ pub(crate) struct Volumes {
     current: u64,
     bounds: std::ops::Range<u64>,
     dense: Dense,
-    total: Tally,
-    intervals: BTreeMap<u64, Tally>,
-    /// What `intervals` may take, and what it takes.
+    total: VolumeCounts,
+    intervals: BTreeMap<u64, VolumeCounts>,
+    /// The room of `intervals`, and the units in use.
     room: usize,
     units: usize,
-    /// The first interval that found no room, nor do all later ones.
+    /// The first interval without room; later ones have none either.
     ceiling: u64,
     further: u64,
 }
 
 impl Volumes {
-    /// No packets yet; `room` is for the rows of intervals, see [`ROW_UNITS`].
+    /// No packets yet; `room` is for the rows of intervals, in [`ROW_UNITS`].
     pub(crate) fn new(interval_ns: Option<u64>, room: usize) -> Self {
         let bounds = if interval_ns.is_some() { 0..0 } else { 0..u64::MAX };
         Self {
@@ -142,7 +143,7 @@ impl Volumes {
             current: 0,
             bounds,
             dense: Dense::new(),
-            total: Tally::default(),
+            total: VolumeCounts::default(),
             intervals: BTreeMap::new(),
             room,
             units: 0,
@@ -160,7 +161,7 @@ impl Volumes {
         }
     }
 
-    /// The interval a time belongs to.
+    /// The interval of a time.
     #[inline(always)]
     pub(crate) fn interval_of(&self, ts_ns: u64) -> u64 {
         match self.interval_ns {
@@ -170,17 +171,17 @@ impl Volumes {
         }
     }
 
-    /// Never `u64::MAX`, so that whoever adds one to it need not fear.
+    /// Never `u64::MAX`, so adding one cannot overflow.
     fn number(ts_ns: u64, interval_ns: u64) -> u64 {
         (ts_ns / interval_ns).min(u64::MAX - 1)
     }
 
-    /// Counts conversations as seen in an interval.
+    /// Counts conversations in an interval.
     pub(crate) fn count_conversations(&mut self, interval: u64, protocol: usize, n: u64) {
         if self.interval_ns.is_some() {
-            let mut tally = Tally::default();
-            tally.conversations[protocol] = n;
-            self.add(interval, tally);
+            let mut counts = VolumeCounts::default();
+            counts.conversations[protocol] = n;
+            self.add(interval, counts);
         }
     }
 
@@ -202,7 +203,7 @@ impl Volumes {
             return;
         }
         let dense = std::mem::replace(&mut self.dense, Dense::new());
-        let mut tally = Tally {
+        let mut counts = VolumeCounts {
             packets: dense.packets,
             octets: dense.octets,
             protocols: Vec::new(),
@@ -210,28 +211,28 @@ impl Volumes {
             first_ns: dense.first_ns,
             last_ns: dense.last_ns,
         };
-        tally.packets.non_ip = dense.packets.handled - dense.packets.ipv4 - dense.packets.ipv6;
+        counts.packets.non_ip = dense.packets.handled - dense.packets.ipv4 - dense.packets.ipv6;
         let protocols = || (0..=u8::MAX).zip(dense.protocols.iter().copied());
         let seen = |(_, volume): &(u8, Volume)| volume.packets > 0;
-        tally.protocols.reserve_exact(protocols().filter(seen).count());
-        tally.protocols.extend(protocols().filter(seen));
-        tally.octets.ip = tally.protocols.iter().map(|(_, volume)| volume.octets).sum();
-        self.total.merge(&tally);
-        self.add(self.current, tally);
+        counts.protocols.reserve_exact(protocols().filter(seen).count());
+        counts.protocols.extend(protocols().filter(seen));
+        counts.octets.ip = counts.protocols.iter().map(|(_, volume)| volume.octets).sum();
+        self.total.merge(&counts);
+        self.add(self.current, counts);
     }
 
     /// Adds to the row of an interval, or counts the packets if there is no room for it.
-    fn add(&mut self, interval: u64, tally: Tally) {
+    fn add(&mut self, interval: u64, counts: VolumeCounts) {
         if interval >= self.ceiling {
-            self.further += tally.packets.handled;
+            self.further += counts.packets.handled;
             return;
         }
         match self.intervals.entry(interval) {
-            Entry::Vacant(vacant) => self.units += vacant.insert(tally).units(),
+            Entry::Vacant(vacant) => self.units += vacant.insert(counts).units(),
             Entry::Occupied(row) => {
                 let row = row.into_mut();
                 let before = row.units();
-                row.merge(&tally);
+                row.merge(&counts);
                 self.units += row.units() - before;
             }
         }
@@ -259,7 +260,8 @@ impl Volumes {
         }
     }
 
-    /// Hands over the intervals that lie wholly before `time_ns`. What comes for them later is handed over later.
+    /// Hands over the intervals that end before `time_ns`. Late packets for them are handed over
+    /// later.
     pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
         let mut before = Self::new(self.interval_ns, self.room);
         if let Some(interval_ns) = self.interval_ns {
@@ -269,7 +271,7 @@ impl Volumes {
             }
             let later = self.intervals.split_off(&number);
             before.intervals = std::mem::replace(&mut self.intervals, later);
-            before.units = before.intervals.values().map(Tally::units).sum();
+            before.units = before.intervals.values().map(VolumeCounts::units).sum();
             self.units -= before.units;
         }
         before
@@ -284,8 +286,8 @@ impl Volumes {
         self.total.merge(&other.total);
         self.further += other.further;
         self.lower_ceiling(other.ceiling);
-        for (interval, tally) in other.intervals {
-            self.add(interval, tally);
+        for (interval, counts) in other.intervals {
+            self.add(interval, counts);
         }
     }
 
@@ -312,19 +314,19 @@ impl Volumes {
 
     /// The rows of intervals with these numbers.
     pub(crate) fn rows(&self, numbers: impl RangeBounds<u64>, all: Conversations) -> Vec<Interval> {
-        let row = |(&number, tally): (&u64, &Tally)| Interval {
-            start: Time(self.interval_ns.map_or(tally.first_ns, |ns| number * ns)),
+        let row = |(&number, counts): (&u64, &VolumeCounts)| Interval {
+            start: Time(self.interval_ns.map_or(counts.first_ns, |ns| number * ns)),
             end: Time(
-                self.interval_ns.map_or(tally.last_ns, |ns| (number * ns).saturating_add(ns)),
+                self.interval_ns.map_or(counts.last_ns, |ns| (number * ns).saturating_add(ns)),
             ),
-            packets: tally.packets,
-            octets: tally.octets,
-            protocols: tally.protocols.iter().copied().collect(),
+            packets: counts.packets,
+            octets: counts.octets,
+            protocols: counts.protocols.iter().copied().collect(),
             conversations: match self.interval_ns {
                 None => all,
                 Some(_) => Conversations {
-                    tcp: tally.conversations[0],
-                    udp: tally.conversations[1],
+                    tcp: counts.conversations[0],
+                    udp: counts.conversations[1],
                     exact: all.exact,
                 },
             },

@@ -1,4 +1,4 @@
-//! Who was busy in an interval.
+//! The busiest hosts of an interval.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,9 +10,9 @@ use super::Time;
 /// All intervals of a run, earliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activities {
-    /// Those that found room.
+    /// Intervals with room.
     pub intervals: Vec<Activity>,
-    /// How many did not.
+    /// Number of intervals without room.
     pub further: u64,
 }
 
@@ -22,7 +22,8 @@ impl Serialize for Activities {
     }
 }
 
-/// One interval. Every number of a host lies within its bounds, which meet where nothing had to be forgotten.
+/// One interval. Every number of a host lies within its bounds, which are equal if nothing was
+/// evicted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity {
     /// Its beginning.
@@ -33,17 +34,17 @@ pub struct Activity {
     pub packets: u64,
     /// Their layer 3 octets.
     pub octets: u64,
-    /// How many sources, destinations and ordered pairs there were, estimated.
+    /// Estimated numbers of sources, destinations and ordered pairs.
     pub distinct: Distinct,
     /// Sources by octets.
     pub senders: Vec<Busy>,
     /// Destinations by octets.
     pub receivers: Vec<Busy>,
-    /// Networks by octets sent beyond those of heavy hosts and longer networks.
+    /// Networks by octets sent outside of heavy hosts and longer networks.
     pub sending_networks: Vec<Network>,
     /// Networks by octets received, in the same way.
     pub receiving_networks: Vec<Network>,
-    /// Destinations by packets, with the protocol that most of them were of.
+    /// Destinations by packets, with the most frequent protocol.
     pub targets: Vec<Target>,
     /// Sources by distinct destinations.
     pub spreaders: Vec<Busy>,
@@ -51,7 +52,7 @@ pub struct Activity {
     pub attractors: Vec<Busy>,
     /// Sources whose octets changed most since the interval before.
     pub changers: Vec<Change>,
-    /// Packets counted here though they are of an interval that was too long over.
+    /// Packets of other intervals that were already handed over.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub strays: u64,
 }
@@ -86,9 +87,9 @@ pub struct Distinct {
 pub struct Busy {
     /// The host.
     pub address: IpAddr,
-    /// At least so many.
+    /// Lower bound.
     pub lower: u64,
-    /// At most so many. Of distinct hosts: of those that were told apart.
+    /// Upper bound. Of distinct hosts: an upper bound of those distinguished.
     pub upper: u64,
 }
 
@@ -97,11 +98,11 @@ pub struct Busy {
 pub struct Network {
     /// Its addresses.
     pub prefix: Prefix,
-    /// At least so many octets in all.
+    /// Lower bound of its octets.
     pub lower: u64,
-    /// At most so many.
+    /// Upper bound.
     pub upper: u64,
-    /// So many of `lower` are of no host or longer network that is heavy itself.
+    /// The part of `lower` outside of heavy hosts and longer networks.
     pub beyond: u64,
 }
 
@@ -110,7 +111,7 @@ pub struct Network {
 pub struct Prefix {
     /// Its lowest address.
     pub address: IpAddr,
-    /// How many bits count.
+    /// Number of bits.
     pub length: u8,
 }
 
@@ -126,30 +127,30 @@ impl Serialize for Prefix {
     }
 }
 
-/// A host and the packets it was sent.
+/// A host and the packets it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// The host.
     pub address: IpAddr,
-    /// At least so many packets.
+    /// Lower bound of its packets.
     pub lower: u64,
-    /// At most so many.
+    /// Upper bound.
     pub upper: u64,
-    /// The IP protocol that most of them were of.
+    /// The most frequent IP protocol.
     pub protocol: u8,
-    /// At least so many packets of that one.
+    /// Lower bound of its packets.
     pub of_protocol: u64,
 }
 
-/// A host and how much less or more it sent than in the interval before.
+/// A host and the change of its octets since the interval before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The host.
     pub address: IpAddr,
-    /// Best guess of its octets in the interval before.
+    /// Estimate of its octets in the interval before.
     pub before: u64,
-    /// And in this one.
+    /// Estimate in this one.
     pub now: u64,
-    /// They differ by so much at least.
+    /// Lower bound of the difference.
     pub at_least: u64,
 }

@@ -1,16 +1,16 @@
-//! How times of a report are written for people.
+//! Times as text in a report.
 
 use super::{Interval, Time};
 
-/// How times of a report are written.
+/// The format of times of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// All on one day: the hour will do.
+    /// All on one day: the time of day is enough.
     one_day: bool,
 }
 
 impl Times {
-    /// For a report of these intervals.
+    /// The format for these intervals.
     pub fn of(intervals: &[Interval]) -> Self {
         let day = |time: Time| time.0 / 86_400_000_000_000;
         let ends = intervals.first().zip(intervals.last());

@@ -15,7 +15,7 @@ pub use outcome::Outcome;
 
 use crate::{Monitor, Options, Outputs, Report, Setup};
 
-/// Packets that a report is about.
+/// Number of packets in a report.
 fn counted(report: &Report) -> u64 {
     report.packets.handled + report.packets.inner
 }
@@ -35,7 +35,8 @@ pub fn run(
     run_app(plan, &app, &paths, files, watch)
 }
 
-/// The same with any application that reports as the monitor does, for tests. The application looks up `paths`.
+/// The same with any application that has the monitor's report, for tests. The application looks up
+/// `paths`.
 ///
 /// # Errors
 /// If a thread of the run failed.
@@ -53,8 +54,8 @@ where
     Ok(Outcome::new(plan.clone(), run, paths.lost()))
 }
 
-/// Runs `plan` over open interfaces, until `watch` is asked to stop. There is a receiver for each of the plan's queues, of
-/// one interface or, merged, of several.
+/// Runs `plan` over open interfaces, until `watch` requests a stop. There is a receiver for each of
+/// the plan's queues, of one interface or of several merged ones.
 ///
 /// # Errors
 /// If a thread of the run failed.

@@ -1,8 +1,8 @@
-//! What a run of the monitor leaves: the report with everything around it, as JSON and as a digest.
+//! The result of a monitor run: the report with everything around it, as JSON and as a digest.
 
 use std::collections::BTreeMap;
 
-use ringtap_engine::{Books, InterfaceCounts, Performance, Plan};
+use ringtap_engine::{InterfaceCounts, LedgerReport, Performance, Plan};
 use ringtap_export::Summary;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -10,24 +10,24 @@ use sha2::{Digest, Sha256};
 use crate::Options;
 use crate::report::{self, Report, Sections};
 
-/// Everything there is to say about a finished run.
+/// The result of a finished run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What ran.
+    /// The plan.
     pub plan: Plan<Options>,
     /// The report, and where the packets went.
     pub run: ringtap_engine::Outcome<Report>,
-    /// What became of the records that were exported, by collector; outside the digest.
+    /// Counters of exported records, by collector; outside the digest.
     pub export: Vec<Summary>,
-    /// The same of files of records.
+    /// The same for record files.
     pub write: Vec<Summary>,
-    /// Packets, inner ones too, that came by more ways than are told apart; outside the digest.
+    /// Packets, including inner ones, with encapsulations beyond the limit; outside the digest.
     pub packets_without_path: u64,
-    /// `sha256:…` over the canonical report and all flow records, if the plan asked for it.
+    /// `sha256:…` over the canonical report and all flow records, if requested.
     pub digest: Option<String>,
 }
 
-/// The part of the report that any two runs over the same packets agree on.
+/// The part of the report that is equal in any two runs over the same packets.
 #[derive(Serialize)]
 struct Canonical<'a> {
     packets: Packets<'a>,
@@ -54,7 +54,7 @@ struct Octets<'a> {
     layers: &'a report::Octets,
 }
 
-/// The report without what [`Packets`] and [`Octets`] already hold.
+/// The report without the contents of [`Packets`] and [`Octets`].
 #[derive(Serialize)]
 struct Findings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ struct Document<'a> {
     activity_in_further_intervals: u64,
     #[serde(skip_serializing_if = "<[InterfaceCounts]>::is_empty")]
     interfaces: &'a [InterfaceCounts],
-    ledger: Books<'a>,
+    ledger: LedgerReport<'a>,
     performance: Performance,
     #[serde(skip_serializing_if = "<[Summary]>::is_empty")]
     export: &'a [Summary],
@@ -106,7 +106,7 @@ struct Document<'a> {
     digest: Option<&'a String>,
 }
 
-/// What became of the records of one file.
+/// Counters of the records of one file.
 #[derive(Serialize)]
 struct Written<'a> {
     output: &'a str,
@@ -135,7 +135,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Outcome {
-    /// Of a run that has ended; it makes the digest.
+    /// The result of a run; computes the digest.
     pub(crate) fn new(
         plan: Plan<Options>,
         run: ringtap_engine::Outcome<Report>,
@@ -182,8 +182,8 @@ impl Outcome {
         }
     }
 
-    /// What was given up for want of soundness, room or memory, and how much of it; empty if the
-    /// answer is whole and exact.
+    /// Losses for lack of sound input, room or memory, with their numbers; empty if the report is
+    /// complete and exact.
     pub fn losses(&self) -> Vec<(&'static str, u64)> {
         let report = self.report();
         let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
@@ -198,14 +198,8 @@ impl Outcome {
                 report.facts.as_ref().map_or(0, |facts| facts.no_room),
             ),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
-            (
-                "packets whose link addresses, tags and tunnel are not known",
-                self.packets_without_path,
-            ),
-            (
-                "packets that came by another queue than the rest of their flow",
-                self.run.packets_split,
-            ),
+            ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
+            ("packets in another queue than the rest of their flow", self.run.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
             ("flow records not written", self.write.iter().map(Summary::lost).sum()),
         ];
@@ -214,8 +208,8 @@ impl Outcome {
         all
     }
 
-    /// Warnings of what the answer lacks, with the remedy; they are among the notices of the JSON report. What was
-    /// dropped is in the ledger, what was not exported in the summaries of the export.
+    /// Warnings about what the report lacks, with the remedy; they are among the notices of the
+    /// JSON report. Drops are in the ledger, records not exported in the summaries of the export.
     pub fn warnings(&self) -> Vec<String> {
         let Report { flows, facts, conversations, sections, .. } = self.report();
         let mut warnings = Vec::new();
@@ -227,7 +221,7 @@ impl Outcome {
         let flows = flows.as_ref().and_then(|flows| flows.end_reasons.get("lack_of_resources"));
         warn(flows.copied().unwrap_or(0), &|count| {
             format!(
-                "{count} flows were ended early, because the flow table has room for {}: raise --memory or --max-flows, or \
+                "{count} flows ended early, because the flow table has room for {}: raise --memory or --max-flows, or \
                  shorten --idle-timeout",
                 self.plan.app.max_flows()
             )
@@ -237,18 +231,18 @@ impl Outcome {
         });
         warn(self.report().packets_in_further_intervals, &|count| {
             format!(
-                "{count} packets are in later intervals than those that the report has room for: raise --memory or lengthen \
+                "{count} packets are in intervals beyond those in the report: raise --memory or lengthen \
                  --interval"
             )
         });
         warn(facts.as_ref().map_or(0, |facts| facts.no_room), &|count| {
             format!(
-                "{count} facts from payloads were left out of flow records for lack of memory: raise --memory"
+                "flow records lack {count} facts from payloads for lack of memory: raise --memory"
             )
         });
         warn(self.run.counts.fragments_forgotten, &|count| {
             format!(
-                "{count} first fragments were forgotten, because the table for {} fragmented datagrams was full; later fragments may \
+                "{count} first fragments were evicted, because the table for {} fragmented datagrams was full; later fragments may \
                  lack their ports: raise --memory",
                 self.plan.buffers.max_datagrams
             )
@@ -256,7 +250,7 @@ impl Outcome {
         for (link, packets) in self.run.undecoded_links() {
             warn(packets, &|count| {
                 format!(
-                    "{count} packets have the link type {link}, which is not decoded: they count as other than IP"
+                    "{count} packets have the link type {link}, which is not decoded: they count as not IP"
                 )
             });
         }
@@ -275,7 +269,7 @@ impl Outcome {
             inexact: report.sections.inexact(),
             activity_in_further_intervals: activity.map_or(0, |activity| activity.further),
             interfaces: &run.interfaces,
-            ledger: Books::of(&run.ledger),
+            ledger: LedgerReport::of(&run.ledger),
             performance: run.performance,
             export: &self.export,
             write: self.write.iter().map(Written::of).collect(),

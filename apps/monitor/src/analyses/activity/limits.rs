@@ -1,4 +1,4 @@
-//! What is too much for one host in an interval.
+//! Limits of a host in an interval.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Alert;
 use crate::report::activity::Activity;
 
-/// Limits that a host may reach; who does is told when the interval is over.
+/// Limits of a host; each host that reaches one is reported at the end of the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// Packets a second to one destination.
@@ -25,15 +25,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there is any.
+    /// Whether any limit is set.
     pub fn any(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Sets one of them by name.
+    /// Sets a limit by name.
     ///
     /// # Errors
-    /// If no limit has that name.
+    /// If the name is unknown.
     pub fn set(&mut self, name: &str, limit: u64) -> Result<(), UnknownLimit> {
         let which = match name {
             "dst-pps" => &mut self.dst_pps,
@@ -46,7 +46,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Who reached one for certain.
+    /// Hosts that certainly reached a limit.
     pub(super) fn judge(&self, activity: &Activity) -> Vec<Alert> {
         let time = activity.end;
         let interval_ns = u128::from((activity.end.0 - activity.start.0).max(1));
@@ -86,17 +86,13 @@ impl Limits {
     }
 }
 
-/// A name that is no limit.
+/// A name that is not a limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownLimit(pub String);
 
 impl fmt::Display for UnknownLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no alert is called {:?}; there are dst-pps, dst-bps, src-peers and dst-peers",
-            self.0
-        )
+        write!(f, "unknown alert {:?}: use dst-pps, dst-bps, src-peers or dst-peers", self.0)
     }
 }
 

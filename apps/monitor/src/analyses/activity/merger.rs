@@ -1,4 +1,4 @@
-//! What the merger makes of the workers' sketches.
+//! Joins the workers' sketches.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,12 @@ use crate::Alert;
 use crate::report::Time;
 use crate::report::activity::{Activities, Activity, Busy, Change, Distinct, Target};
 
-/// Bytes for the activity of an interval in the report and its text, and those for a rank of all its lists.
+/// Bytes for the activity of an interval in the report and its text, and for one row of all its
+/// lists.
 const ROW_BYTES: u64 = 2_048;
 const RANK_BYTES: u64 = 1_700;
 
-/// Bytes for the activity of an interval in the report and its text, with lists of so many rows.
+/// Bytes for the activity of an interval in the report and its text, with lists of `top` rows.
 pub(crate) fn row_bytes(top: usize) -> u64 {
     ROW_BYTES + RANK_BYTES * top.min(COUNTERS) as u64
 }
@@ -33,9 +34,9 @@ pub struct ActivityMerger {
     /// The senders of the interval before.
     before: Option<(u64, MisraGries<Host>)>,
     done: Vec<Activity>,
-    /// What was described last.
+    /// The intervals described last.
     closed: Vec<Activity>,
-    /// Intervals that found no room in the report.
+    /// Intervals without room in the report.
     further: u64,
 }
 
@@ -56,7 +57,8 @@ impl ActivityMerger {
         }
     }
 
-    /// Describes the intervals that lie before `time_ns`, which all workers have handed over, and tells who reached limits.
+    /// Describes the intervals before `time_ns`, which all workers have handed over, and reports
+    /// hosts that reached limits.
     pub(crate) fn close_before(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
         let upto = self.interval_ns.map_or(0, |interval_ns| time_ns / interval_ns);
         let later = self.open.split_off(&upto);
@@ -64,7 +66,7 @@ impl ActivityMerger {
         self.close(over, alert);
     }
 
-    /// Describes what is left, as it does before.
+    /// Describes the remaining intervals.
     pub(crate) fn close_all(&mut self, alert: &mut dyn FnMut(&Alert)) {
         let rest = std::mem::take(&mut self.open);
         self.close(rest, alert);
@@ -129,7 +131,7 @@ impl ActivityMerger {
         }
     }
 
-    /// Packets by destination, and which protocol most of them were of.
+    /// Packets by destination, with the most frequent protocol.
     fn targets(&self, sketches: &Sketches) -> Vec<Target> {
         let mut mostly: BTreeMap<IpAddr, (u64, u8)> = BTreeMap::new();
         for heavy in sketches.protocols.heavy(1) {
@@ -166,7 +168,7 @@ impl ActivityMerger {
     }
 }
 
-/// All hosts that are kept, the busiest first.
+/// All stored hosts, the busiest first.
 fn all(sketch: &MisraGries<Host>) -> Vec<Busy> {
     let row = |heavy: Heavy<Host>| {
         let Estimate { lower, upper, .. } = heavy.estimate;

@@ -1,20 +1,20 @@
-//! Activity: who was busy in each interval, in memory that does not depend on the traffic.
+//! Activity: the busiest hosts of each interval, in memory that does not depend on the traffic.
 //!
 //! ```text
 //!                 ┌ senders, receivers   Misra–Gries, octets by host
 //!                 ├ sending, receiving   the hierarchy of their networks, octets
 //! every packet ──▶┤ targets, protocols   Misra–Gries, packets by destination, and by protocol
-//!                 └ seen? ── a pair that was not ─▶ spread, drawn    Misra–Gries, distinct peers by host
+//!                 └ seen? ── a new pair ─▶ spread, drawn    Misra–Gries, distinct peers by host
 //!                   a bitmap                        sources, …       HyperLogLog
 //! ```
 //!
-//! A worker has sketches for the intervals under way and hands over those that are over at a mark; the merger unites
-//! them. A pair of addresses has one owner, so distinct peers add up; octets do in any case, and so do the bounds of
-//! Misra–Gries. Two pairs that share a bit of the map are told apart only by their first one, so distinct peers are
-//! never too many.
+//! A worker has sketches for the current intervals and hands over finished ones at a mark; the
+//! merger joins them. A pair of addresses has one owner, so distinct peers add up; octets do in any
+//! case, and so do the bounds of Misra–Gries. Two pairs that share a bit of the map count once, so
+//! distinct peers are never too high.
 //!
-//! Invariant: no host's number lies outside its bounds. As sketches forget in the order of arrival, arrangements agree
-//! on bounds that hold, not on the same bounds; so activity is no part of the digest.
+//! Invariant: no host's number lies outside its bounds. Sketches evict in the order of arrival, so
+//! arrangements agree on valid bounds, not on equal ones; so activity is not part of the digest.
 
 mod limits;
 mod merger;
@@ -39,10 +39,10 @@ pub(crate) use merger::{ActivityMerger, row_bytes};
 pub(crate) use networks::Host;
 pub(crate) use sketches::{Sketches, Target};
 
-/// Intervals under way at the most: clocks of several sources differ a little.
+/// Most open intervals: clocks of several sources differ a little.
 const OPEN_MOST: usize = 4;
 
-/// Packets that are added in one go.
+/// Packets added together.
 const GROUP: usize = 64;
 
 /// The activity of one shard.
@@ -58,10 +58,10 @@ pub struct ActivityTable {
     group: Group,
 }
 
-/// Packets of one interval that wait to be added.
+/// Packets of one interval, not yet added.
 #[derive(Default)]
 pub(crate) struct Group {
-    /// Earliest and latest.
+    /// Earliest and latest time.
     first_ns: u64,
     last_ns: u64,
     senders: Vec<(Host, u64)>,
@@ -76,7 +76,7 @@ impl ActivityTable {
     pub(crate) fn new(interval_ns: Option<u64>, key: &HashKey) -> Self {
         Self {
             interval_ns,
-            // Not the hash of the flow table: whoever learns of one shall not know the other.
+            // Not the hash of the flow table: knowing one hash must not reveal the other.
             seed: key.word(0x0061_6374_6976_6974),
             current: 0,
             bounds: if interval_ns.is_some() { 0..0 } else { 0..u64::MAX },
@@ -102,7 +102,7 @@ impl ActivityTable {
         }
     }
 
-    /// Hands over the intervals that lie wholly before `time_ns`.
+    /// Hands over the intervals that end before `time_ns`.
     pub(crate) fn take_before(&mut self, time_ns: u64) -> BTreeMap<u64, Box<Sketches>> {
         self.flush();
         self.over = self.over.max(self.number(time_ns));
@@ -129,13 +129,13 @@ impl ActivityTable {
         }
     }
 
-    /// Adds what waits.
+    /// Adds the collected packets.
     fn flush(&mut self) {
         if self.group.senders.is_empty() {
             return;
         }
         let mut number = self.current.max(self.over);
-        // More intervals at a time than clocks explain: the nearest takes what has no place of its own.
+        // More open intervals than clocks explain: the nearest one takes the packets.
         if self.open.len() == OPEN_MOST && !self.open.contains_key(&number) {
             let below = self.open.range(..number).next_back();
             let nearest = below.or(self.open.first_key_value()).map_or(number, |(&near, _)| near);
@@ -164,18 +164,18 @@ impl Group {
         target[..16].copy_from_slice(&destination);
         self.hosts.push(destination);
         self.targets.push(target);
-        // The pair's own hash is the same both ways; the lesser address tells them apart.
-        let way = u64::from(source < destination);
-        self.pairs.push(mix(u64::from(packet.pair_hash) << 1 | way, seed));
+        // The pair's hash is symmetric; the lower address determines the direction.
+        let direction = u64::from(source < destination);
+        self.pairs.push(mix(u64::from(packet.pair_hash) << 1 | direction, seed));
     }
 }
 
-/// A packet whose header is damaged has none.
+/// A packet with a damaged header has none.
 fn has_addresses(packet: &PacketRecord) -> bool {
     packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER)
 }
 
-/// IPv4 addresses as IPv6 has them (RFC 4291, section 2.5.5.2).
+/// IPv4 addresses in IPv6 form (RFC 4291, section 2.5.5.2).
 #[inline(always)]
 fn host(v6: bool, address: &[u8; 16]) -> Host {
     if v6 {
@@ -185,7 +185,7 @@ fn host(v6: bool, address: &[u8; 16]) -> Host {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
 }
 
-/// Spreads 33 bits over all 64.
+/// Distributes 33 bits over 64.
 #[inline(always)]
 fn mix(word: u64, seed: u64) -> u64 {
     let product = u128::from(word ^ seed) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
@@ -195,12 +195,11 @@ fn mix(word: u64, seed: u64) -> u64 {
 impl Analysis for ActivityTable {
     /// It costs more than all others together.
     const IN_ALL: bool = false;
-    /// Sketches forget in the order of arrival.
+    /// Sketches evict in the order of arrival.
     const EXACT: bool = false;
-    /// Sketches of the intervals that a worker has under way, and as many on their way to the merger.
+    /// Sketches of the open intervals of a worker, and as many in flight to the merger.
     const WORKER_BYTES: u64 = 8 << 20;
 
-    type Message = ();
     type Found = BTreeMap<u64, Box<Sketches>>;
     type Merger = ActivityMerger;
 
@@ -209,7 +208,7 @@ impl Analysis for ActivityTable {
     }
 
     #[inline(always)]
-    fn on_packets(&mut self, packets: &[PacketRecord], _: &mut impl FnMut(())) {
+    fn on_packets(&mut self, packets: &[PacketRecord]) {
         self.on_burst(packets);
     }
 
@@ -253,7 +252,7 @@ impl Section for Activities {
     fn warnings(&self) -> Vec<String> {
         let count = self.further;
         let warning = format!(
-            "the activity of {count} intervals is not in the report for lack of room: raise --memory, lengthen \
+            "the report lacks the activity of {count} intervals for lack of room: raise --memory, lengthen \
              --interval or lower --top"
         );
         (count > 0).then_some(warning).into_iter().collect()

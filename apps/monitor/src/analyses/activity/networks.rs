@@ -1,4 +1,4 @@
-//! The networks that a host lies in, the nearest first: those that addresses are given out in.
+//! The networks of a host, the nearest first.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use ringtap_sketch::{Hierarchy, Parent};
 
 use crate::report::activity::{Network, Prefix};
 
-/// An address; of IPv4 as IPv6 has it.
+/// An address; IPv4 in IPv6 form.
 pub(crate) type Host = [u8; 16];
 
 /// From a host up to all hosts of its version.
@@ -17,11 +17,11 @@ pub(super) const PARENTS: [Parent<Host>; 4] = [
     |host| within(host, 4),
 ];
 
-/// Lengths of the prefixes of each level.
+/// Prefix lengths of each level.
 const IPV4: [u8; 5] = [32, 24, 16, 8, 0];
 const IPV6: [u8; 5] = [128, 64, 48, 32, 0];
 
-/// Of all octets, what a network has that is listed: a hundredth.
+/// A listed network has at least a hundredth of all octets.
 const SHARE: u64 = 100;
 
 fn is_ipv4(host: &Host) -> bool {
@@ -35,8 +35,8 @@ fn within(host: &Host, level: usize) -> Host {
     (u128::from_be_bytes(*host) & mask).to_be_bytes()
 }
 
-/// The networks with a good share of all octets that is not that of heavy hosts, nor of longer networks in the list. What
-/// is left of a whole version is no network.
+/// Networks with a large share of all octets outside of heavy hosts and longer listed networks. The
+/// rest of an IP version is not a network.
 pub(super) fn heavy(networks: &Hierarchy<Host>) -> Vec<Network> {
     let least = networks.total() / SHARE + 1;
     let row = |heavy: ringtap_sketch::HeavyPrefix<Host>| Network {

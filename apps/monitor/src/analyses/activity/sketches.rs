@@ -8,7 +8,7 @@ use super::networks::{self, Host};
 /// An address and an IP protocol.
 pub(crate) type Target = [u8; 17];
 
-/// Hosts of each kind that an interval knows, so that no number is wrong by more than 1/768 of the total.
+/// Hosts of each kind in an interval, so that no number is wrong by more than 1/768 of the total.
 pub(crate) const COUNTERS: usize = 1_536;
 
 /// Registers of each HyperLogLog: 2^12.
@@ -59,7 +59,7 @@ impl Sketches {
         }
     }
 
-    /// Adds what the group holds and leaves it empty.
+    /// Adds the packets of the group and empties it.
     pub(super) fn add(&mut self, group: &mut Group) {
         self.first_ns = self.first_ns.min(group.first_ns);
         self.last_ns = self.last_ns.max(group.last_ns);
@@ -86,7 +86,7 @@ impl Sketches {
         }
     }
 
-    /// Unites two shards' sketches of an interval.
+    /// Joins two shards' sketches of an interval.
     pub(super) fn merge(&mut self, other: &Self) {
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
@@ -103,12 +103,12 @@ impl Sketches {
             self.spread.merge(&other.spread),
             self.drawn.merge(&other.drawn),
         ];
-        assert!(merged.iter().all(Result::is_ok), "all are of one size");
+        assert!(merged.iter().all(Result::is_ok), "all sketches have the same size");
         for (own, more) in
             [(&mut self.sources, &other.sources), (&mut self.destinations, &other.destinations)]
         {
             if let (Some(own), Some(more)) = (own, more) {
-                // They are of one size, too.
+                // They have the same size, too.
                 let _ = own.merge(more);
             }
         }
@@ -122,15 +122,15 @@ impl Sketches {
 }
 
 fn misra_gries<K: ringtap_sketch::Key>(seed: u64) -> MisraGries<K> {
-    MisraGries::new(COUNTERS, seed).expect("the size is a good one")
+    MisraGries::new(COUNTERS, seed).expect("a valid size")
 }
 
 fn hierarchy(seed: u64) -> Hierarchy<Host> {
-    Hierarchy::new(COUNTERS, &networks::PARENTS, seed).expect("the size is a good one")
+    Hierarchy::new(COUNTERS, &networks::PARENTS, seed).expect("a valid size")
 }
 
-/// Which pairs were there: a bit for each hash (K. Whang, B. Vander-Zanden, H. Taylor, "A linear-time probabilistic
-/// counting algorithm", 1990).
+/// The pairs seen: a bit for each hash (K. Whang, B. Vander-Zanden, H. Taylor, "A linear-time
+/// probabilistic counting algorithm", 1990).
 struct Seen {
     bits: Vec<u64>,
     set: u64,
@@ -143,7 +143,7 @@ impl Seen {
         Self { bits: vec![0; 1 << (Self::LG_BITS - 6)], set: 0 }
     }
 
-    /// Whether it was not there, nor any other with the same bit.
+    /// Returns whether the pair was new, as was every other one with the same bit.
     fn insert(&mut self, hash: u64) -> bool {
         let at = hash >> (64 - Self::LG_BITS);
         let (word, bit) = (&mut self.bits[(at >> 6) as usize], 1 << (at & 63));
@@ -155,7 +155,7 @@ impl Seen {
 
     fn estimate(&self) -> u64 {
         let bits = f64::from(1_u32 << Self::LG_BITS);
-        // A full map tells no more than that.
+        // A full map gives only a lower bound.
         let free = (bits - self.set as f64).max(1.0);
         (bits * (bits / free).ln()).round() as u64
     }

@@ -29,7 +29,7 @@ fn packet(key: &HashKey, ts_ns: u64, src: u32, dst: u32, octets: u32) -> PacketR
     }
 }
 
-/// What `shards` workers and a merger make of a stream, with marks every `tick` packets.
+/// The result of `shards` workers and a merger for a stream, with marks every `tick` packets.
 fn observe(
     packets: &[PacketRecord],
     shards: usize,
@@ -60,7 +60,7 @@ fn observe(
     (merger.finish().intervals, alerts)
 }
 
-/// The plain way: octets by source, packets by destination, destinations by source.
+/// Computed directly: octets by source, packets by destination, destinations by source.
 #[derive(Default)]
 struct Truth {
     sent: BTreeMap<IpAddr, u64>,
@@ -102,10 +102,10 @@ fn check(activity: &Activity, truth: &Truth) {
         assert!((row.lower..=row.upper).contains(&truth.packets_to[&row.address]), "{row:?}");
     }
     for row in &activity.spreaders {
-        // Pairs that share a bit are told apart only by their first one.
+        // Pairs that share a bit count once.
         assert!(row.lower <= truth.peers[&row.address].len() as u64, "{row:?}");
     }
-    // Who has more than 1/768 of all is never missing.
+    // A host with more than 1/768 of all is always listed.
     for (host, octets) in &truth.sent {
         let kept = activity.senders.iter().any(|row| row.address == *host);
         assert!(kept || *octets <= sent / 768, "{host} sent {octets} of {sent}");
@@ -157,18 +157,18 @@ proptest! {
 }
 
 #[test]
-fn late_packets_stay_in_their_interval_or_are_told_as_strays() {
+fn late_packets_stay_in_their_interval_or_are_strays() {
     let key = HashKey::from_seed(7);
     let at = |seconds: u64| packet(&key, seconds * SECOND, 1, 2, 100);
     let (activities, _) =
         observe(&[at(1), at(2), at(1), at(2)], 1, 100, Some(SECOND), Limits::default());
     let counted = |all: &[Activity]| all.iter().map(|a| (a.packets, a.strays)).collect::<Vec<_>>();
     assert_eq!(counted(&activities), [(2, 0), (2, 0)]);
-    // Interval 1 was handed over before its latest packet came.
+    // Interval 1 was handed over before its latest packet arrived.
     let (activities, _) =
         observe(&[at(1), at(2), at(1), at(2)], 1, 1, Some(SECOND), Limits::default());
     assert_eq!(counted(&activities), [(1, 0), (3, 1)]);
-    // Times all over the place take no more memory than four intervals.
+    // Widely distributed times take no more memory than four intervals.
     let wild: Vec<_> = (0..1_000).map(|n| at(n * 7_919 % 1_000)).collect();
     let (activities, _) = observe(&wild, 1, 10_000, Some(SECOND), Limits::default());
     assert_eq!(activities.len(), OPEN_MOST);
@@ -177,7 +177,7 @@ fn late_packets_stay_in_their_interval_or_are_told_as_strays() {
 }
 
 #[test]
-fn a_change_is_told_by_how_much_for_certain() {
+fn a_change_has_a_certain_lower_bound() {
     let key = HashKey::from_seed(7);
     let packets = [
         packet(&key, 0, 1, 9, 1_000),
@@ -194,7 +194,7 @@ fn a_change_is_told_by_how_much_for_certain() {
 }
 
 #[test]
-fn a_network_of_many_light_hosts_is_told_without_its_heavy_ones() {
+fn a_network_is_listed_without_its_heavy_hosts() {
     let key = HashKey::from_seed(7);
     let mut packets: Vec<_> = (0..10_000)
         .map(|n| packet(&key, n, 0x0a01_0000 + (n as u32).wrapping_mul(40_503) % 65_536, 7, 100))
@@ -211,7 +211,7 @@ fn a_network_of_many_light_hosts_is_told_without_its_heavy_ones() {
 }
 
 #[test]
-fn who_reaches_a_limit_is_told_once_an_interval() {
+fn a_host_that_reaches_a_limit_is_reported_once_an_interval() {
     let key = HashKey::from_seed(7);
     let mut packets: Vec<_> =
         (0..300).map(|n| packet(&key, n, 1, 100 + n as u32 % 50, 41)).collect();

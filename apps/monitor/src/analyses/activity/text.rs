@@ -1,4 +1,4 @@
-//! Who was busy, for people: one interval in full, more of them a line each.
+//! Activity as text: one interval in full, several with a line each.
 
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count};
@@ -9,7 +9,7 @@ use ringtap_terminal::table::Table;
 use crate::report::Times;
 use crate::report::activity::{Activity, Busy, Network, Target};
 
-/// Shows them.
+/// Prints the activity of all intervals.
 pub(super) fn show(page: &mut Page, intervals: &[Activity], further: u64, times: Times) {
     match intervals {
         [] => {}
@@ -41,7 +41,7 @@ fn in_full(page: &mut Page, activity: &Activity) {
         table.row([
             target.address.to_string(),
             format!("{} packets", within(target.lower, target.upper, count)),
-            mostly(target),
+            protocol_share(target),
         ]);
     }
     page.section("Received most packets", &table);
@@ -106,12 +106,13 @@ fn in_lines(page: &mut Page, intervals: &[Activity], times: Times) {
     }
     page.table(&table);
 }
-/// A number, or what it lies between.
+
+/// A number, or its bounds.
 fn within(lower: u64, upper: u64, text: impl Fn(u64) -> String) -> String {
     if lower == upper { text(lower) } else { format!("{} to {}", text(lower), text(upper)) }
 }
 
-fn mostly(target: &Target) -> String {
+fn protocol_share(target: &Target) -> String {
     let percent = 100 * u128::from(target.of_protocol) / u128::from(target.lower.max(1));
     format!("{} % {}", percent.min(100), names::protocol(target.protocol))
 }

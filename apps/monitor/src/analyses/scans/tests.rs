@@ -1,14 +1,19 @@
-//! Scans at their edges: the threshold, the order of SYN and SYN-ACK, flags that are neither.
+//! Edge cases of scans: the threshold, the order of SYN and SYN-ACK, flags that are neither.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+
+use ringtap_wire::{HashKey, Tunnels};
 
 use super::*;
+use crate::Options;
+use crate::report::Time;
 
 const KEY: HashKey = HashKey::from_seed(5);
 const THRESHOLD: u32 = 20;
 const SCANNER: u8 = 66;
 
-/// A TCP packet between hosts given by a number each.
+/// A TCP packet between hosts given by numbers.
 fn tcp(ts_ns: u64, from: (u8, u16), to: (u8, u16), tcp_flags: u8) -> PacketRecord {
     let mut packet = PacketRecord::EMPTY;
     packet.ts_ns = ts_ns;
@@ -29,43 +34,67 @@ fn syn_ack(ts_ns: u64, target: u8, port: u16) -> PacketRecord {
     tcp(ts_ns, (target, port), (SCANNER, 40_000), SYN_ACK)
 }
 
-/// One worker's table and the merger behind it.
+fn setup(capacity: u64) -> Setup {
+    let options =
+        Options { scan_threshold: THRESHOLD, max_flows: Some(capacity), ..Options::default() };
+    Setup {
+        options,
+        tunnels: Tunnels::Inner,
+        hash_key: KEY,
+        paths: Arc::default(),
+        shares: Vec::new(),
+        suspects: Arc::default(),
+    }
+}
+
+/// Workers and their merger.
 struct Watched {
-    table: ScanTable,
+    tables: Vec<ScanTable>,
     merger: ScanMerger,
     alerts: Vec<Alert>,
 }
 
 impl Watched {
-    fn new(capacity: usize) -> Self {
+    fn new(workers: usize, capacity: u64) -> Self {
+        let setup = setup(capacity);
+        let table = |index| Analysis::new(&setup, Shard { index, count: workers });
         Self {
-            table: ScanTable::new(KEY, THRESHOLD, capacity),
-            merger: ScanMerger::new(KEY, THRESHOLD, capacity),
+            tables: (0..workers).map(table).collect(),
+            merger: Merge::new(&setup),
             alerts: Vec::new(),
         }
     }
 
+    /// The target determines the worker of a pair.
     fn see(&mut self, packets: &[PacketRecord]) {
-        let mut sent = Vec::new();
-        self.table.on_burst(packets, &mut |message| sent.push(message));
-        for message in sent {
-            match message {
-                Message::Attempted(report) => self.alerts.extend(self.merger.on_attempted(report)),
-                Message::Alert(alert) => self.alerts.push(alert),
-            }
+        let workers = self.tables.len();
+        for packet in packets {
+            let target = if packet.src[3] == SCANNER { packet.dst[3] } else { packet.src[3] };
+            self.tables[usize::from(target) % workers].on_packets(&[*packet]);
         }
     }
 
-    fn finish(mut self) -> Scans {
-        self.merger.on_findings(self.table.finish());
-        self.merger.finish()
+    /// All workers reach a mark, the last one first.
+    fn mark(&mut self) {
+        for table in self.tables.iter_mut().rev() {
+            table.on_tick(0).into_iter().for_each(|found| self.merger.merge(found));
+        }
+        self.merger.on_time(0, &mut |alert| self.alerts.push(*alert));
+    }
+
+    fn finish(mut self) -> (Scans, Vec<Alert>) {
+        for table in self.tables.into_iter().rev() {
+            self.merger.merge(table.end());
+        }
+        let scans = Merge::end(self.merger, &mut |alert| self.alerts.push(*alert));
+        (scans, self.alerts)
     }
 }
 
 fn scans(packets: &[PacketRecord]) -> Scans {
-    let mut watched = Watched::new(1_000);
+    let mut watched = Watched::new(1, 1_000);
     watched.see(packets);
-    watched.finish()
+    watched.finish().0
 }
 
 /// SYNs to this many ports of one target, a nanosecond apart, the highest port first.
@@ -79,7 +108,7 @@ fn targets(count: u8) -> Vec<PacketRecord> {
 }
 
 #[test]
-fn exactly_the_threshold_is_no_scan_and_one_more_is() {
+fn a_scan_needs_one_more_than_the_threshold() {
     assert_eq!(scans(&ports(20)), Scans::default());
     assert_eq!(scans(&targets(20)), Scans::default());
     let address = |host| IpAddr::from([0, 0, 0, host]);
@@ -107,13 +136,15 @@ fn exactly_the_threshold_is_no_scan_and_one_more_is() {
 }
 
 #[test]
-fn a_late_answer_takes_a_scan_back() {
+fn a_late_answer_withdraws_a_scan() {
     for (scan, answer) in [(ports(21), syn_ack(900, 1, 7)), (targets(21), syn_ack(900, 7, 445))] {
-        let mut watched = Watched::new(1_000);
+        let mut watched = Watched::new(1, 1_000);
         watched.see(&scan);
+        watched.mark();
         assert_eq!(watched.alerts.len(), 1);
         watched.see(&[answer]);
-        assert_eq!(watched.finish(), Scans::default());
+        watched.mark();
+        assert_eq!(watched.finish().0, Scans::default());
     }
 }
 
@@ -144,7 +175,7 @@ fn retransmissions_count_once_and_move_the_end() {
     packets.extend(ports(20));
     packets.push(syn(90, 1, 5));
     packets.push(syn(800, 1, 6));
-    // From another source port it is the same attempt.
+    // Another source port is the same attempt.
     packets.push(tcp(801, (SCANNER, 40_001), (1, 5), SYN));
     assert_eq!(scans(&packets), Scans::default());
     packets.push(syn(500, 1, 21));
@@ -170,7 +201,7 @@ fn only_a_plain_syn_is_an_attempt_and_only_a_plain_syn_ack_an_answer() {
     }
     assert_eq!(scans(&flagged(SYN | FIN)), Scans::default());
     assert_eq!(scans(&flagged(SYN | RST)), Scans::default());
-    // Nor what only looks like TCP: another protocol, or a later fragment.
+    // Nor packets that only resemble TCP: another protocol, or a later fragment.
     let other = |change: fn(&mut PacketRecord)| {
         let mut packets = ports(21);
         packets.iter_mut().for_each(change);
@@ -181,53 +212,70 @@ fn only_a_plain_syn_is_an_attempt_and_only_a_plain_syn_ack_an_answer() {
 }
 
 #[test]
-fn one_alert_for_each_scan_however_long_it_goes_on() {
-    let mut watched = Watched::new(1_000);
+fn one_alert_for_each_scan() {
+    let mut watched = Watched::new(1, 1_000);
     watched.see(&ports(20));
+    watched.mark();
     assert_eq!(watched.alerts, []);
     watched.see(&[syn(300, 1, 21)]);
+    watched.mark();
     let (source, target) = (IpAddr::from([0, 0, 0, SCANNER]), IpAddr::from([0, 0, 0, 1]));
     let alert = Alert::Vertical { source, target, ports: 21, time: Time(300) };
     assert_eq!(watched.alerts, [alert]);
-    // Taken back below the threshold and crossed again: the same scan still.
-    watched.see(&[syn_ack(400, 1, 1), syn_ack(401, 1, 2), syn(402, 1, 22), syn(403, 1, 23)]);
+    // Withdrawn below the threshold and crossed again: still the same scan.
+    watched.see(&[syn_ack(400, 1, 1), syn_ack(401, 1, 2)]);
+    watched.mark();
+    watched.see(&[syn(402, 1, 22), syn(403, 1, 23)]);
+    watched.mark();
     watched.see(&ports(100));
+    watched.mark();
     assert_eq!(watched.alerts.len(), 1);
     watched.see(&targets(30));
-    let alert = Alert::Horizontal { source, port: 445, targets: 21, time: Time(120) };
+    watched.mark();
+    let alert = Alert::Horizontal { source, port: 445, targets: 30, time: Time(129) };
     assert_eq!(watched.alerts[1..], [alert]);
-    assert_eq!(watched.finish().vertical[0].ports, 98 + 1);
+    // A scan that crosses the threshold after the last mark is reported at the end.
+    let others = targets(30).into_iter().map(|syn| PacketRecord { dst_port: 446, ..syn });
+    watched.see(&others.collect::<Vec<_>>());
+    let (scans, alerts) = watched.finish();
+    assert_eq!((scans.vertical[0].ports, alerts.len()), (98 + 2, 3));
+}
+
+#[test]
+fn a_source_that_slowly_crosses_the_threshold_is_reported_at_the_next_mark() {
+    for workers in [1, 2, 3, 7] {
+        let mut watched = Watched::new(workers, 1_000);
+        for target in 0..40 {
+            assert_eq!(watched.alerts.len(), usize::from(target > 20), "{workers}, {target}");
+            watched.see(&[syn(u64::from(target), target, 445)]);
+            watched.mark();
+        }
+        assert_eq!(watched.finish().0.horizontal[0].targets, 40);
+    }
 }
 
 #[test]
 fn a_full_table_counts_what_it_ignores() {
-    let mut watched = Watched::new(30);
+    let mut watched = Watched::new(1, 30);
     watched.see(&ports(100));
-    let found = watched.finish();
+    let found = watched.finish().0;
     assert_eq!((found.vertical[0].ports, found.attempts_ignored), (30, 70));
 }
 
 #[test]
-fn two_workers_find_what_one_finds() {
+fn several_workers_find_what_one_finds() {
     let mut all = ports(50);
     all.extend(targets(60));
     all.push(syn_ack(700, 9, 445));
     let expected = scans(&all);
     assert_eq!((expected.vertical.len(), expected.horizontal[0].targets), (1, 59));
-    let target = |p: &PacketRecord| if p.src[3] == SCANNER { p.dst[3] } else { p.src[3] };
-    let mut merger = ScanMerger::new(KEY, THRESHOLD, 1_000);
-    // The second worker's reports come first: their order does not matter.
-    for worker in [1, 0] {
-        let mut table = ScanTable::new(KEY, THRESHOLD, 1_000);
-        let own: Vec<_> = all.iter().filter(|p| target(p) % 2 == worker).copied().collect();
-        let mut sent = Vec::new();
-        table.on_burst(&own, &mut |message| sent.push(message));
-        for message in sent {
-            if let Message::Attempted(report) = message {
-                merger.on_attempted(report);
-            }
+    for workers in [2, 3, 5] {
+        let mut watched = Watched::new(workers, 1_000);
+        for packets in all.chunks(13) {
+            watched.see(packets);
+            watched.mark();
         }
-        merger.on_findings(table.finish());
+        let (found, alerts) = watched.finish();
+        assert_eq!((found, alerts.len()), (expected.clone(), 2), "{workers}");
     }
-    assert_eq!(merger.finish(), expected);
 }

@@ -1,4 +1,4 @@
-//! Scans for people.
+//! Scans as text.
 
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::count;
@@ -9,7 +9,7 @@ use ringtap_terminal::table::Table;
 use crate::analyses::About;
 use crate::report::{HorizontalScan, Scans, Time, Times, VerticalScan};
 
-/// Scans of either kind on a page; programs get all.
+/// Most scans of either kind in the text; JSON has all.
 const SCANS: usize = 50;
 
 /// Shows the scans, the largest first.
@@ -69,16 +69,16 @@ fn more(page: &mut Page, scans: usize) {
     }
 }
 
-/// The largest scans, largest first, as many as a page has room for.
+/// The largest scans, largest first, as many as fit the text.
 fn largest<T>(scans: &[T], size: impl Fn(&T) -> u64) -> Vec<&T> {
     let mut shown: Vec<&T> = scans.iter().collect();
-    // Stable: equals stay in the order of their keys.
+    // Stable: equal ones stay in the order of their keys.
     shown.sort_by_key(|scan| std::cmp::Reverse(size(scan)));
     shown.truncate(SCANS);
     shown
 }
 
-/// Columns left for a sample beside the two names of a scan, its size and its times.
+/// Columns left for a sample beside the names of a scan, its size and its times.
 fn room(names: Option<usize>, times: Times) -> usize {
     let size = "1,000,000 targets".len();
     let times = times.range(Time(0), Time(1_000_000_000)).chars().count();
@@ -86,7 +86,7 @@ fn room(names: Option<usize>, times: Times) -> usize {
     WIDTH.saturating_sub(names.unwrap_or(0) + size + times + gaps)
 }
 
-/// The first of `all` things, as many as fit in `room` columns.
+/// The first of `all` items, as many as fit in `room` columns.
 fn some<T: ToString>(sample: &[T], all: u64, room: usize) -> String {
     let mut text = String::new();
     for (shown, item) in sample.iter().enumerate() {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_says_when_there_is_more() {
+    fn an_incomplete_sample_ends_with_an_ellipsis() {
         assert_eq!(some(&[1, 2, 3], 3, 30), "1 2 3");
         assert_eq!(some(&[1, 2, 3], 400, 30), "1 2 3 …");
         let long: Vec<u32> = (10_000..10_020).collect();

@@ -1,4 +1,4 @@
-//! Talkers: ranks, ties, bounds, and parts that make a whole.
+//! Talkers: ranks, ties, bounds, and merged parts.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,8 @@ fn address(host: u8) -> [u8; 16] {
     bytes
 }
 
-/// A TCP record with this many packets and octets there, and one packet of 40 octets back.
+/// A TCP record with this many packets and octets in one direction, and one packet of 40 octets in
+/// the other.
 fn record(src: (u8, u16), dst: (u8, u16), packets: u64, octets: u64) -> FlowRecord {
     let key = FlowKey {
         version: IpVersion::V4,
@@ -32,15 +33,18 @@ fn record(src: (u8, u16), dst: (u8, u16), packets: u64, octets: u64) -> FlowReco
     }
 }
 
-fn table(capacity: usize, records: &[FlowRecord]) -> TalkerTable {
-    let mut table = TalkerTable::new(KEY, capacity);
+fn found(capacity: usize, records: &[FlowRecord], top: usize) -> TalkersFound {
+    let mut table = TalkerTable::new(KEY, capacity, top);
     records.iter().for_each(|record| table.take(record));
-    table.add_waiting();
-    table
+    table.finish()
+}
+
+fn bounded(capacity: usize, records: &[FlowRecord], top: usize) -> Talkers {
+    found(capacity, records, top).report(top)
 }
 
 fn talkers(records: &[FlowRecord]) -> Talkers {
-    table(1_000, records).finish(10)
+    bounded(1_000, records, 10)
 }
 
 fn hosts(rows: &[HostRow]) -> Vec<(u8, u64, u64)> {
@@ -52,7 +56,7 @@ fn hosts(rows: &[HostRow]) -> Vec<(u8, u64, u64)> {
 }
 
 #[test]
-fn each_direction_is_its_senders_and_ports_get_both() {
+fn each_direction_counts_for_its_sender_and_ports_count_both() {
     let found = talkers(&[record((1, 1000), (2, 80), 3, 500)]);
     let ranked = &found.by_octets;
     assert_eq!(hosts(&ranked.source), [(1, 3, 500), (2, 1, 40)]);
@@ -66,7 +70,7 @@ fn each_direction_is_its_senders_and_ports_get_both() {
 }
 
 #[test]
-fn octets_and_packets_rank_apart_and_ties_go_by_the_other_then_by_address() {
+fn octets_and_packets_have_separate_ranks_and_ties_have_an_order() {
     let records: Vec<_> = [(9, 2, 100), (3, 2, 100), (5, 3, 100), (7, 1, 200), (4, 2, 100)]
         .map(|(host, packets, octets)| record((host, 1), (200, 2), packets, octets))
         .into();
@@ -77,14 +81,14 @@ fn octets_and_packets_rank_apart_and_ties_go_by_the_other_then_by_address() {
 }
 
 #[test]
-fn no_more_rows_than_asked_for_and_none_of_nothing() {
-    // In an order in which every row beats all before it, then in the other one.
+fn no_more_rows_than_requested_and_no_empty_rows() {
+    // In an order in which every row exceeds all before it, then in the reverse.
     let rising: Vec<_> =
         (1..100).map(|n| record((n, 1), (200, 2), 1, 1_000 + u64::from(n))).collect();
     let falling: Vec<_> = rising.iter().rev().cloned().collect();
     for records in [rising, falling] {
         for top in [0, 1, 2, 10] {
-            let found = table(1_000, &records).finish(top);
+            let found = bounded(1_000, &records, top);
             let own = |row: &&(u8, u64, u64)| row.0 != 200;
             let rows = hosts(&found.by_octets.source);
             assert_eq!(rows.len(), top);
@@ -93,9 +97,9 @@ fn no_more_rows_than_asked_for_and_none_of_nothing() {
             assert!(rows.iter().filter(own).all(|row| Some(*row) == expected.next()), "{rows:?}");
         }
     }
-    let one_way =
+    let unanswered =
         FlowRecord { packets: [5, 0], octets: [200, 0], ..record((1, 1), (2, 2), 5, 200) };
-    assert_eq!(hosts(&talkers(&[one_way]).by_octets.source), [(1, 5, 200)]);
+    assert_eq!(hosts(&talkers(&[unanswered]).by_octets.source), [(1, 5, 200)]);
 }
 
 #[test]
@@ -114,19 +118,19 @@ fn unknown_ports_are_not_ranked_and_a_port_on_both_sides_counts_once() {
 }
 
 #[test]
-fn what_finds_no_room_is_owned_up_to() {
-    // Every host talks to itself, so there are as many pairs as hosts.
+fn losses_are_within_the_error_bound() {
+    // Every host sends to itself, so there are as many pairs as hosts.
     let records: Vec<_> = (0..50)
         .map(|n| record((n, 1), (n, 2), 1, 1_000))
         .chain([record((7, 1), (7, 2), 1, 9_000)])
         .collect();
     let exact = talkers(&records);
     assert_eq!(exact.error_bound, 0);
-    let bounded = table(20, &records);
-    assert!(bounded.hosts.len() <= 20 && bounded.pairs.len() <= 20);
-    let bounded = bounded.finish(50);
-    // All are equal but one, so all but that go at once, three times.
-    assert!((1_040..=4 * 2_080).contains(&bounded.error_bound), "{}", bounded.error_bound);
+    let bounded = bounded(20, &records, 50);
+    let ranked = &bounded.by_octets;
+    assert!(ranked.source.len() <= 20 && ranked.pair.len() <= 20);
+    // All but one are equal, so all but that are dropped at once, a few times.
+    assert!((1_040..=8 * 2_080).contains(&bounded.error_bound), "{}", bounded.error_bound);
     for truth in &exact.by_octets.source {
         let ours = bounded.by_octets.source.iter().find(|row| row.address == truth.address);
         let ours = ours.map_or(0, |row| row.volume.octets);
@@ -137,8 +141,8 @@ fn what_finds_no_room_is_owned_up_to() {
 }
 
 #[test]
-fn the_large_stay_whatever_they_are_large_by() {
-    // A crowd of small ones; one host sends many octets, one many packets, one receives many octets.
+fn rows_that_are_large_by_any_sum_are_kept() {
+    // Many small ones; one host sends many octets, one many packets, one receives many octets.
     let mut records = Vec::new();
     for round in 0..200_u16 {
         let crowd = (0..100).map(|n| record((n, round), (n, 9), 1, 40));
@@ -154,12 +158,31 @@ fn the_large_stay_whatever_they_are_large_by() {
             ..record((203, 1), (1, 2), 1, 40)
         });
     }
-    let (exact, bounded) = (talkers(&records), table(40, &records).finish(3));
+    let (exact, bounded) = (talkers(&records), bounded(40, &records, 3));
     assert!(bounded.error_bound > 0);
     assert_eq!(hosts(&bounded.by_octets.source)[0], (201, 200, 200 * 50_000));
     assert_eq!(hosts(&bounded.by_octets.destination)[0], (202, 200, 200 * 50_000));
     assert_eq!(bounded.by_packets.source[0], exact.by_packets.source[0]);
     assert_eq!(bounded.by_octets.pair[0], exact.by_octets.pair[0]);
+}
+
+#[test]
+fn many_rounds_through_a_full_table_of_recent_pairs_stay_exact() {
+    // 30 pairs of 31 hosts, and room for 40: hundreds of times full of rows, never of pairs.
+    let records: Vec<_> = (0..4_000u16)
+        .map(|n| record(((n % 30) as u8, n), (99, 80), 1, 40 + u64::from(n)))
+        .collect();
+    let few = bounded(40, &records, 50);
+    assert_eq!((few.error_bound, few), (0, bounded(100_000, &records, 50)));
+    // Room for 29: hosts and pairs are dropped, within the error bound.
+    let (exact, fewer) = (bounded(100_000, &records, 50), bounded(29, &records, 50));
+    assert!(fewer.error_bound > 0);
+    for truth in &exact.by_octets.pair {
+        let ours = fewer.by_octets.pair.iter().find(|row| row.addresses == truth.addresses);
+        let ours = ours.map_or(0, |row| row.volume.octets);
+        assert!(ours <= truth.volume.octets);
+        assert!(ours + fewer.error_bound >= truth.volume.octets);
+    }
 }
 
 #[test]
@@ -180,28 +203,28 @@ fn two_tables_merged_are_one() {
         // A pair of addresses has one owner, hosts and ports have several.
         let part = |index| {
             let own = |r: &&FlowRecord| pair(r) % parts == index;
-            table(1_000, &records.iter().filter(own).cloned().collect::<Vec<_>>())
+            found(1_000, &records.iter().filter(own).cloned().collect::<Vec<_>>(), 10)
         };
         for order in [(0..parts).collect::<Vec<_>>(), (0..parts).rev().collect()] {
             let merged = order.into_iter().map(part).reduce(|mut all, more| {
                 all.merge(more);
                 all
             });
-            assert_eq!(merged.unwrap().finish(10), whole);
+            assert_eq!(merged.unwrap().report(10), whole);
         }
     }
 }
 
 #[test]
 fn tables_that_were_not_full_lose_nothing_when_merged() {
-    // Each with six hosts where it has room for eight; together they have room for sixteen.
+    // Each with six hosts and room for eight; together they have room for sixteen.
     let part = |from: u8| {
         let records: Vec<_> =
             (0..3).map(|n| record((from + 2 * n, 1), (from + 2 * n + 1, 80), 1, 100)).collect();
-        table(8, &records)
+        found(8, &records, 20)
     };
     let mut merged = part(0);
     merged.merge(part(100));
-    let talkers = merged.finish(20);
+    let talkers = merged.report(20);
     assert_eq!((talkers.error_bound, talkers.by_octets.source.len()), (0, 12));
 }

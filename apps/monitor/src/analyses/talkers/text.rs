@@ -1,4 +1,4 @@
-//! Talkers for people.
+//! Talkers as text.
 
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count};
@@ -8,7 +8,7 @@ use ringtap_terminal::table::Table;
 
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
-/// Shows the largest by octets.
+/// Prints the largest by octets.
 pub(super) fn show(talkers: &Talkers, page: &mut Page) {
     let Rankings { source, destination, pair, port: ports } = &talkers.by_octets;
     for (title, rows) in [("Top sources", source), ("Top destinations", destination)] {
@@ -25,7 +25,7 @@ pub(super) fn show(talkers: &Talkers, page: &mut Page) {
     let &Talkers { error_bound, packets_error_bound, .. } = talkers;
     if error_bound > 0 {
         page.line(&format!(
-            "(each may be short by up to {} and {} packets)",
+            "(each may be too low by up to {} and {} packets)",
             bytes(error_bound),
             count(packets_error_bound)
         ));

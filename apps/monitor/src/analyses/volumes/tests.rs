@@ -1,10 +1,10 @@
-//! Volumes over time: the borders of intervals, late packets, the ends of time, and bounds.
+//! Volumes over time: interval bounds, late packets, the extremes of time, and limits.
 
 use std::ops::Range;
 
 use super::*;
 
-/// More than any test takes.
+/// More than any test uses.
 const ROOM: usize = usize::MAX;
 
 fn packet(ts_ns: u64) -> PacketRecord {
@@ -80,7 +80,7 @@ fn without_intervals_there_is_one_from_the_earliest_to_the_latest_packet() {
 }
 
 #[test]
-fn the_ends_of_time_are_times_like_others() {
+fn the_extremes_of_time_are_ordinary_times() {
     const MAX: u64 = u64::MAX;
     assert_eq!(rows(&volumes(None, &[&[MAX, 0, MAX]])), [(0..MAX, 3)]);
     let start = MAX / 1_000 * 1_000;
@@ -178,12 +178,12 @@ fn protocols_take_room_too() {
     assert_eq!((rows(&many).len(), many.further()), (2, 800));
     assert_eq!((rows(&one).len(), one.further()), (34, 966));
     assert!(many.units <= room && one.units <= room);
-    // Not even a row: all packets are counted, none is listed.
+    // No room for a row: all packets are counted, none is listed.
     let none = of_protocols(ROW_UNITS, (0..10).map(|n| (n, 6)));
     assert_eq!((rows(&none), none.further(), none.packets().handled), (vec![], 10, 10));
 }
 
-/// Whatever the order, the parts and the marks: an interval without room gets none of it back.
+/// For any order, parts and marks: an interval without room gets none back.
 #[test]
 fn parts_with_little_room_agree_with_the_whole() {
     let mix = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;

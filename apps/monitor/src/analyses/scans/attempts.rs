@@ -1,0 +1,313 @@
+//! Connection attempts of one shard and one IP version, and the vertical scans among them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ringtap_flow::{Aggregate, PARTS, Row};
+use ringtap_stage::Shard;
+use ringtap_wire::{HashKey, PacketRecord};
+
+use super::VerticalScan;
+use super::groups::{Crowd, Group, Groups};
+use super::suspects::{BUCKETS, Suspects, bucket};
+use super::sweeps::{Change, Changes, Sweeps};
+use crate::analyses::address::Address;
+use crate::report::Time;
+use crate::{Alert, Setup};
+
+/// Bits of an attempt's state.
+const TRIED: u8 = 1;
+const ANSWERED: u8 = 1 << 1;
+/// The merger counts it among the failed ones.
+const HANDED: u8 = 1 << 2;
+
+/// Buckets of sources in one part of the table.
+const BUCKETS_A_PART: usize = BUCKETS / PARTS;
+
+/// A SYN or a SYN-ACK, or the sum of an attempt.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<A> {
+    /// Of the SYNs; the first is later than the last if there was none.
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) source: A,
+    pub(super) target: A,
+    /// A hash of the key whose upper eight bits are the source's: all attempts of a source are in
+    /// one part.
+    place: u32,
+    pub(super) port: u16,
+    state: u8,
+}
+
+/// Hashes of an attempt's source, and of that with its target or its port.
+struct Hashes {
+    source: u32,
+    by_target: u32,
+    by_port: u32,
+}
+
+impl<A: Address> Attempt<A> {
+    #[inline(always)]
+    fn failed(&self) -> bool {
+        self.state & (TRIED | ANSWERED) == TRIED
+    }
+
+    #[inline(always)]
+    fn hashes(&self, key: &HashKey) -> Hashes {
+        let (source, target) = (self.source.hash(key), self.target.hash(key));
+        let upper = |hash: u64| (hash >> 32) as u32;
+        Hashes {
+            source: upper(source),
+            by_target: upper(key.word(source ^ target.rotate_left(16))),
+            by_port: upper(key.word(source ^ u64::from(self.port))),
+        }
+    }
+
+    #[inline(always)]
+    fn join_by_target(&self, hash: u32, groups: &mut Groups<A, A, u16>) {
+        let times_ns = [self.first_ns, self.last_ns];
+        groups.add_attempt(hash, (self.source, self.target, self.port), times_ns);
+    }
+
+    #[inline(always)]
+    fn join_by_port(&self, hash: u32, groups: &mut Groups<A, u16, A>) {
+        let times_ns = [self.first_ns, self.last_ns];
+        groups.add_attempt(hash, (self.source, self.port, self.target), times_ns);
+    }
+}
+
+impl<A: Address> Row for Attempt<A> {
+    #[inline(always)]
+    fn place(&self, _: &HashKey) -> u32 {
+        self.place
+    }
+
+    #[inline(always)]
+    fn has_key_of(&self, other: &Self) -> bool {
+        (self.source, self.target, self.port) == (other.source, other.target, other.port)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, later: &Self) {
+        self.first_ns = self.first_ns.min(later.first_ns);
+        self.last_ns = self.last_ns.max(later.last_ns);
+        self.state |= later.state;
+    }
+}
+
+#[inline(always)]
+pub(super) fn source_hash<A: Address>(source: A, key: &HashKey) -> u32 {
+    (source.hash(key) >> 32) as u32
+}
+
+pub(super) struct Attempts<A> {
+    key: HashKey,
+    threshold: u32,
+    /// Whether no other worker sees the sources of this one.
+    alone: bool,
+    /// Number of attempts of one bucket that makes its sources suspects.
+    share: u32,
+    suspects: Arc<Suspects>,
+    /// By part: number of suspects at the last mark.
+    suspects_seen: Vec<u32>,
+    attempts: Aggregate<Attempt<A>>,
+    /// By bucket: no pair of its sources has more failed attempts, except those in `alerted`.
+    bounds: Vec<u32>,
+    alerted: HashSet<(A, A)>,
+    /// For one part at a time.
+    by_target: Groups<A, A, u16>,
+    by_port: Groups<A, u16, A>,
+    /// By part: attempts that stay when there is no room.
+    kept: Vec<usize>,
+}
+
+impl<A: Address> Attempts<A> {
+    pub(super) fn new(setup: &Setup, shard: Shard) -> Self {
+        let threshold = setup.options.scan_threshold;
+        Self {
+            key: setup.hash_key,
+            threshold,
+            alone: shard.count == 1,
+            share: threshold / shard.count as u32,
+            suspects: Arc::clone(&setup.suspects),
+            suspects_seen: vec![0; PARTS],
+            attempts: Aggregate::new(setup.hash_key),
+            bounds: vec![0; BUCKETS],
+            alerted: HashSet::new(),
+            by_target: Groups::new(),
+            by_port: Groups::new(),
+            kept: vec![0; PARTS],
+        }
+    }
+
+    /// Adds a SYN or a SYN-ACK.
+    #[inline(always)]
+    pub(super) fn note(&mut self, packet: &PacketRecord, answer: bool) {
+        let (source, target, port) = if answer {
+            (A::of(&packet.dst), A::of(&packet.src), packet.src_port)
+        } else {
+            (A::of(&packet.src), A::of(&packet.dst), packet.dst_port)
+        };
+        let of_source = source.hash(&self.key);
+        let whole =
+            self.key.word(of_source ^ target.hash(&self.key).rotate_left(16) ^ u64::from(port));
+        let source_hash = (of_source >> 32) as u32;
+        let place = source_hash & 0xff00_0000 | (whole >> 40) as u32;
+        let (first_ns, last_ns, state) =
+            if answer { (u64::MAX, 0, ANSWERED) } else { (packet.ts_ns, packet.ts_ns, TRIED) };
+        self.attempts.push(Attempt { first_ns, last_ns, source, target, place, port, state });
+        if !answer {
+            let bucket = bucket(source_hash);
+            let bound = &mut self.bounds[bucket];
+            *bound = bound.saturating_add(1);
+            if *bound == self.share.saturating_add(1) {
+                self.suspects.mark(bucket);
+            }
+        }
+    }
+
+    /// Number of rows, some of which may belong to the same attempt.
+    pub(super) fn len(&self) -> usize {
+        self.attempts.len()
+    }
+
+    /// Joins packets of the same attempt.
+    pub(super) fn settle(&mut self) {
+        self.attempts.settle();
+    }
+
+    /// Drops the latest attempts, at most `most` of those since the last call; returns their
+    /// number.
+    pub(super) fn evict_latest(&mut self, most: usize) -> usize {
+        let mut evicted = 0;
+        for part in 0..PARTS {
+            let rows = self.attempts.settle_part(part).len();
+            let gone = (most - evicted).min(rows.saturating_sub(self.kept[part]));
+            self.attempts.truncate_part(part, rows - gone);
+            self.kept[part] = rows - gone;
+            evicted += gone;
+        }
+        evicted
+    }
+
+    /// The changes of the suspects' sweeps since the last mark, and new vertical scans.
+    pub(super) fn changes(&mut self, alerts: &mut Vec<Alert>) -> Changes<A> {
+        let mut changes = Vec::new();
+        for part in 0..PARTS {
+            let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
+            let suspects = self.suspects.count(buckets.clone());
+            let new_suspects =
+                std::mem::replace(&mut self.suspects_seen[part], suspects) < suspects;
+            let changed = self.attempts.take_changed(part);
+            if new_suspects || changed && suspects > 0 {
+                self.vertical_alerts(part, buckets, alerts);
+                self.hand_over(part, &mut changes);
+            }
+        }
+        changes
+    }
+
+    fn hand_over(&mut self, part: usize, changes: &mut Changes<A>) {
+        for attempt in self.attempts.settle_part(part) {
+            let &mut Attempt { source, port, last_ns, .. } = attempt;
+            if attempt.failed() != (attempt.state & HANDED != 0)
+                && self.suspects.has(bucket(source_hash(source, &self.key)))
+            {
+                attempt.state ^= HANDED;
+                let more = if attempt.failed() { 1 } else { -1 };
+                changes.push(Change { source, port, failed: more, last_ns });
+            }
+        }
+    }
+
+    fn vertical_alerts(&mut self, part: usize, buckets: Range<usize>, alerts: &mut Vec<Alert>) {
+        let Self { key, threshold, attempts, bounds, alerted, by_target, .. } = self;
+        if bounds[buckets.clone()].iter().all(|bound| *bound <= *threshold) {
+            return;
+        }
+        for attempt in attempts.settle_part(part).iter().filter(|attempt| attempt.failed()) {
+            if bounds[bucket(source_hash(attempt.source, key))] > *threshold {
+                attempt.join_by_target(attempt.hashes(key).by_target, by_target);
+            }
+        }
+        // Only sources over the threshold have their bounds recomputed.
+        for bound in bounds[buckets].iter_mut().filter(|bound| **bound > *threshold) {
+            *bound = 0;
+        }
+        for pair in by_target.take() {
+            if pair.attempts <= *threshold {
+                let bound = &mut bounds[bucket(source_hash(pair.source, key))];
+                *bound = pair.attempts.max(*bound);
+            } else if alerted.insert((pair.source, pair.common)) {
+                alerts.push(vertical_alert(&pair));
+            }
+        }
+    }
+
+    /// The vertical scans, and all sweeps that may be horizontal scans. Empties the table.
+    pub(super) fn end(
+        &mut self,
+        vertical: &mut Vec<VerticalScan>,
+        alerts: &mut Vec<Alert>,
+    ) -> Sweeps<A> {
+        let mut sweeps = Sweeps::default();
+        let (mut targets, mut ports) = (Crowd::new(), Crowd::new());
+        // Other workers may have more of a sweep, and their sources may become suspects.
+        let least = if self.alone { self.threshold } else { 0 };
+        for part in 0..PARTS {
+            let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
+            if self.alone && self.suspects.count(buckets) == 0 {
+                continue;
+            }
+            // A settled part is still cached for the next step.
+            let attempts = self.attempts.take_part(part);
+            if attempts.is_empty() {
+                continue;
+            }
+            let Self { key, alone, suspects, by_target, by_port, .. } = self;
+            let failed = attempts.iter().filter(|attempt| attempt.failed());
+            let hashed = failed.map(|attempt| (attempt, attempt.hashes(key)));
+            let candidates =
+                hashed.filter(|(_, hashes)| !*alone || suspects.has(bucket(hashes.source)));
+            targets.clear();
+            ports.clear();
+            for (_, hashes) in candidates.clone() {
+                targets.add(hashes.by_target);
+                ports.add(hashes.by_port);
+            }
+            for (attempt, hashes) in candidates {
+                if targets.may_exceed(hashes.by_target, self.threshold) {
+                    attempt.join_by_target(hashes.by_target, by_target);
+                }
+                if ports.may_exceed(hashes.by_port, least) {
+                    attempt.join_by_port(hashes.by_port, by_port);
+                }
+            }
+            for pair in by_target.take().filter(|pair| pair.attempts > self.threshold) {
+                if self.alerted.insert((pair.source, pair.common)) {
+                    alerts.push(vertical_alert(&pair));
+                }
+                vertical.push(VerticalScan {
+                    source: pair.source.ip(),
+                    target: pair.common.ip(),
+                    ports: pair.attempts.into(),
+                    first: Time(pair.first_ns),
+                    last: Time(pair.last_ns),
+                    sample: pair.sample().to_vec(),
+                });
+            }
+            sweeps.extend(part, by_port.take().filter(|sweep| sweep.attempts > least));
+        }
+        sweeps
+    }
+}
+
+fn vertical_alert<A: Address>(pair: &Group<A, A, u16>) -> Alert {
+    Alert::Vertical {
+        source: pair.source.ip(),
+        target: pair.common.ip(),
+        ports: pair.attempts,
+        time: Time(pair.last_ns),
+    }
+}

@@ -1,0 +1,173 @@
+//! Failed attempts by source and port, and the horizontal scans among them.
+
+use std::collections::HashSet;
+
+use ringtap_flow::{Aggregate, PARTS, Row};
+use ringtap_wire::HashKey;
+
+use super::HorizontalScan;
+use super::groups::{Group, Groups};
+use crate::Alert;
+use crate::analyses::address::Address;
+use crate::report::Time;
+
+/// The change of the failed attempts of a sweep in a worker, or the sum of all changes.
+#[derive(Clone, Copy)]
+pub(super) struct Change<A> {
+    pub(super) last_ns: u64,
+    pub(super) source: A,
+    pub(super) failed: i32,
+    pub(super) port: u16,
+}
+
+/// A worker's changes at a mark.
+pub(super) type Changes<A> = Vec<Change<A>>;
+
+impl<A: Address> Row for Change<A> {
+    #[inline(always)]
+    fn place(&self, key: &HashKey) -> u32 {
+        (key.word(self.source.hash(key) ^ u64::from(self.port)) >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn has_key_of(&self, other: &Self) -> bool {
+        (self.source, self.port) == (other.source, other.port)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, later: &Self) {
+        self.last_ns = self.last_ns.max(later.last_ns);
+        self.failed += later.failed;
+    }
+}
+
+/// A worker's part of each sweep at the end, by part of the table.
+pub(super) struct Sweeps<A> {
+    rows: Vec<Sweep<A>>,
+    /// The lowest targets of each.
+    targets: Vec<A>,
+}
+
+struct Sweep<A> {
+    first_ns: u64,
+    last_ns: u64,
+    source: A,
+    hash: u32,
+    failed: u32,
+    part: u8,
+    /// Number of listed targets.
+    listed: u8,
+    port: u16,
+}
+
+impl<A> Default for Sweeps<A> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), targets: Vec::new() }
+    }
+}
+
+impl<A: Address> Sweeps<A> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds the sweeps of a part.
+    pub(super) fn extend(&mut self, part: usize, sweeps: impl Iterator<Item = Group<A, u16, A>>) {
+        for sweep in sweeps {
+            let &Group { source, common: port, attempts: failed, first_ns, last_ns, hash, .. } =
+                &sweep;
+            let listed = sweep.sample().len() as u8;
+            self.targets.extend(sweep.sample());
+            self.rows.push(Sweep {
+                first_ns,
+                last_ns,
+                source,
+                hash,
+                failed,
+                part: part as u8,
+                listed,
+                port,
+            });
+        }
+    }
+
+    /// The sweeps as groups, each with its part.
+    fn groups(&self) -> impl Iterator<Item = (u8, Group<A, u16, A>)> {
+        let mut targets = &self.targets[..];
+        self.rows.iter().map(move |row| {
+            let (own, rest) = targets.split_at(row.listed.into());
+            targets = rest;
+            let times_ns = [row.first_ns, row.last_ns];
+            (row.part, Group::of(row.hash, (row.source, row.port), row.failed, times_ns, own))
+        })
+    }
+}
+
+/// The sum of the changes of all workers.
+pub(super) struct Sums<A> {
+    sums: Aggregate<Change<A>>,
+    alerted: HashSet<(A, u16)>,
+}
+
+impl<A: Address> Sums<A> {
+    pub(super) fn new(key: HashKey) -> Self {
+        Self { sums: Aggregate::new(key), alerted: HashSet::new() }
+    }
+
+    pub(super) fn add(&mut self, changes: Changes<A>) {
+        changes.into_iter().for_each(|change| self.sums.push(change));
+    }
+
+    /// Adds alerts for sweeps that crossed the threshold.
+    pub(super) fn crossed(&mut self, threshold: u32, alerts: &mut Vec<Alert>) {
+        for part in 0..PARTS {
+            if !self.sums.take_changed(part) {
+                continue;
+            }
+            for &Change { source, port, failed, last_ns } in &*self.sums.settle_part(part) {
+                let failed = u32::try_from(failed).unwrap_or(0);
+                if failed > threshold && self.alerted.insert((source, port)) {
+                    alerts.push(alert(source, port, failed, last_ns));
+                }
+            }
+        }
+    }
+
+    /// All horizontal scans in the workers' results, and alerts for those not reported before.
+    pub(super) fn scans(
+        mut self,
+        found: &[Sweeps<A>],
+        threshold: u32,
+        scans: &mut Vec<HorizontalScan>,
+        alerts: &mut Vec<Alert>,
+    ) {
+        let mut found: Vec<_> = found.iter().map(|own| own.groups().peekable()).collect();
+        let mut sweeps = Groups::new();
+        for part in 0..PARTS {
+            for own in &mut found {
+                while let Some((_, sweep)) = own.next_if(|(of, _)| usize::from(*of) == part) {
+                    sweeps.add(&sweep);
+                }
+            }
+            for sweep in sweeps.take().filter(|sweep| sweep.attempts > threshold) {
+                let Group { source, common: port, attempts, first_ns, last_ns, .. } = sweep;
+                if self.alerted.insert((source, port)) {
+                    alerts.push(alert(source, port, attempts, last_ns));
+                }
+                scans.push(HorizontalScan {
+                    source: source.ip(),
+                    port,
+                    protocol: "tcp",
+                    targets: attempts.into(),
+                    first: Time(first_ns),
+                    last: Time(last_ns),
+                    sample: sweep.sample().iter().map(|target| target.ip()).collect(),
+                });
+            }
+        }
+    }
+}
+
+fn alert<A: Address>(source: A, port: u16, targets: u32, last_ns: u64) -> Alert {
+    Alert::Horizontal { source: source.ip(), port, targets, time: Time(last_ns) }
+}
