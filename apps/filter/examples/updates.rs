@@ -1,16 +1,16 @@
-//! Data and control at once: how fast packets are judged while rules change, and how soon changes hold.
+//! Data and control at once: the rate of verdicts while rules change, and the delay of changes.
 //!
 //! ```text
 //! updates [--rules N] [--bans N] [--seconds N]
 //!
-//! single    before all, and without data: transactions of one ban each on top of the rules and bans
+//! single    first, without data: transactions of one ban each on top of the rules and bans
 //! data      a thread judges bursts of 256 packets and takes the newest rules between two of them
-//! control   every 10 ms (or later, if that is not over) a transaction of as many bans and unbans as make the share
-//! latency   from the call until the data thread judges by the new revision
+//! control   every 10 ms (or as soon as the last one is done) a transaction with the share of bans and unbans
+//! latency   from the call until the data thread uses the new revision
 //! ```
 //!
-//! Shares are of statements among statements and packets: 1 to 24 %, as control packets have in the published mixes.
-//! Shares take turns, and each figure is the median of the rounds. `--seconds 0` leaves them out.
+//! Shares are of statements among statements and packets: 1 to 24 %, as in the published mixes.
+//! Shares take turns, and each figure is the median of the rounds. `--seconds 0` omits them.
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringtap_filter::{Board, Limits, Policy, Reader, RuleSet};
+use ringtap_filter::{Limits, Policy, Reader, RulePublisher, RuleSet};
 
 const BURST: usize = 256;
 const EVERY: Duration = Duration::from_millis(10);
@@ -26,10 +26,10 @@ const SHARES: [f64; 6] = [0.0, 0.01, 0.04, 0.08, 0.16, 0.24];
 const ROUNDS: usize = 3;
 /// Transactions of one ban.
 const SINGLES: u32 = 201;
-/// Addresses that are banned and unbanned in turn.
+/// Addresses that are alternately banned and unbanned.
 const POOL: u32 = 50_000;
 
-/// What a round found.
+/// The results of a round.
 #[derive(Clone, Default)]
 struct Round {
     packets_per_s: f64,
@@ -80,7 +80,7 @@ fn main() {
     }
     println!("{rules} rules, one data thread, medians of {ROUNDS} rounds of {seconds} s");
     println!(
-        "share asked, met | statements/s | transactions/s | p50 ms | p99 ms | packets/s | of idle"
+        "share requested, reached | statements/s | transactions/s | p50 ms | p99 ms | packets/s | of idle"
     );
     let idle = median(found[0].iter().map(|round| round.packets_per_s));
     for (share, rounds) in SHARES.iter().zip(found) {
@@ -107,14 +107,14 @@ fn main() {
     }
 }
 
-/// How long a transaction of one ban takes.
+/// The time of a transaction of one ban.
 fn singles(set: &RuleSet) {
-    let board = Board::new(set.clone(), 0);
+    let publisher = RulePublisher::new(set.clone(), 0);
     let mut times: Vec<_> = (0..SINGLES)
         .map(|n| {
             let text = format!("ban {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
             let start = now();
-            board.transact(|set| set.transact(&text)).expect("a ban");
+            publisher.transact(|set| set.transact(&text)).expect("a ban");
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
@@ -124,18 +124,18 @@ fn singles(set: &RuleSet) {
 }
 
 fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -> Round {
-    let board = Board::new(set, 1);
+    let publisher = RulePublisher::new(set, 1);
     let (judged, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut found = Round::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut reader = Reader::new(&board, 0);
+            let mut reader = Reader::new(&publisher, 0);
             let mut passed = 0_u64;
             for burst in packets.chunks(BURST).cycle() {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
-                drop(reader.renew(&board));
+                drop(reader.renew(&publisher));
                 let rules = reader.rules();
                 let verdicts = burst.iter().map(|&(from, to)| rules.verdict(from, to).passed);
                 passed += verdicts.filter(|&passed| passed).count() as u64;
@@ -159,12 +159,12 @@ fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -
                     })
                     .collect();
                 next = (next + due.min(POOL)) % (2 * POOL);
-                let asked = now();
-                let revision = board.transact(|set| set.transact(&text)).expect("a change");
-                while board.passed() < revision {
+                let requested = now();
+                let revision = publisher.transact(|set| set.transact(&text)).expect("a change");
+                while publisher.passed() < revision {
                     thread::yield_now();
                 }
-                found.latencies.push(asked.elapsed());
+                found.latencies.push(requested.elapsed());
                 statements += u64::from(due.min(POOL));
             }
             thread::sleep(EVERY.saturating_sub(turn.elapsed()));
@@ -185,7 +185,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time is what is measured")]
+#[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -199,7 +199,7 @@ fn options() -> (u32, u32, u64) {
             ("--rules", Some(value)) => rules = value as u32,
             ("--bans", Some(value)) => bans = value as u32,
             ("--seconds", Some(value)) => seconds = value,
-            _ => panic!("there are --rules N, --bans N and --seconds N"),
+            _ => panic!("use --rules N, --bans N or --seconds N"),
         }
     }
     (rules, bans, seconds)

@@ -1,7 +1,7 @@
-//! Verdicts a second by a million rules, what they take in memory, and how long they take to build.
+//! Verdicts a second with a million rules, their memory, and the time to build them.
 //!
 //! ```text
-//! verdicts [RULES]        1,000,000 if left out
+//! verdicts [RULES]        default: 1,000,000
 //! ```
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
@@ -41,12 +41,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let start = now();
         let set = empty.apply(&statements)?;
         let build = start.elapsed();
-        let asked: Vec<_> = (0..LOOK_UPS as u64).map(|n| addresses(is_v6, n % count, n)).collect();
+        let pairs: Vec<_> = (0..LOOK_UPS as u64).map(|n| addresses(is_v6, n % count, n)).collect();
         let mut times: Vec<Duration> = Vec::new();
         let mut passed = 0;
         for _ in 0..ROUNDS {
             let start = now();
-            passed = asked.iter().filter(|(from, to)| set.verdict(*from, *to).passed).count();
+            passed = pairs.iter().filter(|(from, to)| set.verdict(*from, *to).passed).count();
             times.push(start.elapsed());
             black_box(passed);
         }
@@ -71,19 +71,19 @@ fn allow(from: Span, to: Span) -> Statement {
     Statement::Add(Rule { allow: true, from, to })
 }
 
-/// A prefix with so many bits of hosts.
+/// A prefix with `hosts` host bits.
 fn v4(random: u64, hosts: u32) -> Span {
     let first = (random as u32) >> hosts << hosts;
     Span::V4(first.into(), (first | ((1 << hosts) - 1)).into())
 }
 
-/// A prefix in 2000::/3 with so many bits of hosts.
+/// A prefix in 2000::/3 with `hosts` host bits.
 fn v6(random: u64, hosts: u32) -> Span {
     let first = (1 << 125 | u128::from(random) << 61) >> hosts << hosts;
     Span::V6(Ipv6Addr::from_bits(first), Ipv6Addr::from_bits(first | ((1 << hosts) - 1)))
 }
 
-/// Within rule `n` every other time, somewhere else otherwise.
+/// Within rule `n` in every second turn, elsewhere otherwise.
 fn addresses(is_v6: bool, n: u64, turn: u64) -> (IpAddr, IpAddr) {
     let (from, to) =
         if turn.is_multiple_of(2) { (mix(n), mix(!n)) } else { (mix(turn + 7), mix(turn)) };

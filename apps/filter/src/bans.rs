@@ -1,18 +1,19 @@
-//! The bans of a revision, in a form that the next revision shares but for what changes.
+//! The bans of a revision, in a form that shares unchanged parts with the next revision.
 //!
 //! ```text
-//! spans   10.0.0.0/8: rev 3    10.1.0.0/16: rev 7    11.0.0.5: rev 2       what is banned, and since when
-//! edges   10.0.0.0 +1   10.1.0.0 +1   10.2.0.0 −1   11.0.0.0 −1   …        how many bans begin or end there
-//! flips   10.0.0.0                                  11.0.0.0      …        where banned turns to not banned, and back
+//! spans   10.0.0.0/8: rev 3    10.1.0.0/16: rev 7    11.0.0.5: rev 2       banned, and since when
+//! edges   10.0.0.0 +1   10.1.0.0 +1   10.2.0.0 −1   11.0.0.0 −1   …        number of bans that begin or end there
+//! flips   10.0.0.0                                  11.0.0.0      …        changes between banned and not banned
 //! ```
 //!
-//! An address is banned if the edges up to it add up to more than 0. Spans and edges are lists in blocks ([`Blocks`]). For
-//! look-ups a block of edges has its flips, with an index; whether the number of flips up to an address is even or odd
-//! says whether it is banned. That holds where no ban covers the whole block. How many do is beside the pointer to the
-//! block (`cover`), so a change of a ban that covers many blocks changes these numbers and no block.
+//! An address is banned if the sum of the edges up to it exceeds 0. Spans and edges are lists in
+//! blocks ([`Blocks`]). For look-ups a block of edges has its flips, with an index; the parity of
+//! the number of flips up to an address shows whether it is banned, unless a ban covers the whole
+//! block. The number of such bans is stored beside the pointer to the block (`cover`), so a ban
+//! that covers many blocks changes these numbers and no block.
 //!
-//! A look-up reads one block, of which two cache lines (IPv4). A change copies at most four blocks a ban and the pointers
-//! to all.
+//! A look-up reads two cache lines of one block (IPv4). A change copies at most four blocks a ban
+//! and the pointers to all blocks.
 
 use std::sync::Arc;
 
@@ -20,21 +21,21 @@ use super::blocks::{Block, Blocks, MOST};
 use crate::span::{Number, Span};
 use crate::steps::{Shelf, Steps};
 
-/// Keys that are compared at once.
+/// Keys compared at once.
 const LINE: usize = 16;
-/// Keys of the index of a block: the first of each line but the first one.
+/// Keys of the index of a block: the first of each line except the first line.
 const LINES: usize = MOST / LINE - 1;
 
-/// A ban that stands.
+/// A ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banned {
-    /// Who may send to nobody.
+    /// Banned sources: all their packets are dropped.
     pub span: Span,
-    /// The revision that it came with.
+    /// The revision that added it.
     pub revision: u64,
 }
 
-/// All bans: source networks whose packets are dropped whatever their destination.
+/// All bans: source networks whose packets are dropped for any destination.
 #[derive(Clone, Debug)]
 pub(super) struct Bans {
     /// The revision of `ban any`.
@@ -43,7 +44,7 @@ pub(super) struct Bans {
     pub(super) v6: Arc<Family<u128>>,
 }
 
-/// A ban before and after some changes: the revision that it came with, if there is one.
+/// A ban before and after some changes: the revision that added it, if it exists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) before: Option<u64>,
@@ -66,7 +67,7 @@ impl Bans {
         usize::from(self.any.is_some()) + self.v4.spans.len() + self.v6.spans.len()
     }
 
-    /// The revision that a ban of these words came with.
+    /// The revision that added exactly this ban.
     pub(super) fn get(&self, span: Span) -> Option<u64> {
         match span {
             Span::Any => self.any,
@@ -106,18 +107,18 @@ impl Bans {
         }
     }
 
-    /// Bytes taken.
+    /// Size in bytes.
     pub(super) fn memory(&self) -> usize {
         self.v4.memory() + self.v6.memory()
     }
 }
 
-/// The bans of a family.
+/// The bans of an address family.
 #[derive(Debug)]
 pub(super) struct Family<A: Number> {
     spans: Blocks<SpanBlock<A>>,
     edges: Blocks<EdgeBlock<A>>,
-    /// Where the blocks of edges begin, but the first one.
+    /// The first edge of each block except the first block.
     index: Shelf<A>,
     begins: Steps,
 }
@@ -169,7 +170,7 @@ impl<A: Number> Family<A> {
         Arc::new(Self::of(self.spans.changed(&changes, |_, change| change.after), edges))
     }
 
-    /// Whether a source is in a ban.
+    /// Whether a source is banned.
     #[inline]
     pub(super) fn contains(&self, source: A) -> bool {
         let at = self.index.count(self.begins, source);
@@ -183,7 +184,7 @@ impl<A: Number> Family<A> {
     }
 }
 
-/// Spans, and the revisions they came with.
+/// Spans, and the revisions that added them.
 #[derive(Debug)]
 struct SpanBlock<A>(Box<[((A, A), u64)]>);
 
@@ -207,29 +208,30 @@ impl<A: Number> Block for SpanBlock<A> {
     }
 }
 
-/// Where the number of bans changes, and by how much.
+/// Positions where the number of bans changes, with the change.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct EdgeBlock<A> {
-    /// The first flip of each line but the first one.
+    /// The first flip of each line except the first line.
     lines: [A; LINES],
-    /// Where banned turns to not banned or back, by these edges alone; then the highest address over and over.
+    /// Changes between banned and not banned, by these edges alone; then padding with the highest
+    /// address.
     flips: [A; MOST],
     places: Box<[A]>,
     counts: Box<[i32]>,
 }
 
-/// What is beside the pointer to a block of edges.
+/// Stored beside the pointer to a block of edges.
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    /// Bans that hold from the block's first edge to the next block's.
+    /// Bans that cover everything from the block's first edge to the next block's.
     cover: i32,
     /// The smallest running sum of the block's edges, or 0 if that is smaller.
     lowest: i32,
-    /// All edges of the block.
+    /// The sum of the block's edges.
     sum: i32,
     flips: u16,
-    /// Whether the end of the block before is banned, if nothing covers this block.
+    /// Whether the end of the block before is banned, if no ban covers this block.
     begins_banned: bool,
 }
 

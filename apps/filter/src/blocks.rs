@@ -1,4 +1,5 @@
-//! A sorted list in blocks, made for small changes: the changed list shares all other blocks with the list before.
+//! A sorted list in blocks, for small changes: the changed list shares all other blocks with the
+//! old one.
 //!
 //! ```text
 //! before   [ 1 3 5 ] [ 7 9 ] [ 20 21 30 ]
@@ -6,17 +7,17 @@
 //!             └───── Arc ──────────┘
 //! ```
 //!
-//! A change of m rows costs m, the rows of the blocks it hits, and a pointer for each block. With blocks of 64 to 256 rows
-//! that is some ten thousand pointers for a million rows.
+//! A change of m rows costs m, the rows of the blocks it touches, and a pointer for each block.
+//! With blocks of 64 to 256 rows that is some ten thousand pointers for a million rows.
 //!
-//! Invariant: a list is never changed after it is made. All blocks but the last have at least [`LEAST`] rows.
+//! Invariant: a list is immutable. All blocks except the last have at least [`LEAST`] rows.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The most rows of a block.
 pub(super) const MOST: usize = 256;
-/// Rows of the blocks that a longer run is divided into: room for later ones.
+/// Rows of new blocks when a longer run is divided: leaves room for later ones.
 const FILL: usize = 192;
 /// A block with fewer rows is joined with the next one.
 const LEAST: usize = 64;
@@ -25,13 +26,14 @@ const LEAST: usize = 64;
 pub(super) trait Block: Debug + Sized {
     type Key: Copy + Ord + Debug;
     type Value: Copy;
-    /// What is kept beside the pointer to the block, so that it can be read without following the pointer.
+    /// Stored beside the pointer to the block, so that it can be read without following the
+    /// pointer.
     type Note: Copy + Debug;
 
-    /// Bytes of a row, besides those of the block itself.
+    /// Bytes of a row, in addition to those of the block itself.
     const ROW_BYTES: usize;
 
-    /// Of 1 to [`MOST`] rows.
+    /// A block of 1 to [`MOST`] rows.
     fn new(rows: &[(Self::Key, Self::Value)]) -> (Self, Self::Note);
 
     /// All rows.
@@ -41,7 +43,7 @@ pub(super) trait Block: Debug + Sized {
     fn get(&self, key: Self::Key) -> Option<Self::Value>;
 }
 
-/// A block, and what is kept beside it.
+/// A block, and its note.
 #[derive(Debug)]
 pub(super) struct Part<B: Block> {
     pub(super) note: B::Note,
@@ -68,7 +70,7 @@ impl<B: Block> Blocks<B> {
         Self { firsts: Vec::new(), parts: Vec::new(), rows: 0 }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
@@ -96,8 +98,8 @@ impl<B: Block> Blocks<B> {
         self.parts[at].block.get(key)
     }
 
-    /// The list after some changes, by ascending key, each key once. `change` makes the new value of a row from the old
-    /// one; no value takes the row out, or adds none.
+    /// The list after some changes, by ascending key, each key once. `change` computes the new
+    /// value of a row from the old one; `None` removes the row, or adds none.
     pub(super) fn changed<C: Copy>(
         &self,
         changes: &[(B::Key, C)],
@@ -138,13 +140,13 @@ impl<B: Block> Blocks<B> {
         made
     }
 
-    /// Bytes taken, whether shared or not.
+    /// Size in bytes, including shared blocks.
     pub(super) fn memory(&self) -> usize {
         let block = size_of::<B::Key>() + size_of::<Part<B>>() + size_of::<B>();
         self.rows * B::ROW_BYTES + self.parts.len() * block
     }
 
-    /// Takes over blocks as they are.
+    /// Shares blocks of another list.
     fn share(&mut self, from: &Self, blocks: std::ops::Range<usize>) {
         self.firsts.extend_from_slice(&from.firsts[blocks.clone()]);
         self.parts.extend_from_slice(&from.parts[blocks]);
@@ -156,7 +158,7 @@ impl<B: Block> Blocks<B> {
             return;
         }
         let blocks = if rows.len() <= MOST { 1 } else { rows.len().div_ceil(FILL) };
-        // As even as can be, so that none has fewer than LEAST.
+        // In even parts, so that none has fewer than LEAST.
         for number in 0..blocks {
             let rows = &rows[number * rows.len() / blocks..(number + 1) * rows.len() / blocks];
             let (block, note) = B::new(rows);
@@ -167,7 +169,7 @@ impl<B: Block> Blocks<B> {
     }
 }
 
-/// Rows with their changes; how many there were before.
+/// Rows with their changes; also returns the number of old rows.
 fn merge<K: Copy + Ord, V, C: Copy>(
     rows: impl Iterator<Item = (K, V)>,
     changes: &[(K, C)],
@@ -223,7 +225,7 @@ mod tests {
         }
     }
 
-    /// From which key on, how many, how far apart, and the new value.
+    /// First key, number, distance, and the new value.
     type Run = (u16, u16, u16, Option<u32>);
 
     fn runs() -> impl Strategy<Value = Vec<Run>> {
@@ -263,7 +265,7 @@ mod tests {
         }
     }
 
-    /// As many as leave one over when all other blocks are full.
+    /// As many rows as leave one over when all other blocks are full.
     #[test]
     fn a_long_run_before_other_rows_leaves_no_small_block() {
         let before = Blocks::<Plain>::new().changed(&[(60_000, Some(1))], |_, to| to);

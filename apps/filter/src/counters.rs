@@ -1,15 +1,16 @@
-//! How often each rule decided. Every worker counts for itself; sums are taken at the end or at marks.
+//! Counters of the rules that matched. Each worker has its own; sums are computed at the end or at
+//! marks.
 
 use std::collections::BTreeMap;
 
 use super::ruleset::{Reason, RuleSet, Verdict};
 
-/// What a worker counted, or several of them together.
+/// The counters of a worker, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// By place in the rules of the revision in use.
+    /// By position in the rules of the current revision.
     rules: Vec<u64>,
-    /// By number of the rule: of earlier revisions.
+    /// By number of the rule, for rules of earlier revisions.
     before: BTreeMap<u64, u64>,
     banned: u64,
     by_default: u64,
@@ -18,12 +19,12 @@ pub struct Counters {
     dropped: u64,
 }
 
-/// What the report says of packets.
+/// A row of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The number of the rule.
     pub rule: u64,
-    /// Packets that it decided.
+    /// Packets that it matched.
     pub packets: u64,
 }
 
@@ -48,7 +49,7 @@ impl Counters {
         }
     }
 
-    /// Another revision is in use: what was counted goes with the numbers of the rules.
+    /// Switches to another revision: counters follow the numbers of the rules.
     pub fn change(&mut self, old: &RuleSet, new: &RuleSet) {
         if old.same_rules(new) {
             return;
@@ -57,7 +58,7 @@ impl Counters {
         self.rules = vec![0; new.rules().len()];
     }
 
-    /// Adds what another worker counted; each is told the revision it had in use.
+    /// Adds the counters of another worker; each with the revision it used.
     pub fn add(&mut self, own: &RuleSet, mut other: Self, others: &RuleSet) {
         self.settle(own);
         other.settle(others);
@@ -71,7 +72,7 @@ impl Counters {
         self.dropped += other.dropped;
     }
 
-    /// Rules that decided something, by their number; of the revision in use and of earlier ones.
+    /// Rules that matched, by number; of the current and of earlier revisions.
     pub fn rows(&self, set: &RuleSet) -> Vec<Row> {
         let mut settled = self.clone();
         settled.settle(set);
@@ -83,12 +84,12 @@ impl Counters {
         self.banned
     }
 
-    /// Packets that no rule was about.
+    /// Packets without a matching rule.
     pub fn by_default(&self) -> u64 {
         self.by_default
     }
 
-    /// Of these, those that did not pass.
+    /// Of these, packets that were dropped.
     pub fn dropped_by_default(&self) -> u64 {
         self.dropped_by_default
     }
@@ -103,7 +104,7 @@ impl Counters {
         self.passed
     }
 
-    /// Packets that did not.
+    /// Packets that were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,20 +1,20 @@
 //! Rectangles, source × destination, and the topmost one at a point.
 //!
 //! ```text
-//! destinations, cut wherever a rectangle begins or ends          a tree over the pieces
+//! destinations, cut wherever a rectangle starts or ends          a tree over the pieces
 //!  │ 0 │   1    │ 2 │     3      │                                     ┌──┴──┐
 //!      ├─ rule 0 ───┤     = pieces 1, 2                              ┌┴┐   ┌┴┐
 //!      each node: the sources of the rules that cover all of it      0 1   2 3
 //! ```
 //!
-//! A rule stands at the few nodes that together are its destinations (at most 2 log₂ n), and each
-//! node has its sources as a step function. A look-up finds the piece of the destination, and asks the
-//! nodes above it that have rules at all; of the answers the topmost counts. Source: segment trees
+//! A rule is stored at the few nodes that together cover its destinations (at most 2 log₂ n), and
+//! each node has its sources as a step function. A look-up finds the piece of the destination, and
+//! searches the nodes above it that have rules; the topmost match counts. Source: segment trees
 //! (Bentley, 1977).
 //!
-//! Memory: n rules of arbitrary ranges stand at n · 2 log₂ n nodes at the worst; prefixes of a few
-//! lengths, or of any source or destination, at a few n. It is counted before it is taken, and refused
-//! above a limit.
+//! Memory: n rules of arbitrary ranges are stored at n · 2 log₂ n nodes in the worst case; prefixes
+//! of a few lengths, or of any source or destination, at a few n. It is computed before it is
+//! allocated, and refused above a limit.
 
 use super::span::Number;
 use crate::steps::{NONE, Shelf, Steps};
@@ -24,23 +24,24 @@ use crate::steps::{NONE, Shelf, Steps};
 pub(super) struct Rectangle<A> {
     pub(super) from: (A, A),
     pub(super) to: (A, A),
-    /// The higher one lies on top.
+    /// The higher value lies on top.
     pub(super) value: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Plane<A> {
     shelf: Shelf<A>,
-    /// Where destinations are cut.
+    /// Positions where destinations are cut.
     cuts: Steps,
     /// A node's sources: node 1 is the root, 2n and 2n + 1 are below n, pieces come last.
     nodes: Vec<Steps>,
-    /// By piece: bit k is set if the node k floors above it has sources.
+    /// By piece: bit k is set if the node k levels above it has sources.
     paths: Vec<u32>,
 }
 
 impl<A: Number> Plane<A> {
-    /// Of rectangles by ascending value. Refuses, with the bytes needed, what may need more than `most`.
+    /// Builds the plane of rectangles by ascending value. Refuses, with the bytes needed, if it may
+    /// need more than `most`.
     pub(super) fn new(rectangles: &[Rectangle<A>], most: usize) -> Result<Self, usize> {
         let mut cuts: Vec<A> = rectangles
             .iter()
@@ -52,41 +53,41 @@ impl<A: Number> Plane<A> {
         let pieces = cuts.len() + 1;
         let mut shelf = Shelf::new();
         let found = shelf.add_places(&cuts);
-        // Of a rectangle: the pieces it covers.
+        // The pieces that a rectangle covers.
         let cover = |rectangle: &Rectangle<A>| {
             let first = shelf.count(found, rectangle.to.0);
             let last = shelf.count(found, rectangle.to.1);
             first + pieces..last + 1 + pieces
         };
-        // How many rectangles stand at each node, then where those of each node begin.
-        let mut begins = vec![0u32; 2 * pieces + 1];
-        let mut placed = 0usize;
+        // The number of rectangles at each node, then the start of each node's list.
+        let mut starts = vec![0u32; 2 * pieces + 1];
+        let mut entries = 0usize;
         for rectangle in rectangles {
             each_node(cover(rectangle), |node| {
-                begins[node + 1] += 1;
-                placed += 1;
+                starts[node + 1] += 1;
+                entries += 1;
             });
         }
-        // Two keys a span at the most, a sixteenth more of levels above, and twice that while growing.
+        // At most two keys a span, a sixteenth more for upper levels, and twice that while growing.
         let fixed = 2 * pieces * size_of::<Steps>() + pieces * size_of::<u32>();
         let span = 2 * (size_of::<A>() + size_of::<u32>()) * 17 / 16;
-        let needs = fixed + (cuts.len() + 2 * placed) * span;
-        if needs > most || placed > (NONE / 4) as usize {
+        let needs = fixed + (cuts.len() + 2 * entries) * span;
+        if needs > most || entries > (NONE / 4) as usize {
             return Err(needs);
         }
-        (0..2 * pieces).for_each(|node| begins[node + 1] += begins[node]);
-        let mut fill = begins.clone();
-        let mut standing = vec![0u32; placed];
+        (0..2 * pieces).for_each(|node| starts[node + 1] += starts[node]);
+        let mut fill = starts.clone();
+        let mut members = vec![0u32; entries];
         for (index, rectangle) in (0..).zip(rectangles) {
             each_node(cover(rectangle), |node| {
-                standing[fill[node] as usize] = index;
+                members[fill[node] as usize] = index;
                 fill[node] += 1;
             });
         }
         let mut nodes = Vec::with_capacity(2 * pieces);
         let mut spans = Vec::new();
         for node in 0..2 * pieces {
-            let own = &standing[begins[node] as usize..begins[node + 1] as usize];
+            let own = &members[starts[node] as usize..starts[node + 1] as usize];
             spans.clear();
             spans.extend(own.iter().map(|&index| {
                 let Rectangle { from, value, .. } = rectangles[index as usize];
@@ -95,12 +96,13 @@ impl<A: Number> Plane<A> {
             nodes.push(if spans.is_empty() { Steps::default() } else { shelf.add(&spans) });
         }
         shelf.shrink();
-        let stands = |node: usize| begins[node + 1] > begins[node];
+        let has_rectangles = |node: usize| starts[node + 1] > starts[node];
         let paths = (0..pieces)
             .map(|piece| {
                 let above = (0..u32::BITS).map(|floor| (piece + pieces) >> floor);
                 let floors = (0..).zip(above.take_while(|&node| node > 0));
-                floors.fold(0, |path, (floor, node)| path | u32::from(stands(node)) << floor)
+                floors
+                    .fold(0, |path, (floor, node)| path | u32::from(has_rectangles(node)) << floor)
             })
             .collect();
         Ok(Self { shelf, cuts: found, nodes, paths })
@@ -124,7 +126,7 @@ impl<A: Number> Plane<A> {
         topmost
     }
 
-    /// Bytes taken.
+    /// Size in bytes.
     pub(super) fn memory(&self) -> usize {
         self.shelf.memory()
             + self.nodes.capacity() * size_of::<Steps>()
@@ -132,7 +134,7 @@ impl<A: Number> Plane<A> {
     }
 }
 
-/// The nodes that together are some pieces, given as nodes of the lowest floor.
+/// The nodes that together cover some pieces, given as nodes of the lowest level.
 fn each_node(pieces: std::ops::Range<usize>, mut node: impl FnMut(usize)) {
     let (mut first, mut end) = (pieces.start, pieces.end);
     while first < end {
@@ -157,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_search_through_all_rectangles(
+        fn a_look_up_equals_a_search_through_all_rectangles(
             corners in prop::collection::vec((0..24u32, 0..24u32, 0..24u32, 0..24u32), 0..24),
             high: bool,
         ) {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_too_much_is_refused_before_it_is_taken() {
+    fn a_plane_over_the_memory_limit_is_refused_before_allocation() {
         let rectangles: Vec<_> = (0..1_000u32)
             .map(|n| Rectangle { from: (n, 9_000), to: (n, 10_000 - n), value: n })
             .collect();

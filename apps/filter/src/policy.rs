@@ -1,10 +1,10 @@
-//! What happens to packets that no rule is about.
+//! The policy for packets without a matching rule.
 
-/// The default of a set of rules.
+/// The default of a rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// They pass.
     Allow,
-    /// They are refused.
+    /// They are dropped.
     Deny,
 }

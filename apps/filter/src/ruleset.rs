@@ -1,4 +1,4 @@
-//! A revision of the rules: never changed, only replaced by the next one.
+//! A revision of the rules: immutable, replaced by the next one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::span::{Number, Span};
 use crate::statement::{LineError, Rule, Statement, parse};
 
-/// The most bans, whatever the limits: sums of them are 32 bits.
+/// The most bans under any limits: their sums have 32 bits.
 const BANS_MOST: usize = 1 << 30;
 
 /// An immutable set of rules and bans of one revision, with its look-ups.
@@ -19,23 +19,23 @@ pub struct RuleSet {
     revision: u64,
     policy: Policy,
     limits: Limits,
-    /// What the next rule will be called.
+    /// Number of the next rule.
     next_number: u64,
-    /// The last one counts first.
+    /// The last one has priority.
     rules: Arc<Vec<Entry>>,
     bans: Bans,
-    /// What the transaction that made this revision did to bans.
+    /// What its transaction did to bans.
     ban_counts: BanCounts,
     v4: Arc<Plane<u32>>,
     v6: Arc<Plane<u128>>,
 }
 
-/// How large rules may become.
+/// Limits of a rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rules and bans, each.
+    /// Most rules, and most bans.
     pub rules: usize,
-    /// Bytes of the structures for look-ups, for each family of addresses.
+    /// Most bytes of look-up structures for each address family.
     pub memory_bytes: usize,
 }
 
@@ -46,32 +46,32 @@ impl Default for Limits {
     }
 }
 
-/// A rule that stands.
+/// A rule of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its words.
+    /// The rule.
     pub rule: Rule,
-    /// The revision that it came with.
+    /// The revision that added it.
     pub revision: u64,
-    /// Its number, which no other rule ever gets.
+    /// Its number, which is never reused.
     pub number: u64,
 }
 
-/// What the `ban` and `unban` statements of a transaction did.
+/// Results of the `ban` and `unban` statements of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BanCounts {
     /// New bans.
     pub banned: u64,
-    /// `ban` of what was banned already, by this transaction or before: the older ban stays.
+    /// `ban` statements for banned spans: the older ban stays.
     pub already_banned: u64,
-    /// Bans taken back.
+    /// Bans removed.
     pub unbanned: u64,
-    /// `unban` of what was not banned.
+    /// `unban` statements for spans without a ban.
     pub not_banned: u64,
 }
 
 impl fmt::Display for BanCounts {
-    /// `1 banned, 0 already banned`; nothing if there was no such statement.
+    /// `1 banned, 0 already banned`; empty without such statements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { banned, already_banned, unbanned, not_banned } = self;
         let (bans, unbans) = (banned + already_banned > 0, unbanned + not_banned > 0);
@@ -93,45 +93,45 @@ impl fmt::Display for BanCounts {
 pub struct Verdict {
     /// Whether it passes.
     pub passed: bool,
-    /// What decided; places are those in [`RuleSet::rules`].
+    /// The reason; positions are those in [`RuleSet::rules`].
     pub reason: Reason,
 }
 
-/// What decided.
+/// The reason of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The source is banned.
     Banned,
-    /// The rule at this place.
+    /// The rule at this position.
     Rule(u32),
-    /// No rule is about the packet.
+    /// No rule matched.
     Default,
 }
 
-/// Why a transaction changed nothing.
+/// Why a transaction was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError {
     /// Not a statement.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// Nothing of these words stands.
-    #[error("line {line}: there is no \"{words}\"")]
+    /// The rule to remove does not exist.
+    #[error("line {line}: no such rule \"{words}\"")]
     Absent {
         /// From 1.
         line: usize,
-        /// What was to be taken out.
+        /// The rule.
         words: String,
     },
-    /// More rules or bans than there may be.
-    #[error("line {line}: there may be {most} rules and as many bans")]
+    /// Too many rules or bans.
+    #[error("line {line}: too many rules or bans: use at most {most} of each")]
     Many {
         /// From 1.
         line: usize,
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// The structures for look-ups might take more than they may.
-    #[error("these rules may take {needs} bytes, {most} are allowed")]
+    /// The look-up structures may exceed the memory limit.
+    #[error("these rules may need {needs} bytes: use at most {most}")]
     Memory {
         /// Bytes that may be needed.
         needs: usize,
@@ -143,7 +143,7 @@ pub enum TransactionError {
 impl RuleSet {
     /// Revision 0: no rules, no bans.
     pub fn new(policy: Policy, limits: Limits) -> Self {
-        let nothing = "no rectangles fit into any memory";
+        let nothing = "an empty plane fits any memory";
         Self {
             revision: 0,
             policy,
@@ -157,13 +157,13 @@ impl RuleSet {
         }
     }
 
-    /// The next revision: all statements of a text in their order, or an error and nothing. Whoever drops
-    /// the result has made a dry run.
+    /// Applies all statements of a text in order and returns the next revision, or an error. Dropping the result makes
+    /// this a dry run.
     pub fn transact(&self, text: &str) -> Result<Self, TransactionError> {
         self.apply(&parse(text)?)
     }
 
-    /// The same, of statements with their lines.
+    /// The same for parsed statements with their lines.
     pub fn apply(&self, statements: &[(usize, Statement)]) -> Result<Self, TransactionError> {
         let mut draft = Draft::of(self);
         for (line, statement) in statements {
@@ -172,8 +172,8 @@ impl RuleSet {
         draft.finish()
     }
 
-    /// Whether a packet may pass. Source and destination are of one family, as in any packet; if they
-    /// are not, no rule is about them.
+    /// Whether a packet may pass. Source and destination must be of one family; otherwise no rule
+    /// matches.
     #[inline]
     pub fn verdict(&self, source: IpAddr, destination: IpAddr) -> Verdict {
         let (banned, rule) = match (source, destination) {
@@ -200,7 +200,7 @@ impl RuleSet {
         }
     }
 
-    /// A verdict in words: `dropped: 192.0.2.7 banned at revision 812`.
+    /// A verdict as text: `dropped: 192.0.2.7 banned at revision 812`.
     pub fn explain(&self, source: IpAddr, destination: IpAddr) -> String {
         let Verdict { passed, reason } = self.verdict(source, destination);
         let done = if passed { "accepted" } else { "dropped" };
@@ -225,27 +225,27 @@ impl RuleSet {
         }
     }
 
-    /// Its number: that of the transactions before it.
+    /// Its number, which is the number of transactions before it.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// What happens to packets that no rule is about.
+    /// The policy for packets without a matching rule.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// All rules; later ones count before earlier ones.
+    /// All rules; later ones have priority.
     pub fn rules(&self) -> &[Entry] {
         &self.rules
     }
 
-    /// Whether the rules are those of another revision: only bans or the default may differ.
+    /// Whether the rules equal those of another revision: only bans or the default may differ.
     pub fn same_rules(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rules, &other.rules)
     }
 
-    /// How many bans there are.
+    /// Number of bans.
     pub fn ban_count(&self) -> usize {
         self.bans.len()
     }
@@ -257,17 +257,17 @@ impl RuleSet {
         bans
     }
 
-    /// What the transaction that made this revision did to bans.
+    /// What its transaction did to bans.
     pub fn ban_counts(&self) -> BanCounts {
         self.ban_counts
     }
 
-    /// Bytes of the structures for look-ups. Revisions share what they have in common.
+    /// Bytes of the look-up structures, including parts shared with other revisions.
     pub fn memory_bytes(&self) -> usize {
         self.v4.memory() + self.v6.memory() + self.bans.memory()
     }
 
-    /// Of the bans of a source, the one that came last. Reads all bans.
+    /// The latest of the bans of a source. Reads all bans.
     fn latest_ban(&self, source: IpAddr) -> Option<Banned> {
         let bans = self.bans.iter().filter(|ban| ban.span.contains(source));
         bans.max_by_key(|ban| (ban.revision, ban.span))
@@ -275,7 +275,7 @@ impl RuleSet {
 }
 
 impl fmt::Display for RuleSet {
-    /// A dump: taken as a transaction it makes the same rules, whatever stood before.
+    /// A dump: as a transaction it makes the same rules, independent of the rules before it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# revision {}", self.revision)?;
         writeln!(f, "{}\n{}", Statement::Clear, Statement::Default(self.policy))?;
@@ -293,12 +293,12 @@ impl From<IpAddr> for Span {
     }
 }
 
-/// The next revision in the making.
+/// The next revision while it is built.
 struct Draft<'a> {
     before: &'a RuleSet,
     policy: Policy,
     next_number: u64,
-    /// Copied when the first of them changes.
+    /// Copied at the first change.
     rules: Option<RulesDraft>,
     bans: BansDraft,
 }
@@ -343,7 +343,7 @@ impl<'a> Draft<'a> {
         self.rules.get_or_insert_with(|| RulesDraft::of(&self.before.rules))
     }
 
-    /// Builds what has changed, and shares the rest.
+    /// Builds changed parts, and shares the others.
     fn finish(self) -> Result<RuleSet, TransactionError> {
         let Self { before, policy, next_number, .. } = self;
         let revision = before.revision + 1;
@@ -368,46 +368,46 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Rules in the making. Places that were taken out stay empty until the end, so that removing many costs no
-/// more than finding them.
+/// Rules while they change. Removed positions stay empty until the end, so that removing many costs
+/// no more than finding them.
 struct RulesDraft {
     entries: Vec<Option<Entry>>,
-    standing: usize,
-    /// Which families are to be built again.
+    rules: usize,
+    /// Which families must be rebuilt.
     v4: bool,
     v6: bool,
-    /// By words, the places of rules; made when the first one is to be removed.
+    /// Positions of rules by content; built when the first one is removed.
     by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
 }
 
 impl RulesDraft {
     fn of(rules: &[Entry]) -> Self {
         let entries = rules.iter().copied().map(Some).collect();
-        Self { entries, standing: rules.len(), v4: false, v6: false, by_words: None }
+        Self { entries, rules: rules.len(), v4: false, v6: false, by_words: None }
     }
 
-    /// Adds a rule, unless there are too many. One that comes last leaves the places of all others: only its
-    /// own families change.
+    /// Adds a rule, unless there are too many. A new last rule keeps the positions of all others:
+    /// only its own families change.
     fn add(&mut self, entry: Entry, most: usize) -> bool {
         let Rule { from, to, .. } = entry.rule;
-        if self.standing >= most {
+        if self.rules >= most {
             return false;
         }
         if let Some(by_words) = &mut self.by_words {
             by_words.entry(entry.rule).or_default().push(self.entries.len());
         }
         self.entries.push(Some(entry));
-        self.standing += 1;
+        self.rules += 1;
         self.v4 |= from.v4().is_some() && to.v4().is_some();
         self.v6 |= from.v6().is_some() && to.v6().is_some();
         true
     }
 
-    /// Takes the latest rule of these words out, if there is one. Those behind it move up, of whatever family.
+    /// Removes the latest equal rule, if any. Later rules of any family move up.
     fn remove(&mut self, rule: &Rule) -> bool {
         let Some(place) = self.by_words().get_mut(rule).and_then(Vec::pop) else { return false };
         self.entries[place] = None;
-        self.standing -= 1;
+        self.rules -= 1;
         (self.v4, self.v6) = (true, true);
         true
     }
@@ -430,43 +430,43 @@ impl RulesDraft {
     }
 }
 
-/// Bans in the making: those that the changes start from, and the changes.
+/// Bans while they change: the initial bans, and the changes.
 struct BansDraft {
     base: Bans,
     changes: hashbrown::HashMap<Span, Change>,
-    standing: usize,
+    bans: usize,
     counts: BanCounts,
 }
 
 impl BansDraft {
     fn of(set: &RuleSet) -> Self {
-        let (base, standing) = (set.bans.clone(), set.bans.len());
-        Self { base, changes: hashbrown::HashMap::new(), standing, counts: BanCounts::default() }
+        let (base, bans) = (set.bans.clone(), set.bans.len());
+        Self { base, changes: hashbrown::HashMap::new(), bans, counts: BanCounts::default() }
     }
 
-    /// Bans a span, unless there are too many bans. What is banned already stays as it is.
+    /// Bans a span, unless there are too many bans. An existing ban stays unchanged.
     fn ban(&mut self, span: Span, revision: u64, most: usize) -> bool {
-        let Self { base, changes, standing, counts } = self;
+        let Self { base, changes, bans, counts } = self;
         let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
         if change.after.is_some() {
             counts.already_banned += 1;
-        } else if *standing >= most.min(BANS_MOST) {
+        } else if *bans >= most.min(BANS_MOST) {
             return false;
         } else {
             change.after = Some(revision);
             counts.banned += 1;
-            *standing += 1;
+            *bans += 1;
         }
         true
     }
 
-    /// Takes a ban back, if there is one.
+    /// Removes a ban, if it exists.
     fn unban(&mut self, span: Span) {
-        let Self { base, changes, standing, counts } = self;
+        let Self { base, changes, bans, counts } = self;
         let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
         if change.after.take().is_some() {
             counts.unbanned += 1;
-            *standing -= 1;
+            *bans -= 1;
         } else {
             counts.not_banned += 1;
         }
@@ -475,7 +475,7 @@ impl BansDraft {
     fn clear(&mut self) {
         self.base = Bans::new();
         self.changes.clear();
-        self.standing = 0;
+        self.bans = 0;
     }
 }
 

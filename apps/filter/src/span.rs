@@ -1,5 +1,5 @@
-//! Ranges of addresses, as people write them: `192.0.2.0/24`, `192.0.2.7`, `192.0.2.1-192.0.2.9`,
-//! the same of IPv6, and `any`.
+//! Ranges of addresses as text: `192.0.2.0/24`, `192.0.2.7`, `192.0.2.1-192.0.2.9`, the same for
+//! IPv6, and `any`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ pub(super) trait Number: Copy + Ord + fmt::Debug {
     const ZERO: Self;
     const MAX: Self;
 
-    /// The next one, if there is one.
+    /// The next address, if there is one.
     fn next(self) -> Option<Self>;
 }
 
@@ -32,36 +32,36 @@ impl Number for u128 {
     }
 }
 
-/// Addresses that a rule is about.
+/// A range of addresses in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
     /// All, of both families.
     Any,
-    /// From the first to the last, both included; first ≤ last.
+    /// From the first to the last, inclusive; first ≤ last.
     V4(Ipv4Addr, Ipv4Addr),
-    /// From the first to the last, both included; first ≤ last.
+    /// From the first to the last, inclusive; first ≤ last.
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-/// Why a text is no range of addresses.
+/// Why a text is not a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// Neither an address nor `any`.
     #[error(
-        "\"{0}\" is no address: write 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any"
+        "invalid address \"{0}\": use 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any"
     )]
     Address(String),
-    /// Not a number, or more bits than there are.
-    #[error("\"{0}\" is no prefix length: 0 to {1}")]
+    /// Not a number, or too large.
+    #[error("invalid prefix length \"{0}\": use 0 to {1}")]
     Length(String, u32),
-    /// The prefix goes on behind its length.
-    #[error("{0} has bits behind its length: {1} is meant?")]
+    /// The address has bits after its prefix length.
+    #[error("{0} has bits after its prefix length: use {1}")]
     Bits(String, Span),
     /// Last before first.
     #[error("{0} ends before it begins")]
     Backwards(String),
     /// An IPv4 and an IPv6 address.
-    #[error("{0} begins and ends in different families")]
+    #[error("{0} mixes IPv4 and IPv6")]
     Families(String),
 }
 
@@ -84,7 +84,7 @@ impl Span {
         }
     }
 
-    /// Whether an address lies in it.
+    /// Whether an address is in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self, address) {
             (Self::Any, _) => true,
@@ -145,7 +145,7 @@ impl FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// The shortest form that is read back as the same range.
+    /// The shortest form that is read as the same range.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last, prefix) = match self {
             Self::Any => return f.write_str("any"),
@@ -177,8 +177,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_and_said_in_its_shortest() {
-        for (text, said) in [
+    fn every_form_is_read_and_printed_in_its_shortest_form() {
+        for (text, printed) in [
             ("any", "any"),
             ("192.0.2.7", "192.0.2.7"),
             ("192.0.2.7/32", "192.0.2.7"),
@@ -189,22 +189,22 @@ mod tests {
             ("::/0", "::/0"),
             ("2001:db8::1-2001:db8::2", "2001:db8::1-2001:db8::2"),
         ] {
-            assert_eq!(text.parse::<Span>().unwrap().to_string(), said);
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), printed);
         }
     }
 
     #[test]
-    fn what_is_no_range_says_why() {
+    fn invalid_ranges_are_errors() {
         for (text, why) in [
             (
                 "",
-                "\"\" is no address: write 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any",
+                "invalid address \"\": use 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any",
             ),
-            ("192.0.2.0/33", "\"33\" is no prefix length: 0 to 32"),
-            ("2001:db8::/x", "\"x\" is no prefix length: 0 to 128"),
-            ("192.0.2.7/24", "192.0.2.7/24 has bits behind its length: 192.0.2.0/24 is meant?"),
+            ("192.0.2.0/33", "invalid prefix length \"33\": use 0 to 32"),
+            ("2001:db8::/x", "invalid prefix length \"x\": use 0 to 128"),
+            ("192.0.2.7/24", "192.0.2.7/24 has bits after its prefix length: use 192.0.2.0/24"),
             ("192.0.2.7-192.0.2.6", "192.0.2.7-192.0.2.6 ends before it begins"),
-            ("192.0.2.7-::1", "192.0.2.7-::1 begins and ends in different families"),
+            ("192.0.2.7-::1", "192.0.2.7-::1 mixes IPv4 and IPv6"),
         ] {
             assert_eq!(text.parse::<Span>().unwrap_err().to_string(), why);
         }
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_read_back(a: u32, b: u32, c: u128, bits in 0..=128u32) {
+        fn printed_ranges_are_read_back(a: u32, b: u32, c: u128, bits in 0..=128u32) {
             let v4 = Span::V4(a.min(b).into(), a.max(b).into());
             let hosts = u128::MAX.checked_shr(bits).unwrap_or(0);
             let v6 = Span::V6((c & !hosts).into(), (c | hosts).into());

@@ -1,16 +1,16 @@
-//! What can be said about who may send to whom, one statement a line.
+//! Statements about rules and bans, one a line.
 //!
 //! ```text
-//! default deny                                     what no rule is about
-//! allow from 10.0.0.0/8 to any                     a rule; later rules count before earlier ones
+//! default deny                                     for packets without a matching rule
+//! allow from 10.0.0.0/8 to any                     a rule; later rules have priority
 //! deny from any to 10.1.2.0-10.1.2.99
-//! remove allow from 10.0.0.0/8 to any              takes the latest such rule out
-//! ban 192.0.2.7                                    may send to nobody, whatever rules say
+//! remove allow from 10.0.0.0/8 to any              removes the latest such rule
+//! ban 192.0.2.7                                    drops all its packets, independent of the rules
 //! unban 192.0.2.7
-//! clear                                            no rules and no bans from here on
+//! clear                                            removes all rules and bans
 //! ```
 //!
-//! `from` and `to` may be left out: `any`. Behind `#` is comment. A dump is made of the same lines.
+//! `from` and `to` may be omitted: `any`. `#` begins a comment. A dump has the same syntax.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 use super::span::{Span, SpanError};
 use crate::policy::Policy;
 
-/// Who may send to whom.
+/// A rule by source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// Whether packets pass.
@@ -32,50 +32,50 @@ pub struct Rule {
 /// A line of a rule file, or a change at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// What happens to packets that no rule is about.
+    /// Sets the policy for packets without a matching rule.
     Default(Policy),
-    /// Adds a rule, which counts before all earlier ones.
+    /// Adds a rule, with priority over all earlier ones.
     Add(Rule),
-    /// Takes the latest rule of these words out.
+    /// Removes the latest equal rule.
     Remove(Rule),
-    /// Sources that may send to nobody.
+    /// Bans sources.
     Ban(Span),
-    /// Takes back a ban of these words.
+    /// Removes an equal ban.
     Unban(Span),
-    /// Takes out all rules and bans.
+    /// Removes all rules and bans.
     Clear,
 }
 
-/// Why a line is no statement.
+/// Why a line is not a statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
     /// Unknown first word.
-    #[error("\"{0}\" is no statement; there are default, allow, deny, remove, ban, unban, clear")]
+    #[error("unknown statement \"{0}\": use default, allow, deny, remove, ban, unban or clear")]
     Unknown(String),
-    /// Something is missing behind a word.
-    #[error("nothing follows \"{0}\"")]
+    /// A word lacks its argument.
+    #[error("missing text after \"{0}\"")]
     Missing(String),
-    /// Something is left over.
-    #[error("\"{0}\" was not expected")]
+    /// Unexpected text.
+    #[error("unexpected \"{0}\"")]
     Unexpected(String),
-    /// `default` takes `allow` or `deny`.
-    #[error("\"{0}\" is neither allow nor deny")]
+    /// Not a policy.
+    #[error("unknown policy \"{0}\": use allow or deny")]
     Policy(String),
     /// Both families in one rule.
-    #[error("from {0} to {1}: IPv4 never sends to IPv6, nor the other way round")]
+    #[error("from {0} to {1}: a rule cannot mix IPv4 and IPv6")]
     Families(Span, Span),
     /// Not a range of addresses.
     #[error(transparent)]
     Span(#[from] SpanError),
 }
 
-/// What is wrong with a text of statements, and where.
+/// An error in a text of statements, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {error}")]
 pub struct LineError {
     /// From 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The error.
     #[source]
     pub error: StatementError,
 }
@@ -189,21 +189,21 @@ mod tests {
         for (text, why) in [
             (
                 "# nothing\n\nalow from any",
-                "line 3: \"alow\" is no statement; there are default, allow, deny, remove, ban, unban, clear",
+                "line 3: unknown statement \"alow\": use default, allow, deny, remove, ban, unban or clear",
             ),
-            ("default", "line 1: nothing follows \"default\""),
-            ("default maybe", "line 1: \"maybe\" is neither allow nor deny"),
-            ("allow\nallow from", "line 2: nothing follows \"from\""),
-            ("allow from any from any", "line 1: \"from\" was not expected"),
-            ("ban ::1 now", "line 1: \"now\" was not expected"),
-            ("remove all", "line 1: \"all\" is neither allow nor deny"),
+            ("default", "line 1: missing text after \"default\""),
+            ("default maybe", "line 1: unknown policy \"maybe\": use allow or deny"),
+            ("allow\nallow from", "line 2: missing text after \"from\""),
+            ("allow from any from any", "line 1: unexpected \"from\""),
+            ("ban ::1 now", "line 1: unexpected \"now\""),
+            ("remove all", "line 1: unknown policy \"all\": use allow or deny"),
             (
                 "deny from ::1 to 192.0.2.1",
-                "line 1: from ::1 to 192.0.2.1: IPv4 never sends to IPv6, nor the other way round",
+                "line 1: from ::1 to 192.0.2.1: a rule cannot mix IPv4 and IPv6",
             ),
             (
                 "deny to 192.0.2.1/24",
-                "line 1: 192.0.2.1/24 has bits behind its length: 192.0.2.0/24 is meant?",
+                "line 1: 192.0.2.1/24 has bits after its prefix length: use 192.0.2.0/24",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), why);
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_said_as_they_are_read() {
+    fn statements_are_printed_as_they_are_read() {
         let text = "default deny\nallow from 10.0.0.0/8 to any\ndeny from any to ::1\n\
                     remove deny from any to ::1\nban 192.0.2.7\nunban 192.0.2.7\nclear\n";
-        let said: String =
+        let printed: String =
             parse(text).unwrap().iter().map(|(_, statement)| format!("{statement}\n")).collect();
-        assert_eq!(said, text);
+        assert_eq!(printed, text);
         let short = parse("allow to ::1 # comment").unwrap();
         assert_eq!(short[0].1.to_string(), "allow from any to ::1");
     }

@@ -1,14 +1,13 @@
-//! A function of addresses that is constant between few places: the value of the last span that
-//! contains an address.
+//! A piecewise constant function of addresses: the value of the last span that contains an address.
 //!
 //! ```text
 //! spans   0: ├──────────────┤      1:      ├────┤    (later ones lie on top)
 //! keys       │0        │1   │0     │none
 //! ```
 //!
-//! Keys are searched sixteen at a time: behind the keys stands every sixteenth of them, behind these
-//! every sixteenth of those, and so on. A search touches one block of a level: five blocks for a
-//! million keys of IPv4, each a cache line, where halving would touch twenty lines.
+//! Keys are searched sixteen at a time: after the keys come every sixteenth of them, then every
+//! sixteenth of those, and so on. A search touches one block of a level: five blocks for a million
+//! IPv4 keys, each a cache line, where a binary search would touch twenty lines.
 
 use std::collections::BinaryHeap;
 
@@ -16,12 +15,12 @@ use super::span::Number;
 
 /// Keys of a block.
 const BLOCK: usize = 16;
-/// Levels above the keys: 16⁹ is more than there can be.
+/// Levels above the keys: 16⁹ exceeds the possible number of keys.
 const LEVELS: usize = 9;
 /// No span.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where a function stands among the keys and values of many.
+/// The position of a function among the keys and values of many.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steps {
     start: u32,
@@ -33,7 +32,7 @@ pub(super) struct Steps {
 #[derive(Debug)]
 pub(super) struct Shelf<A> {
     keys: Vec<A>,
-    /// Beside the keys of lowest levels: the value from there on.
+    /// Beside the keys of the lowest levels: the value from there on.
     values: Vec<u32>,
 }
 
@@ -42,17 +41,17 @@ impl<A: Number> Shelf<A> {
         Self { keys: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds the function of some spans (first, last, value), later ones on top.
+    /// Adds the function of some spans (first, last, value); later ones are on top.
     pub(super) fn add(&mut self, spans: &[(A, A, u32)]) -> Steps {
         let start = self.keys.len();
         let mut begins: Vec<usize> = (0..spans.len()).collect();
         begins.sort_unstable_by_key(|&at| spans[at].0);
         let mut begins = begins.into_iter().peekable();
-        // The open ones, the topmost first.
+        // The open spans, the topmost first.
         let mut open: BinaryHeap<usize> = BinaryHeap::new();
         let mut from = A::ZERO;
         loop {
-            // All that is about `from`, and up to where it stays as it is.
+            // All spans at `from`, and the end of the piece.
             while let Some(at) = begins.next_if(|&at| spans[at].0 <= from) {
                 open.push(at);
             }
@@ -76,7 +75,7 @@ impl<A: Number> Shelf<A> {
         Steps { start: start as u32, len: len as u32 }
     }
 
-    /// Adds plain places: the function that counts those up to an address.
+    /// Adds plain positions: the function counts those up to an address.
     pub(super) fn add_places(&mut self, places: &[A]) -> Steps {
         let start = self.keys.len();
         self.keys.extend(places);
@@ -93,7 +92,7 @@ impl<A: Number> Shelf<A> {
         }
     }
 
-    /// Keys up to an address.
+    /// Number of keys up to an address.
     #[inline]
     pub(super) fn count(&self, steps: Steps, address: A) -> usize {
         let keys = &self.keys[steps.start as usize..];
@@ -115,7 +114,7 @@ impl<A: Number> Shelf<A> {
         place
     }
 
-    /// Bytes taken.
+    /// Size in bytes.
     pub(super) fn memory(&self) -> usize {
         self.keys.capacity() * size_of::<A>() + self.values.capacity() * size_of::<u32>()
     }
@@ -133,7 +132,7 @@ impl<A: Number> Shelf<A> {
         }
     }
 
-    /// Puts the upper levels behind the lowest.
+    /// Appends the upper levels.
     fn index(&mut self, start: usize, len: usize) {
         let (mut level, mut len) = (start, len);
         while len > BLOCK {
@@ -149,7 +148,7 @@ impl<A: Number> Shelf<A> {
     }
 }
 
-/// Keys of the level above one of so many: the first of each block but the first one.
+/// Number of keys of the level above: the first of each block except the first block.
 fn above(len: usize) -> usize {
     (len - 1) / BLOCK
 }
@@ -191,8 +190,8 @@ mod tests {
             let places: Vec<u32> = (0..len as u32).map(|n| 10 + n * 3).collect();
             let mut shelf = Shelf::new();
             let steps = shelf.add_places(&places);
-            let asked = (0..50u32).map(|n| seed.wrapping_mul(n) % (20 + 3 * len as u32));
-            for address in asked.chain([0, 9, 10, u32::MAX]) {
+            let addresses = (0..50u32).map(|n| seed.wrapping_mul(n) % (20 + 3 * len as u32));
+            for address in addresses.chain([0, 9, 10, u32::MAX]) {
                 let expected = places.partition_point(|&key| key <= address);
                 prop_assert_eq!(shelf.count(steps, address), expected);
             }

@@ -1,4 +1,4 @@
-//! How revisions reach workers, in every order of threads and with every value that loads may see.
+//! How revisions reach workers, in every thread order and with every value that loads may return.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p ringtap-filter --release --test loom
@@ -7,7 +7,7 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use ringtap_filter::{Board, Limits, Policy, Reader, RuleSet};
+use ringtap_filter::{Limits, Policy, Reader, RulePublisher, RuleSet};
 use std::sync::Arc;
 
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
@@ -16,15 +16,15 @@ fn check(scenario: impl Fn() + Send + Sync + 'static) {
     model.check(scenario);
 }
 
-fn board(workers: usize) -> Arc<Board> {
-    Arc::new(Board::new(RuleSet::new(Policy::Deny, Limits::default()), workers))
+fn publisher(workers: usize) -> Arc<RulePublisher> {
+    Arc::new(RulePublisher::new(RuleSet::new(Policy::Deny, Limits::default()), workers))
 }
 
-fn change(board: &Board) -> u64 {
-    board.transact(|rules| rules.transact("default allow")).expect("it can be made")
+fn change(publisher: &RulePublisher) -> u64 {
+    publisher.transact(|rules| rules.transact("default allow")).expect("a valid transaction")
 }
 
-/// What a worker did by older rules, and who asks for it once they have passed.
+/// A worker's output by older rules, and the thread that checks it after they have passed.
 struct Sent(UnsafeCell<()>);
 
 // Loom fails if two threads touch the cell without an order between them.
@@ -34,45 +34,45 @@ unsafe impl Sync for Sent {}
 unsafe impl Send for Sent {}
 
 #[test]
-fn once_a_revision_has_passed_nothing_is_sent_by_an_older_one() {
+fn after_a_revision_has_passed_nothing_is_sent_by_an_older_one() {
     check(|| {
-        let board = board(1);
+        let publisher = publisher(1);
         let sent = Arc::new(Sent(UnsafeCell::new(())));
-        let mut reader = Reader::new(&board, 0);
+        let mut reader = Reader::new(&publisher, 0);
         let worker = {
-            let (board, sent) = (Arc::clone(&board), Arc::clone(&sent));
+            let (publisher, sent) = (Arc::clone(&publisher), Arc::clone(&sent));
             thread::spawn(move || {
                 let first = reader.rules().revision();
                 for _ in 0..2 {
                     if reader.rules().revision() == first {
                         sent.0.with_mut(|_| ());
                     }
-                    reader.renew(&board);
+                    reader.renew(&publisher);
                 }
-                reader.retire(&board);
+                reader.retire(&publisher);
             })
         };
-        let revision = change(&board);
-        if board.passed() >= revision {
+        let revision = change(&publisher);
+        if publisher.passed() >= revision {
             sent.0.with_mut(|_| ());
         }
         worker.join().unwrap();
-        assert_eq!(board.passed(), u64::MAX);
+        assert_eq!(publisher.passed(), u64::MAX);
     });
 }
 
 #[test]
-fn those_who_change_rules_take_turns() {
+fn transactions_are_serialized() {
     check(|| {
-        let board = board(1);
-        let first = board.newest().revision();
+        let publisher = publisher(1);
+        let first = publisher.newest().revision();
         let other = {
-            let board = Arc::clone(&board);
-            thread::spawn(move || change(&board))
+            let publisher = Arc::clone(&publisher);
+            thread::spawn(move || change(&publisher))
         };
-        let mut revisions = [change(&board), other.join().unwrap()];
+        let mut revisions = [change(&publisher), other.join().unwrap()];
         revisions.sort_unstable();
         assert_eq!(revisions, [first + 1, first + 2]);
-        assert_eq!(board.newest().revision(), first + 2);
+        assert_eq!(publisher.newest().revision(), first + 2);
     });
 }

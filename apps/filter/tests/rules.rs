@@ -1,11 +1,11 @@
-//! Rules against a plain reading of them, transactions, dumps, and changes in the stream.
+//! Rules against a direct interpretation, transactions, dumps, and changes in the stream.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 use ringtap_filter::{
-    BanCounts, Board, Counters, Limits, Policy, Reader, Reason, Rule, RuleSet, Span, Statement,
-    TransactionError, parse,
+    BanCounts, Counters, Limits, Policy, Reader, Reason, Rule, RulePublisher, RuleSet, Span,
+    Statement, TransactionError, parse,
 };
 
 fn empty() -> RuleSet {
@@ -16,7 +16,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// What the words say, read from the last to the first.
+/// The verdict by a search from the last statement to the first.
 fn naive(statements: &[Statement], source: IpAddr, destination: IpAddr) -> bool {
     let mut policy = Policy::Deny;
     let mut rules: Vec<Rule> = Vec::new();
@@ -27,7 +27,7 @@ fn naive(statements: &[Statement], source: IpAddr, destination: IpAddr) -> bool 
             Statement::Add(rule) => rules.push(*rule),
             Statement::Remove(rule) => {
                 let place = rules.iter().rposition(|other| other == rule);
-                rules.remove(place.expect("only what stands is removed"));
+                rules.remove(place.expect("only existing rules are removed"));
             }
             Statement::Ban(span) => bans.push(*span),
             Statement::Unban(span) => bans.retain(|other| other != span),
@@ -42,7 +42,7 @@ fn naive(statements: &[Statement], source: IpAddr, destination: IpAddr) -> bool 
         && rules.iter().rfind(about).map_or(policy == Policy::Allow, |rule| rule.allow)
 }
 
-/// Addresses that meet often: 40 of each family, at either end and in the middle of its space.
+/// Addresses that often coincide: 40 of each family, at either end and in the middle of its space.
 fn address(v6: bool, at: u8) -> IpAddr {
     let at = at % 40;
     let (area, low) = (at / 10, u128::from(at % 10));
@@ -89,7 +89,7 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
                 2..=5 if !rules.is_empty() => {
                     let rule = *which.get(&rules);
                     let place = rules.iter().rposition(|other| *other == rule);
-                    rules.remove(place.expect("it was drawn from these"));
+                    rules.remove(place.expect("drawn from the existing rules"));
                     Statement::Remove(rule)
                 }
                 6..=7 if from != Span::Any => {
@@ -98,7 +98,7 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
                     Statement::Ban(from)
                 }
                 8 if !bans.is_empty() => {
-                    // Some are not banned any more.
+                    // Some are not banned.
                     Statement::Unban(bans[which.index(bans.len())])
                 }
                 _ => {
@@ -113,9 +113,9 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
 
 proptest! {
     #[test]
-    fn rules_are_what_a_plain_reading_says(statements in statements(), cut in any::<prop::sample::Index>()) {
+    fn rules_equal_a_direct_interpretation(statements in statements(), cut in any::<prop::sample::Index>()) {
         let numbered: Vec<_> = (1..).zip(statements.iter().copied()).collect();
-        // In two transactions, so that a part is kept and a part built anew.
+        // In two transactions, so that a part is kept and a part is rebuilt.
         let (first, second) = numbered.split_at(cut.index(numbered.len() + 1));
         let set = empty().apply(first).unwrap().apply(second).unwrap();
         let words: String = statements.iter().map(|statement| format!("{statement}\n")).collect();
@@ -136,7 +136,7 @@ proptest! {
 }
 
 const BANN: &str =
-    "line 3: \"bann\" is no statement; there are default, allow, deny, remove, ban, unban, clear";
+    "line 3: unknown statement \"bann\": use default, allow, deny, remove, ban, unban or clear";
 
 #[test]
 fn a_transaction_is_all_or_nothing() {
@@ -144,16 +144,16 @@ fn a_transaction_is_all_or_nothing() {
     for (text, why) in [
         (
             "deny from 10.1.0.0/16\nremove deny from ::/0",
-            "line 2: there is no \"deny from ::/0 to any\"",
+            "line 2: no such rule \"deny from ::/0 to any\"",
         ),
         ("ban 10.0.0.8\n\nbann 10.0.0.9", BANN),
-        ("allow\nallow frm ::1", "line 2: \"frm\" was not expected"),
+        ("allow\nallow frm ::1", "line 2: unexpected \"frm\""),
     ] {
         assert_eq!(set.transact(text).unwrap_err().to_string(), why);
     }
     assert_eq!((set.revision(), set.rules().len(), set.bans().len()), (1, 1, 1));
     let again = set.transact("remove allow from 10.0.0.0/8\nallow from 10.0.0.0/8").unwrap();
-    assert_eq!(again.rules()[0].number, 2, "another rule, though of the same words");
+    assert_eq!(again.rules()[0].number, 2, "a new rule with the same text");
     let next = set.transact("clear\ndefault allow").unwrap();
     assert_eq!((next.revision(), next.rules().len(), next.bans().len()), (2, 0, 0));
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_transaction_is_all_or_nothing() {
 }
 
 #[test]
-fn to_ban_what_is_banned_and_to_unban_what_is_not_changes_nothing() {
+fn repeated_bans_and_unbans_change_nothing() {
     let counts = |banned, already_banned, unbanned, not_banned| BanCounts {
         banned,
         already_banned,
@@ -178,12 +178,12 @@ fn to_ban_what_is_banned_and_to_unban_what_is_not_changes_nothing() {
         set.ban_counts().to_string(),
         "0 banned, 1 already banned, 0 unbanned, 1 not banned"
     );
-    // The older ban stands.
+    // The older ban stays.
     assert_eq!((set.revision(), set.bans()[0].revision, set.ban_count()), (2, 1, 2));
     let set = set.transact("unban 10.0.0.7\nunban 10.0.0.7\nban 10.0.0.7").unwrap();
     assert_eq!(set.ban_counts(), counts(1, 0, 1, 1));
     assert_eq!((set.bans()[1].revision, set.ban_count()), (3, 2));
-    // The words count, not the addresses.
+    // The text counts, not the addresses.
     let set = set.transact("ban 10.0.0.0/24\nunban 10.0.0.9\nban 10.0.0.7/32").unwrap();
     assert_eq!(set.ban_counts(), counts(1, 1, 0, 1));
     let set = set.transact("clear\nban 10.0.0.7").unwrap();
@@ -249,7 +249,7 @@ impl Dice {
 #[derive(Clone, Default)]
 struct Plain {
     rules: Vec<Rule>,
-    /// With the revisions they came with.
+    /// Each with the revision that added it.
     bans: Vec<(u64, Span)>,
     counts: BanCounts,
 }
@@ -261,7 +261,7 @@ impl Plain {
             Statement::Add(rule) => self.rules.push(rule),
             Statement::Remove(rule) => {
                 let place = self.rules.iter().rposition(|other| *other == rule);
-                self.rules.remove(place.expect("only what stands is removed"));
+                self.rules.remove(place.expect("only existing rules are removed"));
             }
             Statement::Ban(span) if self.bans.iter().any(|ban| ban.1 == span) => {
                 self.counts.already_banned += 1;
@@ -294,7 +294,8 @@ impl Plain {
         self.bans.iter().filter(|ban| ban.1.contains(source)).max().copied()
     }
 
-    /// Holds a revision against this: its bans, and its verdicts at the edges of some of them and elsewhere.
+    /// Compares a revision with this: its bans, and its verdicts at the edges of some of them and
+    /// elsewhere.
     fn check(&self, set: &RuleSet, dice: &mut Dice) {
         let mut bans = self.bans.clone();
         bans.sort_unstable();
@@ -340,17 +341,17 @@ impl Plain {
                 };
                 let passed = set.verdict(source, destination).passed;
                 assert_eq!(passed, self.passes(source, destination), "{source} → {destination}");
-                let said = set.explain(source, destination);
+                let explanation = set.explain(source, destination);
                 match self.latest_ban(source) {
-                    None => assert!(!said.contains("banned"), "{said}"),
+                    None => assert!(!explanation.contains("banned"), "{explanation}"),
                     Some((revision, span)) if span == Span::from(source) => {
                         assert_eq!(
-                            said,
+                            explanation,
                             format!("dropped: {source} banned at revision {revision}")
                         );
                     }
                     Some((revision, span)) => assert_eq!(
-                        said,
+                        explanation,
                         format!("dropped: {source} banned by {span} at revision {revision}")
                     ),
                 }
@@ -359,14 +360,15 @@ impl Plain {
     }
 }
 
-/// Many transactions, most of them small, over some thousand bans: blocks are divided and joined on the way.
+/// Many transactions, most of them small, over some thousand bans, so that blocks are
+/// divided and joined.
 #[test]
-fn long_sequences_of_changes_are_what_plain_lists_say() {
+fn long_sequences_of_changes_equal_plain_lists() {
     for seed in 0..3 {
         let dice = &mut Dice(seed);
         let mut set = RuleSet::new(Policy::Allow, Limits::default());
         let mut plain = Plain::default();
-        // Bans that were made some time, many of them still there.
+        // Spans banned at some time, many of them still banned.
         let mut known: Vec<Span> = Vec::new();
         let mut kept = Vec::new();
         for turn in 0..150 {
@@ -377,7 +379,7 @@ fn long_sequences_of_changes_are_what_plain_lists_say() {
                 statements.push(Statement::Clear);
             }
             let size = [1, 1, 1, 4, 40, 700][dice.below(6) as usize];
-            // More bans than not, then the other way round.
+            // More bans than unbans, then the reverse.
             let unbans = if turn % 100 < 60 { 3 } else { 8 };
             for _ in 0..size {
                 let old = |dice: &mut Dice| known[dice.below(known.len() as u64) as usize];
@@ -420,7 +422,7 @@ fn long_sequences_of_changes_are_what_plain_lists_say() {
                 kept.push((set.clone(), plain.clone()));
             }
         }
-        // Earlier revisions are what they were.
+        // Earlier revisions are unchanged.
         for (set, plain) in kept {
             plain.check(&set, dice);
         }
@@ -448,7 +450,7 @@ fn verdicts_are_explained() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn rules_over_a_limit_are_refused() {
     let limits = Limits { rules: 2, memory_bytes: 1 << 20 };
     let set = RuleSet::new(Policy::Deny, limits);
     let error = set.transact("allow\ndeny\nallow").unwrap_err();
@@ -465,13 +467,13 @@ fn what_is_too_large_is_refused() {
     assert!(matches!(error, TransactionError::Memory { most: 1_048_576, .. }), "{error}");
 }
 
-/// A client may be served before the workers are there.
+/// A transaction may happen before the workers start.
 #[test]
-fn a_change_before_a_worker_begins_is_one_that_it_has_taken() {
-    let board = Board::new(empty(), 1);
-    assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(1));
-    let reader = Reader::new(&board, 0);
-    assert_eq!((reader.rules().revision(), board.passed()), (1, 1));
+fn a_new_reader_uses_the_newest_revision() {
+    let publisher = RulePublisher::new(empty(), 1);
+    assert_eq!(publisher.transact(|set| set.transact("ban 10.0.0.1")), Ok(1));
+    let reader = Reader::new(&publisher, 0);
+    assert_eq!((reader.rules().revision(), publisher.passed()), (1, 1));
 }
 
 #[test]
@@ -509,18 +511,18 @@ fn a_verdict_names_the_latest_rule() {
 }
 
 #[test]
-fn a_change_has_passed_once_every_worker_has_taken_it() {
-    let board = Board::new(empty(), 2);
-    let mut readers = [Reader::new(&board, 0), Reader::new(&board, 1)];
+fn a_change_has_passed_once_every_worker_uses_it() {
+    let publisher = RulePublisher::new(empty(), 2);
+    let mut readers = [Reader::new(&publisher, 0), Reader::new(&publisher, 1)];
     let pass = |reader: &Reader| reader.rules().verdict(ip("10.0.0.1"), ip("10.0.0.2")).passed;
-    assert!(readers[0].renew(&board).is_none());
-    assert_eq!(board.transact(|set| set.transact("allow")), Ok(1));
-    assert_eq!(readers[0].renew(&board).unwrap().revision(), 0);
-    assert!(pass(&readers[0]) && !pass(&readers[1]) && board.passed() == 0);
-    assert_eq!(board.transact(|set| set.transact("ban 10.0.0.1")), Ok(2));
-    assert!(board.transact(|set| set.transact("bann 10.0.0.1")).is_err());
-    assert!(readers[1].renew(&board).is_some());
-    assert!(pass(&readers[0]) && !pass(&readers[1]) && board.passed() == 1);
-    assert!(readers[0].renew(&board).is_some());
-    assert!(!pass(&readers[0]) && board.passed() == 2);
+    assert!(readers[0].renew(&publisher).is_none());
+    assert_eq!(publisher.transact(|set| set.transact("allow")), Ok(1));
+    assert_eq!(readers[0].renew(&publisher).unwrap().revision(), 0);
+    assert!(pass(&readers[0]) && !pass(&readers[1]) && publisher.passed() == 0);
+    assert_eq!(publisher.transact(|set| set.transact("ban 10.0.0.1")), Ok(2));
+    assert!(publisher.transact(|set| set.transact("bann 10.0.0.1")).is_err());
+    assert!(readers[1].renew(&publisher).is_some());
+    assert!(pass(&readers[0]) && !pass(&readers[1]) && publisher.passed() == 1);
+    assert!(readers[0].renew(&publisher).is_some());
+    assert!(!pass(&readers[0]) && publisher.passed() == 2);
 }

@@ -1,5 +1,6 @@
-//! The paper's two tables again: X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore
-//! Processors". Every design runs in turn with the others over the same packets, offered at the same rate; medians.
+//! The paper's two tables: X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links
+//! Using Multicore Processors". All designs run interleaved over the same packets, offered at the
+//! same rate; medians.
 //!
 //! `cargo run --release -p ringtap-measure --example designs [ROUNDS [PACKETS_PER_SECOND]]` prints Markdown.
 #![allow(clippy::print_stdout)]
@@ -10,11 +11,11 @@ use ringtap_measure::{Kind, Settings, State};
 use ringtap_traffic::{Generator, Profile};
 
 const SEED: u64 = 1;
-/// Packets that are offered in a run.
+/// Packets offered in a run.
 const PACKETS: u64 = 3_000_000;
 const WORKERS: usize = 2;
 
-/// Of the paper: packet drop rate, and processing time in seconds.
+/// From the paper: packet drop rate, and processing time in seconds.
 const PAPER: &[(Design, State, Kind, f64, f64)] = &[
     (Design::Rss, State::Separate, Kind::Sht, 1.66e-1, 3.80e-8),
     (Design::Rss, State::Shared, Kind::Sht, 2.02e-1, 4.95e-8),
@@ -37,7 +38,7 @@ const PAPER: &[(Design, State, Kind, f64, f64)] = &[
     (Design::Async, State::Shared, Kind::Cms, f64::NAN, f64::NAN),
 ];
 
-/// A design and what its runs gave.
+/// A design and the results of its runs.
 struct Row {
     plan: Plan<Options>,
     paper: (f64, f64),
@@ -67,16 +68,16 @@ fn main() {
     );
     println!("| design | paper: PDR | ours | paper: PPT | ours | paper / ours | delay p50 |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
-    let told = |x: f64, text: String| if x.is_nan() { "–".to_owned() } else { text };
+    let or_dash = |x: f64, text: String| if x.is_nan() { "–".to_owned() } else { text };
     for row in &mut rows {
         let (drop, time) = (median(&mut row.drops), median(&mut row.times_ns));
         let (paper_drop, paper_ns) = (row.paper.0, row.paper.1 * 1e9);
         println!(
             "| {} | {} | {drop:.3} | {} | {time:.1} ns | {} | {:.0} µs |",
             row.name(),
-            told(paper_drop, format!("{paper_drop:.3}")),
-            told(paper_ns, format!("{paper_ns:.1} ns")),
-            told(paper_ns, format!("{:.1}", paper_ns / time)),
+            or_dash(paper_drop, format!("{paper_drop:.3}")),
+            or_dash(paper_ns, format!("{paper_ns:.1} ns")),
+            or_dash(paper_ns, format!("{:.1}", paper_ns / time)),
             median(&mut row.delays_ns) / 1e3,
         );
     }
@@ -85,11 +86,11 @@ fn main() {
 }
 
 fn sample_profile() -> Profile {
-    Profile { packets: 1_000_000, ..Profile::named("w1").expect("a profile that there is") }
+    Profile { packets: 1_000_000, ..Profile::named("w1").expect("a known profile") }
 }
 
 fn sample() -> Sample {
-    let mut generator = Generator::new(&sample_profile(), SEED).expect("a sound profile");
+    let mut generator = Generator::new(&sample_profile(), SEED).expect("a valid profile");
     let mut sample = SampleBuilder::new(SEED);
     while let Some(frame) = generator.next() {
         sample.push(frame.ts_ns, frame.data, frame.original_len);
@@ -109,7 +110,8 @@ impl Row {
         };
         let settings = Settings { state, structure, ..Settings::default() };
         let options = Options { design, rate: Some(rate), settings };
-        // A thread for the master and for each worker, so that workers that share do so at once.
+        // A thread for the master and for each worker, so that workers of shared structures run at
+        // the same time.
         let machine = Machine { cores: WORKERS + 1, ..Machine::this() };
         let plan = plan(run, options, &machine).expect("a plan");
         Self { plan, paper: (drop, time), drops: vec![], times_ns: vec![], delays_ns: vec![] }
@@ -143,35 +145,35 @@ fn claims(rows: &[Row]) {
         };
         rows.iter().find(same).expect("all designs are in the list")
     };
-    let judge = |claim: &str, dear: &Row, cheap: &Row| {
+    let check = |claim: &str, slow: &Row, fast: &Row| {
         let mut ratios: Vec<f64> =
-            dear.times_ns.iter().zip(&cheap.times_ns).map(|(dear, cheap)| dear / cheap).collect();
+            slow.times_ns.iter().zip(&fast.times_ns).map(|(slow, fast)| slow / fast).collect();
         let ratio = median(&mut ratios);
         let verdict = if ratio >= 1.0 { "confirmed" } else { "not here" };
-        println!("- {claim}: {} / {} = {ratio:.2}: {verdict}", dear.name(), cheap.name());
+        println!("- {claim}: {} / {} = {ratio:.2}: {verdict}", slow.name(), fast.name());
     };
     let designs = [Design::Rss, Design::Sync, Design::Async];
     for design in designs {
         for kind in Kind::SHARED {
             let [shared, separate] =
                 [State::Shared, State::Separate].map(|state| row(design, state, kind));
-            judge("separate is no slower than shared", shared, separate);
+            check("separate is no slower than shared", shared, separate);
         }
     }
     for kind in Kind::SHARED {
         let of = |design| row(design, State::Separate, kind);
-        judge("RSS is best", of(Design::Async), of(Design::Rss));
-        judge("RSS is best", of(Design::Sync), of(Design::Rss));
-        judge("ASYNC is better than SYNC", of(Design::Sync), of(Design::Async));
+        check("RSS is best", of(Design::Async), of(Design::Rss));
+        check("RSS is best", of(Design::Sync), of(Design::Rss));
+        check("ASYNC is better than SYNC", of(Design::Sync), of(Design::Async));
     }
     for design in designs {
         let of = |kind| row(design, State::Separate, kind);
-        judge("SHT is cheapest", of(Kind::Cms), of(Kind::Sht));
-        judge("RS is dearest", of(Kind::Rs), of(Kind::Cms));
+        check("SHT is cheapest", of(Kind::Cms), of(Kind::Sht));
+        check("RS is the most expensive", of(Kind::Rs), of(Kind::Cms));
     }
 }
 
-/// Of at least one.
+/// The median of at least one value.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

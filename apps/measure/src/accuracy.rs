@@ -1,13 +1,13 @@
-//! How near the answer is to the exact one.
+//! The error of the answer, compared with the exact one.
 //!
-//! | number | of the keys that are heavy in truth (T) and those reported (R) |
+//! | number | of the truly heavy keys (T) and the reported ones (R) |
 //! |---|---|
-//! | precision | how many of R are in T |
-//! | recall | how many of T are in R |
+//! | precision | share of R that is in T |
+//! | recall | share of T that is in R |
 //! | F1 | their harmonic mean |
 //! | ARE, AAE | mean over T of \|estimate − count\| / count, and of \|estimate − count\| |
 //!
-//! Of an empty set of keys precision and recall are 1.
+//! Precision and recall of an empty set of keys are 1.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,22 @@ use serde::Serialize;
 use crate::keys::PacketKey;
 use crate::structure::Structure;
 
-/// How well heavy keys were found, compared with the exact answer.
+/// The accuracy of the heavy keys, compared with the exact answer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Accuracy {
+    /// Share of the reported keys that are heavy.
     pub precision: f64,
+    /// Share of the heavy keys that are reported.
     pub recall: f64,
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
+    /// Average relative error over the heavy keys.
     pub are: f64,
+    /// Average absolute error over the heavy keys.
     pub aae: f64,
-    /// Keys that are heavy in truth.
+    /// Truly heavy keys.
     pub heavy: u64,
-    /// Weight that the exact answer had no room for; unless 0, the other numbers are not certain.
+    /// Weight without room in the exact answer; unless 0, the other numbers are uncertain.
     pub unchecked: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::settings::{Kind, Settings};
 use crate::size::{Size, size};
 use crate::structure::Structure;
 
-/// One for each IP version; made when its first packet comes, by whichever worker has it.
+/// One for each IP version; allocated at its first packet, by any worker.
 pub(crate) struct Both<V: Keys> {
     pub(crate) v4: OnceLock<Common<V::V4>>,
     pub(crate) v6: OnceLock<Common<V::V6>>,
@@ -39,7 +39,7 @@ impl<K: Key> Common<K> {
             (Kind::Rs, Ok(Size::Grid(shape, _))) => Self::Rs(SharedReversible::new(shape, seed)),
             (Kind::Sht, Ok(Size::Entries(n))) => {
                 let table = SharedHashTable::new(n, Collision::KeepFirst, seed);
-                Self::Sht(table.expect("settings that were checked"))
+                Self::Sht(table.expect("the settings were checked"))
             }
             (kind, size) => unreachable!("a shared {kind} of {size:?}"),
         }

@@ -1,4 +1,4 @@
-//! What was found, by all workers or by all machines: one structure for each IP version.
+//! The results of all workers or machines: one structure for each IP version.
 
 use ringtap_sketch::{Distinct, DistinctEstimate, Exact, FrequentItems, Mismatch, Sketch};
 use thiserror::Error;
@@ -6,22 +6,22 @@ use thiserror::Error;
 use crate::keys::{Keys, PacketKey};
 use crate::settings::{Kind, Settings};
 use crate::structure::Structure;
-use crate::worker::{Side, Tally};
+use crate::worker::{PacketCounts, Side};
 
-/// What one worker counted, or the sum of several.
+/// The counts of one worker, or the sum of several.
 #[derive(Debug)]
 pub struct Findings<V: Keys> {
     pub(crate) settings: Settings,
-    /// Of all structures that counted, before they were merged.
+    /// Memory of all structures before they were merged.
     pub(crate) memory_bytes: usize,
     pub(crate) v4: Side<V::V4>,
     pub(crate) v6: Side<V::V6>,
-    pub(crate) tally: Tally,
+    pub(crate) packets: PacketCounts,
 }
 
-/// Frequent items were asked of another structure.
+/// Frequent items need another structure.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("frequent items of Apache DataSketches are made of mg, not of {0}")]
+#[error("frequent items of Apache DataSketches need mg, not {0}")]
 pub struct FrequentItemsError(Kind);
 
 impl<V: Keys> Findings<V> {
@@ -31,25 +31,25 @@ impl<V: Keys> Findings<V> {
             memory_bytes: 0,
             v4: Side::new(),
             v6: Side::new(),
-            tally: Tally::default(),
+            packets: PacketCounts::default(),
         }
     }
 
-    /// Adds what another found that counts the same in structures alike.
+    /// Adds the results of another worker or machine with equal structures.
     pub(crate) fn join(&mut self, other: Self) -> Result<(), Mismatch> {
         self.v4.merge(other.v4)?;
         self.v6.merge(other.v6)?;
-        self.tally.add(&other.tally);
+        self.packets.add(&other.packets);
         self.memory_bytes += other.memory_bytes;
         Ok(())
     }
 
-    /// The weight of all that was counted.
+    /// The total weight.
     pub fn total(&self) -> u64 {
         self.v4.total().saturating_add(self.v6.total())
     }
 
-    /// How many different keys there are, if they were counted.
+    /// Number of distinct keys, if they were counted.
     pub fn distinct(&self) -> Option<DistinctEstimate> {
         Some(self.all_distinct()?.estimate())
     }
@@ -59,7 +59,7 @@ impl<V: Keys> Findings<V> {
         Some(self.all_distinct()?.to_apache())
     }
 
-    /// The keys of both versions, whose bytes differ in length, in one.
+    /// The keys of both versions, whose lengths differ, in one.
     fn all_distinct(&self) -> Option<Distinct<V::V4>> {
         let v6 = self.v6.distinct.as_ref().map(Distinct::to_apache);
         let v6 = v6.and_then(|bytes| Distinct::<V::V4>::from_apache(&bytes).ok());
@@ -69,7 +69,8 @@ impl<V: Keys> Findings<V> {
         }
     }
 
-    /// The counters of both IP versions, as frequent items of Apache DataSketches, with the keys as they are printed.
+    /// The counters of both IP versions, as frequent items of Apache DataSketches, with the keys as
+    /// printed.
     pub fn frequent_items(&self) -> Result<Vec<u8>, FrequentItemsError> {
         let by = self.settings.by;
         let mut items = FrequentItems::default();
@@ -91,7 +92,7 @@ impl<K: PacketKey> Side<K> {
         self.structure.as_ref().map_or(0, Structure::total)
     }
 
-    /// Adds the same of another worker or machine. If that is an error, what is left is of no use.
+    /// Adds the same of another worker or machine. After an error the value is useless.
     pub(crate) fn merge(&mut self, other: Self) -> Result<(), Mismatch> {
         join(&mut self.structure, other.structure, |own, other| own.merge(&other))?;
         join(&mut self.exact, other.exact, |own: &mut Exact<K>, other| own.merge(&other))?;
@@ -101,7 +102,7 @@ impl<K: PacketKey> Side<K> {
     }
 }
 
-/// Both, or the one there is.
+/// Both joined, or the existing one.
 fn join<T>(
     own: &mut Option<T>,
     other: Option<T>,

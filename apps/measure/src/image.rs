@@ -1,12 +1,12 @@
-//! A measurement as bytes, to be merged with those of other machines.
+//! A measurement as bytes, for merging with those of other machines.
 //!
 //! ```text
 //!  {"ringtap_measurement":1,"structure":"mg","key":"source",…,"parts":[n4, n6, d4, d6]}\n    one line of JSON
 //!  │ structure of IPv4: n4 bytes │ of IPv6: n6 │ distinct keys of IPv4: d4 │ of IPv6: d6 │
 //! ```
 //!
-//! A structure's bytes are its image (magic, version, checksum); distinct keys are HyperLogLogs of Apache DataSketches. A
-//! part of no bytes is not there. Nothing is believed that the bytes do not hold.
+//! A structure's bytes are its image (magic, version, checksum); distinct keys are HyperLogLogs of
+//! Apache DataSketches. A part of no bytes is absent. Every field is checked against the bytes.
 
 use ringtap_sketch::{Distinct, Mismatch};
 use serde::{Deserialize, Serialize};
@@ -16,33 +16,45 @@ use crate::findings::Findings;
 use crate::keys::{CountBy, Keys, PacketKey};
 use crate::settings::{Kind, Settings, State, Weight};
 use crate::structure::Structure;
-use crate::worker::{Side, Tally};
+use crate::worker::{PacketCounts, Side};
 
 const VERSION: u32 = 1;
-/// No first line is longer.
+/// The longest first line.
 const HEAD_MOST: usize = 4096;
 
-/// A measurement that was read.
+/// A measurement read from bytes.
 #[derive(Clone, Debug)]
 pub struct Image {
     settings: Settings,
-    tally: Tally,
+    packets: PacketCounts,
     parts: [Vec<u8>; 4],
 }
 
-/// Why bytes are no measurement, or cannot be merged.
+/// Why bytes are not a measurement, or cannot be merged.
 #[derive(Debug, Error)]
 pub enum ImageError {
-    #[error("not a measurement; 'ringtap measure --write sketch:PATH' makes one")]
+    /// The first line is not the header of a measurement.
+    #[error("not a measurement: use a file of 'ringtap measure --write sketch:PATH'")]
     NotAMeasurement,
-    #[error("a measurement of version {0}; version {VERSION} is read")]
+    /// An unknown version of the format.
+    #[error("unknown version {0} of a measurement: use version {VERSION}")]
     Version(u32),
+    /// The contents contradict the header or a checksum.
     #[error("damaged: {0}")]
     Damaged(String),
+    /// Measurements with different settings.
     #[error("the {what} differs: {own} and {other}")]
-    Unlike { what: &'static str, own: String, other: String },
+    Unlike {
+        /// The setting.
+        what: &'static str,
+        /// Its value in the first measurement.
+        own: String,
+        /// Its value in the other one.
+        other: String,
+    },
+    /// Structures of different sizes or seeds.
     #[error(
-        "the structures differ in size or in the seed of their hash; measure with the same --memory and \
+        "the structures differ in size or seed: use the same --memory and \
          --seed on all machines ({0})"
     )]
     Mismatch(#[from] Mismatch),
@@ -62,9 +74,9 @@ struct Head {
 }
 
 impl<V: Keys> Findings<V> {
-    /// As bytes. The exact answer of a check and times are not in them.
+    /// The measurement as bytes, without the exact answer of a check and without times.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { settings, v4, v6, tally, .. } = self;
+        let Self { settings, v4, v6, packets, .. } = self;
         let parts = [structure(v4), structure(v6), distinct(v4), distinct(v6)];
         let head = Head {
             ringtap_measurement: VERSION,
@@ -72,12 +84,12 @@ impl<V: Keys> Findings<V> {
             key: settings.by.to_string(),
             weight: settings.weight.to_string(),
             threshold: settings.threshold,
-            measured: tally.measured,
-            no_address: tally.no_address,
-            no_such_keys: tally.no_such_keys,
+            measured: packets.measured,
+            no_address: packets.no_address,
+            no_such_keys: packets.no_such_keys,
             parts: parts.each_ref().map(Vec::len),
         };
-        // Of strings and numbers: there is nothing that JSON cannot hold.
+        // Strings and numbers only: JSON can hold all of them.
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend(parts.concat());
@@ -109,11 +121,11 @@ impl Image {
         let mut parts = [const { Vec::new() }; 4];
         for (part, len) in parts.iter_mut().zip(head.parts) {
             let (own, after) =
-                rest.split_at_checked(len).ok_or_else(|| damaged("it ends too early"))?;
+                rest.split_at_checked(len).ok_or_else(|| damaged("the file is truncated"))?;
             (*part, rest) = (own.to_vec(), after);
         }
         if !rest.is_empty() {
-            return Err(damaged("it goes on behind its end"));
+            return Err(damaged("unexpected bytes after the end"));
         }
         let settings = Settings {
             structure: head.structure.parse::<Kind>().map_err(damaged)?,
@@ -121,26 +133,27 @@ impl Image {
             by: head.key.parse::<CountBy>().map_err(damaged)?,
             weight: head.weight.parse::<Weight>().map_err(damaged)?,
             threshold: head.threshold,
-            // The structures are there: they are not made anew.
+            // The structures exist: no memory is allocated.
             memory_bytes: 0,
             check: false,
             distinct: false,
             seed: 0,
         };
         if !(settings.threshold > 0.0 && settings.threshold <= 1.0) {
-            return Err(damaged("a threshold that is none"));
+            return Err(damaged("invalid threshold"));
         }
         let Head { measured, no_address, no_such_keys, .. } = head;
-        let tally = Tally { measured, no_address, no_such_keys, ..Tally::default() };
-        Ok(Self { settings, tally, parts })
+        let packets =
+            PacketCounts { measured, no_address, no_such_keys, ..PacketCounts::default() };
+        Ok(Self { settings, packets, parts })
     }
 
-    /// What is counted, so that the caller can say of which keys the findings are.
+    /// The kind of keys.
     pub fn by(&self) -> CountBy {
         self.settings.by
     }
 
-    /// Refuses another key than this.
+    /// Returns an error if the kind of keys differs from `by`.
     pub fn check_key(&self, by: CountBy) -> Result<(), ImageError> {
         let own = self.settings.by;
         if own == by {
@@ -149,21 +162,21 @@ impl Image {
         Err(ImageError::Unlike { what: "key", own: by.to_string(), other: own.to_string() })
     }
 
-    /// The same with another threshold.
+    /// The same measurement with another threshold.
     #[must_use]
     pub fn with_threshold(mut self, threshold: f64) -> Self {
         self.settings.threshold = threshold;
         self
     }
 
-    /// What it holds. `V` is of [`Image::by`].
+    /// Reads the structures. `V` must match [`Image::by`].
     pub fn findings<V: Keys>(&self) -> Result<Findings<V>, ImageError> {
         let [v4, v6, distinct4, distinct6] = &self.parts;
         let kind = self.settings.structure;
         let mut findings = Findings::new(&self.settings);
         findings.v4 = side(kind, v4, distinct4)?;
         findings.v6 = side(kind, v6, distinct6)?;
-        findings.tally = self.tally.clone();
+        findings.packets = self.packets.clone();
         let held = |bytes: Option<usize>| bytes.unwrap_or(0);
         findings.memory_bytes = held(findings.v4.structure.as_ref().map(Structure::memory_bytes))
             + held(findings.v6.structure.as_ref().map(Structure::memory_bytes));
@@ -172,15 +185,15 @@ impl Image {
 }
 
 impl<V: Keys> Findings<V> {
-    /// Adds what another machine found.
+    /// Adds the measurement of another machine.
     pub fn merge(&mut self, other: Self) -> Result<(), ImageError> {
-        let (own, its) = (&self.settings, &other.settings);
-        let told = [
-            ("structure", own.structure.to_string(), its.structure.to_string()),
-            ("key", own.by.to_string(), its.by.to_string()),
-            ("weight", own.weight.to_string(), its.weight.to_string()),
+        let (own, others) = (&self.settings, &other.settings);
+        let fields = [
+            ("structure", own.structure.to_string(), others.structure.to_string()),
+            ("key", own.by.to_string(), others.by.to_string()),
+            ("weight", own.weight.to_string(), others.weight.to_string()),
         ];
-        match told.into_iter().find(|(_, own, other)| own != other) {
+        match fields.into_iter().find(|(_, own, other)| own != other) {
             Some((what, own, other)) => Err(ImageError::Unlike { what, own, other }),
             None => Ok(self.join(other)?),
         }

@@ -1,13 +1,13 @@
-//! What packets are counted by, and how a packet's key is put together.
+//! Kinds of keys, and how a packet's key is made.
 //!
 //! ```text
 //!  five-tuple   │ source │ destination │ source port │ destination port │ protocol │   13 or 37 bytes
 //!  pair         │ source │ destination │                                              8 or 32
-//!  address      │ source or destination, of a prefix the bits behind it zero │        4 or 16
+//!  address      │ source or destination; bits after a prefix are zero │            4 or 16
 //! ```
 //!
-//! IPv4 and IPv6 have keys of different lengths, so each has a structure of its own. All numbers are in network order.
-//! Keys have a direction: what one host sends another is not what it gets.
+//! IPv4 and IPv6 have keys of different lengths, so each has its own structure. All numbers are in
+//! network order. Keys have a direction: the two directions between hosts are different keys.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,7 +17,7 @@ use ringtap_sketch::Key;
 use ringtap_wire::PacketRecord;
 use thiserror::Error;
 
-/// What packets are counted by.
+/// The kinds of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountBy {
     /// Addresses, ports and protocol. For ICMP the destination port is type and code.
@@ -26,16 +26,16 @@ pub enum CountBy {
     Destination,
     /// Source and destination.
     Pair,
-    /// The first bits of the source; of an IPv4 address there are 32 at most.
+    /// A prefix of the source, at most 32 bits for IPv4.
     SourcePrefix(u8),
-    /// The first bits of the destination.
+    /// A prefix of the destination.
     DestinationPrefix(u8),
 }
 
-/// A name that is none of [`CountBy`].
+/// A name that is not a kind of key.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "nothing is counted by {0:?}; there are five-tuple, source, destination, pair, prefix:N and \
+    "unknown key {0:?}: use five-tuple, source, destination, pair, prefix:N or \
      destination-prefix:N, with N from 0 to 128 bits"
 )]
 pub struct UnknownKey(String);
@@ -88,7 +88,9 @@ impl CountBy {
 
 /// The lengths of keys of both IP versions.
 pub trait Keys: Copy + fmt::Debug + Send + Sync + 'static {
+    /// The key of an IPv4 packet.
     type V4: PacketKey;
+    /// The key of an IPv6 packet.
     type V6: PacketKey;
 }
 
@@ -115,7 +117,7 @@ impl Keys for TupleKeys {
     type V6 = [u8; 37];
 }
 
-/// Runs a block with the lengths of keys known when compiling.
+/// Runs a block with the key lengths known at compile time.
 #[macro_export]
 macro_rules! with_keys {
     ($by:expr, $V:ident => $body:expr) => {
@@ -159,11 +161,11 @@ pub trait PacketKey: Key {
     /// The key of a packet of that version.
     fn of(packet: &PacketRecord, keying: &Keying) -> Self;
 
-    /// For people: `TCP 192.0.2.1:5000 > 192.0.2.2:80`, `192.0.2.1 > 192.0.2.2`, `192.0.2.0/24`.
+    /// As text: `TCP 192.0.2.1:5000 > 192.0.2.2:80`, `192.0.2.1 > 192.0.2.2`, `192.0.2.0/24`.
     fn text(&self, by: CountBy) -> String;
 }
 
-/// Bytes of an address whose key has so many.
+/// Bytes of an address in a key of this length.
 const fn address_bytes(key: usize) -> usize {
     if matches!(key, 4 | 8 | 13) { 4 } else { 16 }
 }
@@ -173,7 +175,7 @@ impl<const N: usize> PacketKey for [u8; N] {
     fn of(packet: &PacketRecord, keying: &Keying) -> Self {
         let a = const { address_bytes(N) };
         let mut key = [0; N];
-        // The length says which it is, so the compiler leaves one of the three.
+        // The length determines the kind, so the compiler keeps one of the three.
         if N == a {
             let address = if keying.destination { &packet.dst } else { &packet.src };
             for ((byte, address), mask) in key.iter_mut().zip(address).zip(&keying.mask) {
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_say_what_they_are_of() {
+    fn keys_are_printed_as_addresses_and_ports() {
         let mut packet = packet();
         assert_eq!(
             key::<[u8; 13]>("five-tuple", &packet),
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_and_nonsense_is_told_what_there_is() {
+    fn names_are_read_and_unknown_ones_are_errors() {
         for name in
             ["five-tuple", "source", "destination", "pair", "prefix:24", "destination-prefix:64"]
         {

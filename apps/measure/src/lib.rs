@@ -1,8 +1,9 @@
-//! Measurement: which keys are heavy, found by a sketch or a table, in several designs.
+//! Measurement: heavy keys, found by a sketch or a table, in several designs.
 //!
-//! X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore Processors", compares designs of
-//! three axes. Two are of this crate: the structure, and whether workers have one each or share one. The third, how
-//! packets come to the workers (SYNC, ASYNC, RSS), is a matter of skeletons, and none of this crate's.
+//! X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore
+//! Processors", compares designs of three axes. Two belong to this crate: the structure, and
+//! whether it is separate or shared. The third, the distribution of packets (SYNC, ASYNC, RSS), is
+//! the choice of a skeleton.
 //!
 //! ```text
 //!            ┌ separate ─ worker: keys ─▶ its own structure ─┐ merged at the end
@@ -10,8 +11,9 @@
 //!            └ shared ─── worker: keys ─▶ the common one ────┘      └─▶ image ─▶ merged with other machines'
 //! ```
 //!
-//! Invariants: no threads, rings or I/O outside [`run`], which puts the measurement on the engine, and no clock of its own: what time it is the caller's function says, and it
-//! reaches no count. Packets without a key are counted under a reason. Every estimate has its bounds.
+//! Invariants: no threads, rings or I/O outside [`run`], which connects the measurement to the
+//! engine, and no clock: the caller's function returns the time, which reaches no count. Packets
+//! without a key are counted under a reason. Every estimate has bounds.
 #![forbid(unsafe_code)]
 
 mod accuracy;
@@ -42,16 +44,17 @@ pub use worker::{Found, MeasureWorker};
 
 use common::Both;
 
-/// The application, for keys of the lengths that `V` says.
+/// The application, for keys of the lengths of `V`.
 pub struct Measure<V: Keys> {
     settings: Settings,
     now: fn() -> u64,
-    /// The common structures, as long as a worker has them.
+    /// The common structures, while a worker has them.
     common: Mutex<Weak<Both<V>>>,
 }
 
 impl<V: Keys> Measure<V> {
-    /// `now` gives nanoseconds of the clock that packets are stamped by; processing time and delay are measured with it.
+    /// A measurement with these settings, which are checked. `now` returns nanoseconds of the clock
+    /// that stamps packets; it measures processing time and delay.
     pub fn new(settings: Settings, now: fn() -> u64) -> Result<Self, SettingsError> {
         settings.check()?;
         Ok(Self { settings, now, common: Mutex::new(Weak::new()) })
@@ -77,8 +80,8 @@ impl<V: Keys> Application for Measure<V> {
     type Worker = MeasureWorker<V>;
     type Merger = MeasureMerger<V>;
 
-    /// Any sharing out will do, for separate structures merge. The pair of addresses has both directions meet, and is
-    /// what network cards do.
+    /// Any distribution is correct, because separate structures merge. The pair of addresses keeps
+    /// both directions together, as network cards do.
     #[inline(always)]
     fn shard_key(&self, packet: &PacketRecord) -> u32 {
         packet.pair_hash

@@ -1,6 +1,6 @@
-//! The merger: structures of all workers become one.
+//! The merger: joins the structures of all workers.
 //!
-//! Invariant: they are merged in the order of their shards, whoever was first, so equal parts give equal answers.
+//! Invariant: they are merged in the order of their shards, not of arrival, so equal parts give equal answers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::keys::{Keys, PacketKey};
 use crate::settings::Settings;
 use crate::worker::{Found, Side};
 
-const ALIKE: &str = "parts of one run are alike";
+const ALIKE: &str = "all parts of a run have the same settings";
 
 /// Merges the findings of the workers, in the order of their shards.
 pub struct MeasureMerger<V: Keys> {
@@ -41,14 +41,14 @@ impl<V: Keys> Merger for MeasureMerger<V> {
         let mut findings = Findings::new(&self.settings);
         let mut common = None;
         for (_, mut found) in self.found {
-            findings.tally.add(&found.tally);
+            findings.packets.add(&found.packets);
             let (v4, v6) = (held(&found.v4), held(&found.v6));
             findings.memory_bytes += v4 + v6;
             findings.v4.merge(found.v4).expect(ALIKE);
             findings.v6.merge(found.v6).expect(ALIKE);
             common = found.common.take();
         }
-        // All workers have handed it over, so this is the last.
+        // All workers have handed it over, so this is the last reference.
         if let Some(both) = common.and_then(Arc::into_inner) {
             let (v4, v6) = (both.v4.into_inner(), both.v6.into_inner());
             let bytes = v4.as_ref().map_or(0, |v4| v4.memory_bytes());

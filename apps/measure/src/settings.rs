@@ -1,4 +1,4 @@
-//! What is measured, and in which structure.
+//! Settings of a measurement.
 
 use ringtap_engine::display;
 use serde::Serialize;
@@ -6,32 +6,36 @@ use thiserror::Error;
 
 use crate::CountBy;
 
-/// What is measured.
+/// What is measured, and in which structure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settings {
+    /// The kind of structure.
     #[serde(serialize_with = "display")]
     pub structure: Kind,
+    /// Whether workers have separate structures or a shared one.
     #[serde(serialize_with = "display")]
     pub state: State,
+    /// The kind of keys.
     #[serde(rename = "key", serialize_with = "display")]
     pub by: CountBy,
+    /// The weight of a packet.
     #[serde(serialize_with = "display")]
     pub weight: Weight,
-    /// A key is heavy from this share of the total weight on; above 0, at most 1.
+    /// Share of the total weight from which a key is heavy; above 0, at most 1.
     pub threshold: f64,
-    /// For one structure of one IP version; a separate one of each worker.
+    /// Memory of one structure of one IP version; for separate ones, of each worker.
     pub memory_bytes: u64,
-    /// Whether the exact answer is found, too, to compare with.
+    /// Whether to compute the exact answer, too.
     pub check: bool,
-    /// Whether different keys are counted.
+    /// Whether to count distinct keys.
     pub distinct: bool,
-    /// Of the hash functions. Structures merge only with equal ones.
+    /// Seed of the hash functions. Structures merge only with equal seeds.
     #[serde(skip)]
     pub seed: u64,
 }
 
 impl Default for Settings {
-    /// The threshold is that of the paper.
+    /// The threshold is the paper's.
     fn default() -> Self {
         Self {
             structure: Kind::Mg,
@@ -48,17 +52,17 @@ impl Default for Settings {
 }
 
 ringtap_base::choices! {
-    /// A structure that counts.
+    /// The kinds of structures.
     pub enum Kind: "structure" {
-        /// Count-Min; it keeps no keys.
+        /// Count-Min; stores no keys.
         Cms = "cms",
-        /// Count-Min with conservative update; it keeps no keys.
+        /// Count-Min with conservative update; stores no keys.
         CmsCu = "cms-cu",
-        /// The same, with the keys that look heavy.
+        /// The same, with candidate keys.
         CmsKeys = "cms-keys",
-        /// The simple hash table; who comes first stays.
+        /// The simple hash table; the first key of a slot stays.
         Sht = "sht",
-        /// The poster's reversible sketch; keys are found by a search that may be too dear.
+        /// The poster's reversible sketch; recovers keys by a search, which may exceed its budget.
         Rs = "rs",
         /// Schweller's reversible sketch, for IPv4 addresses and prefixes.
         RsModular = "rs-modular",
@@ -74,7 +78,7 @@ ringtap_base::choices! {
 }
 
 ringtap_base::choices! {
-    /// Whose the structures are.
+    /// Separate or shared structures.
     pub enum State: "state" {
         /// Each worker has one, and they are merged at the end.
         Separate = "separate",
@@ -84,7 +88,7 @@ ringtap_base::choices! {
 }
 
 ringtap_base::choices! {
-    /// What a packet adds to its key.
+    /// The weight of a packet.
     pub enum Weight: "weight" {
         /// One.
         Packets = "packets",
@@ -94,39 +98,57 @@ ringtap_base::choices! {
 }
 
 impl Kind {
-    /// Those that threads can share.
+    /// Structures that threads can share.
     pub const SHARED: [Self; 3] = [Self::Cms, Self::Sht, Self::Rs];
 
-    /// Whether its heavy keys can be listed without knowing keys from elsewhere.
+    /// Whether its heavy keys can be listed without a list of candidates.
     pub const fn keeps_keys(self) -> bool {
         !matches!(self, Self::Cms | Self::CmsCu)
     }
 
-    /// Whether any number of separate ones, merged, and a shared one, are bit for bit the one of a single owner. `Mg` and
-    /// `Exact` are while all keys find room. Of the others only the bounds hold.
+    /// Whether any number of merged separate structures, and a shared one, equal the structure of a
+    /// single owner bit for bit. `Mg` and `Exact` also do while all keys have room. For the others
+    /// only the bounds hold.
     pub const fn is_linear(self) -> bool {
         matches!(self, Self::Cms | Self::Rs | Self::RsModular)
     }
 }
 
-/// Settings that cannot be met.
+/// Invalid settings.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SettingsError {
-    #[error("{0} has no shared form; there are cms, sht and rs, and all can be separate")]
+    /// The structure has no shared form.
+    #[error("{0} has no shared form: use cms, sht or rs, or --state separate")]
     NotShared(Kind),
-    #[error("rs-modular counts by single IPv4 addresses and prefixes, not by {0}")]
+    /// `rs-modular` needs keys of one IPv4 address.
+    #[error("rs-modular needs single IPv4 addresses or prefixes as keys, not {0}")]
     OneAddress(CountBy),
-    #[error("a threshold is a share of the total, above 0 and at most 1, not {0}")]
+    /// The threshold is out of range.
+    #[error("invalid threshold {0}: use a share of the total, above 0 and at most 1")]
     Threshold(f64),
-    #[error("{given} bytes of memory are too few for {structure}: the smallest takes {least}")]
-    TooLittleMemory { structure: Kind, given: u64, least: u64 },
-    #[error("{given} bytes of memory are too many for {structure}")]
-    TooMuchMemory { structure: Kind, given: u64 },
+    /// The memory is less than the smallest structure needs.
+    #[error("invalid memory {given} for {structure}: use at least {least} bytes")]
+    TooLittleMemory {
+        /// The structure.
+        structure: Kind,
+        /// Bytes given.
+        given: u64,
+        /// Bytes of the smallest structure.
+        least: u64,
+    },
+    /// The memory exceeds the largest structure.
+    #[error("invalid memory {given} for {structure}: use less")]
+    TooMuchMemory {
+        /// The structure.
+        structure: Kind,
+        /// Bytes given.
+        given: u64,
+    },
 }
 
 impl Settings {
-    /// Memory for a structure unless something else is asked for: 1 MiB holds every heavy key of a link for a sketch; every
-    /// key wants more.
+    /// Default memory of a structure: 1 MiB of sketch holds every heavy key of a link; every key
+    /// needs more.
     pub fn usual_bytes(structure: Kind, machine_bytes: u64) -> u64 {
         match structure {
             Kind::Exact => (256 << 20).min(machine_bytes / 4),
@@ -134,7 +156,7 @@ impl Settings {
         }
     }
 
-    /// The weight from which on a key is heavy.
+    /// The weight from which a key is heavy.
     pub fn heavy_from(&self, total: u64) -> u64 {
         ((self.threshold * total as f64).ceil() as u64).max(1)
     }

@@ -1,4 +1,4 @@
-//! Whether settings can be met, and what fits in their memory.
+//! Checks settings, and computes the sizes that fit their memory.
 
 use ringtap_sketch::{Key, Shape};
 
@@ -13,19 +13,19 @@ const VOTES: usize = 2;
 const MODULAR_BYTES: u64 = 5 * 4096 * 8 + 4 * 256 * 8;
 /// Keys in a bucket of SpaceSaving.
 const BUCKET: u64 = 8;
-/// Structures address no more entries.
+/// Most entries of a structure.
 const MOST: u64 = 1 << 31;
 
 /// The size of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Rows of counters, and for those that keep candidates so many keys.
+    /// Rows of counters, and the number of candidate keys.
     Grid(Shape, usize),
     Entries(usize),
 }
 
 impl Settings {
-    /// Whether all of it is possible.
+    /// Whether the settings are possible.
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.state == State::Shared && !Kind::SHARED.contains(&self.structure) {
             return Err(SettingsError::NotShared(self.structure));
@@ -46,10 +46,10 @@ impl Settings {
     }
 }
 
-/// The largest size of a structure that takes no more memory than is given.
+/// The largest size of a structure within the given memory.
 pub(crate) fn size<K: Key>(settings: &Settings) -> Result<Size, SettingsError> {
     let &Settings { structure, memory_bytes: given, .. } = settings;
-    // A key with its count, as tables keep it.
+    // A key with its count, as tables store it.
     let slot = size_of::<(K, u64)>() as u64;
     let (rows, cell, before) = match structure {
         Kind::Cms | Kind::CmsCu => (ROWS, 8, 0),
@@ -92,7 +92,7 @@ pub(crate) fn size<K: Key>(settings: &Settings) -> Result<Size, SettingsError> {
     })
 }
 
-/// The largest power of two that is no larger.
+/// The largest power of two up to `n`.
 fn floor_power(n: u64) -> usize {
     1 << n.max(1).ilog2()
 }

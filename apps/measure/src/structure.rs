@@ -1,17 +1,18 @@
-//! A structure of any kind, for keys of one length: what a worker owns in the separate designs, and what every design ends
-//! with.
+//! A structure of any kind, for keys of one length: owned by a worker in the separate designs, and
+//! the result of every design.
 
 use ringtap_sketch::{
     CandidateCountMin, Collision, ConservativeCountMin, CountMin, Estimate, Exact, HashTable,
     Heavy, HeavyKeys, ImageError, Key, Mismatch, MisraGries, MvSketch, Reversible,
-    ReversibleModular, Sketch, SpaceSaving, TooDear,
+    ReversibleModular, SearchBudgetExceeded, Sketch, SpaceSaving,
 };
 
 use crate::settings::{Kind, Settings};
 use crate::size::{Size, size};
 
-/// Steps after which a search for keys is given up, a second or so: with sets each looks at many entries.
+/// Step budget of a search for keys in [`Reversible`], about a second: a step visits many entries.
 const SET_STEPS: u64 = 200_000;
+/// The same for [`ReversibleModular`].
 const MODULAR_STEPS: u64 = 20_000_000;
 
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(crate) enum Structure<K: Key> {
     CmsKeys(CandidateCountMin<K>),
     Sht(HashTable<K>),
     Rs(Reversible<K>),
-    /// Of keys of four bytes.
+    /// For keys of four bytes.
     RsModular(ReversibleModular),
     Mv(MvSketch<K>),
     Mg(MisraGries<K>),
@@ -29,8 +30,8 @@ pub(crate) enum Structure<K: Key> {
     Exact(Exact<K>),
 }
 
-/// Runs a block on whatever structure it is, but for the modular one, whose keys have a type of their own.
-macro_rules! whichever {
+/// Runs a block on any structure except the modular one, whose keys have another type.
+macro_rules! with_sketch {
     ($structure:expr, $sketch:ident => $body:expr, $modular:ident => $other:expr) => {
         match $structure {
             Structure::Cms($sketch) => $body,
@@ -52,16 +53,16 @@ fn four<K: Key>(key: &K) -> Option<[u8; 4]> {
     key.bytes().try_into().ok()
 }
 
-/// What [`Structure::can_count`] has been asked for.
-const FITS: &str = "settings that were checked";
+/// The message of an impossible error: [`Settings::check`] refuses such settings.
+const FITS: &str = "the settings were checked";
 
 impl<K: Key> Structure<K> {
-    /// Whether a structure of this kind can have such keys.
+    /// Whether a structure of this kind supports such keys.
     pub(crate) fn can_count(kind: Kind) -> bool {
         kind != Kind::RsModular || K::BYTES == 4
     }
 
-    /// Empty. The settings have been checked.
+    /// An empty structure. The settings have been checked.
     pub(crate) fn new(settings: &Settings) -> Self {
         let seed = settings.seed;
         match (settings.structure, size::<K>(settings).expect(FITS)) {
@@ -88,7 +89,7 @@ impl<K: Key> Structure<K> {
     }
 
     pub(crate) fn update(&mut self, items: &[(K, u64)]) {
-        whichever!(self, sketch => sketch.update_burst(items), modular => {
+        with_sketch!(self, sketch => sketch.update_burst(items), modular => {
             for (key, weight) in items {
                 if let Some(key) = four(key) {
                     modular.update(&key, *weight);
@@ -114,14 +115,14 @@ impl<K: Key> Structure<K> {
     }
 
     pub(crate) fn estimate(&self, key: &K) -> Estimate {
-        whichever!(self, sketch => sketch.estimate(key), modular => {
+        with_sketch!(self, sketch => sketch.estimate(key), modular => {
             let key = four(key).expect("a modular sketch has keys of four bytes");
             modular.estimate(&key)
         })
     }
 
-    /// Its heavy keys, heaviest first; none if it keeps no keys.
-    pub(crate) fn heavy(&self, threshold: u64) -> Result<Vec<Heavy<K>>, TooDear> {
+    /// Its heavy keys, heaviest first; none if it stores no keys.
+    pub(crate) fn heavy(&self, threshold: u64) -> Result<Vec<Heavy<K>>, SearchBudgetExceeded> {
         Ok(match self {
             Self::Cms(_) | Self::CmsCu(_) => Vec::new(),
             Self::CmsKeys(sketch) => sketch.heavy(threshold),
@@ -142,15 +143,15 @@ impl<K: Key> Structure<K> {
     }
 
     pub(crate) fn total(&self) -> u64 {
-        whichever!(self, sketch => sketch.total(), modular => modular.total())
+        with_sketch!(self, sketch => sketch.total(), modular => modular.total())
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        whichever!(self, sketch => sketch.memory_bytes(), modular => modular.memory_bytes())
+        with_sketch!(self, sketch => sketch.memory_bytes(), modular => modular.memory_bytes())
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        whichever!(self, sketch => sketch.to_bytes(), modular => modular.to_bytes())
+        with_sketch!(self, sketch => sketch.to_bytes(), modular => modular.to_bytes())
     }
 
     pub(crate) fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<Self, ImageError> {

@@ -1,12 +1,13 @@
-//! A worker: makes keys of the packets of its shard and counts them, in a structure of its own or in the common one.
+//! A worker: makes the keys of its shard's packets and counts them, in its own structure or in the
+//! common one.
 //!
 //! ```text
-//!  a burst ─▶ keys and weights ─┬ IPv4 ─▶ structure        │◀─ this is timed ─▶│ then, if asked for:
+//!  a burst ─▶ keys and weights ─┬ IPv4 ─▶ structure        │◀─ this is timed ─▶│ then, if requested:
 //!                               └ IPv6 ─▶ structure        │                   │ exact counts, distinct keys
 //! ```
 //!
-//! A structure is made when the first packet of its IP version comes; after that nothing is allocated (but by structures
-//! that grow).
+//! A structure is allocated at the first packet of its IP version; after that nothing is allocated
+//! (except by structures that grow).
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,9 +21,9 @@ use crate::keys::{Keying, Keys, PacketKey};
 use crate::settings::{Settings, Weight};
 use crate::structure::Structure;
 
-/// Keys that the exact answer has room for, of each IP version in each worker.
+/// Most keys of the exact answer, for each IP version in each worker.
 pub(crate) const CHECKED_KEYS: usize = 1 << 24;
-/// 1.6 % of standard error, in 4 KiB.
+/// Binary logarithm of the registers of a HyperLogLog: a standard error of 1.6 %, in 4 KiB.
 const DISTINCT_LG: u8 = 12;
 
 /// Counts the packets of one shard.
@@ -36,27 +37,27 @@ pub struct MeasureWorker<V: Keys> {
     v6: Vec<(V::V6, u64)>,
 }
 
-/// What a worker hands over at the end.
+/// A worker's result.
 pub struct Found<V: Keys> {
     pub(crate) common: Option<Arc<Both<V>>>,
     pub(crate) v4: Side<V::V4>,
     pub(crate) v6: Side<V::V6>,
-    pub(crate) tally: Tally,
+    pub(crate) packets: PacketCounts,
 }
 
-/// Numbers that add up.
+/// Counters that add up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct PacketCounts {
     pub(crate) measured: u64,
-    /// Without an IP header that can be used.
+    /// Packets without a usable IP header.
     pub(crate) no_address: u64,
-    /// IPv6, in a structure that has no such keys.
+    /// IPv6 packets, in a structure without such keys.
     pub(crate) no_such_keys: u64,
     pub(crate) processing_ns: u64,
     pub(crate) delay: Latency,
 }
 
-impl Tally {
+impl PacketCounts {
     pub(crate) fn add(&mut self, other: &Self) {
         self.measured += other.measured;
         self.no_address += other.no_address;
@@ -66,7 +67,7 @@ impl Tally {
     }
 }
 
-/// What is kept of one IP version.
+/// State of one IP version.
 #[derive(Debug)]
 pub(crate) struct Side<K: PacketKey> {
     /// `None`: no packet yet, or counted in the common one.
@@ -100,11 +101,11 @@ impl<K: PacketKey> Side<K> {
             return;
         }
         if settings.check {
-            let exact = || Exact::new(CHECKED_KEYS, settings.seed).expect("a size that there is");
+            let exact = || Exact::new(CHECKED_KEYS, settings.seed).expect("a valid size");
             self.exact.get_or_insert_with(exact).update_burst(items);
         }
         if settings.distinct {
-            let distinct = || Distinct::new(DISTINCT_LG).expect("a size that there is");
+            let distinct = || Distinct::new(DISTINCT_LG).expect("a valid size");
             let distinct = self.distinct.get_or_insert_with(distinct);
             items.iter().for_each(|(key, _)| distinct.update(key));
         }
@@ -124,34 +125,34 @@ impl<V: Keys> MeasureWorker<V> {
         }
     }
 
-    /// Makes keys of a burst.
+    /// Makes the keys of a burst.
     fn sort(&mut self, burst: &[PacketRecord]) {
         self.v4.clear();
         self.v6.clear();
         let (keying, octets) = (&self.keying, self.settings.weight == Weight::Octets);
         let countable = Structure::<V::V6>::can_count(self.settings.structure);
-        let tally = &mut self.found.tally;
+        let packets = &mut self.found.packets;
         for packet in burst {
             let weight = if octets { u64::from(packet.ip_len) } else { 1 };
             if packet.flags.contains(Flags::BAD_HEADER) {
-                tally.no_address += 1;
+                packets.no_address += 1;
             } else if packet.flags.contains(Flags::IPV4) {
                 self.v4.push((V::V4::of(packet, keying), weight));
             } else if !packet.flags.contains(Flags::IPV6) {
-                tally.no_address += 1;
+                packets.no_address += 1;
             } else if countable {
                 self.v6.push((V::V6::of(packet, keying), weight));
             } else {
-                tally.no_such_keys += 1;
+                packets.no_such_keys += 1;
             }
         }
-        tally.measured += (self.v4.len() + self.v6.len()) as u64;
+        packets.measured += (self.v4.len() + self.v6.len()) as u64;
     }
 }
 
 impl<V: Keys> Found<V> {
     pub(crate) fn new() -> Self {
-        Self { common: None, v4: Side::new(), v6: Side::new(), tally: Tally::default() }
+        Self { common: None, v4: Side::new(), v6: Side::new(), packets: PacketCounts::default() }
     }
 }
 
@@ -167,9 +168,9 @@ impl<V: Keys> Worker for MeasureWorker<V> {
         self.found.v4.count(&self.v4, settings, common.map(|both| &both.v4));
         self.found.v6.count(&self.v6, settings, common.map(|both| &both.v6));
         let end = (self.now)();
-        let tally = &mut self.found.tally;
-        tally.processing_ns += end.saturating_sub(begin);
-        burst.iter().for_each(|packet| tally.delay.add(end.saturating_sub(packet.ts_ns)));
+        let packets = &mut self.found.packets;
+        packets.processing_ns += end.saturating_sub(begin);
+        burst.iter().for_each(|packet| packets.delay.add(end.saturating_sub(packet.ts_ns)));
         self.found.v4.check(&self.v4, settings);
         self.found.v6.check(&self.v6, settings);
     }
@@ -177,7 +178,7 @@ impl<V: Keys> Worker for MeasureWorker<V> {
     fn on_mark(&mut self, mark: &Mark, _outbox: &mut impl Outbox<()>) -> Option<Self::Partial> {
         let Mark::End { .. } = mark else { return Some(None) };
         let mut found = std::mem::replace(&mut self.found, Found::new());
-        // The last who has it makes it separate.
+        // The last owner makes it separate.
         found.common = self.common.take();
         Some(Some(Box::new(found)))
     }

@@ -1,6 +1,6 @@
-//! Every design gives the answer of one owner: bit for bit where counting does not depend on the order, within the bounds
-//! elsewhere.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Every design gives the answer of a single owner: bit for bit where counting does not depend on
+//! the order, within the bounds elsewhere.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn packets() -> Vec<PacketRecord> {
         random >> 33
     };
     let packet = |number: u64| {
-        // Few low numbers, most high ones: 1 / n, roughly.
+        // Few low numbers, most high ones: roughly 1 / n.
         let flow = 1300 / (next() % 1300 + 1);
         let mut packet = PacketRecord {
             ts_ns: number,
@@ -71,7 +71,7 @@ impl Feed for List {
     }
 }
 
-/// As a card shares them out.
+/// Distributed as by a network card.
 fn feeds(packets: &[PacketRecord], shards: &ShardMap) -> Vec<List> {
     let of = |queue| packets.iter().filter(move |packet| shards.queue(packet.pair_hash) == queue);
     (0..shards.queues())
@@ -103,7 +103,7 @@ fn settings(structure: Kind, by: CountBy) -> Settings {
         threshold: 0.01,
         memory_bytes: 1 << 20,
         check: true,
-        // What a HyperLogLog holds depends on the order.
+        // A HyperLogLog depends on the order.
         distinct: false,
         seed: 11,
     }
@@ -115,7 +115,7 @@ fn measure<V: Keys>(skeleton: Skeleton, settings: Settings, workers: usize) -> F
     run(skeleton, &app, feeds(&packets(), &options.shards), &options).unwrap().report
 }
 
-/// Exact counts, found without any of our tables.
+/// Exact counts, computed without our tables.
 fn truth(settings: &Settings) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for packet in packets() {
@@ -125,7 +125,7 @@ fn truth(settings: &Settings) -> BTreeMap<String, u64> {
         let key = match settings.by {
             CountBy::Source => source.to_string(),
             CountBy::Pair => format!("{source} > {destination}"),
-            _ => unreachable!("not in these tests"),
+            _ => unreachable!("not used in these tests"),
         };
         let octets = u64::from(packet.ip_len);
         *counts.entry(key).or_default() +=
@@ -137,7 +137,7 @@ fn truth(settings: &Settings) -> BTreeMap<String, u64> {
 const PARALLEL: [Skeleton; 3] = [Skeleton::Sync, Skeleton::Farm, Skeleton::MultiQueue];
 
 #[test]
-fn separate_structures_merge_into_that_of_one_owner_for_any_number_of_workers() {
+fn separate_structures_merge_into_that_of_one_owner() {
     // With this memory Misra-Gries and the exact table have room for all keys.
     for kind in [Kind::Cms, Kind::Rs, Kind::Mg, Kind::Exact] {
         let settings = settings(kind, CountBy::FiveTuple);
@@ -163,7 +163,7 @@ fn shared_structures_lose_nothing() {
         for (skeleton, workers) in PARALLEL.into_iter().flat_map(|s| [1, 2, 3, 7].map(|w| (s, w))) {
             let found = measure::<TupleKeys>(skeleton, shared, workers);
             assert_eq!(found.total(), whole.total(), "{kind}, {skeleton}, {workers}");
-            // Which of two keys came first in a slot is up to the threads.
+            // Which of two keys is first in a slot depends on the threads.
             if kind.is_linear() {
                 assert!(found.to_bytes() == whole.to_bytes(), "{kind}, {skeleton}, {workers}");
             }
@@ -172,7 +172,7 @@ fn shared_structures_lose_nothing() {
 }
 
 #[test]
-fn whatever_the_order_of_steps_the_answer_is_the_same() {
+fn every_order_of_steps_gives_the_same_answer() {
     let settings = settings(Kind::Cms, CountBy::Pair);
     let whole = measure::<PairKeys>(Skeleton::Reference, settings, 1).to_bytes();
     for (seed, state) in (0..6).flat_map(|seed| State::ALL.map(|state| (seed, state))) {
@@ -185,7 +185,7 @@ fn whatever_the_order_of_steps_the_answer_is_the_same() {
 }
 
 #[test]
-fn bounds_hold_for_every_structure_and_the_truth_is_found() {
+fn bounds_hold_for_every_structure_and_heavy_keys_are_found() {
     for (kind, by, weight) in Kind::ALL.into_iter().flat_map(|kind| {
         [(kind, CountBy::Source, Weight::Octets), (kind, CountBy::Pair, Weight::Packets)]
     }) {
@@ -247,8 +247,8 @@ fn images_of_machines_merge_and_damaged_ones_are_refused() {
         Settings { weight: Weight::Octets, ..settings },
         1,
     );
-    let told = twice.merge(other).unwrap_err().to_string();
-    assert_eq!(told, "the weight differs: packets and octets");
+    let error = twice.merge(other).unwrap_err().to_string();
+    assert_eq!(error, "the weight differs: packets and octets");
     let seeds = Settings { structure: Kind::Cms, ..settings };
     let mut own = measure::<AddressKeys>(Skeleton::Reference, seeds, 1);
     let other = measure::<AddressKeys>(Skeleton::Reference, Settings { seed: 12, ..seeds }, 1);
@@ -266,47 +266,47 @@ fn images_of_machines_merge_and_damaged_ones_are_refused() {
     for at in (head + 1..image.len()).step_by(501).take(40) {
         let mut damaged = image.clone();
         damaged[at] ^= 0x40;
-        // Behind the structures are the HyperLogLogs, which have no checksum: they must not panic.
+        // After the structures are the HyperLogLogs, which have no checksum: they must not panic.
         let _ = opens(&damaged);
         if at < head + 1000 {
             assert!(!opens(&damaged), "byte {at}");
         }
     }
-    for nonsense in [
+    for invalid in [
         &b"\n"[..],
         b"{}\n",
         b"{\"ringtap_measurement\":2}\n",
         b"{\"ringtap_measurement\":1}\n",
         &[b'x'; 9000],
     ] {
-        assert!(Image::read(nonsense).is_err());
+        assert!(Image::read(invalid).is_err());
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_words() {
-    let told = |change: fn(&mut Settings)| {
+fn invalid_settings_are_errors() {
+    let error = |change: fn(&mut Settings)| {
         let mut settings = settings(Kind::Mg, CountBy::FiveTuple);
         change(&mut settings);
         settings.check().unwrap_err().to_string()
     };
-    assert!(told(|s| s.state = State::Shared).contains("there are cms, sht and rs"));
-    assert!(told(|s| s.structure = Kind::RsModular).contains("single IPv4 addresses"));
-    assert!(told(|s| s.threshold = 0.0).contains("above 0"));
-    assert!(told(|s| s.threshold = f64::NAN).contains("above 0"));
-    assert!(told(|s| s.memory_bytes = 7).contains("too few for mg"));
-    assert!(told(|s| (s.structure, s.memory_bytes) = (Kind::Cms, u64::MAX)).contains("too many"));
+    assert!(error(|s| s.state = State::Shared).contains("use cms, sht or rs"));
+    assert!(error(|s| s.structure = Kind::RsModular).contains("single IPv4 addresses"));
+    assert!(error(|s| s.threshold = 0.0).contains("above 0"));
+    assert!(error(|s| s.threshold = f64::NAN).contains("above 0"));
+    assert!(error(|s| s.memory_bytes = 7).contains("invalid memory 7 for mg: use at least"));
+    assert!(error(|s| (s.structure, s.memory_bytes) = (Kind::Cms, u64::MAX)).contains("use less"));
     for kind in Kind::ALL {
         let by = CountBy::Source;
-        // The least that is told is enough.
+        // The smallest size in the error is enough.
         let little =
             Settings { memory_bytes: 1, ..settings(kind, by) }.check().unwrap_err().to_string();
-        let least: u64 = little.rsplit(' ').next().unwrap().parse().unwrap();
+        let least: u64 = little.rsplit(' ').nth(1).unwrap().parse().unwrap();
         for memory_bytes in [4 * least, 10_000_000] {
             let settings = Settings { memory_bytes, ..settings(kind, by) };
             settings.check().unwrap();
             let report = measure::<AddressKeys>(Skeleton::Reference, settings, 1).report();
-            // Two IP versions; and a table of keys never has fewer than a few slots.
+            // Two IP versions; and a table of keys has at least a few slots.
             assert!(
                 report.memory_bytes <= 2 * memory_bytes.max(1024),
                 "{kind}: {}",

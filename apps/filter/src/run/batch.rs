@@ -1,15 +1,15 @@
-//! Frames that passed, copied from where the kernel lent them, until they are sent.
+//! Passed frames, copied from the kernel's buffers, until they are sent.
 //!
-//! What the sender of a frame left to the network card is done here: checksums when a frame is copied, the segments of a
-//! super-frame when it is its turn to be sent.
+//! Work that the sender of a frame left to the network card is done here: checksums when a frame is
+//! copied, the segments of a super-frame when it is sent.
 //!
 //! ```text
 //!  frames    │ frame │ frame │ super-frame                   │ frame │
 //!  staged                    │ segment │ segment │ segment │            a few at a time
 //! ```
 //!
-//! Invariant: frames leave in their order. A frame is sent when all of its segments are; memory is bounded whatever the
-//! size of segments.
+//! Invariant: frames leave in order. A frame is sent when all of its segments are; memory is
+//! bounded for any segment size.
 
 use std::collections::VecDeque;
 
@@ -18,20 +18,20 @@ use ringtap_io::live::{Frame, Offload, Segments, SendError, Sender, complete};
 /// Frames of a burst.
 pub(super) const BURST: usize = 256;
 
-/// Segments that are staged at a time.
+/// Segments staged at a time.
 const STAGED: usize = 64;
 
-/// Its memory stays.
+/// Keeps its memory.
 #[derive(Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
-    /// Where each frame ends.
+    /// End of each frame.
     ends: Vec<usize>,
-    /// Frames sent of these.
+    /// Number of frames sent.
     sent: usize,
-    /// Super-frames that are not sent yet, with their places among the frames.
+    /// Super-frames not sent yet, with their positions among the frames.
     cuts: VecDeque<(usize, Segments)>,
-    /// Segments of the first of them, once it is its turn.
+    /// Segments of the first of them, once it is being sent.
     staged: Staged,
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Batch {
 struct Staged {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Segments sent of these.
+    /// Number of segments sent.
     sent: usize,
-    /// Segments sent or staged of the super-frame.
+    /// Number of segments of the super-frame sent or staged.
     next: usize,
 }
 
 impl Batch {
-    /// Takes a frame that `sender` is to send, or says why that cannot be.
+    /// Takes a frame to send by `sender`, or returns why that is impossible.
     pub(super) fn push(&mut self, frame: &Frame<'_>, sender: &Sender) -> Result<(), &'static str> {
         let Frame { data, offload, .. } = *frame;
         if data.len() < frame.original_len as usize {
@@ -80,13 +80,13 @@ impl Batch {
         Ok(())
     }
 
-    /// Frames that are still to be sent.
+    /// Frames that are not sent yet.
     pub(super) fn left(&self) -> usize {
         self.ends.len() - self.sent
     }
 
-    /// Sends what it can of them; how many frames and segments the output has taken, and how many frames are sent by
-    /// that.
+    /// Sends as many as possible; returns the frames and segments that the output accepted, and the
+    /// frames completed.
     pub(super) fn send(&mut self, sender: &mut Sender) -> Result<Progress, SendError> {
         let Self { bytes, ends, sent, cuts, staged } = self;
         let start = sent.checked_sub(1).map_or(0, |before| ends[before]);
@@ -118,12 +118,12 @@ impl Batch {
     }
 }
 
-/// What a call sent.
+/// The result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Frames as they leave: a super-frame leaves as several.
+    /// Outgoing frames: a super-frame leaves as several.
     pub(super) taken: usize,
-    /// Frames as they came.
+    /// Received frames.
     pub(super) frames: usize,
 }
 
@@ -158,7 +158,7 @@ impl Staged {
     }
 }
 
-/// Sends frames that lie one after the other and end there; how many.
+/// Sends contiguous frames up to there; returns their number.
 fn send(
     bytes: &[u8],
     mut start: usize,

@@ -1,4 +1,4 @@
-//! Changes that travel among the packets: a datagram of UDP with statements, which only who has the key can write.
+//! Rule changes in the packet stream: UDP datagrams with statements, authenticated by a shared key.
 //!
 //! ```text
 //!  0          8          16                    48
@@ -6,11 +6,11 @@
 //!  |          | u64      | rest, by the key    |
 //! ```
 //!
-//! A transaction takes effect exactly at its place: packets before it are judged by the rules before, packets behind it
-//! by the next revision. Sequence numbers rise, so a datagram that somebody recorded changes nothing a second time; who
-//! sends them takes the time in nanoseconds. Sources: RFC 2104 (HMAC), RFC 4231 (its test vectors).
+//! A transaction takes effect at its position: packets before it are judged by the old revision, packets after it by the
+//! new one. Sequence numbers must increase, so a replayed datagram is rejected; senders use the time in nanoseconds.
+//! Sources: RFC 2104 (HMAC), RFC 4231 (its test vectors).
 //!
-//! Invariant: a datagram without the right tag is a packet like any other. It is judged, and changes nothing.
+//! Invariant: a datagram without a valid tag is judged like any other packet and changes nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use super::link;
 const MAGIC: [u8; 8] = *b"ringtap1";
 const HEADER: usize = 48;
 
-/// A secret, at least 16 bytes. It shows itself to nobody.
+/// A shared secret of 16 to 4,096 bytes. `Debug` does not print it.
 #[derive(Clone)]
 pub struct ControlKey(Vec<u8>);
 
-/// Why some bytes are no key.
+/// A key of the wrong length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key has 16 to 4,096 bytes, not {0}")]
+#[error("invalid key of {0} bytes: use 16 to 4,096")]
 pub struct ControlKeyError(usize);
 
 impl ControlKey {
-    /// Of any bytes; a line's end at the end is none of them.
+    /// Creates a key; trailing ASCII white space is removed.
     pub fn new(bytes: &[u8]) -> Result<Self, ControlKeyError> {
         let bytes = bytes.trim_ascii_end();
         if (16..=4096).contains(&bytes.len()) {
@@ -44,14 +44,14 @@ impl ControlKey {
         }
     }
 
-    /// The payload of a datagram with these statements.
+    /// Returns the datagram payload for these statements.
     pub fn seal(&self, sequence: u64, statements: &str) -> Vec<u8> {
         let sequence = sequence.to_be_bytes();
         let tag = self.mac(&sequence, statements.as_bytes()).finalize().into_bytes();
         [&MAGIC[..], &sequence, &tag, statements.as_bytes()].concat()
     }
 
-    /// The sequence number and the statements of a payload that was sealed by this key.
+    /// Verifies a payload and returns its sequence number and statements.
     fn open<'a>(&self, payload: &'a [u8]) -> Option<(u64, &'a str)> {
         let (header, statements) = payload.split_at_checked(HEADER)?;
         let sequence: [u8; 8] = header[8..16].try_into().ok()?;
@@ -73,52 +73,52 @@ impl fmt::Debug for ControlKey {
     }
 }
 
-/// Knows control packets when it sees them. Those it has let in it never lets in again, nor does a clone.
+/// Authenticates control packets. Each sequence number is accepted once, also across clones.
 #[derive(Clone, Debug)]
-pub struct Knock {
+pub struct ControlAuth {
     port: u16,
     key: ControlKey,
-    /// The highest sequence number so far.
+    /// The highest sequence number accepted so far.
     last: Arc<AtomicU64>,
 }
 
-/// What a frame is to a [`Knock`].
+/// The result of [`ControlAuth::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard<'a> {
-    /// A packet like any other.
-    Nothing,
-    /// It says it is a control packet, but was not written with our key, or is an old one.
+pub(crate) enum ControlFrame<'a> {
+    /// Not a control packet.
+    No,
+    /// A control packet with an invalid tag or an old sequence number.
     Forged,
-    /// These statements are to be applied.
+    /// Authentic: apply these statements.
     Statements(&'a str),
 }
 
-impl Knock {
-    /// For datagrams to this port, sealed by `key`, with sequence numbers above `floor`: for interfaces the time of
-    /// the start, so that nothing from before counts.
+impl ControlAuth {
+    /// Accepts datagrams to `port`, sealed with `key`, with sequence numbers above `floor`. For interfaces `floor` is
+    /// the start time, so older datagrams are rejected.
     pub fn new(port: u16, key: ControlKey, floor: u64) -> Self {
         Self { port, key, last: Arc::new(AtomicU64::new(floor)) }
     }
 
-    /// One comparison for nearly all frames.
+    /// Checks a frame. Most frames cost one comparison.
     #[inline]
-    pub(crate) fn hear<'a>(&self, frame: &'a [u8]) -> Heard<'a> {
+    pub(crate) fn check<'a>(&self, frame: &'a [u8]) -> ControlFrame<'a> {
         match link::datagram(frame, self.port) {
-            Some(payload) if payload.starts_with(&MAGIC) => self.listen(payload),
-            _ => Heard::Nothing,
+            Some(payload) if payload.starts_with(&MAGIC) => self.verify(payload),
+            _ => ControlFrame::No,
         }
     }
 
     #[cold]
-    fn listen<'a>(&self, payload: &'a [u8]) -> Heard<'a> {
+    fn verify<'a>(&self, payload: &'a [u8]) -> ControlFrame<'a> {
         match self.key.open(payload) {
-            // Relaxed: of those who raise it to the same number one is first, and nothing else hangs on it.
+            // Relaxed: one of several concurrent `fetch_max` calls wins, and no other memory depends on it.
             Some((sequence, statements))
                 if sequence > self.last.fetch_max(sequence, Ordering::Relaxed) =>
             {
-                Heard::Statements(statements)
+                ControlFrame::Statements(statements)
             }
-            _ => Heard::Forged,
+            _ => ControlFrame::Forged,
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tag_is_that_of_the_standard() {
+    fn the_tag_equals_the_test_vector() {
         // RFC 4231, test case 6: a key longer than a block.
         let text = b"Test Using Larger Than Block-Size Key - Hash Key First";
         let mac = Hmac::<Sha256>::new_from_slice(&[0xaa; 131]).unwrap().chain_update(text);
@@ -137,26 +137,26 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_the_key_is_heard_and_once() {
+    fn a_control_packet_needs_the_key_and_counts_once() {
         let key = ControlKey::new(b"0123456789abcdef\n").unwrap();
         let other = ControlKey::new(b"0123456789abcdeg").unwrap();
         let frame = |payload: &[u8]| link::tests::udp(7777, payload);
-        let knock = Knock::new(7777, key.clone(), 10);
+        let auth = ControlAuth::new(7777, key.clone(), 10);
         let good = frame(&key.seal(11, "ban 192.0.2.7"));
-        assert_eq!(knock.hear(&good), Heard::Statements("ban 192.0.2.7"));
-        assert_eq!(knock.hear(&good), Heard::Forged, "a second time");
-        assert_eq!(knock.hear(&frame(&key.seal(10, "clear"))), Heard::Forged, "an old one");
-        assert_eq!(knock.hear(&frame(&other.seal(12, "clear"))), Heard::Forged);
+        assert_eq!(auth.check(&good), ControlFrame::Statements("ban 192.0.2.7"));
+        assert_eq!(auth.check(&good), ControlFrame::Forged, "a second time");
+        assert_eq!(auth.check(&frame(&key.seal(10, "clear"))), ControlFrame::Forged, "an old one");
+        assert_eq!(auth.check(&frame(&other.seal(12, "clear"))), ControlFrame::Forged);
         let mut changed = frame(&key.seal(12, "ban 192.0.2.7"));
         *changed.last_mut().unwrap() ^= 1;
-        assert_eq!(knock.hear(&changed), Heard::Forged);
-        assert_eq!(knock.hear(&frame(b"ringtap1")), Heard::Forged);
-        assert_eq!(knock.hear(&frame(b"hello")), Heard::Nothing);
-        assert_eq!(knock.hear(&link::tests::udp(7778, &key.seal(12, "clear"))), Heard::Nothing);
-        assert_eq!(knock.hear(&frame(&key.seal(12, "clear"))), Heard::Statements("clear"));
+        assert_eq!(auth.check(&changed), ControlFrame::Forged);
+        assert_eq!(auth.check(&frame(b"ringtap1")), ControlFrame::Forged);
+        assert_eq!(auth.check(&frame(b"hello")), ControlFrame::No);
+        assert_eq!(auth.check(&link::tests::udp(7778, &key.seal(12, "clear"))), ControlFrame::No);
+        assert_eq!(auth.check(&frame(&key.seal(12, "clear"))), ControlFrame::Statements("clear"));
         assert_eq!(
             ControlKey::new(b"short \n").unwrap_err().to_string(),
-            "a key has 16 to 4,096 bytes, not 5"
+            "invalid key of 5 bytes: use 16 to 4,096"
         );
     }
 }

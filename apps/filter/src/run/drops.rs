@@ -1,4 +1,4 @@
-//! Refused frames, on their way from the workers to a capture.
+//! Writes refused frames of the workers to a capture.
 //!
 //! ```text
 //! worker 0 ─ ring ─┐
@@ -17,7 +17,7 @@ use ringtap_wire::LinkType;
 
 use super::sink::{FilterError, Sink};
 
-/// Frames that wait, of each worker.
+/// Most waiting frames of each worker.
 const WAITING: usize = 8_192;
 
 /// Frames of a step.
@@ -39,10 +39,10 @@ impl Dropped {
     }
 }
 
-/// Why the capture is not whole.
+/// Why the capture is incomplete.
 pub(super) type Failure = Mutex<Option<FilterError>>;
 
-/// Writes what the workers' rings bring.
+/// Writes the frames from the workers' rings.
 pub(super) struct DropsWriter<'a> {
     rings: Vec<Consumer<Dropped>>,
     sink: Sink,
@@ -51,7 +51,7 @@ pub(super) struct DropsWriter<'a> {
 }
 
 impl<'a> DropsWriter<'a> {
-    /// And the workers' ends of its rings.
+    /// Also returns the workers' ends of its rings.
     pub(super) fn new(
         workers: usize,
         out: Box<dyn Write + Send>,
@@ -68,7 +68,7 @@ impl<'a> DropsWriter<'a> {
         for ring in rings {
             for _ in 0..STEP {
                 let Some(frame) = ring.pop() else { break };
-                // All interfaces of a run have the same.
+                // All interfaces of a run have the same link type.
                 let link = *link.get_or_insert(frame.link);
                 sink.write(link, frame.ts_ns, frame.original_len, &frame.data)?;
                 written += 1;
@@ -80,7 +80,7 @@ impl<'a> DropsWriter<'a> {
 
     fn fail(&self, error: FilterError) -> Step {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        // The rings are dropped with it: workers see that, and count what is not written.
+        // The rings are dropped with it: workers detect that, and count unwritten frames.
         Step::Done
     }
 }

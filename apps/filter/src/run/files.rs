@@ -1,8 +1,9 @@
-//! The filter over captures: what passes to one file, what does not to another, in the order of the input.
+//! The filter over captures: passed packets to one file, others to another, in the order of the
+//! input.
 //!
 //! ```text
 //! reference   read ─▶ judge ─▶ write                          one thread
-//! farm        read ═▶ judge × n ═▶ write in order             a load has its rules with it
+//! farm        read ═▶ judge × n ═▶ write in order             a chunk carries its rules
 //! ```
 //!
 //! Invariant: both write the same bytes and count the same.
@@ -19,32 +20,32 @@ use ringtap_skeleton::stream::{Options, Policy, Stream};
 use ringtap_wire::LinkType;
 use sha2::{Digest, Sha256};
 
-use super::control::Knock;
+use super::control::ControlAuth;
+use super::counters::{Changes, PacketCounters};
 use super::judge::Judge;
-use super::load::{Free, Load, Reader};
+use super::load::{Free, JudgedChunk, Reader};
 use super::report::{FilterPlan, FilterReport, Handed};
 use super::sink::{FilterError, Sink};
-use super::tally::{Changes, Tally};
 use ringtap_engine::Watch;
 
-/// Where frames are written, if anywhere.
+/// Destinations of frames, if any.
 #[derive(Default)]
 pub struct Outputs {
-    /// What passes.
+    /// For passed packets.
     pub passed: Option<Box<dyn Write + Send>>,
-    /// What does not.
+    /// For dropped packets.
     pub drops: Option<Box<dyn Write + Send>>,
 }
 
-/// What a run over captures is given.
+/// Inputs of a run over captures.
 pub struct FilterFiles {
     /// The captures.
     pub files: Files,
-    /// The rules to begin with.
+    /// The initial rules.
     pub rules: RuleSet,
-    /// Whether control packets among the others are heard.
-    pub knock: Option<Knock>,
-    /// Where frames go.
+    /// The authentication of control packets, if they are used.
+    pub auth: Option<ControlAuth>,
+    /// Destinations of frames.
     pub outputs: Outputs,
 }
 
@@ -55,19 +56,19 @@ pub fn filter_files(
     watch: &Watch,
 ) -> Result<FilterReport, FilterError> {
     let before = Usage::now();
-    let FilterFiles { mut files, rules, knock, outputs } = given;
+    let FilterFiles { mut files, rules, auth, outputs } = given;
     let (rules, free) = (Arc::new(rules), Free::default());
     let mut writer = Writer {
         passed: outputs.passed.map(|out| Sink::new(out, "what passed")),
         drops: outputs.drops.map(|out| Sink::new(out, "the drops")),
-        tally: Tally::new(Arc::clone(&rules)),
+        counters: PacketCounters::new(Arc::clone(&rules)),
         link: None,
         other_link: 0,
         digest: plan.digest.then(Sha256::new),
         failure: None,
     };
     let changes = Changes::default();
-    let mut reader = Reader { files: &mut files, rules, knock, changes, free: free.clone(), watch };
+    let mut reader = Reader { files: &mut files, rules, auth, changes, free: free.clone(), watch };
     if plan.skeleton == Skeleton::Reference {
         let mut judge = Judge::new(plan.not_ip);
         for mut load in reader.by_ref() {
@@ -80,7 +81,7 @@ pub fn filter_files(
     } else {
         let judge = |_worker| {
             let mut judge = Judge::new(plan.not_ip);
-            move |mut load: Load| {
+            move |mut load: JudgedChunk| {
                 load.judge(&mut judge);
                 load
             }
@@ -98,10 +99,10 @@ pub fn filter_files(
     let changes = reader.changes;
     writer.close()?;
     let handed = Handed {
-        written: writer.tally.passed() - writer.other_link,
+        written: writer.counters.passed() - writer.other_link,
         lost: [("other_link_type", writer.other_link)].into(),
     };
-    let mut report = FilterReport::new(plan, &writer.tally, changes, handed, &before);
+    let mut report = FilterReport::new(plan, &writer.counters, changes, handed, &before);
     report.add_source(files.damaged(), files.take_notices());
     report.verdicts_sha256 = writer
         .digest
@@ -109,49 +110,49 @@ pub fn filter_files(
     Ok(report)
 }
 
-/// Loads on their way to a judge, and from it.
+/// Chunks in flight to a judge, and from it.
 const LOADS: usize = 4;
 
-/// Writes what passed and what did not, and counts.
+/// Writes passed and dropped packets, and counts.
 struct Writer {
     passed: Option<Sink>,
     drops: Option<Sink>,
-    tally: Tally,
-    /// Of the first packet: a capture of the classic format has one.
+    counters: PacketCounters,
+    /// Of the first packet: a capture of the classic format has only one.
     link: Option<LinkType>,
-    /// Packets that passed but have another.
+    /// Passed packets of another link type.
     other_link: u64,
     digest: Option<Sha256>,
     failure: Option<FilterError>,
 }
 
 impl Writer {
-    /// Whether to go on.
-    fn take(&mut self, load: &Load) -> bool {
+    /// Returns whether to continue.
+    fn take(&mut self, load: &JudgedChunk) -> bool {
         let written = self.write(load);
         self.failure = written.err();
         self.failure.is_none()
     }
 
-    fn write(&mut self, load: &Load) -> Result<(), FilterError> {
-        let Self { passed, drops, tally, link, other_link, digest, .. } = self;
+    fn write(&mut self, load: &JudgedChunk) -> Result<(), FilterError> {
+        let Self { passed, drops, counters, link, other_link, digest, .. } = self;
         if let Some(digest) = digest {
             let verdicts: Vec<u8> = load.judged.iter().map(|one| u8::from(one.passed())).collect();
             digest.update(verdicts);
         }
         let mut start = 0;
         for (end, rules) in &load.parts {
-            tally.change(rules);
+            counters.change(rules);
             for (place, judged) in load.chunk.places[start..*end].iter().zip(&load.judged[start..])
             {
-                tally.count(judged, place.original_len);
+                counters.count(judged, place.original_len);
                 let link = *link.get_or_insert(place.link);
                 let sink = if judged.passed() { &mut *passed } else { &mut *drops };
                 if place.link != link && sink.is_some() {
                     let lost = if judged.passed() {
                         &mut *other_link
                     } else {
-                        &mut tally.drops_not_written
+                        &mut counters.drops_not_written
                     };
                     *lost += 1;
                 } else if let Some(sink) = sink {
@@ -163,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is held back; also the header of a file without packets.
+    /// Flushes; also writes the header of a file without packets.
     fn close(&mut self) -> Result<(), FilterError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);

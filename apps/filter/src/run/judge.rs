@@ -1,9 +1,9 @@
-//! What becomes of a frame: decoded, then judged by the addresses of its outermost IP header.
+//! Judges a frame: decodes it, and applies the rules to the addresses of its outermost IP header.
 //!
 //! ```text
 //! frame ─▶ decoder ─▶ IP, addresses known ──▶ the rules
-//!             ├─────▶ IP or unreadable ─────▶ dropped: nobody knows whom it is from
-//!             └─────▶ another protocol ─────▶ as was asked for ([`NotIp`]; ARP has to pass, or nobody talks)
+//!             ├─────▶ IP or unreadable ─────▶ dropped: the source is unknown       
+//!             └─────▶ another protocol ─────▶ as configured ([`NotIp`]; ARP must pass for IP to work)
 //! ```
 
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use ringtap_wire::{
 use serde::Serialize;
 
 ringtap_base::choices! {
-    /// What happens to frames of protocols that rules know nothing of, such as ARP.
+    /// Handling of frames of other protocols, such as ARP.
     #[derive(Default, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum NotIp: "choice for frames that are not IP" {
         /// They pass.
         #[default]
         Pass = "pass",
-        /// They do not.
+        /// They are dropped.
         Drop = "drop",
     }
 }
 
-/// What becomes of a frame.
+/// The result for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// The rules decided.
     Ruled(Verdict),
     /// Not IP; whether it passes.
     NotIp(bool),
-    /// IP without readable addresses, or nobody can say what it is: it does not pass.
+    /// IP without readable addresses, or an unknown protocol: dropped.
     NoAddress,
-    /// It was for the filter itself, and goes no further.
+    /// A control packet, consumed.
     Control,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Judge {
 
 impl Judge {
     pub(crate) fn new(not_ip: NotIp) -> Self {
-        // Nothing is looked up by these hashes.
+        // These hashes are not used for look-ups.
         let decoder = Decoder::new(HashKey::from_seed(0), Arc::new(Paths::new()));
         Self { decoder: decoder.with_tunnels(Tunnels::Outer), not_ip }
     }
@@ -86,7 +86,7 @@ impl Judge {
     }
 }
 
-/// Whether there may be an IP packet in the frame that we cannot find.
+/// Whether the frame may contain an IP packet that the decoder cannot find.
 fn is_unreadable(reason: NonIp) -> bool {
     matches!(
         reason,

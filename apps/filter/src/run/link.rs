@@ -1,15 +1,15 @@
-//! The payload of a datagram in an Ethernet frame: just enough to find control packets, which are whole datagrams of
-//! UDP behind plain headers.
+//! The payload of a datagram in an Ethernet frame: enough to find control packets, which are
+//! unfragmented UDP datagrams behind plain headers.
 //!
 //! ```text
 //! Ethernet 14 | VLAN tag 4, up to two | IPv4 20 to 60, or IPv6 40 | UDP 8 | payload
 //! ```
 //!
-//! Invariant: nothing makes it panic. What is not found so is no control packet.
+//! Invariant: no input makes it panic. Frames that it cannot parse are not control packets.
 
 const UDP: u8 = 17;
 
-/// What a datagram to this port carries. Fragments carry none.
+/// The payload of a datagram to this port. Fragments have none.
 #[inline]
 pub(super) fn datagram(frame: &[u8], port: u16) -> Option<&[u8]> {
     let mut at = 12;
@@ -80,7 +80,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(at in 0..60usize, byte: u8, len in 0..60usize) {
+        fn no_input_causes_a_panic(at in 0..60usize, byte: u8, len in 0..60usize) {
             let mut frame = udp(53, b"some words");
             frame[at % 52] = byte;
             let _ = datagram(&frame[..len.min(frame.len())], 53);

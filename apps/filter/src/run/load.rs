@@ -1,12 +1,12 @@
-//! A load: a stretch of a capture, with the rules that each part of it is judged by.
+//! A chunk of a capture, with the rules of each part of it.
 //!
 //! ```text
 //! places   │ 0 1 2 3 │ control │ 5 6 7 8 9 │        a control packet in the middle
-//! parts    │ rev. 7 ───────────│ rev. 8 ───│        ends with the control packet
+//! parts    │ rev. 7 ───────────│ rev. 8 ───│        a part ends with a control packet
 //! ```
 //!
-//! The rules travel with the packets. So a change takes effect at its place, whoever judges a load and whenever. Loads
-//! are made once and circulate.
+//! The rules travel with the packets. So a change takes effect at its position, independent of the
+//! thread and the time at which a chunk is judged. Chunks are allocated once and circulate.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::RuleSet;
 use ringtap_io::capture::{Chunk, Files};
 
-use super::control::{Heard, Knock};
+use super::control::{ControlAuth, ControlFrame};
+use super::counters::Changes;
 use super::judge::{Judge, Judged};
-use super::tally::Changes;
 use ringtap_engine::Watch;
 
-/// The note at a control packet's place.
+/// Tag of a control packet's place.
 const CONTROL: u16 = 1;
 
 #[derive(Default)]
-pub(super) struct Load {
+pub(super) struct JudgedChunk {
     pub(super) chunk: Chunk,
-    /// Up to which place, and by which rules.
+    /// End of each part, and its rules.
     pub(super) parts: Vec<(usize, Arc<RuleSet>)>,
-    /// What became of each packet.
+    /// The result for each packet.
     pub(super) judged: Vec<Judged>,
 }
 
-impl Load {
+impl JudgedChunk {
     /// Judges all packets.
     pub(super) fn judge(&mut self, judge: &mut Judge) {
         let Self { chunk, parts, judged } = self;
@@ -50,41 +50,41 @@ impl Load {
     }
 }
 
-/// Loads that nobody uses at the moment.
+/// Unused chunks.
 #[derive(Clone, Default)]
-pub(super) struct Free(Arc<Mutex<Vec<Load>>>);
+pub(super) struct Free(Arc<Mutex<Vec<JudgedChunk>>>);
 
 impl Free {
-    pub(super) fn give_back(&self, load: Load) {
+    pub(super) fn give_back(&self, load: JudgedChunk) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(load);
     }
 
-    fn take(&self) -> Load {
+    fn take(&self) -> JudgedChunk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 }
 
-/// Reads loads, and makes the changes that control packets ask for.
+/// Reads chunks, and executes the changes in control packets.
 pub(super) struct Reader<'a> {
     pub(super) files: &'a mut Files,
     pub(super) rules: Arc<RuleSet>,
-    pub(super) knock: Option<Knock>,
+    pub(super) auth: Option<ControlAuth>,
     pub(super) changes: Changes,
     pub(super) free: Free,
     pub(super) watch: &'a Watch,
 }
 
 impl Reader<'_> {
-    fn cut(&mut self, load: &mut Load) {
+    fn cut(&mut self, load: &mut JudgedChunk) {
         load.parts.clear();
-        let Load { chunk, parts, .. } = load;
+        let JudgedChunk { chunk, parts, .. } = load;
         let mut places = mem::take(&mut chunk.places);
-        if let Some(knock) = &self.knock {
+        if let Some(auth) = &self.auth {
             for (at, place) in places.iter_mut().enumerate() {
-                match knock.hear(chunk.data(place)) {
-                    Heard::Nothing => {}
-                    Heard::Forged => self.changes.forged += 1,
-                    Heard::Statements(text) => {
+                match auth.check(chunk.data(place)) {
+                    ControlFrame::No => {}
+                    ControlFrame::Forged => self.changes.forged += 1,
+                    ControlFrame::Statements(text) => {
                         place.tag = CONTROL;
                         let next = self.rules.transact(text);
                         if let Some(next) = self.changes.note(next) {
@@ -100,9 +100,9 @@ impl Reader<'_> {
 }
 
 impl Iterator for Reader<'_> {
-    type Item = Load;
+    type Item = JudgedChunk;
 
-    fn next(&mut self) -> Option<Load> {
+    fn next(&mut self) -> Option<JudgedChunk> {
         let mut load = self.free.take();
         if self.watch.stopped() || self.files.read(&mut load.chunk) == 0 {
             return None;

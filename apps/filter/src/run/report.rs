@@ -1,4 +1,4 @@
-//! What a run of the filter was to do, and what it did.
+//! The plan and the report of a filter run.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use ringtap_io::capture::{Notice, Severity};
 use ringtap_skeleton::Skeleton;
 use serde::{Serialize, Serializer};
 
+use super::counters::{Changes, PacketCounters};
 use super::judge::NotIp;
-use super::tally::{Changes, Tally};
-use ringtap_engine::{Books, Performance};
+use ringtap_engine::{LedgerReport, Performance};
 
-/// What shall run; a value that can be printed.
+/// The plan; a printable value.
 #[derive(Clone, Debug, Serialize)]
 pub struct FilterPlan {
     /// The captures or the interface.
     pub source: Vec<String>,
-    /// Where what passes goes.
+    /// Destination of passed packets.
     pub output: Option<String>,
-    /// Where what does not pass goes.
+    /// Destination of dropped packets.
     pub drops: Option<String>,
-    /// What happens to frames that are not IP.
+    /// Handling of frames without IP.
     pub not_ip: NotIp,
-    /// The reference (one thread) or the farm; of interfaces, a worker a queue (multi-queue).
+    /// The reference (one thread) or the farm; on interfaces, a worker a queue (multi-queue).
     #[serde(serialize_with = "name")]
     pub skeleton: Skeleton,
     /// Threads that judge.
@@ -39,62 +39,63 @@ fn name<S: Serializer>(skeleton: &Skeleton, serializer: S) -> Result<S::Ok, S::E
     serializer.serialize_str(skeleton.name())
 }
 
-/// What became of the packets that passed.
+/// The outcome of passed packets.
 pub(super) struct Handed {
     /// Written or sent.
     pub(super) written: u64,
     pub(super) lost: BTreeMap<&'static str, u64>,
 }
 
-/// What a run found.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 pub struct FilterReport {
-    /// What ran.
+    /// The plan.
     pub plan: FilterPlan,
-    /// What became of packets.
+    /// The counters.
     #[serde(flatten)]
-    pub standing: Standing,
-    /// The books: in = out + dropped at each stage.
-    #[serde(serialize_with = "books")]
+    pub stats: FilterStats,
+    /// The ledger: in = out + dropped at each stage.
+    #[serde(serialize_with = "ledger_json")]
     pub ledger: Ledger,
-    /// How fast; it depends on the machine.
+    /// The speed.
     pub performance: Performance,
-    /// SHA-256 of a byte a packet, 1 if it passed, in the order of the input; if asked for.
+    /// SHA-256 over one byte for each packet, 1 if it passed, in the order of the input; if
+    /// requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdicts_sha256: Option<String>,
-    /// What there is to say of the source.
+    /// Diagnostics of the source.
     #[serde(serialize_with = "texts")]
     pub notices: Vec<Notice>,
-    /// Why it ended though nobody asked it to.
+    /// Why it ended without being stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// What the filter has done so far.
+/// The counters of a filter.
 #[derive(Clone, Debug, Serialize)]
-pub struct Standing {
+pub struct FilterStats {
     /// Where packets went.
     pub packets: Packets,
-    /// The rules, and how often each decided.
+    /// The rules with their counters.
     pub rules: Rules,
-    /// Changes that control packets asked for.
+    /// Changes by control packets.
     pub control: Control,
 }
 
-/// Packets by what became of them.
+/// Packets by outcome.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Packets {
-    /// All that were judged.
+    /// All judged packets.
     pub received: u64,
     /// Bytes of these on the wire.
     pub octets: u64,
-    /// Those that passed.
+    /// Passed packets.
     pub passed: u64,
-    /// Of these, not IP.
+    /// Of these, packets without IP.
     pub not_ip: u64,
-    /// Those that did not pass, by reason.
+    /// Dropped packets, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Of those, for a capture of the drops, not written there: there was no room, or they have another link type.
+    /// Of those, packets missing in the capture of drops: no room, or another link type.
     pub drops_not_written: u64,
 }
 
@@ -103,68 +104,68 @@ pub struct Packets {
 pub struct Rules {
     /// Their revision.
     pub revision: u64,
-    /// How many there are.
+    /// Number of rules.
     pub rules: usize,
-    /// How many bans.
+    /// Number of bans.
     pub bans: usize,
-    /// What happens to packets that no rule is about: `allow` or `deny`.
+    /// The policy for packets without a matching rule: `allow` or `deny`.
     pub default: &'static str,
-    /// Bytes of the structures for look-ups.
+    /// Bytes of the look-up structures.
     pub memory_bytes: usize,
-    /// Rules that decided something, by number.
+    /// Rules that matched, by number.
     pub counters: Vec<Row>,
     /// Packets whose source was banned.
     pub banned_packets: u64,
-    /// Packets that no rule was about.
+    /// Packets without a matching rule.
     pub default_packets: u64,
 }
 
-/// How often a rule decided.
+/// The counter of a rule.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Its number.
     pub rule: u64,
-    /// Its words; none if it stands no more.
+    /// Its text; `None` if it was removed.
     pub words: Option<String>,
     /// Packets.
     pub packets: u64,
 }
 
-/// What became of control packets.
+/// Counters of control packets.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Control {
     /// Transactions made.
     pub made: u64,
     /// Transactions refused.
     pub refused: u64,
-    /// Not written by who has the key, or not for the first time: judged like any other packet.
+    /// Invalid tag, or a repeated sequence number: judged like any other packet.
     pub forged: u64,
-    /// Why the last one was refused.
+    /// Why the last refused one was refused.
     pub why: Option<String>,
 }
 
-impl Standing {
-    pub(super) fn new(tally: &Tally, changes: Changes) -> Self {
-        let counters = &tally.counters;
+impl FilterStats {
+    pub(super) fn new(packets: &PacketCounters, changes: Changes) -> Self {
+        let counters = &packets.counters;
         let dropped = [
             ("banned", counters.banned()),
             ("rule", counters.dropped_by_rule()),
             ("default", counters.dropped_by_default()),
-            ("not_ip", tally.not_ip[1]),
-            ("no_address", tally.no_address),
-            ("control", tally.control),
+            ("not_ip", packets.not_ip[1]),
+            ("no_address", packets.no_address),
+            ("control", packets.control),
         ];
         let Changes { made, refused, forged, why } = changes;
         Self {
             packets: Packets {
-                received: tally.packets,
-                octets: tally.octets,
-                passed: tally.passed(),
-                not_ip: tally.not_ip[0],
+                received: packets.packets,
+                octets: packets.octets,
+                passed: packets.passed(),
+                not_ip: packets.not_ip[0],
                 dropped: dropped.into_iter().filter(|&(_, n)| n > 0).collect(),
-                drops_not_written: tally.drops_not_written,
+                drops_not_written: packets.drops_not_written,
             },
-            rules: rules(tally),
+            rules: rules(packets),
             control: Control { made, refused, forged, why },
         }
     }
@@ -173,14 +174,14 @@ impl Standing {
 impl FilterReport {
     pub(super) fn new(
         plan: FilterPlan,
-        tally: &Tally,
+        packets: &PacketCounters,
         changes: Changes,
         handed: Handed,
         before: &Usage,
     ) -> Self {
-        let standing = Standing::new(tally, changes);
-        let Packets { received: input, passed: output, .. } = standing.packets;
-        let dropped = standing.packets.dropped.clone();
+        let stats = FilterStats::new(packets, changes);
+        let Packets { received: input, passed: output, .. } = stats.packets;
+        let dropped = stats.packets.dropped.clone();
         let Handed { written, mut lost } = handed;
         lost.retain(|_, packets| *packets > 0);
         let stages = vec![
@@ -189,30 +190,30 @@ impl FilterReport {
         ];
         Self {
             plan,
-            standing,
+            stats,
             ledger: Ledger { stages },
-            performance: Performance::since(before, tally.packets),
+            performance: Performance::since(before, packets.packets),
             verdicts_sha256: None,
             notices: Vec::new(),
             failure: None,
         }
     }
 
-    /// What the files lost and said.
+    /// Adds the losses and notices of the files.
     pub(super) fn add_source(&mut self, damaged: u64, notices: Vec<Notice>) {
         self.notices = notices;
         self.add_stage("source", [("damaged", damaged)].into());
     }
 
-    /// A stage before all others.
+    /// Adds a stage before all others.
     pub(super) fn add_stage(&mut self, name: &'static str, mut lost: BTreeMap<&'static str, u64>) {
         lost.retain(|_, packets| *packets > 0);
-        let output = self.standing.packets.received;
+        let output = self.stats.packets.received;
         let input = output + lost.values().sum::<u64>();
         self.ledger.stages.insert(0, Stage { name, input, output, dropped: lost });
     }
 
-    /// Packets lost though no rule said so, by reason.
+    /// Packets lost other than by rules, by reason.
     pub fn losses(&self) -> Vec<(&'static str, u64)> {
         let stages = self.ledger.stages.iter().filter(|stage| stage.name != "filter");
         stages.flat_map(|stage| stage.dropped.iter().map(|(&reason, &n)| (reason, n))).collect()
@@ -236,28 +237,28 @@ impl FilterReport {
     }
 }
 
-fn rules(tally: &Tally) -> Rules {
-    let (set, counters) = (&*tally.rules, &tally.counters);
+fn rules(packets: &PacketCounters) -> Rules {
+    let (set, counters) = (&*packets.rules, &packets.counters);
     Rules {
         revision: set.revision(),
         rules: set.rules().len(),
         bans: set.ban_count(),
         default: policy(set),
         memory_bytes: set.memory_bytes(),
-        counters: rows(tally),
+        counters: rows(packets),
         banned_packets: counters.banned(),
         default_packets: counters.by_default(),
     }
 }
 
-/// Rules that decided something. Those that stand are in the order of their numbers.
-fn rows(tally: &Tally) -> Vec<Row> {
-    let standing = tally.rules.rules();
+/// Rules that matched. Existing rules are in the order of their numbers.
+fn rows(packets: &PacketCounters) -> Vec<Row> {
+    let entries = packets.rules.rules();
     let words = |number| {
-        let place = standing.binary_search_by_key(&number, |entry| entry.number).ok()?;
-        Some(standing[place].rule.to_string())
+        let place = entries.binary_search_by_key(&number, |entry| entry.number).ok()?;
+        Some(entries[place].rule.to_string())
     };
-    let rows = tally.counters.rows(&tally.rules).into_iter();
+    let rows = packets.counters.rows(&packets.rules).into_iter();
     rows.map(|row| Row { rule: row.rule, words: words(row.rule), packets: row.packets }).collect()
 }
 
@@ -268,8 +269,8 @@ fn policy(set: &RuleSet) -> &'static str {
     }
 }
 
-fn books<S: Serializer>(ledger: &Ledger, serializer: S) -> Result<S::Ok, S::Error> {
-    Books::of(ledger).serialize(serializer)
+fn ledger_json<S: Serializer>(ledger: &Ledger, serializer: S) -> Result<S::Ok, S::Error> {
+    LedgerReport::of(ledger).serialize(serializer)
 }
 
 fn texts<S: Serializer>(notices: &[Notice], serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,4 +1,4 @@
-//! Captures in the making.
+//! Captures while they are written.
 
 use std::io::{self, Write};
 
@@ -15,15 +15,15 @@ pub enum FilterError {
     /// The output could not be written.
     #[error("writing {what}: {error}")]
     Write {
-        /// Which one.
+        /// Which output.
         what: &'static str,
-        /// Why.
+        /// The error.
         #[source]
         error: io::Error,
     },
 }
 
-/// A capture in the making. Its header has the link type, so it begins with the first packet.
+/// A capture while it is written. Its header has the link type, so it begins with the first packet.
 pub(super) struct Sink {
     what: &'static str,
     state: State,
@@ -51,7 +51,7 @@ impl Sink {
         written.map_err(|error| FilterError::Write { what, error })
     }
 
-    /// Writes what is held back; also the header of a capture without packets.
+    /// Flushes; also writes the header of a capture without packets.
     pub(super) fn close(&mut self, link: LinkType) -> Result<(), FilterError> {
         let what = self.what;
         self.open(link).flush().map_err(|error| FilterError::Write { what, error })

@@ -1,70 +1,71 @@
 //! A worker between interfaces.
 //!
 //! ```text
-//! burst ─▶ judge ─▶ batch ─▶ send ─▶ all of it has left ─▶ is there a newer revision? ─▶ take it
+//! burst ─▶ judge ─▶ batch ─▶ send ─▶ all of it has left ─▶ is there a newer revision? ─▶ use it
 //!            └ refused ─▶ ring ─▶ the writer of drops
 //! ```
 //!
-//! **When a change holds.** A worker takes a revision only when all that it judged by an older one is with the kernel. So
-//! once every worker has taken it ([`Board::passed`]), no packet is sent that only older rules let pass. A control packet
-//! takes effect at its place in its queue: the packets behind it there are judged by what it made, at the least.
+//! **When a change takes effect.** A worker switches to a revision only when the kernel has taken
+//! all frames that it judged by an older one. So once every worker uses it
+//! ([`RulePublisher::passed`]), no packet leaves that only older rules allow. A control packet
+//! takes effect at its place in its queue: later packets there are judged at least by its revision.
 //!
-//! Invariant: nothing waits here but for a control packet's transaction. What the output does not take in [`PATIENCE`]
-//! tries is dropped and counted.
+//! Invariant: a worker waits only for a control packet's transaction. Frames that the output does
+//! not accept in [`ATTEMPTS_MAX`] attempts are dropped and counted.
 
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Board, Reader};
+use crate::{Reader, RulePublisher};
 use ringtap_base::now_ns;
 use ringtap_io::live::{Drain, Receiver, SendError, Sender, State};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};
 
 use super::batch::{BURST, Batch, Progress};
-use super::census::Census;
-use super::control::{Heard, Knock};
+use super::control::{ControlAuth, ControlFrame};
+use super::counters::{Changes, PacketCounters};
 use super::drops::Dropped;
 use super::judge::{Judge, Judged, NotIp};
-use super::tally::{Changes, Tally};
+use super::snapshot::StatsSnapshot;
 use ringtap_engine::Watch;
 
-/// So often in a row the output may take nothing: some milliseconds.
-const PATIENCE: u32 = 200;
+/// Most consecutive attempts at which the output accepts nothing: some milliseconds.
+const ATTEMPTS_MAX: u32 = 200;
 
-/// What AF_XDP still has is given so long to leave before a revision is taken.
+/// Longest wait for AF_XDP's frames to leave before a revision is used.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// How often a quiet worker looks whether its interface is there.
-const LOOK_NS: u64 = 100_000_000;
+/// Interval at which an idle worker checks its interface.
+const CHECK_NS: u64 = 100_000_000;
 
-/// One way: from a queue to an interface.
+/// A path: from a queue to an interface.
 pub struct Way {
-    /// Where frames come from.
+    /// The source of frames.
     pub receiver: Receiver,
-    /// Where those that pass go.
+    /// The destination of passed frames.
     pub sender: Sender,
 }
 
-/// What all workers have in common.
+/// Shared by all workers.
 pub(super) struct Shared<'a> {
-    pub(super) board: &'a Board,
-    pub(super) census: &'a Census,
+    pub(super) publisher: &'a RulePublisher,
+    pub(super) snapshot: &'a StatsSnapshot,
     pub(super) watch: &'a Watch,
-    /// What each has done, when it has ended.
-    pub(super) ends: &'a Mutex<Vec<(Tally, Changes, Books)>>,
+    /// Counters of each worker that has ended.
+    pub(super) ends: &'a Mutex<Vec<(PacketCounters, Changes, LinkCounters)>>,
     pub(super) not_ip: NotIp,
 }
 
-/// What became of frames before and behind a worker.
+/// Counters of frames before and after a worker.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Books {
+pub(super) struct LinkCounters {
     pub(super) interface: String,
     pub(super) sent: u64,
     pub(super) not_sent: BTreeMap<&'static str, u64>,
-    /// By the kernel, before we saw them.
+    /// Dropped by the kernel before they could be read.
     pub(super) lost: BTreeMap<&'static str, u64>,
     pub(super) missed: u64,
     pub(super) failure: Option<String>,
@@ -77,84 +78,86 @@ pub(super) struct Worker<'a> {
     sender: Sender,
     reader: Reader,
     judge: Judge,
-    knock: Option<Knock>,
+    auth: Option<ControlAuth>,
     to_drops: Option<Producer<Dropped>>,
     batch: Batch,
-    /// So often the output has taken nothing.
+    /// Consecutive attempts at which the output accepted nothing.
     refused: u32,
-    tally: Tally,
+    counters: PacketCounters,
     changes: Changes,
-    books: Books,
-    /// The question of the census that was answered last.
+    link: LinkCounters,
+    /// The last snapshot request that was answered.
     answered: u64,
-    /// Once the receiver was shut, and once nothing is left of it.
+    /// Present once the receiver was closed.
     drain: Option<Drain>,
     drained: bool,
-    looked_ns: u64,
+    checked_ns: u64,
 }
 
 impl<'a> Worker<'a> {
     pub(super) fn new(
         index: usize,
-        way: Way,
+        path: Way,
         shared: &'a Shared<'a>,
-        knock: Option<Knock>,
+        auth: Option<ControlAuth>,
         to_drops: Option<Producer<Dropped>>,
     ) -> Self {
-        let reader = Reader::new(shared.board, index);
-        let interface = way.receiver.describe().interface;
+        let reader = Reader::new(shared.publisher, index);
+        let interface = path.receiver.describe().interface;
         Self {
             index,
             shared,
-            receiver: way.receiver,
-            sender: way.sender,
-            tally: Tally::new(Arc::clone(reader.shared())),
+            receiver: path.receiver,
+            sender: path.sender,
+            counters: PacketCounters::new(Arc::clone(reader.shared())),
             reader,
             judge: Judge::new(shared.not_ip),
-            knock,
+            auth,
             to_drops,
             batch: Batch::default(),
             refused: 0,
             changes: Changes::default(),
-            books: Books { interface, ..Books::default() },
+            link: LinkCounters { interface, ..LinkCounters::default() },
             answered: 0,
             drain: None,
             drained: false,
-            looked_ns: 0,
+            checked_ns: 0,
         }
     }
 
-    /// Takes what waits, up to a burst; how many frames.
+    /// Takes waiting frames, up to a burst; returns their number.
     fn take(&mut self) -> usize {
-        let Self { receiver, sender, judge, batch, tally, to_drops, knock, changes, books, .. } =
-            self;
-        let board = self.shared.board;
+        let Self {
+            receiver, sender, judge, batch, counters, to_drops, auth, changes, link, ..
+        } = self;
+        let publisher = self.shared.publisher;
         let mut octets = 0;
         let frames = receiver.burst(BURST, |frame| {
             octets += frame.data.len() as u64;
-            let judged = match knock.as_ref().map_or(Heard::Nothing, |one| one.hear(frame.data)) {
-                Heard::Statements(text) => {
-                    let made = board.transact(|set| set.transact(text));
+            let judged = match auth.as_ref().map_or(ControlFrame::No, |one| one.check(frame.data)) {
+                ControlFrame::Statements(text) => {
+                    let made = publisher.transact(|set| set.transact(text));
                     if changes.note(made).is_some() {
-                        // From the next frame on; the board hears of it when those before have left.
-                        tally.change(&board.newest());
+                        // From the next frame on; acknowledged when earlier frames have left.
+                        counters.change(&publisher.newest());
                     }
                     Judged::Control
                 }
-                heard => {
-                    changes.forged += u64::from(heard == Heard::Forged);
-                    judge.judge(&tally.rules, frame.link, frame.data, frame.original_len)
+                other => {
+                    changes.forged += u64::from(other == ControlFrame::Forged);
+                    judge.judge(&counters.rules, frame.link, frame.data, frame.original_len)
                 }
             };
-            tally.count(&judged, frame.original_len);
+            counters.count(&judged, frame.original_len);
             if judged.passed() {
                 if let Err(reason) = batch.push(&frame, sender) {
-                    *books.not_sent.entry(reason).or_default() += 1;
+                    *link.not_sent.entry(reason).or_default() += 1;
                 }
             } else if judged != Judged::Control
                 && let Some(to_drops) = to_drops
             {
-                tally.drops_not_written += u64::from(to_drops.push(Dropped::of(&frame)).is_err());
+                counters.drops_not_written +=
+                    u64::from(to_drops.push(Dropped::of(&frame)).is_err());
             }
         });
         if let Some(to_drops) = to_drops {
@@ -166,112 +169,113 @@ impl<'a> Worker<'a> {
         frames
     }
 
-    /// Sends what it can of the batch. It is empty afterwards, or to be tried again.
+    /// Sends as much of the batch as possible. Afterwards it is empty, or must be retried.
     fn send(&mut self) -> Step {
         let left = self.batch.left() as u64;
         let lost = match self.batch.send(&mut self.sender) {
-            Ok(Progress { taken: 0, .. }) if self.refused == PATIENCE => "output_full",
+            Ok(Progress { taken: 0, .. }) if self.refused == ATTEMPTS_MAX => "output_full",
             Ok(Progress { taken: 0, .. }) => {
                 self.refused += 1;
                 return Step::Idle;
             }
             Ok(Progress { frames, .. }) => {
                 self.refused = 0;
-                self.books.sent += frames as u64;
+                self.link.sent += frames as u64;
                 if self.batch.left() == 0 {
                     self.batch.clear();
                 }
                 return Step::Worked;
             }
             Err(SendError::Interface(State::Gone)) => {
-                self.books.failure = Some("the output is gone".into());
+                self.link.failure = Some("the output is gone".into());
                 "output_gone"
             }
             Err(SendError::Interface(_)) => "output_down",
             Err(error) => {
-                self.books.failure.get_or_insert_with(|| error.to_string());
+                self.link.failure.get_or_insert_with(|| error.to_string());
                 "output_error"
             }
         };
         self.refused = 0;
-        *self.books.not_sent.entry(lost).or_default() += left;
+        *self.link.not_sent.entry(lost).or_default() += left;
         self.batch.clear();
         Step::Worked
     }
 
-    /// Between two bursts, when nothing is left to be sent. Whether the next burst may be judged.
-    fn look_around(&mut self) -> bool {
-        let Shared { board, census, .. } = *self.shared;
-        let settled = !self.reader.is_behind(board) || self.settle();
-        if settled && self.reader.renew(board).is_some() {
-            self.tally.change(self.reader.shared());
+    /// Switches to newer rules and answers a request for counters, between two bursts, when nothing
+    /// is left to send. Returns whether the next burst may be judged.
+    fn check_updates(&mut self) -> bool {
+        let Shared { publisher, snapshot, .. } = *self.shared;
+        let settled = !self.reader.is_behind(publisher) || self.settle();
+        if settled && self.reader.renew(publisher).is_some() {
+            self.counters.change(self.reader.shared());
         }
-        if let Some(question) = census.open(self.answered) {
-            self.answered = question;
-            census.tell(self.index, question, &self.tally, &self.changes);
+        if let Some(request) = snapshot.pending(self.answered) {
+            self.answered = request;
+            snapshot.store(self.index, request, &self.counters, &self.changes);
         }
         settled
     }
 
-    /// Waits for frames that were judged by the rules in use to leave, and discards those that do not: these rules are not
-    /// the newest. Returns whether nothing is on its way.
+    /// Waits until frames judged by the current rules have left, and discards those that do not
+    /// leave, because these rules are not the newest. Returns whether nothing is in flight.
     fn settle(&mut self) -> bool {
         let before = self.sender.counters().pending;
         match self.sender.flush(FLUSH) {
             Ok(true) => return true,
             // Some have left. No further burst is judged until all have.
             Ok(false) if self.sender.counters().pending < before => return false,
-            // None leaves: the link is down, or takes none.
+            // None leaves: the link is down, or accepts none.
             Ok(false) | Err(_) => {}
         }
         if let Err(error) = self.sender.discard() {
-            self.books.failure = Some(format!("opening the output again: {error}"));
+            self.link.failure = Some(format!("reopening the output: {error}"));
             self.shared.watch.stop();
         }
         true
     }
 
-    /// Nothing came. Whether it is over.
+    /// No frame arrived. Returns whether the run is over.
     fn is_over(&mut self) -> bool {
         let now_ns = now_ns();
-        if now_ns.abs_diff(self.looked_ns) < LOOK_NS {
+        if now_ns.abs_diff(self.checked_ns) < CHECK_NS {
             return false;
         }
-        self.looked_ns = now_ns;
+        self.checked_ns = now_ns;
         if self.receiver.state() == State::Gone {
-            self.books.failure = Some(format!("the interface {} is gone", self.books.interface));
-            // What the kernel still has is read first.
+            self.link.failure = Some(format!("the interface {} is gone", self.link.interface));
+            // Frames in the kernel's buffers are read first.
             self.shared.watch.stop();
             return false;
         }
-        self.books.failure.is_some()
+        self.link.failure.is_some()
     }
 
-    /// Leaves its books behind; nobody waits for it any more.
+    /// Stores its counters and marks itself as ended.
     fn end(&mut self) -> Step {
-        let Shared { board, census, watch, ends, .. } = *self.shared;
+        let Shared { publisher, snapshot, watch, ends, .. } = *self.shared;
         let _ = self.sender.flush(FLUSH);
         let superseded = self.sender.counters().discarded;
-        // A worker that has ended has passed all revisions, so nothing may leave afterwards.
+        // A worker that has ended counts as using all revisions, so nothing may leave afterwards.
         self.sender.close();
         let sent = self.sender.counters();
         let not_taken = sent.dropped + (sent.discarded - superseded);
-        // The sender counts segments: several may be of one frame.
-        let not_taken = not_taken.min(self.books.sent);
-        self.books.sent -= not_taken;
-        let superseded = superseded.min(self.books.sent);
-        self.books.sent -= superseded;
-        self.books.not_sent.insert("not_taken", not_taken);
-        self.books.not_sent.insert("superseded", superseded);
-        self.books.lost = self.receiver.counters().dropped.by_reason().into();
-        self.books.missed = self.receiver.missed().unwrap_or(0);
+        // The sender counts segments: several may belong to one frame.
+        let not_taken = not_taken.min(self.link.sent);
+        self.link.sent -= not_taken;
+        let superseded = superseded.min(self.link.sent);
+        self.link.sent -= superseded;
+        self.link.not_sent.insert("not_taken", not_taken);
+        self.link.not_sent.insert("superseded", superseded);
+        self.link.lost = self.receiver.counters().dropped.by_reason().into();
+        self.link.missed = self.receiver.missed().unwrap_or(0);
         // If one has failed, all end.
-        if self.books.failure.is_some() {
+        if self.link.failure.is_some() {
             watch.stop();
         }
-        census.tell(self.index, u64::MAX, &self.tally, &self.changes);
-        self.reader.retire(board);
-        let own = (self.tally.clone(), mem::take(&mut self.changes), mem::take(&mut self.books));
+        snapshot.store(self.index, u64::MAX, &self.counters, &self.changes);
+        self.reader.retire(publisher);
+        let own = (self.counters.clone(), mem::take(&mut self.changes), mem::take(&mut self.link));
         ends.lock().unwrap_or_else(PoisonError::into_inner).push(own);
         Step::Done
     }
@@ -283,7 +287,7 @@ impl Node for Worker<'_> {
         if self.batch.left() > 0 {
             return self.send();
         }
-        let settled = self.look_around();
+        let settled = self.check_updates();
         if self.drained {
             return self.end();
         }

@@ -1,7 +1,7 @@
-//! Advice: which design to take on this machine for this traffic, by trying all of them.
+//! Advice: the best design on this machine for this traffic, by measuring all of them.
 //!
-//! Every design runs over the same sample, again and again in turn with the others, so that whatever else the machine
-//! does meanwhile falls on all alike; the median counts.
+//! All designs run interleaved over the same sample, so that other load on the machine affects all
+//! alike; medians count.
 
 use ringtap_engine::{Machine, Plan, Watch};
 use ringtap_skeleton::RunError;
@@ -13,59 +13,71 @@ use crate::{Kind, Settings, State};
 
 /// Rounds over all designs.
 const ROUNDS: usize = 5;
-/// Packets of a run: a tenth of a second or less for most.
+/// Packets of a run: at most a tenth of a second for most designs.
 const PACKETS: u64 = 500_000;
 
-/// A design that was tried.
+/// A design that was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tried {
+    /// The distribution of packets.
     #[serde(serialize_with = "ringtap_engine::display")]
     pub design: Design,
+    /// Separate structures or a shared one.
     #[serde(serialize_with = "ringtap_engine::display")]
     pub state: State,
+    /// The structure.
     #[serde(serialize_with = "ringtap_engine::display")]
     pub structure: Kind,
     /// Packets a second, median of the rounds.
     pub packets_per_second: u64,
-    /// To count a packet, median of the rounds.
+    /// Time to count a packet, median of the rounds.
     pub processing_ns_mean: f64,
+    /// Memory of all structures.
     pub memory_bytes: u64,
-    /// Against the exact answer, in a run that is not timed.
+    /// F1 against the exact answer, in a run that is not timed.
     pub f1: f64,
 }
 
-/// What is recommended, and why.
+/// The recommendation, with reasons.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
-    /// Fastest first.
+    /// Designs, fastest first.
     pub tried: Vec<Tried>,
-    /// Which of them: an index.
+    /// Index of the recommended design.
     pub recommended: usize,
+    /// Why this design, one sentence each.
     pub reasons: Vec<String>,
 }
 
 /// Why there is no advice.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
+    /// The options are invalid.
     #[error(transparent)]
     Request(#[from] MeasureError),
+    /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("no packets to try the designs on")]
+    /// The sample is empty.
+    #[error("the sample has no packets: use a source with packets")]
     NoPackets,
+    /// The run was stopped.
     #[error("stopped before all designs were tried")]
     Stopped,
 }
 
-/// What is not to be varied.
+/// Choices that are not varied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed {
+    /// The design is given.
     pub design: bool,
+    /// The state is given.
     pub state: bool,
+    /// The structure is given.
     pub structure: bool,
 }
 
-/// Tries the designs on a sample. What is `fixed` is as the options say.
+/// Measures the designs on a sample. `fixed` choices are those of the options.
 pub fn advise(
     run: &ringtap_engine::Options,
     options: &Options,
@@ -124,19 +136,19 @@ fn plans(
     fixed: Fixed,
     machine: &Machine,
 ) -> Result<Vec<Trial>, AdviceError> {
-    let asked = &options.settings;
+    let requested = &options.settings;
     let designs = if fixed.design {
         vec![options.design]
     } else {
         vec![Design::Sync, Design::Async, Design::Rss]
     };
-    let states = if fixed.state { vec![asked.state] } else { State::ALL.to_vec() };
+    let states = if fixed.state { vec![requested.state] } else { State::ALL.to_vec() };
     let structures = if fixed.structure {
-        vec![asked.structure]
+        vec![requested.structure]
     } else {
         vec![Kind::Sht, Kind::Cms, Kind::Mg, Kind::Ss, Kind::Mv]
     };
-    // If just that was asked for, the plan says why there is no such thing.
+    // If exactly that was requested, the plan returns the error.
     let possible = |structure, state| {
         state == State::Separate
             || Kind::SHARED.contains(&structure)
@@ -146,7 +158,7 @@ fn plans(
     for &structure in &structures {
         for &state in states.iter().filter(|&&state| possible(structure, state)) {
             for &design in &designs {
-                let settings = Settings { structure, state, check: false, ..*asked };
+                let settings = Settings { structure, state, check: false, ..*requested };
                 let mut run = run.clone();
                 if design != Design::Rss {
                     run.queues = None;
@@ -159,7 +171,8 @@ fn plans(
     Ok(trials)
 }
 
-/// The fastest of those that can list heavy keys and find nearly all; then what the paper says, by our own figures.
+/// The fastest design that lists heavy keys and finds nearly all; then the paper's ratios, by our
+/// figures.
 fn recommend(tried: Vec<Tried>) -> Advice {
     let best_f1 =
         tried.iter().filter(|one| one.structure.keeps_keys()).map(|one| one.f1).fold(0.0, f64::max);
@@ -192,7 +205,7 @@ fn recommend(tried: Vec<Tried>) -> Advice {
         (with(Design::Rss, one.state), with(Design::Async, one.state))
     {
         reasons.push(format!(
-            "rss makes {:.2} times the rate of async: no core only hands out packets; without queues of the card async comes next",
+            "rss reaches {:.2} times the rate of async: no core only dispatches; without card queues async is next",
             rss.packets_per_second as f64 / master.packets_per_second.max(1) as f64
         ));
     }
@@ -200,19 +213,18 @@ fn recommend(tried: Vec<Tried>) -> Advice {
         (with(Design::Async, one.state), with(Design::Sync, one.state))
     {
         reasons.push(format!(
-            "async makes {:.2} times the rate of sync, whose master waits for the slowest worker of each batch",
+            "async reaches {:.2} times the rate of sync, whose master waits for the slowest worker of each batch",
             master.packets_per_second as f64 / sync.packets_per_second.max(1) as f64
         ));
     }
     if one.structure == Kind::Sht {
-        reasons.push(
-            "sht gives no bound for keys that it lost: where one is needed take mg or mv".into(),
-        );
+        reasons
+            .push("sht has no bound for keys that it lost: if you need one, use mg or mv".into());
     }
     Advice { tried, recommended, reasons }
 }
 
-/// Of at least one.
+/// The median of at least one value.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,4 +1,4 @@
-//! Runs a measurement, and merges those of several machines.
+//! Runs measurements, and merges those of several machines.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::stamped::Stamped;
 use super::{MeasureOutcome, Merged, Sample};
 use crate::{Findings, Image, ImageError, Keys, Measure, with_keys};
 
-/// Measures files, as fast as it goes.
+/// Measures files at full speed.
 pub fn run_files(
     plan: &Plan<Options>,
     files: Files,
@@ -25,7 +25,8 @@ pub fn run_files(
     run(plan, feeds.into_iter().map(Stamped).collect())
 }
 
-/// Measures an open interface, until `watch` is asked to stop. There is a receiver for each of the plan's queues.
+/// Measures an open interface, until `watch` requests a stop. There is a receiver for each of the
+/// plan's queues.
 pub fn run_interface(
     plan: &Plan<Options>,
     receivers: Vec<Receiver>,
@@ -34,7 +35,7 @@ pub fn run_interface(
     run(plan, live_feeds(plan, &Arc::new(Paths::new()), receivers, watch))
 }
 
-/// Measures so many packets of a sample, again and again, at the plan's rate if it has one.
+/// Measures `packets` packets of a repeated sample, at the plan's rate if it has one.
 pub fn run_sample(
     plan: &Plan<Options>,
     sample: &Sample,
@@ -44,13 +45,13 @@ pub fn run_sample(
     run(plan, SampleFeed::all(sample, &plan.shards(), plan.app.rate, packets, watch))
 }
 
-/// Merges measurements of the same, in this order.
+/// Merges measurements of the same kind, in this order.
 pub fn merge(images: &[Image]) -> Result<Merged, ImageError> {
     let by = images.first().ok_or(ImageError::NotAMeasurement)?.by();
     with_keys!(by, V => {
         let mut all: Option<Findings<V>> = None;
         for image in images {
-            // Of another key: refused before its structures are read as what they are not.
+            // Another key is refused before its structures are read.
             image.check_key(by)?;
             let findings = image.findings::<V>()?;
             match &mut all {
@@ -71,7 +72,7 @@ fn run_keyed<V: Keys>(
     feeds: Vec<impl PacketSource>,
 ) -> Result<MeasureOutcome, RunError> {
     let settings = plan.app.settings;
-    let app = Measure::<V>::new(settings, now_ns).expect("settings that the plan has checked");
+    let app = Measure::<V>::new(settings, now_ns).expect("the plan has checked the settings");
     let counted = |findings: &Findings<V>| {
         let report = findings.report();
         report.measured + report.not_measured.values().sum::<u64>()

@@ -1,4 +1,4 @@
-//! What is measured, and by which design.
+//! Options of a measurement.
 
 use ringtap_engine::{AppOptions, Machine, Memory, Plan, PlanError, display};
 use ringtap_wire::Tunnels;
@@ -8,20 +8,20 @@ use thiserror::Error;
 use super::Design;
 use crate::{Settings, SettingsError, State};
 
-/// Packets a second: more than any link has.
+/// The largest rate, packets a second: above any link's.
 const MOST_RATE: u64 = 10_000_000_000;
-/// What each worker takes beside its lane and its structures, bytes.
+/// Memory of each worker besides its lane and its structures, bytes.
 const WORKER_BYTES: u64 = 2 << 20;
-/// Marks carry nothing here; as far apart as the monitor's.
+/// Marks are not used here; the distance is the monitor's.
 const TICK_NS: u64 = 15_000_000_000;
 
 /// The options of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Options {
-    /// How packets come to the workers.
+    /// Distribution of packets to the workers.
     #[serde(serialize_with = "display")]
     pub design: Design,
-    /// Packets a second that are offered; those that find a full queue are dropped.
+    /// Offered packets a second; a full queue drops them.
     pub rate: Option<u64>,
     /// What is counted.
     #[serde(flatten)]
@@ -31,24 +31,24 @@ pub struct Options {
 /// Why there is no plan.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum MeasureError {
-    /// The arrangement.
+    /// The arrangement is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// What is counted.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Queues and workers of [`Design::Rss`] are the same.
-    #[error("a queue has one worker in rss; give --queues or --workers, or both the same")]
+    /// Queues and workers of [`Design::Rss`] must be equal.
+    #[error("rss has one worker a queue: use --queues or --workers, or equal numbers")]
     WorkersOfRss,
-    /// So many structures, of so many bytes each.
-    #[error("{0} structures of {1} bytes are more than the machine's memory")]
+    /// Number of structures, and bytes of each.
+    #[error("{0} structures of {1} bytes exceed the machine's memory")]
     Memory(u64, u64),
-    /// The rate.
-    #[error("from 1 to {MOST_RATE} packets a second can be offered, not {0}")]
+    /// The rate is out of range.
+    #[error("invalid rate {0}: use 1 to {MOST_RATE} packets a second")]
     Rate(u64),
 }
 
-/// Makes all choices left open. The design chooses the skeleton.
+/// Fills in all options that were not given. The design determines the skeleton.
 ///
 /// # Errors
 /// If options are out of their range or contradict each other.
@@ -58,7 +58,7 @@ pub fn plan(
     machine: &Machine,
 ) -> Result<Plan<Options>, MeasureError> {
     run.skeleton = Some(options.design.skeleton());
-    // A tunnel is traffic between its two ends.
+    // A tunnel counts as traffic between its two ends.
     run.tunnels = Tunnels::Outer;
     if options.design == Design::Rss {
         let workers = run.workers.take();
@@ -73,7 +73,7 @@ pub fn plan(
         return Err(MeasureError::Rate(rate));
     }
     let plan = Plan::new(run, options, machine)?;
-    // One of each IP version.
+    // One for each IP version.
     let shared = options.settings.state == State::Shared;
     let structures = 2 * if shared { 1 } else { plan.arrangement.workers as u64 };
     let each = options.settings.memory_bytes;

@@ -1,22 +1,24 @@
-//! What a measurement leaves, as JSON.
+//! The result of a measurement, as JSON.
 
 use std::collections::BTreeMap;
 
-use ringtap_engine::{Books, Outcome, Performance, Plan};
+use ringtap_engine::{LedgerReport, Outcome, Performance, Plan};
 use serde::Serialize;
 
 use super::options::Options;
 use crate::{Findings, FrequentItemsError, Keys, Report};
 
-/// What structures hold in the end: the answer, and the forms it can be written in.
+/// The final contents of the structures: the report, and its output forms.
 #[derive(Clone, Debug)]
 pub struct Merged {
+    /// The report.
     pub report: Report,
-    /// To be merged with those of other machines.
+    /// The measurement as bytes, for merging with those of other machines.
     pub image: Vec<u8>,
-    /// Of Apache DataSketches, if the structure is mg.
+    /// The frequent items in the form of Apache DataSketches, if the structure is mg.
     pub frequent_items: Result<Vec<u8>, FrequentItemsError>,
-    /// HyperLogLog of Apache DataSketches, if keys were counted and there were any.
+    /// The HyperLogLog of distinct keys in the form of Apache DataSketches, if they were counted
+    /// and there were any.
     pub distinct: Option<Vec<u8>>,
 }
 
@@ -31,14 +33,14 @@ impl Merged {
     }
 }
 
-/// Everything there is to say about a finished measurement.
+/// The result of a finished measurement.
 #[derive(Debug)]
 pub struct MeasureOutcome {
-    /// What ran.
+    /// The plan.
     pub plan: Plan<Options>,
     /// Where the packets went.
     pub run: Outcome<()>,
-    /// What was found.
+    /// The results.
     pub merged: Merged,
 }
 
@@ -50,7 +52,7 @@ struct Document<'a> {
     packet_drop_rate: f64,
     #[serde(flatten)]
     report: &'a Report,
-    ledger: Books<'a>,
+    ledger: LedgerReport<'a>,
     performance: Performance,
     notices: Vec<String>,
 }
@@ -76,7 +78,7 @@ impl Merged {
 }
 
 impl MeasureOutcome {
-    /// The share of packets that came and were dropped.
+    /// The share of received packets that were dropped.
     pub fn packet_drop_rate(&self) -> f64 {
         let dropped: u64 = self.run.ledger.dropped().values().sum();
         let received = self.run.received;
@@ -92,7 +94,7 @@ impl MeasureOutcome {
             packets: Packets { received: run.received, dropped: run.ledger.dropped() },
             packet_drop_rate: self.packet_drop_rate(),
             report: &self.merged.report,
-            ledger: Books::of(&run.ledger),
+            ledger: LedgerReport::of(&run.ledger),
             performance: run.performance,
             notices: run.notices(),
         })

@@ -1,4 +1,4 @@
-//! Packets in memory, offered again and again at a rate, as a network card would: what finds a queue full is dropped.
+//! Packets in memory, offered repeatedly at a rate, as by a network card: a full queue drops.
 //!
 //! ```text
 //!  packet i arrives at start + i / rate                 the card's ring of queue q
@@ -6,10 +6,11 @@
 //!                                  is it full? ──▶ dropped, counted as ring_full
 //! ```
 //!
-//! There is no thread that sends: between two calls of a feed nobody takes anything, so of what arrived meanwhile the first
-//! find room and the rest does not. So the worker's core does nothing but its own work, and the rate is exact.
+//! There is no sender thread: between two calls of a feed no packet is taken, so of the packets
+//! that arrive meanwhile the first find room and the others do not. So the worker's core does only
+//! its own work, and the rate is exact.
 //!
-//! Without a rate every packet is there as soon as somebody takes it.
+//! Without a rate each packet is available immediately.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -23,37 +24,37 @@ use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Paths, Tunnels};
 
 use ringtap_engine::{AppOptions, Closed, FeedCounts, PacketFeed, PacketSource, Plan, Watch};
 
-/// Packets of a sample: 128 MiB.
+/// Most packets of a sample: 128 MiB.
 const MOST: usize = 1 << 21;
-/// Slots of the card's ring, as cards have.
+/// Slots of the card's ring.
 const SLOTS: u64 = 4096;
 /// A second.
 const SECOND_NS: f64 = 1e9;
 
-/// A sample of a capture, from which a design is advised.
+/// A sample of a capture.
 #[derive(Debug)]
 pub struct Sample {
     packets: Arc<[PacketRecord]>,
-    /// What the source had to say.
+    /// Diagnostics of the source.
     pub notices: Vec<Notice>,
-    /// There was more.
+    /// Whether the source had more packets.
     pub cut: bool,
 }
 
-/// Makes a sample of frames.
+/// Builds a sample from frames.
 pub struct SampleBuilder {
     decoder: Decoder,
     packets: Vec<PacketRecord>,
 }
 
 impl SampleBuilder {
-    /// `seed` is that of the plan.
+    /// An empty sample. `seed` must be the plan's, so that both hash alike.
     pub fn new(seed: u64) -> Self {
         let decoder = Decoder::new(HashKey::from_seed(seed), Arc::new(Paths::new()));
         Self { decoder: decoder.with_tunnels(Tunnels::Outer), packets: Vec::new() }
     }
 
-    /// Adds a frame of Ethernet; false if there is no room for more.
+    /// Adds an Ethernet frame; false if there is no room for more.
     pub fn push(&mut self, ts_ns: u64, frame: &[u8], original_len: u32) -> bool {
         let room = self.packets.len() < MOST;
         if room {
@@ -64,13 +65,14 @@ impl SampleBuilder {
         room
     }
 
+    /// The sample of all frames added.
     pub fn finish(self) -> Sample {
         Sample { packets: self.packets.into(), notices: Vec::new(), cut: false }
     }
 }
 
 impl Sample {
-    /// The first packets of files. The plan is one of a single queue, of the same seed.
+    /// Reads the first packets of files. The plan must have a single queue and the same seed.
     pub fn read<A: AppOptions>(plan: &Plan<A>, files: Files, watch: &Watch) -> Self {
         let mut feeds = PacketFeed::all(plan, &Arc::default(), files, watch);
         let (mut packets, mut cut) = (Vec::new(), false);
@@ -89,27 +91,29 @@ impl Sample {
         Self { packets: packets.into(), notices, cut }
     }
 
+    /// Number of packets.
     pub fn len(&self) -> u64 {
         self.packets.len() as u64
     }
 
+    /// Whether the sample has no packets.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 }
 
-/// What all queues know.
+/// Shared by all queues.
 struct Offer {
     /// Packets a second.
     rate: Option<u64>,
-    /// How many packets arrive.
+    /// Number of packets that arrive.
     packets: u64,
-    /// When the first one does.
+    /// Arrival time of the first one.
     start_ns: OnceLock<u64>,
 }
 
 impl Offer {
-    /// How many have arrived.
+    /// Number of packets that have arrived.
     fn arrived(&self, now_ns: u64) -> u64 {
         let start_ns = *self.start_ns.get_or_init(|| now_ns);
         let since = u128::from(now_ns.saturating_sub(start_ns));
@@ -117,7 +121,7 @@ impl Offer {
         u64::try_from(arrived).unwrap_or(u64::MAX).min(self.packets)
     }
 
-    /// When a packet arrived.
+    /// Arrival time of a packet.
     fn time_ns(&self, number: u64, rate: u64) -> u64 {
         let start_ns = self.start_ns.get().copied().unwrap_or(0);
         start_ns + (number as f64 * SECOND_NS / rate as f64) as u64
@@ -127,14 +131,14 @@ impl Offer {
 /// A queue of a sample.
 pub(super) struct SampleFeed<'a> {
     packets: Arc<[PacketRecord]>,
-    /// Which of them are this queue's.
+    /// The packets of this queue.
     own: Vec<u32>,
     offer: Arc<Offer>,
     queue: usize,
     watch: &'a Watch,
-    /// Own packets that arrived, dropped ones too.
+    /// Own packets that arrived, including dropped ones.
     seen: u64,
-    /// Numbers of own packets that are in the card's ring.
+    /// Numbers of own packets in the card's ring.
     waiting: VecDeque<Range<u64>>,
     waits: u64,
     taken: u64,
@@ -143,7 +147,7 @@ pub(super) struct SampleFeed<'a> {
 }
 
 impl<'a> SampleFeed<'a> {
-    /// A feed for each queue. Together they offer so many packets, the sample again and again.
+    /// Makes a feed for each queue. Together they offer `packets` packets, repeating the sample.
     pub(super) fn all(
         sample: &Sample,
         shards: &ShardMap,
@@ -173,7 +177,7 @@ impl<'a> SampleFeed<'a> {
         own.into_iter().enumerate().map(feed).collect()
     }
 
-    /// How many of the first `number` packets are this queue's.
+    /// Number of packets of this queue among the first `number`.
     fn own_of(&self, number: u64) -> u64 {
         let (len, own) = (self.packets.len() as u64, &self.own);
         if len == 0 {
@@ -183,22 +187,22 @@ impl<'a> SampleFeed<'a> {
         rounds * own.len() as u64 + own.partition_point(|&at| u64::from(at) < rest) as u64
     }
 
-    /// Takes in what has arrived, as far as the card's ring has room.
+    /// Takes arrived packets while the card's ring has room.
     fn arrive(&mut self, now_ns: u64) {
         let seen = self.own_of(self.offer.arrived(now_ns));
-        let came = seen - self.seen;
+        let new = seen - self.seen;
         let room = if self.offer.rate.is_some() { SLOTS - self.waits } else { u64::MAX };
-        let accepted = came.min(room);
+        let accepted = new.min(room);
         if accepted > 0 {
             self.waiting.push_back(self.seen..self.seen + accepted);
             self.waits += accepted;
         }
-        self.dropped += came - accepted;
+        self.dropped += new - accepted;
         self.watch.dropped.set(self.queue, self.dropped);
         self.seen = seen;
     }
 
-    /// Hands out own packets of these numbers.
+    /// Hands out own packets with these numbers.
     fn hand_out(&mut self, numbers: Range<u64>, now_ns: u64, burst: &mut Vec<PacketRecord>) {
         let (len, own) = (self.packets.len() as u64, self.own.len() as u64);
         let (mut round, mut at) = (numbers.start / own, numbers.start % own);
@@ -223,7 +227,7 @@ impl Feed for SampleFeed<'_> {
     fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let now_ns = now_ns();
         if self.watch.stopped() {
-            // What has not arrived will not.
+            // Packets that have not arrived are not offered any more.
             self.seen = self.own_of(self.offer.packets);
         } else {
             self.arrive(now_ns);

@@ -1,5 +1,5 @@
-//! A feed whose packets are stamped with the time at which they were handed out: so the delay of a packet of a file is that
-//! within the program, from when it was decoded.
+//! A feed that stamps packets with the time at which they were handed out: the delay of a packet of
+//! a file is that within the program, from its decoding.
 
 use ringtap_base::now_ns;
 use ringtap_stage::{Burst, Fed, Feed};

@@ -1,4 +1,4 @@
-//! What became of packets, counted by whoever is the only one to count.
+//! Counters of packets by outcome, owned by one worker.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use crate::{Counters, RuleSet, TransactionError};
 use super::judge::Judged;
 
 #[derive(Clone, Debug)]
-pub(super) struct Tally {
-    /// Those that were in use last.
+pub(super) struct PacketCounters {
+    /// The rules used last.
     pub(super) rules: Arc<RuleSet>,
     pub(super) counters: Counters,
     pub(super) packets: u64,
     pub(super) octets: u64,
-    /// Not IP, and passed; and not.
+    /// Without IP: passed, and dropped.
     pub(super) not_ip: [u64; 2],
     pub(super) no_address: u64,
     pub(super) control: u64,
-    /// Refused, and not in the capture of the drops though there is one.
+    /// Refused, and missing in the capture of drops.
     pub(super) drops_not_written: u64,
 }
 
-impl Tally {
+impl PacketCounters {
     pub(super) fn new(rules: Arc<RuleSet>) -> Self {
         Self {
             counters: Counters::new(&rules),
@@ -35,7 +35,7 @@ impl Tally {
         }
     }
 
-    /// What follows is judged by these.
+    /// Later packets are judged by these.
     pub(super) fn change(&mut self, rules: &Arc<RuleSet>) {
         if !Arc::ptr_eq(&self.rules, rules) {
             self.counters.change(&self.rules, rules);
@@ -60,7 +60,7 @@ impl Tally {
         self.counters.passed() + self.not_ip[0]
     }
 
-    /// Adds what another counted.
+    /// Adds other counters.
     pub(super) fn add(&mut self, other: Self) {
         self.counters.add(&self.rules, other.counters, &other.rules);
         self.packets += other.packets;
@@ -72,19 +72,19 @@ impl Tally {
     }
 }
 
-/// What became of the changes that control packets asked for.
+/// Counters of the changes by control packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) made: u64,
     pub(super) refused: u64,
-    /// Control packets by nobody who has the key, or not for the first time; they were judged like any other.
+    /// Control packets with an invalid tag or a repeated sequence number; judged like any other packet.
     pub(super) forged: u64,
-    /// Why the last one that was refused was.
+    /// Why the last refused one was refused.
     pub(super) why: Option<String>,
 }
 
 impl Changes {
-    /// Counts a transaction; what it made.
+    /// Counts a transaction; returns its result.
     pub(super) fn note<T>(&mut self, made: Result<T, TransactionError>) -> Option<T> {
         match made {
             Ok(made) => {
