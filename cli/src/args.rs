@@ -1,4 +1,4 @@
-//! The flags: one list from which parsing, help, man pages and completions come.
+//! Command-line flags of `ringtap`. Help, man pages and completions are generated from them.
 
 mod capture;
 mod check;
@@ -54,73 +54,75 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Flows, port scans, talkers and volumes of captured traffic
+    /// Report flows, port scans, top talkers and traffic volumes
     Monitor(Box<MonitorArgs>),
-    /// Passes on packets by rules that may change while it runs
+    /// Pass or drop packets by rules that can change during the run
     Filter(Box<FilterArgs>),
-    /// Forwards NDN packets between neighbours and programs
+    /// Forward NDN packets between neighbours and programs
     Forward(Box<ForwardArgs>),
-    /// Traffic whose truth is known, or a capture, to a file or interface
+    /// Generate traffic with known ground truth, or replay captures
     Generate(Box<GenerateArgs>),
-    /// Receives what 'generate --stamp' sent: what was lost, how late
+    /// Measure loss, order and latency of frames of 'generate --stamp'
     Check(CheckArgs),
-    /// Heavy keys by sketches, in several designs, and how they perform
+    /// Find heavy keys with sketches, in a choice of parallel designs
     Measure(Box<MeasureArgs>),
-    /// What several machines measured, as one answer
+    /// Merge measurements of several machines
     Merge(MergeArgs),
-    /// NDN: asks for names, answers them, puts load on whoever does
+    /// NDN tools: ping, server and load generator
     Ndn(Box<NdnArgs>),
-    /// It is ringtap-lab
+    /// Moved to ringtap-lab
     #[command(hide = true, disable_help_flag = true)]
     Lab(Moved),
-    /// What this machine offers (cores, memory, interfaces), and advice
+    /// Show this machine's resources and give advice
     Doctor(DoctorArgs),
-    /// A completion script on stdout
+    /// Print a completion script
     #[cfg(feature = "pages")]
     #[command(hide = true)]
     Completions {
-        /// For which shell
+        /// The shell
         shell: Shell,
     },
-    /// Man pages, one a command
+    /// Write a man page for each command
     #[cfg(feature = "pages")]
     #[command(hide = true)]
     Man {
-        /// Where to put them
+        /// The output directory
         #[arg(value_hint = ValueHint::DirPath)]
         directory: PathBuf,
     },
 }
 
 const FLAGS_MONITOR: &str = "\
-Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (thousands). Sizes: 512M, 4G (1024s).
-Exit codes: 0 success; 1 something could not be read, written or exported; 2 usage;
+Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (powers of 1000). Sizes: 512M, 4G (powers of 1024).
+Exit codes: 0 success; 1 reading, writing or exporting failed; 2 usage error;
 3 losses with --fail-on-drop; 130 interrupted twice.
-Signals: INT, TERM stop reading and report; USR1 prints statistics; HUP begins new record files.
-Environment: RINGTAP_LOG, what is told on stderr unasked: error, warn (and alerts) or info [default];
-NO_COLOR.";
+Signals: INT and TERM stop reading and print the report; USR1 prints statistics; HUP starts new
+record files.
+Environment: RINGTAP_LOG sets the level of messages on stderr: error, warn (with alerts) or info
+[default]. NO_COLOR disables colours.";
 
 #[derive(Args)]
 #[command(after_help = FLAGS_MONITOR)]
 pub(crate) struct MonitorArgs {
-    /// Capture files (pcap, pcapng, also within gzip or zstd); - is standard input
+    /// Read capture files (pcap, pcapng; also compressed with gzip or zstd); - is stdin
     #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
         help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
-    /// Interface to listen to, until an interrupt or for --duration; several (-i a,b or -i a -i b) are read as one
-    /// stream of packets, up to 16
+    /// Capture on interfaces, until an interrupt or for --duration; up to 16 (-i a,b or -i a -i b)
+    /// are read as one stream of packets
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
     pub(crate) interface: Vec<String>,
-    /// Only packets that this selects, in the words of tcpdump: 'tcp port 80 and not net 10.0.0.0/8' (see
-    /// pcap-filter(7); it is read by libpcap)
+    /// Select packets with a pcap-filter(7) expression, as in tcpdump: 'tcp port 80 and not net
+    /// 10.0.0.0/8'
     #[arg(short, long, value_name = "EXPR", help_heading = "Source")]
     pub(crate) filter: Option<String>,
-    /// The same, in as many words; behind --, if files are listed before them
+    /// Filter expression as separate words; put it after -- if files precede it
     #[arg(value_name = "EXPR", conflicts_with = "filter", help_heading = "Source")]
     pub(crate) words: Vec<String>,
-    /// How frames are taken: af-packet (a copy; the host sees them, too), af-xdp (the host sees none of
-    /// them; one queue for each of the interface's) or dpdk (IFACE is a PCI address, or a virtual device as
-    /// in net_pcap0,rx_pcap=FILE; only in a program that was built with it)
+    /// Capture method: auto (af-packet), af-packet (copies; the host also receives the frames),
+    /// af-xdp (the host receives none; one reader queue per queue of the interface) or dpdk (IFACE
+    /// is a PCI address, or a virtual device such as net_pcap0,rx_pcap=FILE; needs a build with the
+    /// feature dpdk)
     #[arg(
         long,
         value_name = "METHOD",
@@ -129,37 +131,38 @@ pub(crate) struct MonitorArgs {
         help_heading = "Source"
     )]
     pub(crate) capture: Capture,
-    /// Arguments for DPDK's environment, as in '-m 1024', in place of ours for memory
+    /// Pass these arguments to DPDK's EAL, such as '-m 1024', instead of the default memory
+    /// arguments
     #[arg(long, value_name = "ARGS", value_parser = units::words, allow_hyphen_values = true,
         requires = "interface", help_heading = "Source")]
     pub(crate) dpdk_args: Option<Words>,
-    /// Listen for so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
-    /// When more comes than can be metered, leave out the packets of some pairs of addresses (counted, and
-    /// told) instead of losing packets of all flows
+    /// Under overload, drop all packets of some address pairs (counted and reported) instead of
+    /// random packets of all flows
     #[arg(long, conflicts_with = "read", help_heading = "Source")]
     pub(crate) shed: bool,
-    /// Become this user once everything is open; started as root
+    /// Switch to this user once the interfaces are open; needs root
     #[arg(long, value_name = "NAME", conflicts_with = "read", help_heading = "Source")]
     pub(crate) user: Option<String>,
-    /// Take only frames for this host
+    /// Do not use promiscuous mode: receive only frames for this host
     #[arg(long, help_heading = "Source")]
     pub(crate) no_promiscuous: bool,
-    /// TOML file with the names of these flags as keys; flags win
+    /// Read flags from a TOML file, with flag names as keys; the command line has priority
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Analyses to run: flows, scans, talkers, volumes, or all of these; and activity (who was busy in each
-    /// interval, by sketches)
+    /// Run these analyses: flows, scans, talkers, volumes, all (these four) or activity (busiest
+    /// hosts of each interval, by sketches) [default: all; with --tui also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
-    /// What is read from payloads into flow records: dns (query names), all or none [default: all]
+    /// Extract these payloads into flow records: dns (query names), all or none [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) extract: Option<Extractors>,
-    /// Of tunnels (GRE, VXLAN, GTP, …), what makes flows, talkers and scans: outer (the tunnel), inner
-    /// (what it carries) or both
+    /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
+    /// tunnel), inner (its contents) or both
     #[arg(
         long,
         value_name = "WHICH",
@@ -168,43 +171,44 @@ pub(crate) struct MonitorArgs {
         help_heading = "Analyses"
     )]
     pub(crate) tunnels: Tunnels,
-    /// A flow ends after this much silence, in packet time [default: 30s]
+    /// End a flow after this idle time, in packet time [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) idle_timeout: Option<u64>,
-    /// A flow is cut when it has lived this long, in packet time [default: 120s]
+    /// Split a flow that has lasted this long, in packet time [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) active_timeout: Option<u64>,
-    /// Timeouts as those of nprobe, nfdump, yaf, zeek, cisco or softflowd, and by protocol:
+    /// Use the timeouts of nprobe, nfdump, yaf, zeek, cisco or softflowd, and set single ones:
     /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
     #[arg(long, value_name = "PRESET|NAME=TIME,…", value_parser = units::timeouts, help_heading = "Analyses")]
     pub(crate) timeouts: Option<TimeoutList>,
-    /// One flow a direction, not one for both
+    /// Meter each direction as a separate flow
     #[arg(long, help_heading = "Analyses")]
     pub(crate) uniflow: bool,
-    /// Packets of different VLANs are of different flows
+    /// Include the VLAN in the flow key
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
-    /// Reporting interval, in packet time [default: the whole run; of an interface 60s,
-    /// with --tui 5s]
+    /// Report at this interval of packet time [default: the whole run; 60s on interfaces; 5s with
+    /// --tui]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
-    /// More failed attempts than this are a scan [default: 20]
+    /// Report a source as a scanner above this number of failed attempts [default: 20]
     #[arg(long, value_name = "N", help_heading = "Analyses")]
     pub(crate) scan_threshold: Option<u32>,
-    /// Tell when a host reaches this in an interval: dst-pps=, dst-bps= (on average), src-peers=, dst-peers=
-    /// (distinct hosts)
+    /// Print an alert when a host reaches a limit in an interval: dst-pps=, dst-bps= (average),
+    /// src-peers=, dst-peers= (distinct hosts)
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
-    /// Rows in each list of talkers [default: 10]
+    /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,
-    /// Look at one packet in N only, whichever those are by their contents; 1:N or N
+    /// Handle only a hash-selected sample of packets, 1 in N; use 1:N or N
     #[arg(long, value_name = "1:N", value_parser = units::sample, help_heading = "Analyses")]
     pub(crate) sample: Option<u32>,
-    /// Live flows at the most; beyond, the oldest end early [default: from the memory]
+    /// Limit live flows; beyond the limit, old flows end early [default: from the memory limit]
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Analyses")]
     pub(crate) max_flows: Option<u64>,
-    /// Memory the run may take; the fewer flows it keeps at a time [default: a quarter of the machine's]
+    /// Limit the memory of the run, which bounds the number of flows [default: a quarter of the
+    /// machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Analyses")]
     pub(crate) memory: Option<u64>,
 
@@ -213,28 +217,29 @@ pub(crate) struct MonitorArgs {
         value_name = "NAME",
         help = skeletons(),
         overrides_with = "sequential",
-        help_heading = "Arrangement"
+        help_heading = "Threads"
     )]
     pub(crate) skeleton: Option<Skeleton>,
-    /// One thread, in the order of the packets: the same as --skeleton reference
-    #[arg(long, overrides_with = "skeleton", help_heading = "Arrangement")]
+    /// Run on one thread; same as --skeleton reference
+    #[arg(long, overrides_with = "skeleton", help_heading = "Threads")]
     pub(crate) sequential: bool,
-    /// Queues that the packets are read through, by address pair [default: from the free cores]
-    #[arg(long, value_name = "N", help_heading = "Arrangement")]
+    /// Read packets through this many queues, sharded by address pair [default: from the free
+    /// cores]
+    #[arg(long, value_name = "N", help_heading = "Threads")]
     pub(crate) queues: Option<usize>,
-    /// How many workers, behind each queue [default: from the free cores]
-    #[arg(short, long, value_name = "N", help_heading = "Arrangement")]
+    /// Use this many workers per queue [default: from the free cores]
+    #[arg(short, long, value_name = "N", help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Seed of the hash tables [default: drawn at random]
-    #[arg(long, value_name = "N", help_heading = "Arrangement")]
+    /// Seed the hash tables with this number [default: random]
+    #[arg(long, value_name = "N", help_heading = "Threads")]
     pub(crate) seed: Option<u64>,
     /// Print the plan and exit
-    #[arg(long, help_heading = "Arrangement")]
+    #[arg(long, help_heading = "Threads")]
     pub(crate) dry_run: bool,
 
-    /// The report on stdout: text or json
+    /// Print the report as text or json
     #[arg(
         long,
         value_name = "FORM",
@@ -243,33 +248,33 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output"
     )]
     pub(crate) report: Form,
-    /// Add a digest of the report and of every flow record, whatever their order
+    /// Add a digest of the report and all flow records
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,
-    /// Write flow records, as json, csv, eve (Suricata), zeek (conn.log) or parquet; - is stdout, and the report then
-    /// goes to stderr
+    /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
+    /// - (stdout), the report goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
-    /// Export flow records, to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
-    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or lines to
-    /// json+tcp://HOST:PORT (also csv, eve; +tls)
+    /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
+    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or as
+    /// lines to json+tcp://HOST:PORT (also csv, eve; +tls)
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
-    /// Authorities that may vouch for collectors with TLS, PEM [default: the system's]
+    /// Trust these certificate authorities (PEM) for TLS collectors [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Our certificate for collectors with TLS, PEM
+    /// Present this client certificate (PEM) to TLS collectors
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key",
         help_heading = "Output")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The private key of our certificate, PEM
+    /// Use this private key (PEM) of the client certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert",
         help_heading = "Output")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Observation domain of what is exported (NetFlow v9: source; v5: engine)
+    /// Set the observation domain of exported records (NetFlow v9: source; v5: engine)
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(crate) observation_domain: u32,
-    /// Templates are sent again after so much time or so many messages, over UDP
+    /// Resend templates over UDP after this time or number of messages
     #[arg(
         long,
         value_name = "TIME[,MESSAGES]",
@@ -278,26 +283,26 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output"
     )]
     pub(crate) template_refresh: Refresh,
-    /// Progress on stderr, a line this often [default: a bar, on a terminal]
+    /// Print a progress line on stderr at this interval [default: a progress bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,
-    /// Answer Prometheus, or whoever else asks for http://ADDR/metrics, while it runs; a port alone is that of 127.0.0.1
+    /// Serve Prometheus metrics at http://ADDR/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = units::listening, help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// The terminal as a view of the run: rates, losses, load, intervals, scans
+    /// Show the run in a terminal view: rates, losses, load, intervals, scans
     #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
     pub(crate) tui: bool,
-    /// Neither alerts nor progress on stderr
+    /// Do not print alerts and progress on stderr
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Exit with 3 if anything was dropped, or ignored or forgotten for lack of resources
+    /// Exit with 3 if anything was dropped or lost for lack of resources
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
 }
 
 fn skeletons() -> String {
     let names = Skeleton::ALL.map(Skeleton::name).join(", ");
-    format!("Arrangement of threads: {names} [default: from the free cores]")
+    format!("Arrange the threads as {names} [default: from the free cores]")
 }
 
 #[derive(Args)]
@@ -306,7 +311,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: Output,
 }
 
-/// What was given to a command that another program has now.
+/// Arguments of a command that moved to another program.
 #[derive(Args)]
 pub(crate) struct Moved {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -314,8 +319,8 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Says which command it is now.
+    /// Returns an error that names the new command.
     pub(crate) fn to(&self, command: &str) -> anyhow::Error {
-        Usage::of(format!("this is a command of another program now: {command}"))
+        Usage::of(format!("this command moved: use {command}"))
     }
 }

@@ -1,5 +1,5 @@
-//! A configuration file is a list of flags by another name: each key becomes `--key=value` before
-//! the flags of the command line, so that later ones win and one parser judges all.
+//! The configuration file of `--config`: each key becomes a flag `--key=value` before those of the
+//! command line. Later flags have priority, and one parser checks all.
 //!
 //! ```toml
 //! read = ["a.pcap", "b.pcap.gz"]
@@ -19,7 +19,7 @@ use toml::{Table, Value};
 use crate::args::{Cli, Command};
 use ringtap_terminal::Usage;
 
-/// The flags given, completed from the configuration file they name.
+/// Parses the command line, with the flags of the configuration file if one is given.
 pub(crate) fn command_line() -> anyhow::Result<Cli> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let matches = Cli::command().try_get_matches_from(&words)?;
@@ -32,7 +32,7 @@ pub(crate) fn command_line() -> anyhow::Result<Cli> {
 
     let flags = flags(path, name, given)?;
     let before = [words[0].clone(), name.into()].into_iter().chain(flags);
-    // Judged alone first: what is wrong here is wrong in the file.
+    // Parsed alone first, so that an error is attributed to the file.
     if let Err(error) = Cli::command().try_get_matches_from(before.clone()) {
         let message = error.render().to_string();
         let first = message.lines().next().unwrap_or_default();
@@ -43,7 +43,8 @@ pub(crate) fn command_line() -> anyhow::Result<Cli> {
     Ok(Cli::from_arg_matches(&Cli::command().try_get_matches_from(all)?)?)
 }
 
-/// The file's keys as flags of the subcommand `name`, without the lists that are `given` anyway.
+/// The file's keys as flags of the subcommand `name`. Lists that the command line also gives are
+/// omitted.
 fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsString>> {
     let shown = path.display();
     let wrong = |what: String| Usage::of(format!("the configuration {shown}: {what}"));
@@ -52,7 +53,7 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         .with_context(|| format!("reading the configuration {shown}"))?;
     let table: Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let command = Cli::command();
-    let command = command.find_subcommand(name).context("a command that is not one")?;
+    let command = command.find_subcommand(name).context("unknown command")?;
     let known = || {
         let with_long = command.get_arguments().filter(|arg| arg.get_long() != Some("config"));
         with_long.filter_map(|arg| Some((arg.get_long()?, arg)))
@@ -62,10 +63,10 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
     for (key, value) in &table {
         let Some((_, arg)) = known().find(|(long, _)| long == key) else {
             let keys: Vec<_> = known().map(|(long, _)| long).collect();
-            return Err(wrong(format!("nothing is called {key:?}; there are {}", keys.join(", "))));
+            return Err(wrong(format!("unknown key {key:?}: use {}", keys.join(", "))));
         };
         let collects = matches!(arg.get_action(), ArgAction::Append);
-        // The words of the command line are its filter.
+        // A filter on the command line replaces that of the file.
         let words = given.try_get_many::<String>("words").ok().flatten();
         if key == "filter" && words.is_some_and(|words| words.len() > 0) {
             continue;
@@ -76,11 +77,13 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         match (arg.get_action(), value) {
             (ArgAction::SetTrue, Value::Boolean(true)) => flags.push(format!("--{key}").into()),
             (ArgAction::SetTrue, Value::Boolean(false)) => {}
-            (ArgAction::SetTrue, _) => return Err(wrong(format!("{key} is true or false"))),
+            (ArgAction::SetTrue, _) => {
+                return Err(wrong(format!("invalid {key}: use true or false")));
+            }
             (_, Value::Array(values)) if collects => {
                 for value in values {
-                    let word =
-                        word(value).ok_or_else(|| wrong(format!("{key} is a list of words")))?;
+                    let word = word(value)
+                        .ok_or_else(|| wrong(format!("invalid {key}: use a list of words")))?;
                     flags.push(format!("--{key}={word}").into());
                 }
             }
@@ -91,7 +94,8 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
                     }
                     value => word(value),
                 };
-                let word = word.ok_or_else(|| wrong(format!("{key} is a number or a word")))?;
+                let word =
+                    word.ok_or_else(|| wrong(format!("invalid {key}: use a number or a word")))?;
                 flags.push(format!("--{key}={word}").into());
             }
         }
@@ -99,6 +103,7 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
     Ok(flags)
 }
 
+/// A TOML scalar as the value of a flag.
 fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! The interfaces of a run, opened as the plan says.
+//! Interfaces of a run: parses their names, opens them and prints them.
 
 use ringtap_engine::{MOST_INTERFACES, Machine, Plan};
 use ringtap_export::formats::Interface;
@@ -11,7 +11,7 @@ use crate::args::MonitorArgs;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{complain, note};
 
-/// The interfaces that the flags name, each once.
+/// The interfaces of the flags. A duplicate is an error.
 pub(crate) fn interfaces(args: &MonitorArgs) -> anyhow::Result<Vec<String>> {
     if args.capture.method() == Method::Dpdk {
         // Arguments of a virtual device have commas.
@@ -23,40 +23,41 @@ pub(crate) fn interfaces(args: &MonitorArgs) -> anyhow::Result<Vec<String>> {
     for name in names.map(str::trim) {
         if name.is_empty() {
             let given = args.interface.join(" -i ");
-            return Err(Usage::of(format!("-i {given}: a name is missing; write -i eth0,eth1")));
+            return Err(Usage::of(format!("-i {given}: missing name: use -i eth0,eth1")));
         }
         if all.iter().any(|other| other == name) {
-            return Err(Usage::of(format!("-i names {name} twice; name each interface once")));
+            return Err(Usage::of(format!("-i names {name} twice: use each interface once")));
         }
         all.push(name.to_owned());
     }
     if all.len() > MOST_INTERFACES {
         let count = all.len();
         return Err(Usage::of(format!(
-            "-i names {count} interfaces; up to {MOST_INTERFACES} are read as one, more by further processes"
+            "-i names {count} interfaces: use at most {MOST_INTERFACES}"
         )));
     }
     Ok(all)
 }
 
-/// The one interface that may be `given` by `flag`, for a command that takes one, as `takes` says.
+/// The interface `given` by `flag`, for a command that accepts only one; `reason` states that in
+/// the error.
 pub(crate) fn only<'a>(
     flag: &str,
     given: &'a [String],
-    takes: &str,
+    reason: &str,
 ) -> anyhow::Result<Option<&'a str>> {
     match given {
         [] => Ok(None),
         [one] => Ok(Some(one)),
         several => Err(Usage::of(format!(
-            "{flag} is given {} times ({}), and {takes}; name one of them",
+            "{flag} is given {} times ({}), but {reason}: use one",
             several.len(),
             several.join(", ")
         ))),
     }
 }
 
-/// The interfaces with the kernel's numbers, which flow records name them by.
+/// The interfaces with their kernel indices, for flow records.
 pub(crate) fn numbered(names: &[String], args: &MonitorArgs) -> anyhow::Result<Vec<Interface>> {
     let options = options(args);
     let one = |name: &String| {
@@ -65,40 +66,40 @@ pub(crate) fn numbered(names: &[String], args: &MonitorArgs) -> anyhow::Result<V
     names.iter().map(one).collect()
 }
 
-/// How many queues there must be, where the interfaces decide that.
+/// The number of queues, if the interfaces determine it. Several AF_XDP interfaces have one.
 pub(crate) fn queues(interfaces: &[String], args: &MonitorArgs) -> anyhow::Result<Option<usize>> {
     match interfaces {
         [one] => Ok(required_queues(one, &options(args))?.map(|queues| queues as usize)),
-        _ if !shared_out_by_card(interfaces, args) => Ok(None),
+        _ if !is_sharded_by_cards(interfaces, args) => Ok(None),
         _ if args.queues.is_none_or(|queues| queues == 1) => Ok(Some(1)),
         several => Err(Usage::of(format!(
-            "--queues {}: by --capture af-xdp one reader takes all queues of {}, because their network cards share packets \
-             out differently; leave out --queues, and spread the work with --workers",
+            "--queues {}: with --capture af-xdp, one reader takes all queues of {}, because network cards hash packets \
+             differently: omit --queues and use --workers",
             args.queues.unwrap_or_default(),
             several.join(" and ")
         ))),
     }
 }
 
-/// The arrangement, where the interfaces suggest one and nothing else was asked for: one reader with workers.
+/// The default arrangement for these interfaces, if they need one: one reader with workers.
 pub(crate) fn skeleton(interfaces: &[String], args: &MonitorArgs) -> Option<Skeleton> {
     let cores = args.threads.cores().map_or_else(|| Machine::this().cores, |cores| cores.len());
-    let unasked = args.workers.is_none() && cores > 1;
-    (unasked && shared_out_by_card(interfaces, args)).then_some(Skeleton::Farm)
+    let uses_default = args.workers.is_none() && cores > 1;
+    (uses_default && is_sharded_by_cards(interfaces, args)).then_some(Skeleton::Farm)
 }
 
-/// Whether packets of two addresses may come by different queues of several interfaces.
-fn shared_out_by_card(interfaces: &[String], args: &MonitorArgs) -> bool {
+/// Whether packets of an address pair may arrive in different queues of several interfaces.
+fn is_sharded_by_cards(interfaces: &[String], args: &MonitorArgs) -> bool {
     interfaces.len() > 1 && args.capture.method() != Method::Packet
 }
 
-/// Opens the interfaces, a receiver for each queue of the plan.
+/// Opens the interfaces; returns a receiver for each queue of the plan.
 pub(crate) fn open(
     interfaces: &[String],
     args: &MonitorArgs,
     plan: &Plan<ringtap_monitor::Options>,
 ) -> anyhow::Result<Vec<MergedReceiver>> {
-    let all_queues = shared_out_by_card(interfaces, args);
+    let all_queues = is_sharded_by_cards(interfaces, args);
     let options = Options {
         queues: (!all_queues).then_some(plan.arrangement.queues as u16),
         memory: plan.buffers.buffer_bytes as usize / interfaces.len().max(1),
@@ -112,7 +113,7 @@ pub(crate) fn open(
     ))
 }
 
-/// What the flags say of the interfaces.
+/// The capture options of the flags.
 fn options(args: &MonitorArgs) -> Options {
     Options {
         method: args.capture.method(),
@@ -130,12 +131,12 @@ pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Ve
     Ok(receivers)
 }
 
-/// Says what is listened to.
+/// Prints the interface and capture method of each receiver.
 pub(crate) fn announce(receivers: &[Receiver]) {
     receivers.iter().for_each(|receiver| note(&format!("listening: {}", receiver.describe())));
 }
 
-/// The same of several interfaces, one after the other.
+/// Like [`announce`], grouped by interface.
 pub(crate) fn announce_merged(receivers: &[MergedReceiver]) {
     let all: Vec<_> = receivers.iter().flat_map(MergedReceiver::describe).collect();
     let interfaces = receivers.first().map_or_else(Vec::new, MergedReceiver::interfaces);

@@ -1,10 +1,11 @@
-//! The command `ringtap`: one file per command, one match here.
+//! The `ringtap` command: parses the command line and runs a subcommand, one module each.
 //!
-//! Invariant: nothing is computed in this crate. Flags become a request, the plan runs it, and
-//! what comes back is printed: records to files, the report to stdout, all else to stderr.
+//! Invariant: this crate computes nothing. Flags become options, the engine runs the plan, and the
+//! results are printed: records to files, the report to stdout, everything else to stderr.
 #![forbid(unsafe_code)]
 
 mod args;
+mod atomic_file;
 mod check;
 mod config;
 mod console;
@@ -35,7 +36,6 @@ mod signals;
 mod source;
 mod text;
 mod units;
-mod whole;
 
 use std::process::ExitCode;
 

@@ -1,10 +1,11 @@
-//! `--metrics`: how a run stands, for whoever asks by HTTP, in the text format of Prometheus.
+//! `--metrics`: serves the counters of a run over HTTP, in Prometheus' text format.
 //!
 //! ```text
-//! clients ──▶ Server, in a thread of its own ──▶ Http: request → answer ──▶ Watch, Console ──▶ text
+//! clients ──▶ Server, in its own thread ──▶ Http: request → answer ──▶ Watch, Console ──▶ text
 //! ```
 //!
-//! Invariant: neither the run nor the attendant waits for a client, and no client for another (see [`crate::server`]).
+//! Invariant: no client delays the run, the attendant thread or another client (see
+//! [`crate::server`]).
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -20,14 +21,14 @@ use ringtap_monitor::Shortage;
 
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 
-/// What clients may use. The idle time is longer than the usual minute between two scrapes.
+/// Limits of clients. The idle time exceeds the usual scrape interval of a minute.
 const LIMITS: Limits = Limits {
     connections: 256,
     request: Duration::from_secs(5),
     response: Duration::from_secs(10),
     idle: Duration::from_secs(75),
     bytes_per_second: 1 << 20,
-    held_bytes: 16 << 20,
+    buffered_bytes: 16 << 20,
 };
 
 /// The longest request, in bytes.
@@ -36,7 +37,7 @@ const REQUEST: usize = 8 << 10;
 /// The most header fields of a request.
 const HEADERS: usize = 64;
 
-/// The server wakes up at least so often.
+/// Longest time between two wake-ups of the server.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// The listening socket of `--metrics`.
@@ -44,52 +45,53 @@ pub(crate) struct Metrics {
     listener: TcpListener,
 }
 
-/// Answers requests until it is dropped.
+/// The serving thread; stops when dropped.
 pub(crate) struct Serving {
-    /// Closing it wakes the thread for the last time.
+    /// Closing it wakes the thread, which then ends.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the console knows besides.
-pub(crate) struct Standing {
+/// Values from the console.
+pub(crate) struct RunStats {
     pub(crate) elapsed: Duration,
     pub(crate) alerts: u64,
-    /// None until an interval has ended.
+    /// `None` before the first interval has ended.
     pub(crate) flows: Option<u64>,
     pub(crate) outputs: Vec<Status>,
-    /// What there was no room for, at the latest mark.
+    /// Losses for lack of room, at the last mark.
     pub(crate) shortage: Shortage,
 }
 
 impl Metrics {
     /// Listens at `address`.
     pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<Self> {
-        let given = || format!("--metrics {address}");
-        let listener = TcpListener::bind(address).with_context(given)?;
-        listener.set_nonblocking(true).with_context(given)?;
+        let context = || format!("--metrics {address}");
+        let listener = TcpListener::bind(address).with_context(context)?;
+        listener.set_nonblocking(true).with_context(context)?;
         Ok(Self { listener })
     }
 
-    /// Where it listens.
+    /// The local address of the socket.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
 
-    /// Starts a thread that answers each request with the current values of a run. `queues` is how many the run has;
-    /// `interfaces` is empty for files.
+    /// Starts a thread that answers each request with the current values of a run. `queues` is the
+    /// run's number of queues. `interfaces` is empty for files. `stats` returns the values that
+    /// `watch` does not hold.
     pub(crate) fn serve(
         self,
         watch: &'static Watch,
         queues: usize,
         interfaces: &[String],
-        standing: impl Fn() -> Standing + Send + 'static,
+        stats: impl Fn() -> RunStats + Send + 'static,
     ) -> anyhow::Result<Serving> {
         let (wake, woken) = UnixStream::pair()?;
         let interfaces: Vec<_> = interfaces.iter().map(|name| label_value(name)).collect();
         let serve = move || {
             let mut server = Server::new(self.listener, LIMITS);
-            let mut http = Http(|| text(watch, queues, &interfaces, &standing()));
+            let mut http = Http(|| text(watch, queues, &interfaces, &stats()));
             while !server.turn(WAIT, Some(woken.as_fd()), &mut http) {}
         };
         let thread = std::thread::Builder::new().name("metrics".into()).spawn(serve)?;
@@ -101,27 +103,27 @@ impl Drop for Serving {
     fn drop(&mut self) {
         drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, the panic was printed and the metrics have ended sooner than the run.
+            // A panic of the thread was printed; only the metrics ended early.
             let _ = thread.join();
         }
     }
 }
 
-/// HTTP/1.0 and 1.1, as far as reading one page needs it. It makes the page by this function.
+/// The subset of HTTP/1.0 and 1.1 that serving one page needs. The function returns the page.
 struct Http<F>(F);
 
 impl<F: Fn() -> String> Protocol for Http<F> {
     fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
         let Some(request) = request(received) else { return Next::More };
         let after = if request.keep_open { After::KeepOpen } else { After::Close };
-        let body = match request.about {
-            About::Metrics => self.0(),
-            About::Other("404 Not Found") => "the metrics are at /metrics\n".into(),
-            About::Other(status) => format!("{status}\n"),
+        let body = match request.resource {
+            Resource::Metrics => self.0(),
+            Resource::Other("404 Not Found") => "the metrics are at /metrics\n".into(),
+            Resource::Other(status) => format!("{status}\n"),
         };
-        let status = match request.about {
-            About::Metrics => "200 OK",
-            About::Other(status) => status,
+        let status = match request.resource {
+            Resource::Metrics => "200 OK",
+            Resource::Other(status) => status,
         };
         received.drain(..request.length);
         Next::Answer(response(status, &body, request.head, after), after)
@@ -153,22 +155,23 @@ fn response(status: &str, body: &str, head: bool, after: After) -> Vec<u8> {
     response.into_bytes()
 }
 
-/// A request that is complete, or can be none.
+/// A complete or invalid request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
-    about: About,
-    /// Only the head of the response is wanted.
+    resource: Resource,
+    /// A HEAD request.
     head: bool,
-    /// Another request may follow.
+    /// The connection stays open.
     keep_open: bool,
-    /// Its bytes.
+    /// Length of the request in bytes.
     length: usize,
 }
 
+/// The requested resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+enum Resource {
     Metrics,
-    /// Something else; the status of the response.
+    /// Any other request; the status of the response.
     Other(&'static str),
 }
 
@@ -177,8 +180,8 @@ fn request(received: &[u8]) -> Option<Request> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let wrong = |status| {
-        let about = About::Other(status);
-        Some(Request { about, head: false, keep_open: false, length: received.len() })
+        let resource = Resource::Other(status);
+        Some(Request { resource, head: false, keep_open: false, length: received.len() })
     };
     let length = match request.parse(received) {
         Ok(httparse::Status::Complete(length)) if length <= REQUEST => length,
@@ -189,32 +192,32 @@ fn request(received: &[u8]) -> Option<Request> {
         Err(_) => return wrong("400 Bad Request"),
     };
     let path = request.path.unwrap_or_default();
-    let about = match (request.method, path.split('?').next()) {
-        (Some("GET" | "HEAD"), Some("/metrics")) => About::Metrics,
-        (Some("GET" | "HEAD"), _) => About::Other("404 Not Found"),
-        _ => About::Other("405 Method Not Allowed"),
+    let resource = match (request.method, path.split('?').next()) {
+        (Some("GET" | "HEAD"), Some("/metrics")) => Resource::Metrics,
+        (Some("GET" | "HEAD"), _) => Resource::Other("404 Not Found"),
+        _ => Resource::Other("405 Method Not Allowed"),
     };
     let has = |name: &str, what: &dyn Fn(&str) -> bool| {
         let named = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
         named.map(|field| String::from_utf8_lossy(field.value)).any(|value| what(value.trim()))
     };
-    // A body is not read, so nothing that follows it could be either.
+    // A body is not read, so the start of the next request is unknown.
     let has_body =
         has("content-length", &|value| value != "0") || has("transfer-encoding", &|_| true);
     let is_last = has("connection", &|value| {
         value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"))
     });
     let keep_open = request.version == Some(1) && !has_body && !is_last;
-    Some(Request { about, head: request.method == Some("HEAD"), keep_open, length })
+    Some(Request { resource, head: request.method == Some("HEAD"), keep_open, length })
 }
 
-/// A label's value: backslash, quote and line end are escaped.
+/// Escapes backslash, quote and line feed in a label's value.
 fn label_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All of them, as Prometheus reads it; those of packets and bytes for each interface, if there are any.
-fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing) -> String {
+/// All metrics in Prometheus' text format; packets and bytes for each interface, if any.
+fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -> String {
     let mut text = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
         // Writing to a String cannot fail.
@@ -247,11 +250,16 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing
         by_queue = queued("", watch.packets.parts(queues));
     }
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    let seconds = format!("{:.3}", standing.elapsed.as_secs_f64());
-    metric("build_info", "gauge", "The program.", &[(version, "1".into())]);
-    metric("run_seconds", "gauge", "Since the run began.", &[(String::new(), seconds)]);
+    let seconds = format!("{:.3}", stats.elapsed.as_secs_f64());
+    metric("build_info", "gauge", "Version of the program.", &[(version, "1".into())]);
+    metric(
+        "run_seconds",
+        "gauge",
+        "Seconds since the start of the run.",
+        &[(String::new(), seconds)],
+    );
     metric("packets_total", "counter", "Packets read.", &by_queue);
-    let bytes = "Bytes read: of files as they lie on disk, of frames as they were captured.";
+    let bytes = "Bytes read: of files as stored, of frames as captured.";
     let of = &watch.interfaces;
     metric(
         "bytes_total",
@@ -263,20 +271,20 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing
     let samples = by_interface(&|place| of.dropped(place), watch.dropped.get());
     metric("dropped_packets_total", "counter", dropped, &samples);
     if !interfaces.is_empty() {
-        let gone = "1 if the interface was deleted, or moved to another network namespace.";
+        let gone = "1 if the interface was deleted or moved to another network namespace.";
         let samples = by_interface(&|place| of.is_gone(place).into(), 0);
         metric("interface_gone", "gauge", gone, &samples);
     }
-    let shed = "Packets left out because more came than could be metered.";
+    let shed = "Packets dropped by shedding under overload.";
     metric("shed_packets_total", "counter", shed, &one(watch.shed.get()));
-    let split = "Packets that came by another queue than others between the same addresses.";
+    let split = "Packets in another queue than earlier ones of the same address pair.";
     metric("split_packets_total", "counter", split, &one(watch.split.get()));
-    let forgotten =
-        "First fragments forgotten for lack of memory, so that later ones may lack their ports.";
+    let fragments =
+        "First fragments evicted for lack of memory; their later fragments may lack ports.";
     metric(
         "forgotten_fragments_total",
         "counter",
-        forgotten,
+        fragments,
         &one(watch.fragments_forgotten.get()),
     );
     let Shortage {
@@ -284,36 +292,36 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing
         attempts_ignored,
         conversations_estimated,
         packets_in_further_intervals,
-    } = standing.shortage;
+    } = stats.shortage;
     let early = "Flows that were ended because the flow table was full.";
     metric("flows_ended_early_total", "counter", early, &one(flows_ended_early));
     let ignored = "Connection attempts that the scan analysis ignored for lack of memory.";
     metric("scan_attempts_ignored_total", "counter", ignored, &one(attempts_ignored));
-    let estimated = "Whether the numbers of conversations are estimates for lack of memory.";
+    let estimated = "1 if the numbers of conversations are estimates, for lack of memory.";
     metric("conversations_estimated", "gauge", estimated, &one(conversations_estimated.into()));
-    let further = "Packets of intervals that the report has no room for.";
+    let further = "Packets of intervals for which the report has no room.";
     metric(
         "further_interval_packets_total",
         "counter",
         further,
         &one(packets_in_further_intervals),
     );
-    metric("alerts_total", "counter", "Scans and limits that were told of.", &one(standing.alerts));
-    if let Some(flows) = standing.flows {
-        metric("flows", "gauge", "Flows that lived when the last interval ended.", &one(flows));
+    metric("alerts_total", "counter", "Alerts of scans and limits.", &one(stats.alerts));
+    if let Some(flows) = stats.flows {
+        metric("flows", "gauge", "Live flows at the end of the last interval.", &one(flows));
     }
-    if standing.outputs.is_empty() {
+    if stats.outputs.is_empty() {
         return text;
     }
     let each = |value: &dyn Fn(&Status) -> String| -> Vec<(String, String)> {
         let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
-        standing.outputs.iter().map(|one| (labels(one), value(one))).collect()
+        stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
     };
-    let made = "Flow records encoded for an output or lost before that.";
+    let made = "Flow records for an output, encoded or lost before encoding.";
     metric("output_records_made_total", "counter", made, &each(&|one| one.made.to_string()));
-    let sent = "Flow records that an output took.";
+    let sent = "Flow records that an output accepted.";
     metric("output_records_written_total", "counter", sent, &each(&|one| one.sent.to_string()));
-    let lost: Vec<_> = standing
+    let lost: Vec<_> = stats
         .outputs
         .iter()
         .flat_map(|one| one.lost.iter().map(move |&(reason, lost)| (one, reason, lost)))
@@ -323,11 +331,11 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], standing: &Standing
         })
         .collect();
     metric("output_records_lost_total", "counter", "Flow records that an output lost.", &lost);
-    let queued = "Encoded bytes that wait to be written.";
+    let queued = "Encoded bytes that are not written yet.";
     metric("output_queued_bytes", "gauge", queued, &each(&|one| one.queued_bytes.to_string()));
     let failing = "1 if the last attempt to write failed.";
     metric("output_failing", "gauge", failing, &each(&|one| u8::from(one.failing).to_string()));
-    let when = "When an output failed last, seconds since 1970; 0: never.";
+    let when = "Time of the last failure of an output, seconds since 1970; 0: never.";
     metric(
         "output_last_error_timestamp_seconds",
         "gauge",
@@ -347,28 +355,28 @@ mod tests {
 
     #[test]
     fn a_request_is_read_when_it_is_complete() {
-        let about = |bytes: &str| request(bytes.as_bytes()).map(|request| request.about);
+        let resource = |bytes: &str| request(bytes.as_bytes()).map(|request| request.resource);
         for partial in ["", "GET /metrics HTTP/1.1\r\nHost: a\r\n"] {
-            assert_eq!(about(partial), None, "{partial:?}");
+            assert_eq!(resource(partial), None, "{partial:?}");
         }
         for (bytes, expected) in [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", About::Metrics),
-            ("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", About::Metrics),
-            ("GET / HTTP/1.1\r\n\r\n", About::Other("404 Not Found")),
-            ("POST /metrics HTTP/1.1\r\n\r\n", About::Other("405 Method Not Allowed")),
-            ("\0\x01\x02 nonsense\r\n\r\n", About::Other("400 Bad Request")),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Resource::Metrics),
+            ("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", Resource::Metrics),
+            ("GET / HTTP/1.1\r\n\r\n", Resource::Other("404 Not Found")),
+            ("POST /metrics HTTP/1.1\r\n\r\n", Resource::Other("405 Method Not Allowed")),
+            ("\0\x01\x02 nonsense\r\n\r\n", Resource::Other("400 Bad Request")),
         ] {
-            assert_eq!(about(bytes), Some(expected), "{bytes:?}");
+            assert_eq!(resource(bytes), Some(expected), "{bytes:?}");
         }
-        let large = About::Other("431 Request Header Fields Too Large");
+        let large = Resource::Other("431 Request Header Fields Too Large");
         let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(REQUEST));
-        assert_eq!(about(&long), Some(large));
+        assert_eq!(resource(&long), Some(large));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1));
-        assert_eq!(about(&many), Some(large));
+        assert_eq!(resource(&many), Some(large));
     }
 
     #[test]
-    fn a_connection_stays_open_where_both_sides_know_where_the_next_request_begins() {
+    fn keep_alive_depends_on_version_connection_header_and_body() {
         for (fields, version, expected) in [
             ("", 1, true),
             ("", 0, false),
@@ -387,19 +395,19 @@ mod tests {
     }
 
     #[test]
-    fn each_metric_says_what_it_is() {
+    fn each_metric_has_a_description() {
         let watch = Watch::new();
         watch.packets.add(1, 7);
         watch.fragments_forgotten.set(1, 5);
         let shortage = Shortage { flows_ended_early: 3, ..Shortage::default() };
-        let standing = Standing {
+        let stats = RunStats {
             elapsed: Duration::from_millis(1500),
             alerts: 2,
             flows: None,
             shortage,
             outputs: Vec::new(),
         };
-        let text = text(&watch, 2, &[], &standing);
+        let text = text(&watch, 2, &[], &stats);
         for wanted in [
             "# TYPE ringtap_packets_total counter\nringtap_packets_total{queue=\"0\"} 0\n",
             "ringtap_packets_total{queue=\"1\"} 7\n",
@@ -411,14 +419,14 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }
-        assert!(!text.contains("\nringtap_flows "), "flows are left out until they are counted");
-        assert!(!text.contains("interface"), "files have none: {text}");
+        assert!(!text.contains("\nringtap_flows "), "no flows before the first interval ends");
+        assert!(!text.contains("interface"), "files have no interfaces: {text}");
     }
 
     #[test]
-    fn packets_of_interfaces_have_their_name() {
+    fn metrics_of_interfaces_have_an_interface_label() {
         let watch = Watch::new();
-        let standing = Standing {
+        let stats = RunStats {
             elapsed: Duration::ZERO,
             alerts: 0,
             flows: None,
@@ -426,7 +434,7 @@ mod tests {
             outputs: Vec::new(),
         };
         let names = ["eth0", "a\"b\\"].map(label_value);
-        let text = text(&watch, 2, &names, &standing);
+        let text = text(&watch, 2, &names, &stats);
         for wanted in [
             "ringtap_packets_total{interface=\"eth0\",queue=\"1\"} 0\n",
             "ringtap_packets_total{interface=\"a\\\"b\\\\\",queue=\"0\"} 0\n",

@@ -25,23 +25,23 @@ use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, complain};
 
+/// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
-/// The interval of a run that somebody looks at.
-const WATCHED_INTERVAL_NS: u64 = 5_000_000_000;
+/// The default interval with `--tui`.
+const TUI_INTERVAL_NS: u64 = 5_000_000_000;
 
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let interfaces = live::interfaces(args)?;
     if args.read.is_empty() && interfaces.is_empty() {
-        return Err(Usage::of(
-            "nothing to read; name capture files, as in -r trace.pcap, or - for stdin, or an interface, as in -i eth0",
-        ));
+        return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
     }
     let named = outputs::named(&args.export, &args.write)?;
-    let asked = options(args, &interfaces, &named)?;
-    let plan = Plan::new(asked, monitor(args), &Machine::this()).map_err(Usage::of)?;
+    let run_options = options(args, &interfaces, &named)?;
+    let plan =
+        Plan::new(run_options, monitor_options(args), &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -52,9 +52,11 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
 
     let stdout_is_taken = named.iter().any(Output::is_stdout);
     if args.tui && stdout_is_taken && io::stdout().is_terminal() {
-        return Err(Usage::of("--tui and records cannot both go to the terminal"));
+        return Err(Usage::of(
+            "--tui and records cannot both use the terminal: write the records to a file",
+        ));
     }
-    // Drivers of DPDK open devices for writing.
+    // No sandbox for DPDK: its drivers open devices for writing.
     if interfaces.is_empty() || args.capture != Capture::Dpdk {
         sandbox::enter(named.iter().filter_map(Output::path))?;
     }
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let settings = settings(args, &plan, Interfaces::new(&numbered));
     let prepared = Prepared::new(&named, settings)?;
     let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
-    // With a user to become, files are opened, renamed and begun anew as that user.
+    // With --user, record files are opened, renamed and rotated as that user.
     let (early, late) =
         if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
     let early = early.map(start).transpose()?;
@@ -86,7 +88,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
     };
     let late = late.map(start).transpose().with_context(as_user)?;
-    let Some((outputs, sinks)) = early.or(late) else { unreachable!("started before or after") };
+    let Some((outputs, sinks)) = early.or(late) else {
+        unreachable!("outputs start before or after the change of user")
+    };
     let control = outputs.control();
     let every = args.stats.map(Duration::from_nanos);
     let title = || format!("{}, {}", plan.options.source.join(", "), text::seats(&plan));
@@ -101,7 +105,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     ));
     let serve = |metrics: Metrics| {
         let console = Arc::clone(&console);
-        metrics.serve(&WATCH, plan.arrangement.queues, &names, move || console.standing())
+        metrics.serve(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
     };
     let _metrics = metrics.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
@@ -110,20 +114,20 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             live::announce_merged(receivers);
         }
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
-        let mut outcome = observe(&plan, source, &console, sinks)?;
+        let mut outcome = run_plan(&plan, source, &console, sinks)?;
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
-            for (kind, what) in outputs::complaints(all) {
-                complain(kind, &what);
+            for (kind, text) in outputs::messages(all) {
+                complain(kind, &text);
             }
         }
         print(args, &outcome, stdout_is_taken)?;
-        Ok(verdict(args, &outcome))
+        Ok(exit_code(args, &outcome))
     })
-    .context("attending to signals")?
+    .context("handling signals")?
 }
 
-/// Where packets come from.
+/// The source of packets.
 enum Source {
     Files(Box<Files>),
     Live { interfaces: Vec<String>, capture: Capture, receivers: Vec<MergedReceiver> },
@@ -138,7 +142,7 @@ impl Source {
     }
 }
 
-/// What holds for all outputs.
+/// Settings of all outputs.
 fn settings(
     args: &MonitorArgs,
     plan: &Plan<ringtap_monitor::Options>,
@@ -166,8 +170,8 @@ fn settings(
     }
 }
 
-/// Runs the plan and tells what the inputs had to say.
-fn observe(
+/// Runs the plan and prints the notices of the inputs.
+fn run_plan(
     plan: &Plan<ringtap_monitor::Options>,
     source: Source,
     console: &Arc<Console>,
@@ -182,8 +186,8 @@ fn observe(
         }),
         interval: live.then(|| {
             let console = Arc::clone(console);
-            let hear: OnInterval = Box::new(move |ended| console.interval(ended));
-            hear
+            let on_interval: OnInterval = Box::new(move |ended| console.interval(ended));
+            on_interval
         }),
         shortage: Some({
             let console = Arc::clone(console);
@@ -203,7 +207,7 @@ fn observe(
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
     }
-    // Of an interface, that its clock was set was said at once.
+    // On interfaces, clock changes were reported during the run.
     let clock = match live {
         true => ClockChanges { set: 0, ..outcome.run.clock },
         false => outcome.run.clock,
@@ -218,21 +222,22 @@ fn observe(
     Ok(outcome)
 }
 
-/// The report to stdout, or to stderr where records have taken stdout.
+/// Prints the report to stdout, or to stderr if records use stdout.
 fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow::Result<()> {
     let report = match args.report {
         Form::Text => text::report(outcome),
         Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     };
     if stdout_is_taken {
-        // If stderr is closed, too, nothing more can be done.
+        // If stderr is closed, ignore the error.
         let _ = console::stderr().write_all(report.as_bytes());
         return Ok(());
     }
     console::print(&report)
 }
 
-fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
+/// The exit code; prints losses with `--fail-on-drop`.
+fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     if outcome.run.notices.iter().any(|notice| notice.severity == Severity::Error) {
         return ExitCode::FAILURE;
     }
@@ -250,7 +255,7 @@ fn verdict(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     ExitCode::from(LOST)
 }
 
-/// What packets must be like, if that was said.
+/// The filter expression, if any.
 fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
     let text = match (&args.filter, &args.words[..]) {
         (Some(text), _) => text.clone(),
@@ -264,7 +269,7 @@ fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
     }
 }
 
-/// What the flags say of the run.
+/// The run options of the flags.
 fn options(
     args: &MonitorArgs,
     interfaces: &[String],
@@ -295,38 +300,39 @@ fn options(
     })
 }
 
-/// What the flags say of the monitor.
-fn monitor(args: &MonitorArgs) -> ringtap_monitor::Options {
-    let usual = ringtap_monitor::Options::default();
+/// The monitor options of the flags.
+fn monitor_options(args: &MonitorArgs) -> ringtap_monitor::Options {
+    let defaults = ringtap_monitor::Options::default();
     ringtap_monitor::Options {
-        // The view has a place for activity.
+        // The terminal view also shows activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
-        extract: args.extract.unwrap_or(usual.extract),
+        extract: args.extract.unwrap_or(defaults.extract),
         metering: Metering {
             timeouts: timeouts(args),
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval.or(args.tui.then_some(WATCHED_INTERVAL_NS)),
+        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
         max_flows: args.max_flows,
-        scan_threshold: args.scan_threshold.unwrap_or(usual.scan_threshold),
+        scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         limits: limits(args),
-        top: args.top.unwrap_or(usual.top),
+        top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
-        ..usual
+        ..defaults
     }
 }
 
+/// The alert limits of the flags.
 fn limits(args: &MonitorArgs) -> Limits {
     let mut limits = Limits::default();
     for (name, limit) in &args.alert {
-        // The parser knows the names.
+        // The parser of the flags has checked the names.
         let _ = limits.set(name, *limit);
     }
     limits
 }
 
-/// The preset first, then what is said of all protocols, then what is said of one.
+/// The timeouts of the flags: the preset, then those for all protocols, then single ones.
 fn timeouts(args: &MonitorArgs) -> Timeouts {
     let list = args.timeouts.clone().unwrap_or_default();
     let mut timeouts = list.preset;

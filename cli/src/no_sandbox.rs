@@ -1,8 +1,8 @@
-//! In place of `sandbox.rs` in a program without the feature `fence`.
+//! Stub for `sandbox.rs` in builds without the feature `fence`.
 
 use std::path::Path;
 
-/// There is no fence.
+/// Does nothing; returns false.
 pub(crate) fn enter<'a>(_outputs: impl Iterator<Item = &'a Path>) -> anyhow::Result<bool> {
     Ok(false)
 }

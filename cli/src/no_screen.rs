@@ -1,27 +1,27 @@
-//! In place of `screen/` in a program without the feature `tui`.
+//! Stub for `screen/` in builds without the feature `tui`.
 
 use std::time::Duration;
 
 use ringtap_engine::Watch;
-use ringtap_monitor::Ended;
+use ringtap_monitor::EndedInterval;
 use ringtap_terminal::Usage;
 
-/// As in `screen/mod.rs`.
+/// A user's request.
 #[expect(dead_code, reason = "without a screen there is no keyboard")]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     Stop,
     Interrupt,
 }
 
-/// There is none.
+/// The terminal view; never constructed.
 pub(crate) enum Screen {}
 
 impl Screen {
     pub(crate) fn open(_title: String, _queues: usize) -> anyhow::Result<Self> {
-        Err(Usage::of("this program was built without the feature tui, so it has no --tui"))
+        Err(Usage::of("--tui is not available: build with the feature tui"))
     }
 
-    pub(crate) fn wishes(&mut self) -> Vec<Wish> {
+    pub(crate) fn requests(&mut self) -> Vec<Request> {
         match *self {}
     }
 
@@ -29,11 +29,11 @@ impl Screen {
         match *self {}
     }
 
-    pub(crate) fn interval(&mut self, _: &Ended<'_>) {
+    pub(crate) fn interval(&mut self, _: &EndedInterval<'_>) {
         match *self {}
     }
 
-    pub(crate) fn say(&mut self, _line: &str) {
+    pub(crate) fn add_message(&mut self, _line: &str) {
         match *self {}
     }
 }

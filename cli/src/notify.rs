@@ -1,16 +1,17 @@
-//! Messages to the service manager, as sd_notify(3) defines them: datagrams to the socket that `NOTIFY_SOCKET` names.
+//! Messages to the service manager, as defined by sd_notify(3): datagrams to the socket in
+//! `NOTIFY_SOCKET`.
 //!
 //! | message | when |
 //! |---|---|
 //! | `READY=1` | everything is open and the run begins |
-//! | `WATCHDOG=1` | three times in `WATCHDOG_USEC`, as long as the attendant and the readers of all queues make progress, and from its stop to its end |
-//! | `STOPPING=1` | the run was asked to stop |
+//! | `WATCHDOG=1` | three times per `WATCHDOG_USEC`, while all readers make progress or the run is stopping |
+//! | `STOPPING=1` | a stop was requested |
 //!
-//! The socket is connected when the program starts. Later, neither the user it runs as nor its sandbox may allow that; a
-//! connected socket goes on working.
+//! The attendant thread sends the last two. The socket is connected at the start of the program,
+//! because the later user and the sandbox may forbid it; a connected socket keeps working.
 //!
-//! Invariant: the program does not wait for the manager. What its socket has no room for is sent again later.
-//! Without `NOTIFY_SOCKET` nothing here does anything.
+//! Invariant: the program does not wait for the manager. If the socket is full, a message is sent
+//! again later. Without `NOTIFY_SOCKET` nothing is sent.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,22 +27,23 @@ use ringtap_terminal::console::complain;
 
 static MANAGER: OnceLock<Manager> = OnceLock::new();
 
+/// The connection to the service manager.
 struct Manager {
     socket: UnixDatagram,
-    /// How often the watchdog wants to be told, if there is one.
+    /// Interval of watchdog messages, if the manager requests them.
     every_ns: Option<u64>,
     clock: Clock,
-    told: Mutex<Told>,
+    sent: Mutex<Sent>,
 }
 
-/// What the manager has been told.
+/// Messages sent so far.
 #[derive(Default)]
-struct Told {
+struct Sent {
     begun: bool,
-    /// That it has begun, if the manager could not be told yet.
+    /// The ready message, while it has not been sent.
     ready: Option<String>,
     stopping: bool,
-    /// When the watchdog was told last, and what the readers had counted then.
+    /// Time of the last watchdog message, and the readers' counters at that time.
     alive_ns: u64,
     beats: Vec<u64>,
 }
@@ -53,8 +55,8 @@ pub(crate) fn connect() {
     };
     match open(&name) {
         Ok(socket) => {
-            let (clock, told) = (Clock::start(), Mutex::default());
-            MANAGER.get_or_init(|| Manager { socket, every_ns: every_ns(), clock, told });
+            let (clock, sent) = (Clock::start(), Mutex::default());
+            MANAGER.get_or_init(|| Manager { socket, every_ns: every_ns(), clock, sent });
         }
         Err(error) => {
             let name = name.display();
@@ -71,65 +73,65 @@ pub(crate) fn is_service() -> bool {
     MANAGER.get().is_some()
 }
 
-/// Everything is open; `status` says what the run does.
+/// Sends the ready message; `status` describes the run.
 pub(crate) fn ready(status: &str) {
     let Some(manager) = MANAGER.get() else { return };
     let message = format!("READY=1\nSTATUS={}", status.replace('\n', " "));
-    let mut told = manager.told();
-    told.begun = true;
+    let mut sent = manager.sent();
+    sent.begun = true;
     if !manager.send(&message) {
-        told.ready = Some(message);
+        sent.ready = Some(message);
     }
 }
 
-/// To be called by the attendant now and then: says when the run stops, and that it is alive.
+/// Sends pending, stop and watchdog messages that are due. The attendant thread calls it regularly.
 pub(crate) fn attend(watch: &Watch) {
     let Some(manager) = MANAGER.get() else { return };
-    let mut told = manager.told();
-    if !told.begun {
+    let mut sent = manager.sent();
+    if !sent.begun {
         return;
     }
-    told.ready.take_if(|message| manager.send(message));
-    if watch.stopped() && !told.stopping {
-        told.stopping = manager.send("STOPPING=1");
+    sent.ready.take_if(|message| manager.send(message));
+    if watch.stopped() && !sent.stopping {
+        sent.stopping = manager.send("STOPPING=1");
     }
     let now_ns = manager.clock.now_ns();
-    let is_due = |every_ns| now_ns.saturating_sub(told.alive_ns) >= every_ns;
+    let is_due = |every_ns| now_ns.saturating_sub(sent.alive_ns) >= every_ns;
     if !manager.every_ns.is_some_and(is_due) {
         return;
     }
     let beats = watch.beats.parts(usize::MAX);
-    // What is flushed at the end is no reader's work any more.
-    if (watch.stopped() || progressed(&told.beats, &beats)) && manager.send("WATCHDOG=1") {
-        (told.alive_ns, told.beats) = (now_ns, beats);
+    // After a stop, readers make no progress while outputs are flushed.
+    if (watch.stopped() || progressed(&sent.beats, &beats)) && manager.send("WATCHDOG=1") {
+        (sent.alive_ns, sent.beats) = (now_ns, beats);
     }
 }
 
-/// Whether each reader that has ever counted has counted on.
+/// Whether each active reader has made progress.
 fn progressed(before: &[u64], now: &[u64]) -> bool {
     before.iter().zip(now).all(|(&before, &now)| before == 0 || now > before)
 }
 
 impl Manager {
-    /// False if there is no room for it now.
+    /// Returns false if the socket is full. Other errors are ignored: the run does not depend on
+    /// the manager.
     fn send(&self, message: &str) -> bool {
-        // Of a manager that is gone nothing is to be expected later either, and it is no reason to stop.
-        let sent = self.socket.send(message.as_bytes());
-        !sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        let result = self.socket.send(message.as_bytes());
+        !result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A path, or the name of an abstract socket behind an `@`.
+/// Connects to a path, or to an abstract socket whose name follows an `@`.
 fn open(name: &OsString) -> io::Result<UnixDatagram> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(name)?,
         _ => {
-            let why = "neither a path nor the name of an abstract socket, as in @name";
+            let why = "invalid socket: use an absolute path, or @NAME for an abstract socket";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
     };
@@ -139,7 +141,7 @@ fn open(name: &OsString) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// A third of the time after which the manager takes this process for dead, if it watches it.
+/// A third of the manager's watchdog timeout, if there is one.
 fn every_ns() -> Option<u64> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let is_other = number("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));
@@ -152,9 +154,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reader_must_have_counted_on() {
-        assert!(progressed(&[], &[0, 0]), "nothing is known yet");
-        assert!(progressed(&[0, 7, 0], &[0, 8, 3]), "a reader that never began is none");
+    fn all_active_readers_must_have_made_progress() {
+        assert!(progressed(&[], &[0, 0]), "no counters yet");
+        assert!(progressed(&[0, 7, 0], &[0, 8, 3]), "a reader that has not begun is ignored");
         assert!(!progressed(&[1, 7], &[2, 7]), "the second one hangs");
     }
 }

@@ -1,4 +1,4 @@
-//! Says on stderr when an output fails, when it loses records and when it works again, while the run goes on.
+//! Messages during a run about outputs that fail, lose records or recover.
 
 use std::time::Duration;
 
@@ -6,26 +6,27 @@ use ringtap_export::{Handle, Reason, Status};
 
 use ringtap_terminal::numbers::count;
 
-/// An output that goes on failing or losing is reported again after this time.
-const AGAIN: Duration = Duration::from_secs(30);
+/// Interval at which a lasting failure or loss is reported again.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Losses that an output is to blame for. What its protocol cannot express, and what a reader that has left did not read,
-/// is in the report.
+/// Losses caused by an output. Other losses are only in the report: records that the protocol
+/// cannot express, and records after the reader of stdout closed it.
 const LOSSES: [Reason; 4] = [Reason::NoRoom, Reason::Failed, Reason::Refused, Reason::TooLate];
 
+/// Compares the status of all outputs with the last report.
 pub(crate) struct OutputReporter {
     handle: Handle,
     outputs: Vec<Reported>,
 }
 
-/// What was reported of one output.
+/// The last report about an output.
 #[derive(Default)]
 struct Reported {
     failing: bool,
     lost: u64,
-    /// Of these, for lack of room.
+    /// Records lost because the buffer was full.
     no_room: u64,
-    /// When its losses or its failure were reported last.
+    /// Time of the last report.
     at: Option<Duration>,
 }
 
@@ -58,7 +59,7 @@ impl Reported {
     fn check(&mut self, status: &Status, elapsed: Duration) -> Option<Line> {
         let (name, no_room) = (&status.name, status.lost(Reason::NoRoom));
         let lost = LOSSES.map(|reason| status.lost(reason)).iter().sum();
-        let due = self.at.is_none_or(|at| elapsed.saturating_sub(at) >= AGAIN);
+        let due = self.at.is_none_or(|at| elapsed.saturating_sub(at) >= REPEAT_INTERVAL);
         let new = u64::saturating_sub(lost, self.lost);
         let losses = match new {
             0 => String::new(),
@@ -70,7 +71,7 @@ impl Reported {
         } else if !status.failing && self.failing {
             Line::Note(format!("{name}: works again{losses}"))
         } else if new > 0 && due {
-            let what = if no_room > self.no_room { "it cannot keep up" } else { "it fails" };
+            let what = if no_room > self.no_room { "too slow" } else { "writing fails" };
             Line::Warning(format!("{name}: {what}{losses}"))
         } else {
             return None;
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_reported_once_and_again_later_and_so_is_its_end() {
+    fn a_failure_is_reported_once_and_repeated_at_the_interval_and_its_end_is_reported() {
         let mut reported = Reported::default();
         let mut at = |seconds, failing, lost| {
             reported.check(&status(failing, lost), Duration::from_secs(seconds))
@@ -116,12 +117,12 @@ mod tests {
         let over = "json:a: works again; 1 flow records lost";
         assert_eq!(at(33, false, 6_001), Some(Line::Note(over.into())));
         assert_eq!(at(34, false, 6_002), None);
-        let slow = "json:a: it cannot keep up; 2 flow records lost";
+        let slow = "json:a: too slow; 2 flow records lost";
         assert_eq!(at(63, false, 6_003), Some(Line::Warning(slow.into())));
     }
 
     #[test]
-    fn only_an_output_without_room_cannot_keep_up() {
+    fn only_a_full_buffer_is_reported_as_too_slow() {
         let line = |why| {
             Reported::default().check(&losing(why, false, 5), Duration::from_secs(1)).map(|line| {
                 match line {
@@ -132,9 +133,9 @@ mod tests {
         for why in [Reason::Ipv6, Reason::TimeSpan, Reason::CounterRange, Reason::ReaderGone] {
             assert_eq!(line(why), None, "{why:?}");
         }
-        let refused = "json:a: it fails; 5 flow records lost";
+        let refused = "json:a: writing fails; 5 flow records lost";
         assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
-        let slow = "json:a: it cannot keep up; 5 flow records lost";
+        let slow = "json:a: too slow; 5 flow records lost";
         assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
     }
 }

@@ -1,4 +1,4 @@
-//! The outputs of a run: files and collectors that flow records go to.
+//! The outputs of a run for flow records: files and collectors.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -9,25 +9,25 @@ use ringtap_export::Summary as Exported;
 use ringtap_export::{Collector, Exports, FileOutput, Handle, Output, Prepared, Store};
 use ringtap_flow::RecordSink;
 
-use crate::whole::{Part, Whole};
+use crate::atomic_file::{AtomicFile, Part};
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 
-/// A non-blocking pipe that is full is tried again after this time.
+/// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
-/// All outputs that the flags name: `--export` first, then `--write`.
+/// All outputs that the flags name: `--export` first, then `--write`. Duplicates are an error.
 pub(crate) fn named(collectors: &[Collector], files: &[FileOutput]) -> anyhow::Result<Vec<Output>> {
     let collectors = collectors.iter().cloned().map(Output::Collector);
     let all: Vec<_> = collectors.chain(files.iter().cloned().map(Output::File)).collect();
     for (number, one) in all.iter().enumerate() {
-        // Two copies to one collector would be counted twice there, two to one file destroy it.
+        // A collector would count each record twice, and two writers would corrupt a file.
         if all[..number].contains(one) {
-            return Err(Usage::of(format!("{one} is named twice; leave one of the two out")));
+            return Err(Usage::of(format!("{one} is given twice: omit one")));
         }
         let same = |other: &&Output| one.path().is_some() && other.path() == one.path();
         if let Some(other) = all[..number].iter().find(same) {
-            return Err(Usage::of(format!("{other} and {one} go to the same place")));
+            return Err(Usage::of(format!("{other} and {one} name the same file")));
         }
     }
     Ok(all)
@@ -36,12 +36,12 @@ pub(crate) fn named(collectors: &[Collector], files: &[FileOutput]) -> anyhow::R
 /// The outputs of a run, started.
 pub(crate) struct Outputs {
     exports: Exports,
-    /// How many of them are collectors; files follow.
+    /// The number of collectors; files follow.
     collectors: usize,
     parts: Vec<Part>,
 }
 
-/// What signals do to outputs. No call waits.
+/// The effects of signals on outputs. No call waits.
 #[derive(Clone)]
 pub(crate) struct Control {
     handle: Handle,
@@ -57,7 +57,7 @@ impl Outputs {
     ) -> anyhow::Result<(Self, Vec<Box<dyn RecordSink>>)> {
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
-            let file = RecordFile::open(Whole::new(path.to_owned()))?;
+            let file = RecordFile::open(AtomicFile::new(path.to_owned()))?;
             parts.push(file.file.part());
             Ok(Box::new(file))
         };
@@ -69,8 +69,8 @@ impl Outputs {
         Control { handle: self.exports.handle(), parts: self.parts.clone() }
     }
 
-    /// Waits until everything is written or given up. Returns what became of the records: those of the collectors, and
-    /// those of the files.
+    /// Waits until everything is written or abandoned. Returns the counters of the collectors and
+    /// of the files.
     pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {
         let mut all = self.exports.finish();
         let files = all.split_off(self.collectors);
@@ -83,29 +83,29 @@ impl Control {
         &self.handle
     }
 
-    /// Whether a signal to finish files and begin new ones has anything to do.
+    /// Whether there is nothing to rotate.
     pub(crate) fn is_empty(&self) -> bool {
         self.handle.is_empty()
     }
 
-    /// Finishes files, begins new ones under the same names, and tries again what failed.
+    /// Finishes files, begins new ones under the same names, and retries failed outputs.
     pub(crate) fn renew(&self) {
         self.handle.renew();
     }
 
-    /// From now on no output that takes nothing is waited for.
+    /// Abandons outputs that accept nothing from now on.
     pub(crate) fn interrupt(&self) {
         self.handle.interrupt();
     }
 
-    /// Removes what is half done.
+    /// Removes temporary files.
     pub(crate) fn abandon(&self) {
         self.parts.iter().for_each(Part::remove);
     }
 }
 
-/// What to report of outputs at the end, as kind and text; nothing if every record was written.
-pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
+/// Messages about failed outputs and lost records at the end, as kind and text.
+pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for one in outputs {
         if let Some(failure) = &one.failure {
@@ -114,14 +114,14 @@ pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
         for (reason, flows) in &one.not_sent {
             let what = match *reason {
                 "refused" => "the collector's port is closed",
-                "no_room" => "the output was down or too slow, and its buffer full",
-                "too_late" => "the output took nothing more when the run ended",
+                "no_room" => "the output was down or too slow, and its buffer was full",
+                "too_late" => "the output accepted nothing more at the end of the run",
                 "ipv6" => "NetFlow v5 has no IPv6",
                 "time_span" => "the protocol's 32 bits cannot express the flow's time",
                 "counter_range" => "the protocol's 32 bits cannot express the flow's counters",
-                // No failure: its reader wanted no more.
+                // Not a failure: the reader closed stdout.
                 "reader_gone" => continue,
-                _ => "it could not be written",
+                _ => "they could not be written",
             };
             let records = count(flows.records);
             let text = format!("{}: {records} flow records lost: {what}", one.output);
@@ -131,25 +131,25 @@ pub(crate) fn complaints(outputs: &[Exported]) -> Vec<(&'static str, String)> {
     all
 }
 
-/// A file that records are appended to. A regular file gets its name when it is complete.
+/// A file to which records are appended. A regular file gets its final name when complete.
 struct RecordFile {
-    file: Whole,
-    /// `None` before a further file has begun.
+    file: AtomicFile,
+    /// `None` until the next file is begun.
     out: Option<File>,
-    /// Bytes of the open file that were written whole.
+    /// Bytes of the open file that were written completely.
     len: u64,
-    /// The rest of a write that failed may lie behind them.
+    /// A partial write may follow these bytes.
     torn: bool,
 }
 
 impl RecordFile {
-    fn open(mut file: Whole) -> io::Result<Self> {
+    fn open(mut file: AtomicFile) -> io::Result<Self> {
         let out = Some(file.begin_file()?);
         Ok(Self { file, out, len: 0, torn: false })
     }
 
-    /// Removes the rest of a write that failed.
-    fn mend(&mut self) -> io::Result<()> {
+    /// Truncates the file after a partial write.
+    fn truncate_torn(&mut self) -> io::Result<()> {
         if let (true, Some(out)) = (self.torn, &mut self.out) {
             out.set_len(self.len)?;
             out.seek(SeekFrom::Start(self.len))?;
@@ -161,7 +161,7 @@ impl RecordFile {
 
 impl Store for RecordFile {
     fn write(&mut self, octets: &[u8]) -> io::Result<()> {
-        self.mend()?;
+        self.truncate_torn()?;
         let out = match &mut self.out {
             Some(out) => out,
             none => {
@@ -174,8 +174,8 @@ impl Store for RecordFile {
             self.len += octets.len() as u64;
         } else if self.file.is_regular() {
             self.torn = true;
-            // At once, for it gives room back; if that fails, it is tried again before anything else is done.
-            let _ = self.mend();
+            // Truncating at once frees space. If it fails, the next call retries it first.
+            let _ = self.truncate_torn();
         }
         written
     }
@@ -184,7 +184,7 @@ impl Store for RecordFile {
         if !self.file.is_regular() {
             return Ok(());
         }
-        self.mend()?;
+        self.truncate_torn()?;
         self.file.finish()?;
         self.out = None;
         Ok(())
@@ -199,7 +199,7 @@ impl Store for RecordFile {
     }
 }
 
-/// As [`Write::write_all`], but standard output may be a pipe that somebody else made non-blocking.
+/// Like [`Write::write_all`], but stdout may be a pipe that another process made non-blocking.
 fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
     while !octets.is_empty() {
         match out.write(octets) {
@@ -217,13 +217,13 @@ fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Neither the write nor the truncation after it succeeds.
+    /// Both the write and the truncation fail; the next call truncates.
     #[test]
-    fn the_rest_of_a_write_that_failed_is_removed_before_anything_else() {
+    fn a_torn_write_is_truncated_before_the_next_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
         for further in ["", "next\n"] {
-            let mut file = RecordFile::open(Whole::new(path.clone())).unwrap();
+            let mut file = RecordFile::open(AtomicFile::new(path.clone())).unwrap();
             file.write(b"whole\n").unwrap();
             let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let part = part.into_iter().find(|name| *name != path).unwrap();

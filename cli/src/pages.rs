@@ -1,4 +1,4 @@
-//! Help, man pages and completions: all from the one list of flags.
+//! Help, man pages and completions, generated from the flags.
 
 #[cfg(feature = "pages")]
 use std::path::Path;
@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use crate::args::Cli;
 use ringtap_terminal::console;
 
-/// The help, for who gave no command.
+/// Prints the help when no command is given.
 pub(crate) fn help() -> anyhow::Result<ExitCode> {
     let help = Cli::command().render_help();
     #[cfg(feature = "color")]
@@ -23,7 +23,7 @@ pub(crate) fn help() -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(feature = "pages")]
-/// A completion script on stdout.
+/// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ringtap", &mut script);
@@ -32,7 +32,7 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(feature = "pages")]
-/// A man page of the program and one of each command, in `directory`.
+/// Writes a man page of the program and one of each command to `directory`.
 pub(crate) fn man(directory: &Path) -> anyhow::Result<ExitCode> {
     let doing = || format!("writing man pages to {}", directory.display());
     std::fs::create_dir_all(directory).with_context(doing)?;

@@ -1,5 +1,5 @@
-//! A fence around a process that reads hostile packets (Landlock): from here on it writes files only where its outputs
-//! go, makes and removes none elsewhere, and runs no program. Reading is as free as before.
+//! Restricts a process that reads hostile packets with Landlock: it can write files only in the
+//! folders of its outputs, and cannot run programs. Reading is not restricted.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus,
 };
 
-/// What is fenced in where the kernel knows it: all rights of this version but reading.
+/// The Landlock version whose rights are restricted, except reading.
 const VERSION: ABI = ABI::V3;
 
-/// Puts up the fence for this thread and all that it starts from here on; a kernel without Landlock has none.
-/// `outputs` are the files that will be written. Whether it stands.
+/// Restricts this thread and all threads that it starts. `outputs` are the files to be written.
+/// Returns false on a kernel without Landlock.
 pub(crate) fn enter<'a>(outputs: impl Iterator<Item = &'a Path>) -> anyhow::Result<bool> {
-    let fence = || -> Result<bool, RulesetError> {
+    let restrict = || -> Result<bool, RulesetError> {
         let writing = AccessFs::from_write(VERSION);
         let mut rules = Ruleset::default().handle_access(writing | AccessFs::Execute)?.create()?;
         for path in outputs {
@@ -25,7 +25,7 @@ pub(crate) fn enter<'a>(outputs: impl Iterator<Item = &'a Path>) -> anyhow::Resu
                 _ => Path::new("."),
             };
             rules = allow(rules, folder, writing)?;
-            // The path may lead elsewhere: /dev/stdout does.
+            // The path may be a link: /dev/stdout is.
             if let Ok(file) = fs::canonicalize(path).as_deref()
                 && !file.is_dir()
             {
@@ -34,10 +34,10 @@ pub(crate) fn enter<'a>(outputs: impl Iterator<Item = &'a Path>) -> anyhow::Resu
         }
         Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
     };
-    fence().context("giving up the right to write elsewhere")
+    restrict().context("restricting the process with Landlock")
 }
 
-/// What cannot be opened cannot be written either; who writes will say so.
+/// Adds a rule for `path`. A path that cannot be opened is skipped: the writer reports the error.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
@@ -50,7 +50,7 @@ fn allow(
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr, reason = "what is skipped is said")]
+#[allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 mod tests {
     use std::io::ErrorKind;
     use std::process::Command;
@@ -58,23 +58,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outside_of_the_fence_nothing_is_written_and_no_program_runs() {
+    fn a_restricted_thread_writes_only_in_output_folders_and_runs_no_program() {
         let inside = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let (own, other) = (inside.path().join("own"), outside.path().join("other"));
         fs::write(&other, "as it was").unwrap();
         let link = inside.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
-        // The fence is for a thread and those it starts.
+        // The restriction applies to a thread and those it starts.
         std::thread::scope(|scope| {
-            let fenced = scope.spawn(|| {
+            let restricted = scope.spawn(|| {
                 if !enter([own.as_path(), &link].into_iter()).unwrap() {
                     eprintln!("SKIPPED: this kernel has no Landlock");
                     return;
                 }
                 fs::write(&own, "records").unwrap();
                 fs::rename(&own, inside.path().join("renamed")).unwrap();
-                // Where a link leads, too.
+                // Also through a link.
                 fs::write(&link, "records").unwrap();
                 assert_eq!(fs::read(&other).unwrap(), b"as it was");
                 let denied = |result: std::io::Result<()>| {
@@ -85,7 +85,7 @@ mod tests {
                 let from_another = || scope.spawn(|| fs::write(&other, "x")).join().unwrap();
                 denied(from_another());
             });
-            fenced.join().unwrap();
+            restricted.join().unwrap();
         });
         assert_eq!(fs::read(&other).unwrap(), b"as it was");
     }

@@ -1,15 +1,16 @@
-//! Many clients of one listening socket, served by one thread that waits for none of them.
+//! A server for one listening socket: one thread serves many clients and waits for none of them.
 //!
 //! ```text
 //! accept ─▶ Receiving ── a request is complete ─▶ Sending ─┬─▶ Idle ── next request ─▶ Receiving
 //!                                                          └─▶ Closing ─▶ closed
 //! ```
 //!
-//! Each state has one deadline for all of it, however many bytes trickle in or out meanwhile. When all places are taken,
-//! a new client gets the place of the one that has been idle longest.
+//! Each state has one total deadline, however slowly bytes arrive or leave. When the connection
+//! limit is reached, a new client replaces the one that has been idle longest.
 //!
-//! Invariant: connections and buffered bytes are bounded. A client that sends nothing, sends slowly or reads slowly delays
-//! no other. Time in which the server itself is busy counts against no client.
+//! Invariant: connections and buffered bytes are bounded. A client that sends nothing, sends slowly
+//! or reads slowly delays no other. Time in which the server itself is busy does not count against
+//! clients.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -25,39 +26,41 @@ use ringtap_base::Clock;
 /// Bytes read from a client at a time.
 const CHUNK: usize = 64 << 10;
 
-/// A client that was answered for the last time may take so long to close; what it still sends is discarded.
+/// After the last answer, a client has this long to close; what it still sends is discarded.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// How long no client is accepted after an accept that failed, for want of file descriptors above all.
+/// Pause after a failed accept, usually for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What clients may use.
+/// Limits of clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Connections at a time.
     pub(crate) connections: usize,
-    /// A request must be complete so long after its first byte, the first one so long after the connection was made.
+    /// Longest time from the first byte of a request (for the first one, from the connection) to
+    /// its last.
     pub(crate) request: Duration,
-    /// An answer must be read so long after it was made.
+    /// Longest time to read an answer.
     pub(crate) response: Duration,
-    /// A client may wait so long between an answer and its next request.
+    /// Longest time between an answer and the next request.
     pub(crate) idle: Duration,
     /// A deadline is extended by one second for each this many bytes transferred.
     pub(crate) bytes_per_second: u64,
-    /// Bytes of all requests together that are held, and of all answers.
-    pub(crate) held_bytes: usize,
+    /// Most bytes of all buffered requests, and of all buffered answers.
+    pub(crate) buffered_bytes: usize,
 }
 
-/// What is spoken with the clients.
+/// The application protocol.
 pub(crate) trait Protocol {
-    /// Looks at what a client has sent so far and takes a complete request out of it. `ended`: nothing more will come.
+    /// Takes a complete request out of `received` and executes it. `ended` is set when the client
+    /// sends no more.
     fn read(&mut self, received: &mut Vec<u8>, ended: bool) -> Next;
 
-    /// What to say to a client whose request is not waited for.
+    /// The answer to a client whose request is abandoned.
     fn refuse(&mut self, refusal: Refusal) -> Vec<u8>;
 }
 
-/// What follows from the bytes that came.
+/// The result of reading received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The request is not complete.
@@ -74,23 +77,23 @@ pub(crate) enum After {
     Close,
 }
 
-/// Why a request is not waited for.
+/// Why a request is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It was not complete in time.
     Late,
-    /// Too many bytes of requests are held already.
+    /// Too many bytes of requests are buffered.
     Full,
 }
 
-/// A socket that clients connect to.
+/// A listening socket.
 pub(crate) trait Listener: AsFd {
     type Stream: Read + Write + AsFd;
 
-    /// The next client, as a socket that does not block.
+    /// The next client, as a non-blocking socket.
     fn next(&self) -> io::Result<Self::Stream>;
 
-    /// Tells the client that nothing more will be sent.
+    /// Shuts down the sending side of the connection.
     fn end(stream: &Self::Stream);
 }
 
@@ -104,7 +107,7 @@ impl Listener for TcpListener {
     }
 
     fn end(stream: &TcpStream) {
-        // A client that is gone already need not be told.
+        // Ignore the error if the client is gone.
         let _ = stream.shutdown(Shutdown::Write);
     }
 }
@@ -119,19 +122,19 @@ impl Listener for UnixListener {
     }
 
     fn end(stream: &UnixStream) {
-        // A client that is gone already need not be told.
+        // Ignore the error if the client is gone.
         let _ = stream.shutdown(Shutdown::Write);
     }
 }
 
-/// A listening socket and its clients. See the head of the file.
+/// A listening socket and its clients.
 pub(crate) struct Server<L: Listener> {
     listener: L,
     limits: Limits,
     clock: Clock,
-    /// Time in which requests were carried out.
+    /// Time spent on requests.
     busy_ns: u64,
-    /// No client is accepted before.
+    /// No client is accepted before this time.
     paused_until_ns: u64,
     connections: Vec<Connection<L::Stream>>,
     chunk: Vec<u8>,
@@ -156,14 +159,14 @@ enum State {
     Idle,
     Receiving,
     Sending,
-    /// Answered for the last time; the client has not closed yet.
+    /// The last answer was sent; the client has not closed yet.
     Closing,
     /// To be removed.
     Closed,
 }
 
 impl<L: Listener> Server<L> {
-    /// `listener` must not block.
+    /// A server of `listener`, which must be non-blocking.
     pub(crate) fn new(listener: L, limits: Limits) -> Self {
         Self {
             listener,
@@ -176,8 +179,8 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Waits until a client can be served, `wake` has something to read or was closed, or `most` is over; then serves
-    /// the clients that are ready. Returns whether `wake` ended the wait.
+    /// Waits until a client can be served, `wake` is readable or closed, or `most` is over; then
+    /// serves the clients that are ready. Returns whether `wake` ended the wait.
     pub(crate) fn turn(
         &mut self,
         most: Duration,
@@ -204,7 +207,7 @@ impl<L: Listener> Server<L> {
         ready.wake
     }
 
-    /// The time as it counts for clients.
+    /// The time that counts towards deadlines: without the time spent on requests.
     fn now_ns(&self) -> u64 {
         self.clock.now_ns().saturating_sub(self.busy_ns)
     }
@@ -214,7 +217,7 @@ impl<L: Listener> Server<L> {
         let deadlines = self.connections.iter().map(|one| self.limits.deadline_ns(one));
         let until_ns = deadlines.chain(paused.then_some(self.paused_until_ns)).min();
         let most_ns = most.as_nanos() as u64;
-        // A millisecond more than the deadline, or it would be just before it.
+        // A millisecond more, because a wait until the deadline could end just before it.
         let wait_ns = until_ns.map_or(most_ns, |until_ns| {
             most_ns.min(until_ns.saturating_sub(now_ns).saturating_add(1_000_000))
         });
@@ -238,21 +241,21 @@ impl<L: Listener> Server<L> {
             Ok(_) => {}
             Err(Errno::INTR) => return Ready::default(),
             Err(_) => {
-                // The kernel has no memory for it at the moment. Without the wait this would spin.
+                // The kernel is out of memory; the pause prevents spinning.
                 std::thread::sleep(PAUSE);
                 return Ready::default();
             }
         }
-        let came: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
-        let is_set = |at: usize| came.get(at).is_some_and(|flags| !flags.is_empty());
+        let events: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
+        let is_set = |at: usize| events.get(at).is_some_and(|flags| !flags.is_empty());
         Ready {
             listener: is_set(clients) && !paused,
             wake: is_set(clients + 1),
-            clients: came[..clients].to_vec(),
+            clients: events[..clients].to_vec(),
         }
     }
 
-    /// Reads from a client, carries out what it asks and sends what it takes, until it would have to be waited for.
+    /// Reads from a client, executes its requests and sends answers, until it would block.
     fn serve(&mut self, at: usize, protocol: &mut impl Protocol) {
         let mut may_read = true;
         loop {
@@ -272,7 +275,7 @@ impl<L: Listener> Server<L> {
                     if !self.send(at) {
                         return;
                     }
-                    // What else it sent waits for the next turn of the socket.
+                    // Further bytes are read in the next turn.
                     may_read = false;
                 }
                 State::Closing => return self.discard(at),
@@ -281,22 +284,22 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Reads once. False if the connection is over.
+    /// Reads once. Returns false if the connection is over.
     fn receive(&mut self, at: usize, protocol: &mut impl Protocol) -> bool {
-        let held: usize = self.connections.iter().map(|one| one.received.len()).sum();
+        let buffered: usize = self.connections.iter().map(|one| one.received.len()).sum();
         let now_ns = self.now_ns();
         let one = &mut self.connections[at];
-        if held > self.limits.held_bytes && one.received.len() > CHUNK {
+        if buffered > self.limits.buffered_bytes && one.received.len() > CHUNK {
             one.begin_to_send(protocol.refuse(Refusal::Full), After::Close, now_ns);
             return true;
         }
         match one.stream.read(&mut self.chunk) {
             Ok(0) => one.ended = true,
-            Ok(came) => {
+            Ok(length) => {
                 if one.state == State::Idle {
                     one.change(State::Receiving, now_ns);
                 }
-                one.received.extend_from_slice(&self.chunk[..came]);
+                one.received.extend_from_slice(&self.chunk[..length]);
             }
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
@@ -308,7 +311,7 @@ impl<L: Listener> Server<L> {
         true
     }
 
-    /// Carries out a request if one is complete. Whether there is an answer to be sent.
+    /// Executes a request if one is complete. Returns whether there is an answer to send.
     fn answer(&mut self, at: usize, protocol: &mut impl Protocol) -> bool {
         let before_ns = self.clock.now_ns();
         let one = &mut self.connections[at];
@@ -331,19 +334,20 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Holds no more bytes of answers than it may: the clients that have not read theirs for longest lose them.
+    /// Bounds the buffered answers: closes the connections whose answers have been unread longest.
     fn drop_unread_answers(&mut self, newest: usize) {
-        let mut held: usize = self.connections.iter().map(|one| one.answer.len()).sum();
-        while held > self.limits.held_bytes {
+        let mut buffered: usize = self.connections.iter().map(|one| one.answer.len()).sum();
+        while buffered > self.limits.buffered_bytes {
             let others = self.connections.iter_mut().enumerate();
             let sending = others.filter(|(at, one)| *at != newest && one.state == State::Sending);
             let Some((_, oldest)) = sending.min_by_key(|(_, one)| one.since_ns) else { return };
-            held -= oldest.answer.len();
+            buffered -= oldest.answer.len();
             oldest.close();
         }
     }
 
-    /// Sends what the client takes. Whether all of the answer was sent and another request may follow.
+    /// Sends until it would block. Returns whether the whole answer was sent and another request
+    /// may follow.
     fn send(&mut self, at: usize) -> bool {
         let now_ns = self.now_ns();
         let one = &mut self.connections[at];
@@ -356,7 +360,7 @@ impl<L: Listener> Server<L> {
                 Err(_) => return one.close(),
             }
         }
-        // Its memory is given back: the next answer may be short.
+        // Free the memory: the next answer may be short.
         (one.answer, one.sent) = (Vec::new(), 0);
         match one.after {
             After::KeepOpen if one.received.is_empty() => one.change(State::Idle, now_ns),
@@ -371,8 +375,8 @@ impl<L: Listener> Server<L> {
         true
     }
 
-    /// A client that still sends after the last answer. Closing right away could take the answer from it: bytes that
-    /// nobody has read make the kernel reset the connection.
+    /// Discards bytes that a client sends after the last answer. Closing at once could lose the
+    /// answer: the kernel resets a connection with unread bytes.
     fn discard(&mut self, at: usize) {
         let one = &mut self.connections[at];
         match one.stream.read(&mut self.chunk) {
@@ -383,7 +387,7 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// The deadline of a client's state has passed.
+    /// Refuses a partial request or closes the connection, after the deadline of its state.
     fn expire(&mut self, at: usize, protocol: &mut impl Protocol) {
         let now_ns = self.now_ns();
         let one = &mut self.connections[at];
@@ -396,7 +400,7 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Takes new clients on; no more than there are places at a time, so that others have their turn.
+    /// Accepts new clients, at most [`Limits::connections`] per turn, so that others are served.
     fn accept(&mut self) {
         for _ in 0..self.limits.connections {
             match self.listener.next() {
@@ -423,7 +427,7 @@ impl<L: Listener> Server<L> {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(_) => {
-                    // No file descriptor is left: the next attempt has that of an old client.
+                    // Out of file descriptors: the next attempt reuses that of an evicted client.
                     self.evict();
                     self.paused_until_ns = self.now_ns() + PAUSE.as_nanos() as u64;
                     return;
@@ -432,8 +436,8 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Closes a client: one that was answered, else the one whose request has been awaited longest, else the one that has
-    /// been longest in reading its answer.
+    /// Closes a connection: one that was answered, else the one idle or receiving longest, else the
+    /// one sending longest.
     fn evict(&mut self) {
         let rank = |one: &Connection<L::Stream>| match one.state {
             State::Closed | State::Closing => 0,
@@ -448,7 +452,7 @@ impl<L: Listener> Server<L> {
     }
 }
 
-/// What a wait was ended by.
+/// The events that ended a wait.
 #[derive(Default)]
 struct Ready {
     clients: Vec<PollFlags>,
@@ -457,7 +461,7 @@ struct Ready {
 }
 
 impl Limits {
-    /// When the state of a connection must be over.
+    /// Deadline of a connection's current state.
     fn deadline_ns<S>(&self, one: &Connection<S>) -> u64 {
         let (time, bytes) = match one.state {
             State::Idle => (self.idle, 0),
@@ -485,7 +489,7 @@ impl<S> Connection<S> {
         self.change(State::Sending, now_ns);
     }
 
-    /// False, for there is nothing more to do.
+    /// Closes the connection; returns false, the result of the callers.
     fn close(&mut self) -> bool {
         self.state = State::Closed;
         self.answer = Vec::new();
@@ -500,7 +504,7 @@ mod tests {
 
     use super::*;
 
-    /// A line is a request. The answer is as many bytes as it says, and one of 0 bytes is the last.
+    /// A test protocol: a request is a line with the length of the answer. Length 0 closes.
     struct Lines;
 
     impl Protocol for Lines {
@@ -528,11 +532,12 @@ mod tests {
         response: Duration::from_secs(3_600),
         idle: Duration::from_secs(3_600),
         bytes_per_second: 1 << 20,
-        held_bytes: 1 << 20,
+        buffered_bytes: 1 << 20,
     };
 
-    /// What `clients` gives while a server with these limits runs beside it, and the most connections it had.
-    fn beside<T>(limits: Limits, clients: impl FnOnce(SocketAddr) -> T) -> (T, usize) {
+    /// Runs a server with these limits and calls `clients`; also returns the largest number of
+    /// connections.
+    fn with_server<T>(limits: Limits, clients: impl FnOnce(SocketAddr) -> T) -> (T, usize) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -560,7 +565,7 @@ mod tests {
         stream
     }
 
-    fn ask(mut stream: &TcpStream, length: usize) -> Vec<u8> {
+    fn request(mut stream: &TcpStream, length: usize) -> Vec<u8> {
         stream.write_all(format!("{length}\n").as_bytes()).unwrap();
         let mut answer = vec![0; length];
         stream.read_exact(&mut answer).unwrap();
@@ -569,30 +574,30 @@ mod tests {
 
     fn rest(mut stream: &TcpStream) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // A connection that was reset has nothing more either.
+        // A reset connection also ends.
         let _ = stream.read_to_end(&mut bytes);
         bytes
     }
 
     #[test]
-    fn a_new_client_gets_the_place_of_the_one_that_was_idle_longest() {
-        let ((), most) = beside(LIMITS, |address| {
+    fn a_new_client_replaces_the_one_that_has_been_idle_longest() {
+        let ((), most) = with_server(LIMITS, |address| {
             let idle: Vec<_> = (0..200).map(|_| connect(address)).collect();
             let client = connect(address);
-            assert_eq!(ask(&client, 5), b"xxxxx");
+            assert_eq!(request(&client, 5), b"xxxxx");
             assert_eq!(rest(&idle[0]), b"", "closed");
-            // The newest of them still has its place.
-            assert_eq!(ask(&idle[199], 2), b"xx");
+            // The newest of them is still connected.
+            assert_eq!(request(&idle[199], 2), b"xx");
         });
         assert!(most <= LIMITS.connections, "{most} connections");
     }
 
     #[test]
-    fn requests_follow_each_other_on_one_connection_at_once_or_later() {
-        beside(LIMITS, |address| {
+    fn one_connection_carries_several_requests_pipelined_or_in_turn() {
+        with_server(LIMITS, |address| {
             let mut client = connect(address);
-            assert_eq!(ask(&client, 3), b"xxx");
-            assert_eq!(ask(&client, 1), b"x");
+            assert_eq!(request(&client, 3), b"xxx");
+            assert_eq!(request(&client, 1), b"x");
             client.write_all(b"2\n3\n0\n7\n").unwrap();
             assert_eq!(rest(&client), b"xxxxx", "nothing after the last one");
         });
@@ -601,66 +606,66 @@ mod tests {
     #[test]
     fn an_answer_larger_than_the_sockets_buffers_is_delivered() {
         const LARGE: usize = 32 << 20;
-        let limits = Limits { held_bytes: 2 * LARGE, ..LIMITS };
-        beside(limits, |address| {
+        let limits = Limits { buffered_bytes: 2 * LARGE, ..LIMITS };
+        with_server(limits, |address| {
             let mut slow = connect(address);
             slow.write_all(format!("{LARGE}\n").as_bytes()).unwrap();
             let mut bytes = vec![0; 1 << 20];
             slow.read_exact(&mut bytes).unwrap();
-            // While it reads no more, others are served.
-            assert_eq!(ask(&connect(address), 4), b"xxxx");
-            let mut came = bytes.len();
-            while came < LARGE {
+            // While it does not read, others are served.
+            assert_eq!(request(&connect(address), 4), b"xxxx");
+            let mut received = bytes.len();
+            while received < LARGE {
                 let read = slow.read(&mut bytes).unwrap();
-                assert!(read > 0, "closed after {came} bytes");
-                came += read;
+                assert!(read > 0, "closed after {received} bytes");
+                received += read;
             }
-            assert_eq!(ask(&slow, 1), b"x");
+            assert_eq!(request(&slow, 1), b"x");
         });
     }
 
     #[test]
-    fn each_state_has_a_deadline_however_many_bytes_trickle() {
+    fn each_state_has_a_deadline_even_if_bytes_trickle() {
         let short = Duration::from_millis(300);
-        beside(Limits { request: short, ..LIMITS }, |address| {
-            assert_eq!(rest(&connect(address)), b"", "it said nothing");
+        with_server(Limits { request: short, ..LIMITS }, |address| {
+            assert_eq!(rest(&connect(address)), b"", "closed without a request");
             let mut slow = connect(address);
             // A byte every 20 ms, without end.
             let mut writes = 0;
             while slow.write_all(b"1").is_ok() {
                 thread::sleep(Duration::from_millis(20));
                 writes += 1;
-                assert!(writes < 3_000, "it is never told that it is late");
+                assert!(writes < 3_000, "a late request is never refused");
             }
         });
-        beside(Limits { request: short, ..LIMITS }, |address| {
+        with_server(Limits { request: short, ..LIMITS }, |address| {
             let mut half = connect(address);
             half.write_all(b"12").unwrap();
             assert_eq!(rest(&half), b"late");
         });
-        beside(Limits { idle: short, ..LIMITS }, |address| {
+        with_server(Limits { idle: short, ..LIMITS }, |address| {
             let client = connect(address);
-            assert_eq!(ask(&client, 1), b"x");
+            assert_eq!(request(&client, 1), b"x");
             assert_eq!(rest(&client), b"");
         });
-        let limits = Limits { response: short, held_bytes: 64 << 20, ..LIMITS };
-        beside(Limits { bytes_per_second: 1 << 40, ..limits }, |address| {
+        let limits = Limits { response: short, buffered_bytes: 64 << 20, ..LIMITS };
+        with_server(Limits { bytes_per_second: 1 << 40, ..limits }, |address| {
             let mut unread = connect(address);
             unread.write_all(format!("{}\n", 64 << 20).as_bytes()).unwrap();
-            // It reads nothing until the server has closed, which a write finds out.
+            // It reads nothing until the server has closed, which a write detects.
             let mut writes = 0;
             while unread.write_all(b"1").is_ok() {
                 thread::sleep(Duration::from_millis(20));
                 writes += 1;
-                assert!(writes < 3_000, "an answer that is not read is kept for ever");
+                assert!(writes < 3_000, "an unread answer is kept for ever");
             }
         });
     }
 
     #[test]
-    fn bytes_that_are_held_are_bounded() {
-        beside(Limits { held_bytes: 256 << 10, ..LIMITS }, |address| {
-            // Requests without an end, in full speed: each gets so far and no further.
+    fn buffered_bytes_are_bounded() {
+        with_server(Limits { buffered_bytes: 256 << 10, ..LIMITS }, |address| {
+            // Endless requests at full speed: each is refused at the bound.
             let refused = thread::scope(|scope| {
                 let write = || {
                     let mut client = connect(address);
@@ -674,7 +679,7 @@ mod tests {
                 all.into_iter().all(|one| one.join().unwrap())
             });
             assert!(refused);
-            // Answers that are not read: the oldest is given up for the newest.
+            // Answers that are not read: the oldest is dropped for the newest.
             let answers: Vec<_> = (0..8)
                 .map(|_| {
                     let mut client = connect(address);
@@ -689,7 +694,7 @@ mod tests {
         });
     }
 
-    /// Reads so many bytes, or up to the end.
+    /// Reads `length` bytes, or up to the end.
     fn rest_of(stream: &TcpStream, length: usize) -> usize {
         let mut bytes = Vec::new();
         let _ = stream.take(length as u64).read_to_end(&mut bytes);

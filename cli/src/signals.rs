@@ -1,14 +1,14 @@
-//! Signals and the passing of time, attended by a thread beside the run. No signal waits for an output.
+//! Signals and timers of a run, handled by an attendant thread. No signal waits for an output.
 //!
-//! | signal | what happens |
+//! | signal | effect |
 //! |---|---|
-//! | INT, TERM | reading stops, flows are flushed, the report is made; the second one exits at once |
+//! | INT, TERM | reading stops, flows are flushed, the report is printed; a second one exits at once |
 //! | USR1 | a line of statistics on stderr |
-//! | HUP | record files are finished and begun anew, and outputs that failed tried again (only if there are any, or under a service manager) |
+//! | HUP | record files are rotated and failed outputs retried; handled only with outputs or as a service |
 //!
-//! "The second" is counted by signals alone. A run that stops for another reason (`--duration`, `q` in the terminal view,
-//! an interface that is gone) still makes its report when the first signal comes, and outputs that take something still
-//! get their records; those that take nothing are not waited for any longer.
+//! Only interrupts count towards the second one. If a run stops for another reason (`--duration`,
+//! `q` in the terminal view, a removed interface), the first interrupt still yields the report.
+//! Outputs that make progress still get their records; others are abandoned.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -22,20 +22,20 @@ use signal_hook::iterator::Signals;
 use crate::console::Console;
 use crate::notify;
 use crate::outputs::Control;
-use crate::screen::Wish;
+use crate::screen::Request;
 use ringtap_base::Clock;
 use ringtap_terminal::console::{complain, note};
 
-/// How often it looks; nobody waits longer for the second interrupt.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The polling interval, and the longest delay of the second interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a shell expects of a program that an interrupt ended.
+/// The exit code that shells expect after an interrupt.
 const INTERRUPTED: i32 = 130;
 
-/// To a first interrupt after the run was stopped otherwise: the report is still made.
+/// Printed at a first interrupt after the run was stopped otherwise.
 const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
 
-/// Does `work` while a thread attends to signals and progress. It is asked to stop after `duration`.
+/// Runs `work` while a thread handles signals and progress. A stop is requested after `duration`.
 pub(crate) fn attended<T>(
     watch: &Watch,
     console: &Console,
@@ -55,12 +55,12 @@ pub(crate) fn attended<T>(
             exit_at_once()
         }
         if watch.stopped() {
-            console.say(STOPPING);
+            console.print_line(STOPPING);
         }
         watch.stop();
         outputs.interrupt();
     };
-    let heard = |signal| match signal {
+    let on_signal = |signal| match signal {
         SIGUSR1 => console.statistics(),
         SIGHUP => outputs.renew(),
         _ => interrupt(),
@@ -70,22 +70,22 @@ pub(crate) fn attended<T>(
             watch.stop();
         }
         notify::attend(watch);
-        for wish in console.tick() {
-            match wish {
-                Wish::Stop => watch.stop(),
-                Wish::Interrupt => interrupt(),
+        for request in console.tick() {
+            match request {
+                Request::Stop => watch.stop(),
+                Request::Interrupt => interrupt(),
             }
         }
     };
-    beside(signals, heard, tick, work)
+    with_attendant(signals, on_signal, tick, work)
 }
 
-/// Does `work`, which ends when `watch` says so, while a thread attends to INT and TERM.
+/// Runs `work` while a thread handles INT and TERM. `work` must end when `watch` is stopped.
 pub(crate) fn stoppable<T>(watch: &Watch, work: impl FnOnce() -> T) -> io::Result<T> {
     stoppable_for(watch, None, work)
 }
 
-/// The same, and `watch` is asked to stop after `duration`.
+/// Like [`stoppable`]; a stop is requested after `duration`.
 pub(crate) fn stoppable_for<T>(
     watch: &Watch,
     duration: Option<Duration>,
@@ -93,7 +93,7 @@ pub(crate) fn stoppable_for<T>(
 ) -> io::Result<T> {
     let clock = Clock::start();
     let interrupts = Interrupts::default();
-    let heard = |_| {
+    let on_signal = |_| {
         if interrupts.is_repeated() {
             exit_at_once()
         }
@@ -108,48 +108,48 @@ pub(crate) fn stoppable_for<T>(
         }
         notify::attend(watch);
     };
-    beside(Signals::new([SIGINT, SIGTERM])?, heard, tick, work)
+    with_attendant(Signals::new([SIGINT, SIGTERM])?, on_signal, tick, work)
 }
 
-/// Does `work` while a thread calls `heard` for each signal, and `tick` every now and then.
-fn beside<T>(
+/// Runs `work` while a thread calls `on_signal` for each signal and `tick` at each poll.
+fn with_attendant<T>(
     mut signals: Signals,
-    heard: impl Fn(i32) + Sync,
+    on_signal: impl Fn(i32) + Sync,
     tick: impl Fn() + Sync,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let done = AtomicBool::new(false);
     let attend = || {
-        // Relaxed: it says when, it hands over nothing.
+        // Relaxed: the flag orders no other data.
         while !done.load(Ordering::Relaxed) {
-            signals.pending().for_each(&heard);
+            signals.pending().for_each(&on_signal);
             tick();
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
     };
     std::thread::scope(|scope| {
         let named = |name: &str| std::thread::Builder::new().name(name.into());
         let attendant = named("attendant").spawn_scoped(scope, attend)?.thread().clone();
-        // However the work ends, by a panic too, the thread ends.
-        let _dismiss = Dismiss { done: &done, thread: attendant };
+        // Ends the thread however the work ends, also by a panic.
+        let _stop = StopOnDrop { done: &done, thread: attendant };
         Ok(work())
     })
 }
 
-/// Ends the thread when dropped.
-struct Dismiss<'a> {
+/// Ends the attendant thread when dropped.
+struct StopOnDrop<'a> {
     done: &'a AtomicBool,
     thread: Thread,
 }
 
-impl Drop for Dismiss<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
         self.thread.unpark();
     }
 }
 
-/// How many interrupts (INT, TERM, Ctrl-C in the terminal view) a run has had. The attendant alone counts.
+/// Number of interrupts (INT, TERM, Ctrl-C in the terminal view). Only the attendant thread counts.
 #[derive(Default)]
 struct Interrupts(AtomicU32);
 

@@ -1,5 +1,5 @@
-//! The inputs of a run. A regular file never keeps anybody waiting; a pipe or a terminal may, for
-//! ever, so reading from one gives way when the run is asked to stop.
+//! The input files of a run. A regular file never blocks. A pipe or a terminal may block for ever,
+//! so a read from it returns when a stop is requested.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -12,20 +12,20 @@ use ringtap_io::capture::{Files, Input, Notice, NoticeKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-/// How often a wait looks whether to give up.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Interval at which a wait checks for a stop.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A reader of `paths`, in order.
 pub(crate) fn files(paths: &[PathBuf], watch: &'static Watch) -> Files {
-    let file = |path: &PathBuf| match waiting(path, watch) {
+    let file = |path: &PathBuf| match stoppable(path, watch) {
         Some(Ok(reader)) => Files::from_reader(path.clone(), reader),
-        // What cannot be opened is told of when its turn comes.
+        // An error on opening is reported when the file is read.
         Some(Err(_)) | None => Files::new(vec![Input::from(path.clone())]),
     };
     paths.iter().map(file).fold(Files::new(Vec::new()), Files::chain)
 }
 
-/// Whether the notice only says that the run was asked to stop.
+/// Whether the notice only reports a requested stop.
 pub(crate) fn is_stop(notice: &Notice) -> bool {
     let error = match &notice.kind {
         NoticeKind::Open(error)
@@ -36,7 +36,8 @@ pub(crate) fn is_stop(notice: &Notice) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-fn waiting(path: &Path, watch: &'static Watch) -> Option<io::Result<Waiting>> {
+/// A stoppable reader of `path`; `None` if it is a regular file or cannot be examined.
+fn stoppable(path: &Path, watch: &'static Watch) -> Option<io::Result<StoppableFile>> {
     let file = if path.as_os_str() == "-" {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
@@ -48,23 +49,23 @@ fn waiting(path: &Path, watch: &'static Watch) -> Option<io::Result<Waiting>> {
         let flags = OFlags::NONBLOCK.bits() as i32;
         OpenOptions::new().read(true).custom_flags(flags).open(path)
     };
-    Some(file.map(|file| Waiting { file, watch }))
+    Some(file.map(|file| StoppableFile { file, watch }))
 }
 
-/// A file whose bytes may be long in coming.
-struct Waiting {
+/// A file that may block; a read ends with the error [`Stopped`] when a stop is requested.
+struct StoppableFile {
     file: File,
     watch: &'static Watch,
 }
 
-impl Read for Waiting {
+impl Read for StoppableFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.watch.stopped() {
                 return Err(io::Error::other(Stopped));
             }
             let mut ready = [PollFd::new(&self.file, PollFlags::IN)];
-            if poll(&mut ready, Some(&LOOK_EVERY))? == 0 {
+            if poll(&mut ready, Some(&POLL_INTERVAL))? == 0 {
                 continue;
             }
             match self.file.read(out) {
@@ -75,13 +76,13 @@ impl Read for Waiting {
     }
 }
 
-/// Carried by the error that ends a wait.
+/// The error that ends a read after a stop request.
 #[derive(Debug)]
 struct Stopped;
 
 impl std::fmt::Display for Stopped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the run was asked to stop")
+        f.write_str("a stop was requested")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The report for people: at most 100 columns, one section a question.
+//! The report and plan of `ringtap monitor` as text, at most 100 columns wide.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::Table;
 use ringtap_wire::Tunnels;
 
-/// Protocols in an interval, to say about how many intervals there is room for.
+/// Assumed number of protocols in an interval, to estimate how many intervals fit in the report.
 const PROTOCOLS: u64 = 4;
-/// Columns for why packets are not IP.
+/// Columns for the reasons of packets without IP.
 const REASONS: usize = 64;
 
-/// What will run.
+/// The plan as text.
 pub(crate) fn plan(plan: &Plan<Options>) -> String {
     let mut page = Page::default();
     show_plan(&mut page, plan);
     page.0
 }
 
-/// What was seen.
+/// The report as text.
 pub(crate) fn report(outcome: &Outcome) -> String {
     let report = outcome.report();
     let mut page = Page::default();
@@ -98,7 +98,7 @@ fn packets(page: &mut Page, outcome: &Outcome, intervals: &[Interval]) {
     interfaces(page, &outcome.run.interfaces, outcome.run.received);
 }
 
-/// What came by each, if there are several.
+/// Counters of each interface, if there are several.
 fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
     if interfaces.len() < 2 {
         return;
@@ -173,14 +173,14 @@ fn flows(page: &mut Page, flows: &Flows) {
     }
 }
 
-/// What was read from payloads into flow records.
+/// Facts of payloads in flow records.
 fn facts(page: &mut Page, facts: Option<&Facts>, unread: &BTreeMap<String, u64>) {
     let mut parts = Vec::new();
     if let Some(Facts { kept, beyond, no_room }) = facts {
         parts.extend(kept.iter().map(|(name, values)| format!("{} {name}", count(*values))));
-        let left_out = [(*beyond, "beyond what a flow keeps"), (*no_room, "for lack of memory")];
-        for (values, why) in left_out.into_iter().filter(|&(values, _)| values > 0) {
-            parts.push(format!("{} left out {why}", count(values)));
+        let omitted = [(*beyond, "beyond the limit of a flow"), (*no_room, "for lack of memory")];
+        for (values, why) in omitted.into_iter().filter(|&(values, _)| values > 0) {
+            parts.push(format!("{} omitted {why}", count(values)));
         }
     }
     let unread = unread.iter().map(|(why, packets)| format!("{} {why}", count(*packets)));
@@ -230,8 +230,8 @@ fn run(page: &mut Page, outcome: &Outcome) {
         bytes(performance.peak_rss_bytes)
     ));
     if let Some(filter) = &outcome.plan.options.filter {
-        let left_out = outcome.run.ledger.dropped().get("filtered").copied().unwrap_or(0);
-        page.line(&format!("filter {:?} left out {}", filter.text(), count(left_out)));
+        let filtered = outcome.run.ledger.dropped().get("filtered").copied().unwrap_or(0);
+        page.line(&format!("filter {:?}: {} packets not selected", filter.text(), count(filtered)));
     }
     if outcome.plan.options.sample > 1 {
         page.line(&format!("sampled {}", sample(outcome.plan.options.sample)));
@@ -264,7 +264,7 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
         .map(|share| format!("{} %", f64::from(*share) / 10.0))
         .collect();
     let mut table = Table::new(&[Left, Left]);
-    // Those of interfaces are phrases.
+    // Sources of a live run have blanks, as in "eth0 by AF_PACKET".
     let between = if plan.buffers.buffer_bytes > 0 { ", " } else { " " };
     table.row(["source", &plan.options.source.join(between)]);
     table.row(["analyses", &plan.app.analyses.names().join(", ")]);
@@ -283,8 +283,8 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
         table.row(["ring", &format!("{ring}, {slots} slots, batches of {batch}")]);
     }
     let kind = if plan.app.metering.uniflow { "one direction" } else { "both directions" };
-    let vlans = if plan.app.metering.vlan_in_key { ", each VLAN by itself" } else { "" };
-    table.row(["a flow is", &format!("{kind}{vlans}")]);
+    let vlans = if plan.app.metering.vlan_in_key { ", separate for each VLAN" } else { "" };
+    table.row(["flow", &format!("{kind}{vlans}")]);
     let timeouts = plan.app.metering.timeouts;
     let idle_ns = timeouts.general_ns;
     let alike = timeouts.idle(idle_ns) == timeouts;
@@ -299,9 +299,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
         format!("{}, room for about {} of them in the report", seconds(ns), count(rows))
     };
     table.row(["interval", &plan.app.interval_ns.map_or("the whole run".into(), interval)]);
-    table.row(["flows", &format!("{} alive at the most", count(plan.app.max_flows()))]);
+    table.row(["flows", &format!("at most {} alive at a time", count(plan.app.max_flows()))]);
     let datagrams =
-        format!("of {} datagrams under way at the most", count(plan.buffers.max_datagrams));
+        format!("of at most {} datagrams in progress", count(plan.buffers.max_datagrams));
     table.row(["fragments", &datagrams]);
     table.row(["scans", &format!("more than {} failed attempts", plan.app.scan_threshold)]);
     if let Some(filter) = &plan.options.filter {
@@ -315,12 +315,12 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     page.table(&table);
 }
 
-/// What a report that counts some packets only has to say.
+/// The sampling rate, with its effect on volumes.
 fn sample(one_in: u32) -> String {
-    format!("1:{one_in}; volumes count the packets selected only")
+    format!("1:{one_in}; volumes count only the selected packets")
 }
 
-/// The threads of a plan, with what each of them does.
+/// The threads of a plan, with their roles and cores.
 pub(crate) fn seats<A>(plan: &Plan<A>) -> String {
     let pin = &plan.arrangement.seating.pin;
     let seat = |(seat, roles): (usize, &Vec<Role>)| {
@@ -333,7 +333,7 @@ pub(crate) fn seats<A>(plan: &Plan<A>) -> String {
     plan.arrangement.seating.seats.iter().enumerate().map(seat).collect::<Vec<_>>().join(" | ")
 }
 
-/// From one time to another, with the seconds between.
+/// A time range in UTC, with its length in seconds.
 fn span(first: Time, last: Time) -> String {
     let seconds = last.0.saturating_sub(first.0) as f64 / 1e9;
     let readable = |time: Time| {
@@ -345,16 +345,15 @@ fn span(first: Time, last: Time) -> String {
     format!("{first} – {} UTC, {seconds:.3} s", last.get(shared..).unwrap_or(&last))
 }
 
-/// What packets within tunnels are counted for.
+/// The note on packets inside tunnels.
 fn within(tunnels: Tunnels) -> &'static str {
     match tunnels {
-        Tunnels::Inner => "within tunnels; of these are flows, talkers and scans",
-        Tunnels::Both | Tunnels::Outer => {
-            "within tunnels; of these, too, are flows, talkers and scans"
-        }
+        Tunnels::Inner => "inside tunnels; used for flows, talkers and scans",
+        Tunnels::Both | Tunnels::Outer => "inside tunnels; also used for flows, talkers and scans",
     }
 }
 
+/// The text of a flow end reason.
 fn ending(reason: &str) -> &str {
     match reason {
         "end_detected" => "closed",
@@ -366,7 +365,7 @@ fn ending(reason: &str) -> &str {
     }
 }
 
-/// The most frequent reasons, as many as fit.
+/// The most frequent reasons, as many as fit in [`REASONS`] columns.
 fn reasons(reasons: &BTreeMap<String, u64>) -> String {
     let mut rows: Vec<_> = reasons.iter().collect();
     rows.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));

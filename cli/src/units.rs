@@ -1,4 +1,4 @@
-//! Values of flags as people write them.
+//! Parsers of flag values.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -8,25 +8,24 @@ use ringtap_flow::Timeouts;
 use ringtap_monitor::Limits;
 pub(crate) use ringtap_terminal::units::{Cores, bytes, cores, count, duration_ns, index_count};
 
-/// Where to listen: `127.0.0.1:9464`, `[::]:9464`, or a port of this machine alone, `9464`.
+/// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464`.
 pub(crate) fn listening(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse();
     let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     port.map(local).or_else(|_| text.parse()).map_err(|_| {
-        format!("{text:?} is no place to listen at; write a port, 9464, or an address and a port, 0.0.0.0:9464")
+        format!("invalid listen address {text:?}: use a port, 9464, or an address and a port, 0.0.0.0:9464")
     })
 }
 
-/// One packet in so many: `1:100`, or `100`.
+/// A sampling rate: `1:100`, or `100`.
 pub(crate) fn sample(text: &str) -> Result<u32, String> {
-    let given = count(text.strip_prefix("1:").unwrap_or(text)).ok();
-    given
-        .and_then(|count| u32::try_from(count).ok())
-        .filter(|&count| count > 0)
-        .ok_or_else(|| format!("{text:?} is no sampling; write 1:100 for one packet in a hundred"))
+    let number = count(text.strip_prefix("1:").unwrap_or(text)).ok();
+    number.and_then(|count| u32::try_from(count).ok()).filter(|&count| count > 0).ok_or_else(|| {
+        format!("invalid sampling rate {text:?}: use 1:100 for one packet in a hundred")
+    })
 }
 
-/// When templates are sent again: `600s`, or with a number of messages, `600s,4096`.
+/// Resending of templates: `600s`, or with a number of messages, `600s,4096`.
 pub(crate) fn refresh(text: &str) -> Result<Refresh, String> {
     let (time, messages) = match text.split_once(',') {
         Some((time, messages)) => (time, count(messages)?),
@@ -34,26 +33,26 @@ pub(crate) fn refresh(text: &str) -> Result<Refresh, String> {
     };
     let every = Duration::from_nanos(duration_ns(time)?);
     if every.is_zero() || messages == 0 {
-        return Err(format!("{text:?} would repeat templates without end; write 600s,4096"));
+        return Err(format!("invalid template refresh {text:?}: use 600s or 600s,4096"));
     }
     Ok(Refresh { every, messages })
 }
 
-/// A preset of timeouts, and those that are set by name.
+/// The value of `--timeouts`: a preset and single timeouts by name, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeoutList {
     pub(crate) preset: Timeouts,
     pub(crate) set: Vec<(String, u64)>,
 }
 
-/// `nfdump`, `tcp.fin=2s,udp=10s`, `zeek,maxlife=1h`.
+/// Timeouts, as in `nfdump`, `tcp.fin=2s,udp=10s` or `zeek,maxlife=1h`.
 pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
     let mut list = TimeoutList::default();
     for word in text.split(',').map(str::trim) {
         let presets = Timeouts::PRESETS.map(|(name, _)| name).join(", ");
         let names = Timeouts::default().named().map(|(name, _)| format!("{name}=")).join(", ");
         let unknown =
-            || format!("{word:?} is no timeout; there are the presets {presets}, and {names}");
+            || format!("unknown timeout {word:?}: use a preset ({presets}) or a name ({names})");
         match word.split_once('=') {
             Some((name, "never")) if Timeouts::default().set(name, 0) => {
                 list.set.push((name.into(), u64::MAX));
@@ -68,21 +67,23 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
     Ok(list)
 }
 
-/// A limit of `--alert`, by name.
+/// A limit of `--alert`: name and number.
 pub(crate) type Limit = (String, u64);
 
-/// `dst-pps=100k`.
+/// An alert limit, as in `dst-pps=100k`.
 pub(crate) fn limit(text: &str) -> Result<Limit, String> {
-    let (name, number) = text.split_once('=').ok_or("say NAME=NUMBER, as in dst-pps=100k")?;
+    let (name, number) = text
+        .split_once('=')
+        .ok_or_else(|| format!("invalid alert {text:?}: use NAME=NUMBER, as in dst-pps=100k"))?;
     Limits::default().set(name, 0).map_err(|error| error.to_string())?;
     Ok((name.into(), count(number)?))
 }
 
-/// Arguments of another program.
+/// A list of words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words(pub(crate) Vec<String>);
 
-/// Words between blanks.
+/// Splits `text` at blanks; never an error.
 pub(crate) fn words(text: &str) -> Result<Words, String> {
     Ok(Words(text.split_whitespace().map(str::to_owned).collect()))
 }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samplings() {
+    fn sampling_rates_are_parsed() {
         assert_eq!((sample("1:100"), sample("100"), sample("1:2k")), (Ok(100), Ok(100), Ok(2_000)));
         for wrong in ["", "1:", "0", "1:0", "2:3", "1:5G", "1:1:1"] {
             assert!(sample(wrong).is_err(), "{wrong}");
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_by_preset_and_by_name() {
+    fn timeouts_are_parsed_by_preset_and_by_name() {
         let list = timeouts("zeek, udp=10s,maxlife=never").unwrap();
         assert_eq!(Some(list.preset), Timeouts::preset("zeek"));
         let set = [("udp".to_owned(), 10_000_000_000), ("maxlife".to_owned(), u64::MAX)];

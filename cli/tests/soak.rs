@@ -1,12 +1,13 @@
-//! A minute of the soak: everything that goes wrong in a live run, at once. In a program of its own, so that no other test
-//! runs beside it; `scripts/soak.sh` alone takes half an hour.
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! One minute of the soak test: a live run with all kinds of failures at once. A separate test
+//! program, so that no other test runs in parallel. `scripts/soak.sh` takes half an hour by
+//! default.
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn a_minute_of_everything_that_goes_wrong_loses_nothing_unnamed() {
+fn a_minute_of_failures_leaves_no_packet_or_record_unaccounted_for() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for tool in ["ip", "python3", "mount"] {
         if Command::new(tool).arg("--version").output().is_err() {

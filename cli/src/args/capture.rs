@@ -1,4 +1,4 @@
-//! The flag by which users say how frames are taken from an interface.
+//! The capture method of `--capture`.
 
 use clap::ValueEnum;
 use ringtap_io::live::Method;
@@ -14,14 +14,14 @@ pub(crate) enum Capture {
 impl Capture {
     pub(crate) fn method(self) -> Method {
         match self {
-            // AF_XDP takes frames away from the host: nobody gets that without asking for it.
+            // AF_XDP takes frames away from the host, so it must be chosen explicitly.
             Self::Auto | Self::AfPacket => Method::Packet,
             Self::AfXdp => Method::Xdp,
             Self::Dpdk => Method::Dpdk,
         }
     }
 
-    /// What the source is called in the plan.
+    /// The name of an interface as a source in the plan, as in `eth0 by AF_PACKET`.
     pub(crate) fn source(self, interface: &str) -> String {
         let method = match self.method() {
             Method::Packet => "AF_PACKET",

@@ -17,23 +17,23 @@ A configuration:
   [[route]]
   prefix = \"/example\"
   to = \"udp://192.0.2.1:6363\"
-docs/NDN.md has all keys. Programs that announce prefixes find the socket by
-NDN_CLIENT_TRANSPORT=unix:///run/ndn.sock. Exit codes: 0 success; 1 something could not be opened;
-2 usage, or the configuration is wrong; 3 losses with --fail-on-drop.
-Signals: INT, TERM end it and it reports.";
+docs/NDN.md describes all keys. Programs that announce prefixes find the socket through
+NDN_CLIENT_TRANSPORT=unix:///run/ndn.sock. Exit codes: 0 success; 1 failure; 2 usage error or
+invalid configuration; 3 losses with --fail-on-drop.
+Signals: INT and TERM end the run and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER, args_conflicts_with_subcommands = true)]
 pub(crate) struct ForwardArgs {
     #[command(subcommand)]
     pub(crate) action: Option<ForwardAction>,
-    /// TOML file that says where neighbours and programs are, and which routes there are
+    /// Read neighbours, programs and routes from a TOML file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Forward for so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) duration: Option<u64>,
-    /// Become this user once everything is open; started as root
+    /// Switch to this user once everything is open; needs root
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Check the configuration, print the plan and exit
@@ -41,23 +41,23 @@ pub(crate) struct ForwardArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) output: Output,
-    /// A line on stderr this often, a second at least
+    /// Print statistics on stderr at this interval, at least 1s
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) stats: Option<u64>,
-    /// Exit with 3 if packets were lost for want of room
+    /// Exit with 3 if packets were lost for lack of room
     #[arg(long)]
     pub(crate) fail_on_drop: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum ForwardAction {
-    /// Changes the routes of a forwarder that runs, or asks it
+    /// Change or query the routes of a running forwarder
     Ctl(ForwardCtlArgs),
 }
 
 #[derive(Args)]
 pub(crate) struct ForwardCtlArgs {
-    /// The forwarder's socket; NFD and ndnd answer, too
+    /// The socket of the forwarder, also of NFD or ndnd
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) socket: PathBuf,
     #[command(subcommand)]
@@ -66,37 +66,37 @@ pub(crate) struct ForwardCtlArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum ForwardCtl {
-    /// Sends Interests of a prefix to a neighbour, too
+    /// Add a route: send Interests of a prefix to a neighbour
     Register {
         prefix: NameBuf,
         /// udp://HOST:PORT, ether://IFACE, or the number of a face
         to: String,
-        /// Cheaper routes are taken first
+        /// Cost of the route; lower costs are preferred
         #[arg(long, value_name = "N", default_value_t = 0)]
         cost: u64,
-        /// It ends after so much time
+        /// Remove the route after this time
         #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
         expires: Option<u64>,
     },
-    /// Takes a route back that was registered so, or configured
+    /// Remove a route that was registered or configured
     Unregister {
         prefix: NameBuf,
-        /// As it was given, or the number of the face
+        /// The neighbour as it was registered, or the number of the face
         to: String,
     },
-    /// All routes
+    /// List routes
     Routes,
-    /// All faces, and what went over them
+    /// List faces with their counters
     Faces,
-    /// Closes a face
+    /// Close a face
     Close {
-        /// Its number
+        /// The number of the face
         face: u64,
     },
-    /// The strategies of prefixes
+    /// List the strategies of prefixes
     Strategies,
-    /// Chooses the strategy of a prefix: best-route, multicast, or none of its own
+    /// Set the strategy of a prefix: best-route, multicast, or none
     Strategy { prefix: NameBuf, name: String },
-    /// Counters of the whole
+    /// Print all counters
     Status,
 }

@@ -11,39 +11,40 @@ use super::{Capture, Form, Output, Threads};
 use crate::units;
 
 const AFTER: &str = "\
-Structures: cms, cms-cu (counters; no keys: heavy ones are found with --check only), cms-keys, sht, rs,
-rs-modular (single IPv4 addresses), mv, mg, ss, exact. Shared: cms, sht, rs.
-Exit codes: 0 success; 1 something could not be read or written; 2 usage; 3 packets were dropped, with
---fail-on-drop. Signals: INT, TERM stop reading and report.";
+Structures: cms, cms-cu (counters without keys: heavy keys need --check), cms-keys, sht, rs,
+rs-modular (single IPv4 addresses), mv, mg, ss, exact. With --state shared: cms, sht, rs.
+Exit codes: 0 success; 1 reading or writing failed; 2 usage error; 3 packets were dropped, with
+--fail-on-drop. Signals: INT and TERM stop reading and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
 #[command(group(ArgGroup::new("from").required(true).args(["read", "interface", "profile"])))]
 pub(crate) struct MeasureArgs {
-    /// Capture files (pcap, pcapng, also within gzip or zstd); - is standard input
+    /// Read capture files (pcap, pcapng; also compressed with gzip or zstd); - is stdin
     #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
         help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
-    /// Interface to listen to, until an interrupt or for --duration
+    /// Capture on this interface, until an interrupt or for --duration
     #[arg(short, long, value_name = "IFACE", help_heading = "Source")]
     pub(crate) interface: Vec<String>,
-    /// Traffic of a named profile or a file, as 'ringtap generate' makes it, from memory
+    /// Measure the traffic of a profile or a profile file, generated in memory as by 'ringtap
+    /// generate'
     #[arg(long, value_name = "NAME|FILE", help_heading = "Source")]
     pub(crate) profile: Option<String>,
-    /// Packets a second that are offered, the first 2 M of the source again and again; what finds a queue full
-    /// is dropped [default: as fast as they are taken]
+    /// Offer this many packets per second: the first 2 M of the source, repeated; a full queue
+    /// drops them [default: as fast as they are handled]
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "interface",
         help_heading = "Source")]
     pub(crate) rate: Option<u64>,
-    /// Packets in all that are offered; of a capture only with --rate [default: what the source has]
+    /// Offer this many packets; for a capture only with --rate [default: all of the source]
     #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "interface",
         help_heading = "Source")]
     pub(crate) packets: Option<u64>,
-    /// Listen for so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
-    /// How frames are taken: auto, af-packet, af-xdp or dpdk
+    /// Capture method: auto, af-packet, af-xdp or dpdk
     #[arg(
         long,
         value_name = "METHOD",
@@ -53,57 +54,58 @@ pub(crate) struct MeasureArgs {
     )]
     pub(crate) capture: Capture,
 
-    /// What packets are counted by: five-tuple, source, destination, pair, prefix:N (of the source) or
+    /// Count by this key: five-tuple, source, destination, pair, prefix:N (of the source) or
     /// destination-prefix:N [default: five-tuple]
     #[arg(long, value_name = "KEY", help_heading = "Measurement")]
     pub(crate) key: Option<CountBy>,
-    /// What a packet counts: packets (1) or octets (of its IP packet) [default: packets]
+    /// Weight of a packet: packets (1) or octets (of its IP packet) [default: packets]
     #[arg(long, value_name = "WEIGHT", help_heading = "Measurement")]
     pub(crate) weight: Option<Weight>,
-    /// The share of all from which on a key is heavy [default: 0.0001]
+    /// Report keys with at least this share of the total as heavy [default: 0.0001]
     #[arg(long, value_name = "SHARE", help_heading = "Measurement")]
     pub(crate) threshold: Option<f64>,
-    /// What counts (see below) [default: mg]
+    /// Use this structure (see below) [default: mg]
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) structure: Option<Kind>,
-    /// Memory of one structure, of each IP version there is [default: 1M, of exact 256M]
+    /// Memory of one structure, for each IP version [default: 1M; for exact 256M]
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Measurement")]
     pub(crate) memory: Option<u64>,
-    /// Find the exact answer, too, and say how near the structure came
+    /// Also compute the exact answer, and report the structure's error
     #[arg(long, help_heading = "Measurement")]
     pub(crate) check: bool,
-    /// Estimate how many different keys there are
+    /// Estimate the number of distinct keys
     #[arg(long, help_heading = "Measurement")]
     pub(crate) distinct: bool,
 
-    /// How packets come to the workers: sync (a master waits for all), async (a master and a ring for each), rss (a
-    /// queue for each) or sequential (one thread) [default: rss]
+    /// Distribute packets by sync (a master waits for all workers), async (a master and a ring per
+    /// worker), rss (a queue per worker) or sequential (one thread) [default: rss]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub(crate) design: Option<Design>,
-    /// A structure of its own for each worker, merged at the end (separate), or one for all (shared)
+    /// Use one structure per worker, merged at the end (separate), or one for all (shared)
     /// [default: separate]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub(crate) state: Option<State>,
-    /// Queues that the packets are read through, by address pair [default: from the free cores]
+    /// Read packets through this many queues, sharded by address pair [default: from the free
+    /// cores]
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) queues: Option<usize>,
-    /// How many workers [default: from the free cores]
+    /// Use this many workers [default: from the free cores]
     #[arg(short, long, value_name = "N", help_heading = "Design")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Seed of the hash functions: the same on all machines whose measurements are merged
-    /// [default: drawn at random]
+    /// Seed of the hash functions; use the same one on all machines whose measurements are merged
+    /// [default: random]
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) seed: Option<u64>,
-    /// Try the designs on a sample of this traffic, and recommend one
+    /// Measure the designs on a sample of this traffic and recommend one
     #[arg(long, conflicts_with_all = ["check", "write", "dry_run", "rate"], help_heading = "Design")]
     pub(crate) advise: bool,
     /// Print the plan and exit
     #[arg(long, help_heading = "Design")]
     pub(crate) dry_run: bool,
 
-    /// The report on stdout: text or json
+    /// Print the report as text or json
     #[arg(
         long,
         value_name = "FORM",
@@ -112,8 +114,8 @@ pub(crate) struct MeasureArgs {
         help_heading = "Output"
     )]
     pub(crate) report: Form,
-    /// Write what was counted: sketch:PATH for 'ringtap merge'; for Apache DataSketches apache:PATH (frequent
-    /// items, of mg) and hll:PATH (distinct keys)
+    /// Write the measurement: sketch:PATH for 'ringtap merge'; for Apache DataSketches, apache:PATH
+    /// (frequent items; needs mg) and hll:PATH (distinct keys)
     #[arg(long, value_name = "FORM:PATH", help_heading = "Output")]
     pub(crate) write: Vec<SketchFile>,
     /// Exit with 3 if packets were dropped
@@ -121,30 +123,31 @@ pub(crate) struct MeasureArgs {
     pub(crate) fail_on_drop: bool,
 }
 
-/// `ringtap merge`.
+/// Flags of `ringtap merge`.
 #[derive(Args)]
 pub(crate) struct MergeArgs {
-    /// What 'ringtap measure --write sketch:PATH' wrote, of the same key, weight and structure
+    /// Files written by 'ringtap measure --write sketch:PATH', with the same key, weight and
+    /// structure
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// The share of all from which on a key is heavy [default: that of the first file]
+    /// Report keys with at least this share of the total as heavy [default: that of the first file]
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
     #[command(flatten)]
     pub(crate) output: Output,
-    /// Write the merged measurement, as 'ringtap measure' does
+    /// Write the merged measurement, in the forms of 'ringtap measure --write'
     #[arg(long, value_name = "FORM:PATH")]
     pub(crate) write: Vec<SketchFile>,
 }
 
-/// `FORM:PATH`.
+/// An output of a measurement, `FORM:PATH`.
 #[derive(Clone, Debug)]
 pub(crate) struct SketchFile {
     pub(crate) form: SketchForm,
     pub(crate) path: PathBuf,
 }
 
-/// A form that a measurement can be written in.
+/// The form of a written measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SketchForm {
     Sketch,
@@ -156,7 +159,7 @@ impl FromStr for SketchFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write sketch:PATH, apache:PATH or hll:PATH".to_owned();
+        let wrong = || format!("invalid output {text:?}: use sketch:PATH, apache:PATH or hll:PATH");
         let (form, path) =
             text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(wrong)?;
         let form = match form {

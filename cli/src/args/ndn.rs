@@ -11,9 +11,9 @@ use super::{Moved, Output};
 use crate::units;
 
 const AFTER: &str = "\
-URLs: udp://HOST[:PORT] (port 6363 unless said), unix:PATH. Names: /text/of/names, %41 for other
-bytes. Exit codes: 0 success; 1 nothing came back, or something failed; 2 usage.
-Signals: INT, TERM end it and it reports.";
+URLs: udp://HOST[:PORT] (default port 6363), unix:PATH. Names: /text/of/names, with %41 for other
+bytes. Exit codes: 0 success; 1 no Data arrived, or failure; 2 usage error.
+Signals: INT and TERM end the run and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
@@ -24,13 +24,13 @@ pub(crate) struct NdnArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum NdnAction {
-    /// Asks for NAME/ping/1, NAME/ping/2, … and says how long the answers take
+    /// Send Interests for NAME/ping/NUMBER and print the time of each answer
     Ping(PingArgs),
-    /// Answers every Interest under PREFIX with a Data of its name
+    /// Answer each Interest under PREFIX with a Data of the same name
     Server(ServerArgs),
-    /// Asks as fast as it may, and says what came back, and when
+    /// Send many Interests and report answers, losses and latency
     Load(LoadArgs),
-    /// It is ringtap-lab ndn
+    /// Moved to ringtap-lab ndn
     #[command(hide = true, disable_help_flag = true)]
     Bench(Moved),
 }
@@ -38,21 +38,21 @@ pub(crate) enum NdnAction {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct PingArgs {
-    /// What is asked for, without 'ping' and the number
+    /// Name, without 'ping' and the number
     pub(crate) name: NameBuf,
-    /// Who is asked: a forwarder or a server
+    /// Send to this forwarder or server
     #[arg(long, value_name = "URL", default_value = "udp://127.0.0.1:6363")]
     pub(crate) to: Url,
-    /// Interests to send [default: until an interrupt]
+    /// Send this many Interests [default: until an interrupt]
     #[arg(short, long, value_name = "N", value_parser = units::count)]
     pub(crate) count: Option<u64>,
-    /// Time between two of them
+    /// Time between Interests
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::duration_ns)]
     pub(crate) interval: u64,
-    /// An answer that takes longer is lost; the Interests' lifetime
+    /// Lifetime of the Interests; later answers count as lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::duration_ns)]
     pub(crate) timeout: u64,
-    /// No line for each answer
+    /// Do not print a line for each answer
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -62,27 +62,27 @@ pub(crate) struct PingArgs {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct ServerArgs {
-    /// The names that are answered begin with this
+    /// Prefix of the names to answer
     pub(crate) prefix: NameBuf,
-    /// Where Interests are awaited: udp://ADDRESS or udp://ADDRESS:PORT [default: udp://127.0.0.1:6363]
+    /// Listen for Interests: udp://ADDRESS or udp://ADDRESS:PORT [default: udp://127.0.0.1:6363]
     #[arg(long, value_name = "URL", conflicts_with = "to")]
     pub(crate) listen: Option<Url>,
-    /// The forwarder that sends them; with unix:PATH the prefix is registered there
+    /// Receive Interests from this forwarder; with unix:PATH, register the prefix there
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<Url>,
-    /// Register the prefix also over UDP (at /localhop/nfd), where the forwarder allows it
+    /// Also register the prefix over UDP (at /localhop/nfd), if the forwarder allows it
     #[arg(long, requires = "to")]
     pub(crate) register: bool,
     /// Bytes of content in each Data
     #[arg(long, value_name = "SIZE", default_value = "1000", value_parser = units::bytes)]
     pub(crate) payload: u64,
-    /// For how long a Data is fresh
+    /// Freshness period of each Data
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration_ns)]
     pub(crate) freshness: u64,
-    /// End after so many answers
+    /// Stop after this number of answers
     #[arg(short, long, value_name = "N", value_parser = units::count)]
     pub(crate) count: Option<u64>,
-    /// End after so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) duration: Option<u64>,
     #[command(flatten)]
@@ -92,43 +92,43 @@ pub(crate) struct ServerArgs {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct LoadArgs {
-    /// What is asked for begins with this, and ends with a number
+    /// Prefix of the names; a number follows
     pub(crate) prefix: NameBuf,
-    /// Who is asked: a forwarder or a server
+    /// Send to this forwarder or server
     #[arg(long, value_name = "URL", default_value = "udp://127.0.0.1:6363")]
     pub(crate) to: Url,
-    /// Which names: unique (each once), uniform, zipf:S or one-hot
-    #[arg(long, value_name = "HOW", default_value = "unique", value_parser = names)]
+    /// Choose names by unique (each once), uniform, zipf:S or one-hot
+    #[arg(long, value_name = "CHOICE", default_value = "unique", value_parser = names)]
     pub(crate) names: Names,
-    /// How many names there are; of unique, no matter
+    /// Number of names; unused by unique
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::count)]
     pub(crate) population: u64,
-    /// Interests on their way at a time; with --rate, at the most [default: 64; with --rate 65536]
+    /// Keep at most this many Interests in flight [default: 64; with --rate 65536]
     #[arg(short, long, value_name = "N", value_parser = units::index_count)]
     pub(crate) window: Option<usize>,
-    /// Interests a second, whatever comes back [default: as the window allows]
+    /// Send this many Interests per second [default: as the window allows]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) rate: Option<u64>,
-    /// End after so many Interests
+    /// Stop after this number of Interests
     #[arg(short, long, value_name = "N", value_parser = units::count)]
     pub(crate) count: Option<u64>,
-    /// End after so long [default: 10s, unless there is a count]
+    /// Stop after this time [default: 10s, unless --count is given]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) duration: Option<u64>,
-    /// An answer that takes longer is lost; the Interests' lifetime
+    /// Lifetime of the Interests; later answers count as lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::duration_ns)]
     pub(crate) timeout: u64,
-    /// Only what is fresh answers
+    /// Set MustBeFresh
     #[arg(long)]
     pub(crate) must_be_fresh: bool,
-    /// Of the names drawn
+    /// Seed of the names
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
-/// Which names are asked for.
+/// The distribution of names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Names {
     Unique,
@@ -139,14 +139,12 @@ fn names(text: &str) -> Result<Names, String> {
     match text {
         "unique" => Ok(Names::Unique),
         _ => text.parse().map(Names::Drawn).map_err(|_| {
-            format!(
-                "{text:?} is no way to choose names; there are unique, uniform, zipf:S, one-hot"
-            )
+            format!("unknown choice of names {text:?}: use unique, uniform, zipf:S or one-hot")
         }),
     }
 }
 
-/// The other end of a link.
+/// The address of a forwarder, a server or a listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Url {
     /// Host and port.
@@ -159,20 +157,20 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("{text:?} is no way to a forwarder; write udp://HOST:{UDP_PORT} or unix:PATH")
+            format!("invalid forwarder address {text:?}: use udp://HOST:{UDP_PORT} or unix:PATH")
         };
         if let Some(path) = text.strip_prefix("unix:") {
-            // As in unix:///run/nfd.sock, which is a URL, too.
+            // Also accepts the URL form unix:///run/nfd.sock.
             let path = path.strip_prefix("//").unwrap_or(path);
             return if path.is_empty() { Err(wrong()) } else { Ok(Self::Unix(path.into())) };
         }
-        let at = text.strip_prefix("udp://").ok_or_else(wrong)?;
-        let (host, port) = match at.rsplit_once(':') {
-            // A colon within brackets is IPv6's own.
+        let address = text.strip_prefix("udp://").ok_or_else(wrong)?;
+        let (host, port) = match address.rsplit_once(':') {
+            // A colon within brackets belongs to IPv6.
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().ok().filter(|&port| port > 0).ok_or_else(wrong)?)
             }
-            _ => (at, UDP_PORT),
+            _ => (address, UDP_PORT),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.is_empty() { Err(wrong()) } else { Ok(Self::Udp(host.into(), port)) }
@@ -194,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_and_shown() {
+    fn urls_are_parsed_and_formatted() {
         for (text, shown) in [
             ("udp://127.0.0.1", "udp://127.0.0.1:6363"),
             ("udp://host.example:7", "udp://host.example:7"),

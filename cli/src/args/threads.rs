@@ -1,4 +1,4 @@
-//! The flags by which users say where threads run and what joins them.
+//! Flags for threads and rings.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -10,17 +10,17 @@ use crate::units::{self, Cores};
 
 #[derive(Args)]
 pub(crate) struct Threads {
-    /// Cores to pin the threads to, in order: 0,1 or 0-3
-    #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Arrangement")]
+    /// Pin the threads to these cores, in order: 0,1 or 0-3
+    #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Threads")]
     pub(crate) cores: Option<Cores>,
-    /// Kind of ring between the cores [default: the fastest]
-    #[arg(long, value_name = "KIND", help_heading = "Arrangement")]
+    /// Use this kind of ring between the cores [default: the fastest]
+    #[arg(long, value_name = "KIND", help_heading = "Threads")]
     pub(crate) ring: Option<Ring>,
-    /// Slots of each ring [default: 4096]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
+    /// Set the slots of each ring [default: 4096]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) ring_capacity: Option<usize>,
-    /// Items after which a ring publishes its index [default: 50]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Arrangement")]
+    /// Publish a ring's index after this many items [default: 50]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) ring_batch: Option<usize>,
 }
 
@@ -30,17 +30,17 @@ impl Threads {
         self.cores.as_ref().map(|cores| cores.0.clone())
     }
 
-    /// Options that these flags make, of a run with this seed or one drawn at random.
+    /// The options of these flags. Without `seed`, the seed is random.
     pub(crate) fn options(&self, seed: Option<u64>) -> Options {
-        let usual = Options::default();
+        let default = Options::default();
         Options {
             cores: self.cores(),
-            ring: self.ring.unwrap_or(usual.ring),
-            ring_capacity: self.ring_capacity.unwrap_or(usual.ring_capacity),
-            ring_batch: self.ring_batch.unwrap_or(usual.ring_batch),
-            // From the system's source of randomness, from which the standard library draws, too.
+            ring: self.ring.unwrap_or(default.ring),
+            ring_capacity: self.ring_capacity.unwrap_or(default.ring_capacity),
+            ring_batch: self.ring_batch.unwrap_or(default.ring_batch),
+            // The standard library's source of randomness is the system's.
             seed: seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()),
-            ..usual
+            ..default
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is found of stamped frames. The names are those of `--report json`; docs/GENERATE.md defines
-//! them.
+//! The results of `ringtap check`. Field names are those of `--report json`; docs/GENERATE.md
+//! defines them.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use ringtap_io::live::Receiver;
 use ringtap_traffic::{Arrivals, Reading, Stamp};
 use serde::Serialize;
 
-/// Streams that are told apart.
+/// Limit of streams with their own counters.
 const STREAMS_MOST: usize = 64;
 
+/// Counters of all frames and streams.
 #[derive(Default, Serialize)]
 pub(super) struct Findings {
     pub(super) interface: String,
-    /// Frames that came, of whatever kind, and those of them without a stamp.
+    /// All received frames, and those without a stamp.
     pub(super) frames: u64,
     pub(super) unstamped: u64,
     /// Frames with a stamp and a wrong checksum.
@@ -24,13 +25,13 @@ pub(super) struct Findings {
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
     pub(super) stale: u64,
-    /// Stamped frames of more streams than are told apart.
+    /// Stamped frames of streams beyond [`STREAMS_MOST`].
     pub(super) other_streams: u64,
     pub(super) streams: Vec<Stream>,
-    /// From the first stamped frame to the last.
+    /// Time from the first stamped frame to the last.
     pub(super) seconds: f64,
     pub(super) packets_per_second: f64,
-    /// Frames that this receiver lost, by reason, and that the interface lost before.
+    /// Frames lost by this receiver, by reason, and frames lost by the interface.
     pub(super) dropped: BTreeMap<&'static str, u64>,
     pub(super) missed: Option<u64>,
 
@@ -42,7 +43,7 @@ pub(super) struct Findings {
     range_ns: Option<(u64, u64)>,
 }
 
-/// What is found of the frames of one sender.
+/// Results for one sender.
 #[derive(Serialize)]
 pub(super) struct Stream {
     pub(super) run: u16,
@@ -52,13 +53,13 @@ pub(super) struct Stream {
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
     pub(super) stale: u64,
-    /// Frames that came before they were sent, by two clocks that differ.
+    /// Frames that arrived before their send time: the two clocks differ.
     pub(super) before_sent: u64,
-    /// None if no frame told when it was sent.
+    /// `None` if no frame has a send time.
     pub(super) latency_ns: Option<Spread>,
 }
 
-/// A distribution.
+/// A distribution of latencies, in nanoseconds.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Spread {
     pub(super) min: u64,
@@ -68,11 +69,12 @@ pub(super) struct Spread {
 }
 
 impl Findings {
-    /// Nothing yet, of `expected` stamped frames if that is known.
+    /// Empty results, with `expected` stamped frames if known.
     pub(super) fn new(interface: &str, expected: Option<u64>) -> Self {
         Self { interface: interface.to_owned(), expected, ..Self::default() }
     }
 
+    /// Counts a frame received at `ts_ns`.
     pub(super) fn take(&mut self, ts_ns: u64, frame: &[u8]) {
         self.frames += 1;
         let stamp = match Stamp::read(frame) {
@@ -99,17 +101,17 @@ impl Findings {
         self.range_ns = Some((first.min(ts_ns), last.max(ts_ns)));
     }
 
-    /// Frames with a stamp, however they came.
+    /// Frames with a stamp, including copies and corrupted ones.
     pub(super) fn stamped(&self) -> u64 {
         self.frames - self.unstamped
     }
 
-    /// Whether as many have come as were sent.
-    pub(super) fn all_came(&self) -> bool {
+    /// Whether all sent frames have arrived.
+    pub(super) fn all_arrived(&self) -> bool {
         self.expected.is_some_and(|expected| self.received >= expected)
     }
 
-    /// Adds up, and asks the receivers what they lost.
+    /// Computes the sums, and adds the losses of the receivers.
     pub(super) fn close(&mut self, receivers: &mut [Receiver]) {
         self.add_up();
         for receiver in receivers.iter_mut() {
@@ -122,6 +124,7 @@ impl Findings {
         self.missed = receivers.first().and_then(Receiver::missed);
     }
 
+    /// Computes the streams and the sums over them.
     fn add_up(&mut self) {
         self.streams =
             self.arrivals.iter().map(|(&key, arrivals)| Stream::of(key, arrivals)).collect();
@@ -130,9 +133,9 @@ impl Findings {
         self.reordered = sum(|stream| stream.reordered);
         self.stale = sum(|stream| stream.stale);
         let missing: u64 = sum(|stream| stream.lost);
-        // What is missing at the end shows only in the number of all.
-        let never_came = self.expected.unwrap_or(0).saturating_sub(self.received);
-        self.lost = missing.max(never_came);
+        // Frames missing at the end are only known from the expected number.
+        let not_received = self.expected.unwrap_or(0).saturating_sub(self.received);
+        self.lost = missing.max(not_received);
         let (first, last) = self.range_ns.unwrap_or_default();
         self.seconds = (last - first) as f64 / 1e9;
         if last > first {
@@ -140,8 +143,8 @@ impl Findings {
         }
     }
 
-    /// Whether frames came, all of them, once and whole.
-    pub(super) fn all_well(&self) -> bool {
+    /// Whether frames arrived, and all of them once and intact.
+    pub(super) fn is_success(&self) -> bool {
         self.received > 0
             && [self.lost, self.duplicated, self.stale, self.corrupted, self.other_streams]
                 == [0; 5]
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_told_apart_up_to_a_number() {
+    fn streams_have_their_own_counters_up_to_a_limit() {
         let mut findings = Findings::new("eth0", None);
         for run in 0..=STREAMS_MOST as u16 {
             findings.take(5_000, &frame(run, 0));
@@ -194,17 +197,17 @@ mod tests {
         assert_eq!((findings.received, findings.lost, findings.streams.len()), (128, 64, 64));
         let spread = findings.streams[0].latency_ns.unwrap();
         assert_eq!((spread.min, spread.max), (4_000, 8_000));
-        assert!(!findings.all_well() && !findings.all_came());
+        assert!(!findings.is_success() && !findings.all_arrived());
     }
 
     #[test]
-    fn what_is_missing_at_the_end_shows_in_the_number_of_all() {
+    fn frames_missing_at_the_end_are_lost() {
         let mut findings = Findings::new("eth0", Some(10));
         findings.take(5_000, &frame(1, 0));
         findings.take(5_000, &frame(1, 2));
         findings.add_up();
         assert_eq!((findings.received, findings.lost), (2, 8));
-        // Nothing at all is not well either.
-        assert!(!Findings::new("eth0", None).all_well());
+        // No frames are not a success either.
+        assert!(!Findings::new("eth0", None).is_success());
     }
 }

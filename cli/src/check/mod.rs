@@ -1,11 +1,11 @@
-//! `ringtap check`: receives stamped frames and says what became of those that were sent.
+//! `ringtap check`: receives stamped frames and reports loss, order and latency.
 //!
 //! ```text
-//!  interface ─▶ Receiver ─▶ Stamp::read ─▶ Arrivals, one a stream ─▶ report
+//!  interface ─▶ Receiver ─▶ Stamp::read ─▶ Arrivals, one per stream ─▶ report
 //! ```
 //!
-//! Invariants: memory does not grow. It ends when all have come, when none come any more, or when
-//! asked to.
+//! Invariants: memory is bounded. The run ends when all frames have arrived, when no more arrive,
+//! or when a stop is requested.
 
 mod findings;
 mod text;
@@ -24,32 +24,33 @@ use findings::Findings;
 use ringtap_base::Clock;
 use ringtap_terminal::console;
 
+/// The exit code for losses.
 const LOST: u8 = 3;
 
-/// Frames of a burst.
+/// Most frames of a burst.
 const BURST: usize = 256;
 
-/// One wait for frames; with several queues, after which the next one is looked at.
+/// Longest wait for frames, and that with several queues, which wait in turn.
 const WAIT: Duration = Duration::from_millis(50);
-const WAIT_OF_MANY: Duration = Duration::from_millis(1);
+const WAIT_PER_QUEUE: Duration = Duration::from_millis(1);
 
-/// When all have come: copies may follow, which are waited for no longer than this.
-const COPIES_NS: u64 = 100_000_000;
+/// Wait for duplicates after all frames have arrived.
+const DUPLICATES_NS: u64 = 100_000_000;
 
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    signals::stoppable(&WATCH, || check(args)).context("attending to signals")?
+    signals::stoppable(&WATCH, || check(args)).context("handling signals")?
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let takes = "check receives from one interface";
-    let interface = live::only("-i", &args.interface, takes)?.unwrap_or_default();
-    // What this host sends itself would come twice.
+    let reason = "check receives from one interface";
+    let interface = live::only("-i", &args.interface, reason)?.unwrap_or_default();
+    // Frames that this host sends would arrive twice.
     let options = Options { method: args.method.method(), outgoing: false, ..Options::default() };
     let mut receivers = live::open_with(interface, &options)?;
     if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
-        bail!("{interface} is not Ethernet: stamps are read in Ethernet frames");
+        bail!("{interface} is not an Ethernet interface: stamps need Ethernet frames");
     }
     live::announce(&receivers);
 
@@ -63,51 +64,51 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if state == State::Gone {
         bail!("{interface} is gone");
     }
-    Ok(if findings.all_well() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
+    Ok(if findings.is_success() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
 }
 
-/// Takes what came before somebody said stop. All queues are shut before one is read: else what is of one stream would
-/// still come by some, and be missed by the others.
+/// Reads the frames that arrived before the stop signal. All queues are closed before any is read;
+/// otherwise a stream could continue in some queues and end in others.
 fn drain(receivers: &mut [Receiver], findings: &mut Findings) {
     let mut open: Vec<_> = receivers.iter_mut().map(|one| (Drain::begin(one), one)).collect();
     while !open.is_empty() {
         open.retain_mut(|(drain, receiver)| {
             drain.look();
-            let came = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
-            !drain.is_over(came, receiver)
+            let received = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
+            !drain.is_over(received, receiver)
         });
         if let Some((_, receiver)) = open.first_mut() {
-            receiver.wait(WAIT_OF_MANY);
+            receiver.wait(WAIT_PER_QUEUE);
         }
     }
 }
 
-/// Receives until it is over; how the interface is then.
+/// Receives until the end; returns the state of the interface.
 fn receive(receivers: &mut [Receiver], args: &CheckArgs, findings: &mut Findings) -> State {
     let clock = Clock::start();
     let (mut stamped, mut latest_ns) = (0, 0);
-    let wait = if receivers.len() == 1 { WAIT } else { WAIT_OF_MANY };
+    let wait = if receivers.len() == 1 { WAIT } else { WAIT_PER_QUEUE };
     for turn in 0.. {
         if WATCH.stopped() {
             drain(receivers, findings);
             break;
         }
-        // Before the look: a silence that nobody listened to is none.
+        // Read before the poll, so that time without polling does not count as silence.
         let now = clock.now_ns();
-        let mut came = 0;
+        let mut received = 0;
         for receiver in receivers.iter_mut() {
-            came += receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
+            received += receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
         }
         if findings.stamped() > stamped {
             (stamped, latest_ns) = (findings.stamped(), now);
         }
         let silence = now - latest_ns;
-        let over = silence >= args.idle_stop || findings.all_came() && silence >= COPIES_NS;
+        let over = silence >= args.idle_stop || findings.all_arrived() && silence >= DUPLICATES_NS;
         if stamped > 0 && over {
             break;
         }
         let next = turn % receivers.len();
-        if came == 0 && receivers[next].wait(wait) == Wake::Nothing(State::Gone) {
+        if received == 0 && receivers[next].wait(wait) == Wake::Nothing(State::Gone) {
             return State::Gone;
         }
     }

@@ -1,4 +1,4 @@
-//! Findings for people.
+//! The report of `ringtap check` as text.
 
 use std::fmt::Write as _;
 
@@ -6,6 +6,7 @@ use super::findings::{Findings, Spread, Stream};
 use ringtap_terminal::numbers::{count, rate};
 use ringtap_terminal::table::{Lean, Table};
 
+/// The report.
 pub(super) fn report(findings: &Findings) -> String {
     let mut table = Table::new(&[Lean::Left, Lean::Right, Lean::Left]);
     let share = |number: u64| {
@@ -21,9 +22,9 @@ pub(super) fn report(findings: &Findings) -> String {
         table.row([name.into(), count(number), share(number)]);
     }
     for (name, number, what) in [
-        ("stale", findings.stale, "too late to know whether they had come before"),
+        ("stale", findings.stale, "too late to detect duplicates"),
         ("corrupted", findings.corrupted, "with a stamp and a wrong checksum"),
-        ("other streams", findings.other_streams, "of more senders than are told apart"),
+        ("other streams", findings.other_streams, "of further senders"),
         ("unstamped", findings.unstamped, ""),
     ] {
         if number > 0 || name == "corrupted" {
@@ -39,18 +40,20 @@ pub(super) fn report(findings: &Findings) -> String {
 
     let mut text = String::from("Stamped frames\n");
     table.lines().for_each(|line| text = std::mem::take(&mut text) + &line + "\n");
-    let pace = rate(findings.packets_per_second);
-    let _ = writeln!(text, "  {:.2} s from first to last, {pace} packets/s", findings.seconds);
+    let per_second = rate(findings.packets_per_second);
+    let _ =
+        writeln!(text, "  {:.2} s from first to last, {per_second} packets/s", findings.seconds);
     for stream in &findings.streams {
-        text += &of(stream, findings.streams.len() > 1);
+        text += &stream_lines(stream, findings.streams.len() > 1);
     }
     text
 }
 
-fn of(stream: &Stream, many: bool) -> String {
+/// Latency of a stream; with `counters`, also its counters.
+fn stream_lines(stream: &Stream, counters: bool) -> String {
     let &Stream { run, stream: number, received, lost, duplicated, reordered, .. } = stream;
     let mut text = format!("Run {run:04x}, stream {number}\n");
-    if many {
+    if counters {
         let [received, lost, duplicated, reordered] =
             [received, lost, duplicated, reordered].map(count);
         let _ = writeln!(
@@ -63,15 +66,16 @@ fn of(stream: &Stream, many: bool) -> String {
             let [min, p50, p99, max] = [min, p50, p99, max].map(time);
             writeln!(text, "  latency min {min}, median {p50}, 99 % {p99}, max {max}")
         }
-        None => writeln!(text, "  latency not known: no frame tells when it was sent"),
+        None => writeln!(text, "  latency unknown: no frame has a send time"),
     };
     if stream.before_sent > 0 {
         let frames = count(stream.before_sent);
-        let _ = writeln!(text, "  {frames} came before they were sent: the clocks differ");
+        let _ = writeln!(text, "  {frames} arrived before their send time: the clocks differ");
     }
     text
 }
 
+/// A time with a unit, as in `1.5 µs`.
 fn time(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
@@ -86,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_for_people() {
+    fn times_are_shown_with_units() {
         assert_eq!(
             [999, 1_500, 2_000_000, 3_200_000_000].map(time),
             ["999 ns", "1.5 µs", "2.0 ms", "3.2 s"]

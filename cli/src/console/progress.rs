@@ -1,4 +1,4 @@
-//! The line that shows how far a run has come, on a terminal; it is drawn over and over, and cleared at the end.
+//! The progress bar on a terminal, redrawn in place and cleared at the end.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Draws the line anew: `read` bytes so far, and what else there is to say.
+    /// Draws the line: `read` bytes so far, and the rates.
     pub(super) fn draw(&self, extent: &Extent, read: u64, elapsed: Duration, rates: &str) {
         let line = match *extent {
             Extent::Live(..) => rates.to_owned(),
@@ -40,19 +40,19 @@ impl Progress {
         let width = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
         let line: String = line.chars().take(width.saturating_sub(1).max(20)).collect();
         self.drawn.store(true, Ordering::Relaxed);
-        // If stderr is closed, there is nowhere to say so.
+        // If stderr is closed, ignore the error.
         let _ = write!(io::stderr(), "\r{line}\x1b[K").and_then(|()| io::stderr().flush());
     }
 
-    /// Clears the line, if there is one; the next drawing brings it back.
+    /// Clears the line if it is drawn; the next call of [`draw`](Self::draw) restores it.
     pub(super) fn clear(&self) {
         if self.drawn.swap(false, Ordering::Relaxed) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 
-    /// Writes a line of its own.
-    pub(super) fn say(&self, line: &str) {
+    /// Clears the bar and prints a line.
+    pub(super) fn print_line(&self, line: &str) {
         self.clear();
         let _ = writeln!(stderr(), "{line}");
     }

@@ -1,4 +1,4 @@
-//! Facts about the machine, from /sys and /proc. Every file may be missing.
+//! Facts about the machine, from /sys and /proc. A missing file leaves its fact unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,20 +10,20 @@ use serde::Serialize;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// All that is known.
+/// All facts.
 #[derive(Serialize)]
 pub(super) struct Facts {
     pub(super) kernel: String,
     pub(super) clock_source: Option<String>,
-    /// Whether BPF programs, which share out and redirect frames, are compiled.
+    /// Whether the kernel compiles BPF programs, which distribute and redirect frames.
     pub(super) bpf_jit: Option<bool>,
-    /// Whether the monitor can fence itself in.
+    /// Whether Landlock is available.
     pub(super) landlock: Option<bool>,
     pub(super) cores: Cores,
     pub(super) memory: Memory,
     pub(super) interfaces: Vec<Nic>,
     pub(super) limits: Limits,
-    /// Of this process, those that capturing needs.
+    /// Capabilities of this process for capturing.
     pub(super) capabilities: BTreeMap<&'static str, bool>,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Facts {
 pub(super) struct Cores {
     pub(super) model: Option<String>,
     pub(super) online: usize,
-    /// That this process may use.
+    /// Cores that this process may use.
     pub(super) usable: usize,
     pub(super) packages: Option<usize>,
     pub(super) numa_nodes: Option<usize>,
-    /// Logical cores that share a physical one, as the kernel writes lists.
+    /// Groups of logical cores that share a physical one, in the kernel's list syntax.
     pub(super) siblings: Vec<String>,
-    /// Of the first core.
+    /// Caches of the first core.
     pub(super) caches: Vec<Cache>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Cache {
     pub(super) level: u8,
     pub(super) kind: String,
     pub(super) size: String,
-    /// Cores, as the kernel writes lists.
+    /// Cores that share it, in the kernel's list syntax.
     pub(super) shared_by: String,
 }
 
@@ -70,18 +70,18 @@ pub(super) struct HugePages {
 pub(super) struct Nic {
     pub(super) name: String,
     pub(super) state: String,
-    /// None for interfaces without a device behind them.
+    /// `None` for interfaces without a device.
     pub(super) driver: Option<String>,
     pub(super) rx_queues: usize,
     pub(super) tx_queues: usize,
     pub(super) speed_mbps: Option<u64>,
-    /// The NUMA node it is attached to, where there are several.
+    /// The NUMA node of its device, if there are several.
     pub(super) numa_node: Option<u64>,
-    /// The cores of that node, as the kernel writes lists.
+    /// The cores of that node, in the kernel's list syntax.
     pub(super) local_cores: Option<String>,
 }
 
-/// None is unlimited.
+/// `None` is unlimited.
 #[derive(Serialize)]
 pub(super) struct Limits {
     pub(super) locked_memory_bytes: Option<u64>,
@@ -89,6 +89,7 @@ pub(super) struct Limits {
 }
 
 impl Facts {
+    /// Reads all facts.
     pub(super) fn gather() -> Self {
         Self {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -132,7 +133,7 @@ impl Cores {
         }
     }
 
-    /// A list for `--cores`, if some cores have siblings.
+    /// One core of each sibling group, as a list for `--cores`; `None` without siblings.
     pub(super) fn one_of_each_sibling_group(&self) -> Option<String> {
         let first = |group: &String| group.split([',', '-']).next().map(str::to_string);
         let shared = self.siblings.iter().any(|group| group.contains([',', '-']));
@@ -142,7 +143,7 @@ impl Cores {
     }
 }
 
-/// Each list once, by its first number.
+/// Distinct lists, ordered by their first number.
 fn in_order(lists: BTreeSet<String>) -> Vec<String> {
     let mut lists: Vec<_> = lists.into_iter().collect();
     lists.sort_by_key(|list| list.split([',', '-']).next().and_then(|n| n.parse::<u32>().ok()));
@@ -202,9 +203,9 @@ fn interfaces() -> Vec<Nic> {
             driver: driver.and_then(|to| Some(to.file_name()?.to_string_lossy().into_owned())),
             rx_queues: queues("rx-"),
             tx_queues: queues("tx-"),
-            // A link that is down says -1, or nothing.
+            // A link that is down reports -1, or nothing.
             speed_mbps: read(path.join("speed")).and_then(|text| text.parse().ok()),
-            // -1 where there is but one.
+            // -1 with a single node.
             numa_node: read(path.join("device/numa_node")).and_then(|text| text.parse().ok()),
             local_cores: read(path.join("device/local_cpulist")),
         })
@@ -212,7 +213,7 @@ fn interfaces() -> Vec<Nic> {
     entries("/sys/class/net").into_iter().filter_map(nic).collect()
 }
 
-/// Numbers from linux/capability.h.
+/// Capabilities for capturing; the numbers are those of linux/capability.h.
 const CAPABILITIES: [(&str, u32); 6] = [
     ("CAP_NET_ADMIN", 12),
     ("CAP_NET_RAW", 13),
@@ -230,7 +231,7 @@ fn capabilities() -> BTreeMap<&'static str, bool> {
     CAPABILITIES.iter().map(|&(name, bit)| (name, held >> bit & 1 == 1)).collect()
 }
 
-/// A file of one value.
+/// The trimmed contents of a file with one value.
 fn read(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_string()).filter(|text| !text.is_empty())
@@ -245,11 +246,12 @@ fn value(path: &str, name: &str) -> Option<String> {
     })
 }
 
+/// The number at the beginning of a value such as `16384 kB`.
 fn number(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// What lies in a folder, by name.
+/// The entries of a folder, by name.
 fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -257,7 +259,7 @@ fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether the name is `prefix` and a number.
+/// Whether the file name is `prefix` followed by a number.
 fn numbered(path: &Path, prefix: &str) -> bool {
     let rest = path.file_name().and_then(|name| name.to_str()?.strip_prefix(prefix));
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))

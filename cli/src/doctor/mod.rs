@@ -1,6 +1,6 @@
-//! `ringtap doctor`: what this machine offers, and what to make of it.
+//! `ringtap doctor`: prints this machine's resources, with advice.
 //!
-//! Invariant: it only looks. What the system does not tell is left out, never guessed.
+//! Invariant: it only reads. Unknown facts are omitted, never guessed.
 
 mod facts;
 
@@ -21,7 +21,7 @@ use ringtap_terminal::{console, numbers};
 struct Report {
     #[serde(flatten)]
     facts: Facts,
-    /// The threads that a run would have if nothing is asked for.
+    /// The threads of a run with default options.
     arrangement: String,
     advice: Vec<String>,
 }
@@ -39,67 +39,64 @@ pub(crate) fn run(form: Form) -> anyhow::Result<ExitCode> {
     console::print(&page).map(|()| ExitCode::SUCCESS)
 }
 
-/// What could be better here, and how.
+/// Advice for this machine, a line each.
 fn advice(facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
     let cores = &facts.cores;
     if cores.usable == 1 {
-        advice.push("only one core is free: runs use one thread (--sequential)".into());
+        advice.push("one core is available: runs use one thread (--sequential)".into());
     }
     if cores.usable < cores.online {
         advice.push(format!(
-            "{} of {} cores may be used; taskset or the container's limits hold back the others",
+            "{} of {} cores are available; taskset or the container's limits exclude the others",
             cores.usable, cores.online
         ));
     }
     if let Some(one_each) = cores.one_of_each_sibling_group() {
-        advice.push(format!(
-            "sibling threads share a core's caches and units: --cores {one_each} uses one of each"
-        ));
+        advice.push(format!("sibling threads share a core: --cores {one_each} uses one of each"));
     }
     if facts.memory.transparent_hugepages.as_deref() == Some("never") {
         advice.push(
-            "large tables would be faster on huge pages: \
+            "large tables are faster on huge pages: \
              echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
                 .into(),
         );
     }
     let available = facts.memory.available_bytes.unwrap_or(u64::MAX);
     if available < 1 << 30 {
-        advice.push("less than 1 GiB of memory is free: bound the tables with --memory".into());
+        advice.push("less than 1 GiB of memory is free: limit the tables with --memory".into());
     }
     if facts
         .clock_source
         .as_deref()
         .is_some_and(|clock| clock != "tsc" && clock != "arch_sys_counter")
     {
-        advice.push("the clock source is slow to read; measured times are less exact".into());
+        advice.push("the clock source is slow: measured times are less exact".into());
     }
     advice.extend(live_advice(facts));
     advice
 }
 
-/// What could be better for listening to interfaces.
+/// Advice for live interfaces.
 fn live_advice(facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
     let held = |name: &str| facts.capabilities.get(name).copied().unwrap_or(true);
     if !held("CAP_NET_RAW") {
         advice.push(
-            "listening to interfaces needs rights: sudo setcap \
+            "live capture needs capabilities: sudo setcap \
              cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v ringtap)"
                 .into(),
         );
     } else if !(held("CAP_NET_ADMIN") && held("CAP_BPF")) {
         advice.push(
-            "--capture af-xdp needs rights: sudo setcap \
+            "--capture af-xdp needs capabilities: sudo setcap \
              cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v ringtap)"
                 .into(),
         );
     }
     if facts.bpf_jit == Some(false) {
         advice.push(
-            "BPF programs are interpreted, frame by frame: echo 1 > /proc/sys/net/core/bpf_jit_enable"
-                .into(),
+            "BPF programs are interpreted: echo 1 > /proc/sys/net/core/bpf_jit_enable".into(),
         );
     }
     advice.extend(taps(&facts.interfaces));
@@ -108,7 +105,7 @@ fn live_advice(facts: &Facts) -> Vec<String> {
             if let (Some(node), Some(cores)) = (nic.numa_node, &nic.local_cores) {
                 let name = &nic.name;
                 advice.push(format!(
-                    "{name} is attached to NUMA node {node}: listen to it with --cores {cores}, so that frames and tables \
+                    "{name} is attached to NUMA node {node}: use --cores {cores}, so that frames and tables \
                      stay in that node's memory"
                 ));
             }
@@ -117,18 +114,19 @@ fn live_advice(facts: &Facts) -> Vec<String> {
     advice
 }
 
-/// How to listen to all network cards that are up, if there are several.
+/// Advice to read several network cards as one stream, if more than one is up.
 fn taps(interfaces: &[Nic]) -> Option<String> {
     let cards = interfaces.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
     let names: Vec<_> = cards.map(|nic| nic.name.as_str()).take(MOST_INTERFACES).collect();
     (names.len() > 1).then(|| {
         format!(
-            "taps of one link, one for each direction, are read as one stream: ringtap monitor -i {}",
+            "to read taps of both directions of a link as one stream: ringtap monitor -i {}",
             names.join(",")
         )
     })
 }
 
+/// The report as text.
 fn page(report: &Report) -> String {
     let Report { facts, arrangement, advice } = report;
     let mut page = String::new();
@@ -203,14 +201,14 @@ fn page(report: &Report) -> String {
     row("open files", limit(facts.limits.open_files));
     let held: Vec<_> =
         facts.capabilities.iter().filter(|(_, held)| **held).map(|(name, _)| *name).collect();
-    let held = if held.is_empty() { "none of those that matter".into() } else { held.join(", ") };
+    let held = if held.is_empty() { "none".into() } else { held.join(", ") };
     row("capabilities", held);
     section(&mut page, "System", &table);
 
     let heading = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     page += &format!("\n{heading}Advice{heading:#}\n");
     if advice.is_empty() {
-        page += "  none: this machine is fine as it is\n";
+        page += "  none\n";
     }
     for line in advice {
         page += &format!("  - {line}\n");
@@ -233,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_cards_that_are_up_are_named_together() {
+    fn advice_lists_the_network_cards_that_are_up() {
         let nic = |name: &str, state: &str, driver: Option<&str>| Nic {
             name: name.into(),
             state: state.into(),

@@ -1,40 +1,40 @@
-//! The socket by which a filter is changed while it runs.
+//! The control socket of a running filter: executes the requests of `ringtap filter ctl`.
 //!
 //! ```text
-//! socket (0600) ─▶ complete questions, one after the other ─▶ Orders ─▶ the board ─▶ all workers have passed ─▶ ok
+//! socket (0600) ─▶ requests, one at a time ─▶ Requests ─▶ publisher ─▶ all workers use it ─▶ ok
 //! ```
 //!
-//! Since questions are carried out one after the other, their order is that of the revisions. While rules are built,
-//! workers go on by the old ones.
+//! Requests are executed one after the other, so their order is that of the revisions. While rules
+//! are built, workers continue with the old ones.
 //!
-//! Invariant: nothing that comes by the socket ends the run. A client that keeps silent, or sends or reads slowly, delays no
-//! other (see [`crate::server`]).
+//! Invariant: no request ends the run. An idle or slow client delays no other (see
+//! [`crate::server`]).
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_filter::run::{Done, Orders, bans_line};
+use ringtap_filter::run::{Done, Requests, bans_line};
 
-use super::message::{BYTES_PER_SECOND, LOOK_EVERY, Message, TEXT_MOST};
+use super::message::{BYTES_PER_SECOND, Message, POLL_INTERVAL, TEXT_MOST};
 use crate::listener::{SocketFile, listen};
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 use ringtap_base::Clock;
 
-/// How long the workers may take to pass a revision, or to tell what they counted.
+/// Longest wait until all workers use a revision, or report their counters.
 const WORKERS_NS: u64 = 10_000_000_000;
 
-/// How often it is seen whether they have.
-const ASK_EVERY: Duration = Duration::from_micros(50);
+/// Interval at which that wait checks its condition.
+const CHECK_INTERVAL: Duration = Duration::from_micros(50);
 
-/// What clients may use. A connection is closed after one answer.
+/// Limits of clients. A connection is closed after one answer.
 const LIMITS: Limits = Limits {
     connections: 64,
     request: Duration::from_secs(5),
     response: Duration::from_secs(5),
     idle: Duration::ZERO,
     bytes_per_second: BYTES_PER_SECOND,
-    held_bytes: TEXT_MOST + (1 << 20),
+    buffered_bytes: TEXT_MOST + (1 << 20),
 };
 
 /// The listening socket. Dropping it removes its file.
@@ -44,66 +44,67 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Only the user whose filter it is may connect.
+    /// Listens at `path`. Only the filter's user may connect.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let (listener, file) = listen(path, 0o600)?;
         Ok(Self { server: Server::new(listener, LIMITS), _file: file })
     }
 
-    /// Serves pending requests; waits briefly if there are none.
-    pub(super) fn attend(&mut self, orders: Orders<'_>) {
-        self.server.turn(LOOK_EVERY, None, &mut Control(orders));
+    /// Serves pending requests; waits up to [`POLL_INTERVAL`] if there are none.
+    pub(super) fn serve(&mut self, requests: Requests<'_>) {
+        self.server.turn(POLL_INTERVAL, None, &mut Control(requests));
     }
 }
 
-/// A question, its answer, the end.
-struct Control<'a>(Orders<'a>);
+/// One request, one answer.
+struct Control<'a>(Requests<'a>);
 
 impl Protocol for Control<'_> {
     fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
         let answer = match Message::take(received) {
             Ok(None) => return Next::More,
-            Ok(Some(message)) => match carry_out(&message, self.0) {
+            Ok(Some(message)) => match execute(&message, self.0) {
                 Ok(text) => Message::new("ok", text),
                 Err(error) => Message::new("error", error),
             },
-            Err(error) => Message::new("error", format!("that was no question: {error}")),
+            Err(error) => Message::new("error", format!("invalid request: {error}")),
         };
         Next::Answer(answer.to_bytes(), After::Close)
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
         let why = match refusal {
-            Refusal::Late => "the question was not complete in time; ask again",
-            Refusal::Full => "too many long questions at a time; ask again later",
+            Refusal::Late => "the request was not complete in time; try again",
+            Refusal::Full => "too many long requests at a time; try again later",
         };
         Message::new("error", why).to_bytes()
     }
 }
 
-/// Carries out what is asked. A change is said to be made when all workers have passed it.
-fn carry_out(message: &Message, orders: Orders<'_>) -> Result<String, String> {
-    let done = orders.carry_out(&message.word, &message.text).map_err(|error| error.to_string())?;
+/// Executes a request. A change succeeds when all workers use its revision.
+fn execute(message: &Message, requests: Requests<'_>) -> Result<String, String> {
+    let done = requests.execute(&message.word, &message.text).map_err(|error| error.to_string())?;
     match done {
-        Done::Said(text) => Ok(text),
-        Done::Made { revision, bans } => {
-            let passed = wait(|| (orders.board.passed() >= revision).then_some(()));
-            let made = || format!("revision {revision}\n{}", bans_line(&bans));
-            passed.map(|()| made()).ok_or_else(|| {
+        Done::Text(text) => Ok(text),
+        Done::Changed { revision, bans } => {
+            let used = wait(|| (requests.publisher.passed() >= revision).then_some(()));
+            let answer = || format!("revision {revision}\n{}", bans_line(&bans));
+            used.map(|()| answer()).ok_or_else(|| {
                 format!(
-                    "revision {revision} is made, but after 10 s not all workers have taken it: frames that older rules \
+                    "revision {revision} is not used by all workers after 10 s: frames that older rules \
                      let pass may still leave"
                 )
             })
         }
-        Done::Counters { question, list } => {
-            let standing = wait(|| orders.census.answer(question));
-            let standing = standing.ok_or("the workers do not tell what they counted")?;
-            Ok(orders.say(&standing, list))
+        Done::Counters { request, list } => {
+            let stats = wait(|| requests.snapshot.reply(request));
+            let stats = stats.ok_or("the workers do not report their counters")?;
+            Ok(requests.format_stats(&stats, list))
         }
     }
 }
 
+/// Polls `ready` until it returns a value, at most [`WORKERS_NS`].
 fn wait<T>(ready: impl Fn() -> Option<T>) -> Option<T> {
     let clock = Clock::start();
     loop {
@@ -113,6 +114,6 @@ fn wait<T>(ready: impl Fn() -> Option<T>) -> Option<T> {
         if clock.now_ns() > WORKERS_NS {
             return None;
         }
-        std::thread::sleep(ASK_EVERY);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }

@@ -1,4 +1,4 @@
-//! `ringtap filter ctl`: asks a filter that runs, or changes its rules.
+//! `ringtap filter ctl`: queries a running filter, or changes its rules.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -10,58 +10,63 @@ use anyhow::{Context, bail};
 use ringtap_base::now_ns;
 use ringtap_filter::parse;
 
-use super::message::{LOOK_EVERY, Message};
+use super::message::{Message, POLL_INTERVAL};
 use crate::args::{CtlAction, CtlArgs, Target};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
-/// How long a filter may take to answer; it builds millions of rules in less.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for an answer. A filter builds millions of rules in less.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What goes into a datagram that nobody takes apart on its way.
+/// Largest payload of a control packet, so that it is not fragmented.
 const DATAGRAM_MOST: usize = 1_200;
 
 pub(super) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
-    let question = question(&args.action, args.dry_run)?;
+    let request = request(&args.action, args.dry_run)?;
     match &args.target {
-        Target::Socket(path) => ask(path, &question),
-        Target::Packet(to) => send(*to, args, &question),
+        Target::Socket(path) => query(path, &request),
+        Target::Packet(to) => send(*to, args, &request),
     }
 }
 
-fn ask(path: &Path, question: &Message) -> anyhow::Result<ExitCode> {
+/// Sends a request over the socket and prints the answer.
+fn query(path: &Path, request: &Message) -> anyhow::Result<ExitCode> {
     let shown = path.display();
     let stream = UnixStream::connect(path).with_context(|| {
-        format!("no filter listens at {shown} (ringtap filter --control unix:PATH)")
+        format!("no filter listens at {shown}: start one with ringtap filter --control unix:PATH")
     })?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    // A filter that did not like the beginning has answered already.
-    let written = question.write(&stream);
-    let answer = Message::read(&stream, PATIENCE);
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    // A failed write is not final: a filter that rejected the beginning has already answered.
+    let written = request.write(&stream);
+    let answer = Message::read(&stream, TIMEOUT);
     let answer = answer.map_err(|error| written.err().unwrap_or(error));
-    let answer = answer.with_context(|| format!("asking the filter at {shown}"))?;
+    let answer = answer.with_context(|| format!("querying the filter at {shown}"))?;
     if answer.word != "ok" {
         bail!("{}", answer.text.trim_end());
     }
     console::print(&answer.text).map(|()| ExitCode::SUCCESS)
 }
 
-/// A control packet among the others. Nobody answers.
-fn send(to: SocketAddr, args: &CtlArgs, question: &Message) -> anyhow::Result<ExitCode> {
-    let statements = match question.word.as_str() {
-        "apply" => question.text.clone(),
-        "replace" => format!("clear\n{}", question.text),
-        _ => return Err(Usage::of("a control packet only changes rules; ask by the socket")),
+/// Sends a control packet. There is no answer.
+fn send(to: SocketAddr, args: &CtlArgs, request: &Message) -> anyhow::Result<ExitCode> {
+    let statements = match request.word.as_str() {
+        "apply" => request.text.clone(),
+        "replace" => format!("clear\n{}", request.text),
+        _ => {
+            return Err(Usage::of(
+                "a control packet only changes rules: use the socket for queries",
+            ));
+        }
     };
     let Some(key) = &args.key else {
-        return Err(Usage::of("a control packet is sealed: name the key, as in --key FILE"));
+        return Err(Usage::of("a control packet needs a key: use --key FILE"));
     };
     parse(&statements).map_err(Usage::of)?;
     let payload = super::key(key)?.seal(now_ns(), &statements);
     if payload.len() > DATAGRAM_MOST {
         return Err(Usage::of(format!(
-            "{} bytes do not fit a control packet of {DATAGRAM_MOST}; use the socket",
+            "{} bytes exceed a control packet ({DATAGRAM_MOST} bytes): use the socket",
             payload.len()
         )));
     }
@@ -71,8 +76,8 @@ fn send(to: SocketAddr, args: &CtlArgs, question: &Message) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to say to the filter.
-fn question(action: &CtlAction, dry_run: bool) -> anyhow::Result<Message> {
+/// The request for an action.
+fn request(action: &CtlAction, dry_run: bool) -> anyhow::Result<Message> {
     let lines = |word: &str, all: &[String]| -> String {
         all.iter().map(|one| format!("{word} {one}\n")).collect()
     };
@@ -94,7 +99,7 @@ fn question(action: &CtlAction, dry_run: bool) -> anyhow::Result<Message> {
     match (word, dry_run) {
         ("apply", true) => Ok(Message::new("check", text)),
         ("replace", true) => Ok(Message::new("check-replace", text)),
-        (_, true) => Err(Usage::of("--dry-run is for changes")),
+        (_, true) => Err(Usage::of("--dry-run needs a change")),
         (word, false) => Ok(Message::new(word, text)),
     }
 }

@@ -1,13 +1,13 @@
-//! The filter between two interfaces: opened, attended while it runs, closed.
+//! The filter between two interfaces: opens them, serves the control socket and closes the outputs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
 use ringtap_filter::run::{
-    Census, FilterLive, FilterPlan, FilterReport, Knock, Orders, Way, filter_live,
+    ControlAuth, FilterLive, FilterPlan, FilterReport, Requests, StatsSnapshot, Way, filter_live,
 };
-use ringtap_filter::{Board, RuleSet};
+use ringtap_filter::{RulePublisher, RuleSet};
 use ringtap_io::live::{Method, Options, SendOptions, Sender};
 use ringtap_wire::LinkType;
 
@@ -17,7 +17,7 @@ use crate::args::{FilterArgs, Sending};
 use crate::{live, notify};
 use ringtap_terminal::console::note;
 
-/// AF_PACKET holds frames back no longer than this.
+/// Longest delay of frames by AF_PACKET's blocks.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);
 
 pub(super) fn run(
@@ -25,43 +25,50 @@ pub(super) fn run(
     interface: &str,
     mut plan: FilterPlan,
     rules: RuleSet,
-    knock: Option<Knock>,
+    auth: Option<ControlAuth>,
 ) -> anyhow::Result<FilterReport> {
     let output = args.output.first().map_or("", String::as_str);
     if interface == output {
-        bail!("{interface} is both ends: frames would go round");
+        bail!("{interface} is both input and output, so frames would loop: use two interfaces");
     }
     let socket = args.control.as_deref().map(Socket::open).transpose()?;
     let (drops, to_drops) = Output::open(args.drops.as_ref())?;
-    let mut ways = ways(args, interface, output)?;
+    let mut paths = paths(args, interface, output)?;
     if args.both_ways {
-        ways.extend(self::ways(args, output, interface)?);
+        paths.extend(self::paths(args, output, interface)?);
     }
-    plan.workers = ways.len();
-    let board = Board::new(rules, ways.len());
-    let census = Census::new(ways.len());
+    plan.workers = paths.len();
+    let publisher = RulePublisher::new(rules, paths.len());
+    let snapshot = StatsSnapshot::new(paths.len());
     let done = AtomicBool::new(false);
     let mut report = std::thread::scope(|scope| {
         if let (Some(socket), Some(path)) = (socket, &args.control) {
             note(&format!("control: {}", path.display()));
-            let attend = || attend(socket, Orders { board: &board, census: &census }, &done);
-            std::thread::Builder::new().name("control".into()).spawn_scoped(scope, attend)?;
+            let control =
+                || serve(socket, Requests { publisher: &publisher, snapshot: &snapshot }, &done);
+            std::thread::Builder::new().name("control".into()).spawn_scoped(scope, control)?;
         }
-        // However the run ends, the control thread ends, too.
-        let _dismiss = Dismiss(&done);
+        // Ends the control thread however the run ends.
+        let _stop = StopOnDrop(&done);
         notify::ready(&format!("filtering from {interface} to {output}"));
-        let given = FilterLive { ways, board: &board, census: &census, knock, drops: to_drops };
-        anyhow::Ok(filter_live(plan, given, &WATCH)?)
+        let live = FilterLive {
+            ways: paths,
+            publisher: &publisher,
+            snapshot: &snapshot,
+            auth,
+            drops: to_drops,
+        };
+        anyhow::Ok(filter_live(plan, live, &WATCH)?)
     })?;
-    // Of a capture that could not be written the report already says why.
+    // A failure to write the capture of drops is in the report.
     if let Err(error) = drops.finish() {
         report.failure.get_or_insert(format!("{error:#}"));
     }
     Ok(report)
 }
 
-/// From one interface to another, a way for each queue.
-fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
+/// The paths from one interface to another, one for each queue.
+fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
     let options = Options {
         method: args.capture.method(),
         queues: args.queues,
@@ -72,9 +79,9 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
     };
     let receivers = live::open_with(from, &options)?;
     live::announce(&receivers);
-    let way = |(queue, receiver): (u32, ringtap_io::live::Receiver)| {
+    let path = |(queue, receiver): (u32, ringtap_io::live::Receiver)| {
         if receiver.link() != LinkType::ETHERNET {
-            bail!("{from} is not Ethernet");
+            bail!("{from} is not an Ethernet interface");
         }
         let method = match args.send {
             Sending::AfPacket => Method::Packet,
@@ -83,21 +90,21 @@ fn ways(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
         let sender = Sender::open(to, &SendOptions { method, queue, ..SendOptions::default() })?;
         Ok(Way { receiver, sender })
     };
-    (0..).zip(receivers).map(way).collect()
+    (0..).zip(receivers).map(path).collect()
 }
 
-/// Answers questions until the run is over.
-fn attend(mut socket: Socket, orders: Orders<'_>, done: &AtomicBool) {
-    // Relaxed: it says when, it hands over nothing.
+/// Answers requests until the run ends.
+fn serve(mut socket: Socket, requests: Requests<'_>, done: &AtomicBool) {
+    // Relaxed: the flag orders no other data.
     while !done.load(Ordering::Relaxed) {
-        socket.attend(orders);
+        socket.serve(requests);
     }
 }
 
-/// Says that it is over when dropped.
-struct Dismiss<'a>(&'a AtomicBool);
+/// Ends the control thread when dropped.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Dismiss<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,11 +1,11 @@
-//! How a filter and those who change it talk, over a socket: a question, an answer, the end.
+//! Messages of the control socket of a filter: one request and one answer per connection.
 //!
 //! ```text
-//! apply 15\nban 192.0.2.7\n\n          a word, a space, the length of the text in bytes, a line feed, the text
+//! apply 15\nban 192.0.2.7\n\n          word, space, length of the text in bytes, line feed, text
 //! ok 11\nrevision 8\n              or: error 52\n…
 //! ```
 //!
-//! Invariant: whatever comes, nothing grows beyond the bound, and no message is waited for without end.
+//! Invariant: memory is bounded for any input, and each wait for a message has a deadline.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use ringtap_base::Clock;
 /// The longest first line.
 const HEAD_MOST: usize = 32;
 
-/// The longest text: some millions of rules.
+/// The longest text; it holds some millions of rules.
 pub(super) const TEXT_MOST: usize = 512 << 20;
 
-/// How often a wait looks whether to give up.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval at which a wait checks its deadline.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The deadline of a message is extended by one second for each this many bytes.
 pub(super) const BYTES_PER_SECOND: u64 = 1 << 20;
@@ -41,27 +41,30 @@ impl Message {
         to.flush()
     }
 
-    /// The same as bytes.
+    /// The message as bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {}\n", self.word, self.text.len()).into_bytes();
         bytes.extend_from_slice(self.text.as_bytes());
         bytes
     }
 
-    /// Takes a message out of the bytes that came; `None` if it is not complete. Bytes behind it are dropped: there is one
-    /// each way. An error says why they are no message.
+    /// Takes a message out of the received bytes; `None` if it is not complete. Bytes after it are
+    /// dropped, because each side sends one. The error is the reason why the bytes are not a
+    /// message.
     pub(super) fn take(received: &mut Vec<u8>) -> Result<Option<Self>, String> {
         let Some(end) = received.iter().take(HEAD_MOST + 1).position(|&byte| byte == b'\n') else {
             return match received.len() {
                 0..=HEAD_MOST => Ok(None),
-                _ => Err("a first line without end".into()),
+                _ => Err("the first line is too long".into()),
             };
         };
-        let head = std::str::from_utf8(&received[..end]).map_err(|_| "no UTF-8")?;
-        let (word, length) = head.split_once(' ').ok_or("no word and length")?;
-        let length: usize = length.parse().map_err(|_| "no word and length")?;
+        let head = std::str::from_utf8(&received[..end]).map_err(|_| "not UTF-8")?;
+        let (word, length) =
+            head.split_once(' ').ok_or("the first line is not a word and a length")?;
+        let length: usize =
+            length.parse().map_err(|_| "the first line is not a word and a length")?;
         if length > TEXT_MOST {
-            return Err(format!("a text of {length} bytes; {} MiB are possible", TEXT_MOST >> 20));
+            return Err(format!("a text of {length} bytes exceeds {} MiB", TEXT_MOST >> 20));
         }
         if received.len() - end - 1 < length {
             return Ok(None);
@@ -70,28 +73,28 @@ impl Message {
         let mut text = std::mem::take(received);
         text.truncate(end + 1 + length);
         text.drain(..=end);
-        let text = String::from_utf8(text).map_err(|_| "no UTF-8")?;
+        let text = String::from_utf8(text).map_err(|_| "not UTF-8")?;
         Ok(Some(Self { word, text }))
     }
 
-    /// Reads one from where reads give up after [`LOOK_EVERY`]. All of it must be here within `patience`, and a second for
-    /// each [`BYTES_PER_SECOND`].
-    pub(super) fn read(mut from: impl Read, patience: Duration) -> io::Result<Self> {
+    /// Reads one message from a source whose reads time out after [`POLL_INTERVAL`]. It must be
+    /// complete within `timeout`, and a second more for each [`BYTES_PER_SECOND`].
+    pub(super) fn read(mut from: impl Read, timeout: Duration) -> io::Result<Self> {
         use io::ErrorKind::{Interrupted, TimedOut, UnexpectedEof, WouldBlock};
         let clock = Clock::start();
         let (mut received, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
         loop {
             let more_ns = received.len() as u64 * 1_000 / BYTES_PER_SECOND * 1_000_000;
-            if u128::from(clock.now_ns()) > patience.as_nanos() + u128::from(more_ns) {
-                let seconds = patience.as_secs();
+            if u128::from(clock.now_ns()) > timeout.as_nanos() + u128::from(more_ns) {
+                let seconds = timeout.as_secs();
                 let why = format!(
-                    "no complete answer in {seconds} s; a change may have been made (see status)"
+                    "no complete answer within {seconds} s; a change may have been made: check with status"
                 );
                 return Err(io::Error::new(TimedOut, why));
             }
             match from.read(&mut chunk) {
                 Ok(0) => return Err(UnexpectedEof.into()),
-                Ok(came) => received.extend_from_slice(&chunk[..came]),
+                Ok(read) => received.extend_from_slice(&chunk[..read]),
                 Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => {
                     continue;
                 }
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_message_is_read() {
         for (word, text) in [("dump", ""), ("apply", "ban 192.0.2.7\n"), ("ok", "é\n")] {
             let message = Message::new(word, text);
             let mut bytes = Vec::new();
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_come_in_pieces() {
+    fn a_message_may_arrive_in_pieces() {
         let bytes = Message::new("apply", "ban 192.0.2.7\n").to_bytes();
         let mut received = Vec::new();
         for &byte in &bytes[..bytes.len() - 1] {
@@ -138,8 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_trickle_are_not_waited_for_without_end() {
-        /// A byte at each read, and never an end.
+    fn a_trickling_sender_times_out() {
+        /// Returns a byte per read, without end.
         struct Trickle;
         impl Read for Trickle {
             fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn a_malformed_message_is_an_error() {
         for bytes in [
             &b""[..],
             b"apply",

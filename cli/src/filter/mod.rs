@@ -1,4 +1,4 @@
-//! `ringtap filter`: flags → rules → plan → run → report.
+//! `ringtap filter`: reads flags and rules, makes a plan, runs it and prints the report.
 
 mod control;
 mod ctl;
@@ -16,21 +16,22 @@ use anyhow::Context;
 use ringtap_base::now_ns;
 use ringtap_engine::{Machine, Watch};
 use ringtap_filter::run::{
-    ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, Outputs, filter_files,
+    ControlAuth, ControlKey, FilterFiles, FilterPlan, FilterReport, Outputs, filter_files,
 };
 use ringtap_filter::{Limits, RuleSet};
 use ringtap_io::capture::Severity;
 use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
-use crate::whole::Whole;
+use crate::atomic_file::AtomicFile;
 use crate::{live as interfaces, sandbox, signals, source};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, complain};
 
+/// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
-/// The longest file of rules.
+/// The longest rule file, in bytes.
 const RULES_MOST: u64 = 512 << 20;
 
 static WATCH: Watch = Watch::new();
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     interfaces::only("-o", &args.output, "filter sends to one interface")?;
     if args.read.is_empty() && args.interface.is_empty() {
         return Err(Usage::of(
-            "nothing to filter; name captures, as in -r trace.pcap -w passed.pcap, or interfaces, as in -i eth0 -o eth1",
+            "nothing to filter: use -r trace.pcap -w passed.pcap, or -i eth0 -o eth1",
         ));
     }
     let plan = plan(args)?;
@@ -64,59 +65,59 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     let same =
         |path: &&PathBuf| Some(*path) == args.write.as_ref() && path.as_os_str() != "/dev/null";
     if args.drops.as_ref().filter(same).is_some() {
-        return Err(Usage::of("--write and --drops go to the same place"));
+        return Err(Usage::of("--write and --drops name the same file"));
     }
-    let knock = knock(args)?;
+    let auth = auth(args)?;
     let outputs = [&args.write, &args.drops, &args.control];
     sandbox::enter(outputs.into_iter().flatten().map(PathBuf::as_path))?;
     let duration = args.duration.map(Duration::from_nanos);
     let report = signals::stoppable_for(&WATCH, duration, || match args.interface.first() {
-        Some(interface) => live::run(args, interface, plan, rules, knock),
-        None => captures(args, plan, rules, knock),
+        Some(interface) => live::run(args, interface, plan, rules, auth),
+        None => captures(args, plan, rules, auth),
     });
-    let report = report.context("attending to signals")??;
+    let report = report.context("handling signals")??;
     print(args, &report)?;
-    Ok(verdict(args, &report))
+    Ok(exit_code(args, &report))
 }
 
-/// Filters captures.
+/// Filters capture files.
 fn captures(
     args: &FilterArgs,
     plan: FilterPlan,
     rules: RuleSet,
-    knock: Option<Knock>,
+    auth: Option<ControlAuth>,
 ) -> anyhow::Result<FilterReport> {
     let (passed, drops) = (Output::open(args.write.as_ref())?, Output::open(args.drops.as_ref())?);
     let ((passed, to_passed), (drops, to_drops)) = (passed, drops);
     let outputs = Outputs { passed: to_passed, drops: to_drops };
     let files = source::files(&args.read, &WATCH);
-    let mut report = filter_files(plan, FilterFiles { files, rules, knock, outputs }, &WATCH)?;
+    let mut report = filter_files(plan, FilterFiles { files, rules, auth, outputs }, &WATCH)?;
     report.notices.retain(|notice| !source::is_stop(notice));
     passed.finish()?;
     drops.finish()?;
     Ok(report)
 }
 
-/// A capture that gets its name when it is whole.
-struct Output(Option<Whole>);
+/// A capture file that is renamed when complete.
+struct Output(Option<AtomicFile>);
 
 impl Output {
     fn open(path: Option<&PathBuf>) -> anyhow::Result<(Self, Option<Box<dyn Write + Send>>)> {
         let Some(path) = path else { return Ok((Self(None), None)) };
-        let mut whole = Whole::new(path.clone());
-        let out = whole.begin().with_context(|| format!("opening {}", path.display()))?;
-        Ok((Self(Some(whole)), Some(out)))
+        let mut file = AtomicFile::new(path.clone());
+        let out = file.begin().with_context(|| format!("opening {}", path.display()))?;
+        Ok((Self(Some(file)), Some(out)))
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        if let Some(mut whole) = self.0 {
-            whole.finish().context("giving a capture its name")?;
+        if let Some(mut file) = self.0 {
+            file.finish().context("renaming a capture")?;
         }
         Ok(())
     }
 }
 
-/// The rules to begin with.
+/// The initial rules.
 fn rules(args: &FilterArgs) -> anyhow::Result<RuleSet> {
     let limits = Limits { rules: args.max_rules, memory_bytes: args.memory as usize };
     let rules = RuleSet::new(args.default, limits);
@@ -125,7 +126,7 @@ fn rules(args: &FilterArgs) -> anyhow::Result<RuleSet> {
     rules.transact(&text).map_err(|error| Usage::of(format!("{}: {error}", path.display())))
 }
 
-/// The text of a file of rules; `-` is stdin.
+/// Reads a rule file; `-` is stdin.
 fn read_rules(path: &Path) -> anyhow::Result<String> {
     let doing = || format!("reading the rules {}", path.display());
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -135,18 +136,20 @@ fn read_rules(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let read = source.take(RULES_MOST + 1).read_to_string(&mut text).with_context(doing)?;
     if read as u64 > RULES_MOST {
-        return Err(Usage::of(format!("{}: more than 512 MiB of rules", path.display())));
+        return Err(Usage::of(format!("{}: the rule file exceeds 512 MiB", path.display())));
     }
     Ok(text)
 }
 
-/// Who is heard in the stream. Of a capture all control packets count, of an interface none from before.
-fn knock(args: &FilterArgs) -> anyhow::Result<Option<Knock>> {
+/// The authentication of control packets. In a capture all are valid; on an interface, only those
+/// sent after the start.
+fn auth(args: &FilterArgs) -> anyhow::Result<Option<ControlAuth>> {
     let (Some(port), Some(path)) = (args.control_port, &args.control_key) else { return Ok(None) };
     let floor = if !args.interface.is_empty() { now_ns() } else { 0 };
-    Ok(Some(Knock::new(port, key(path)?, floor)))
+    Ok(Some(ControlAuth::new(port, key(path)?, floor)))
 }
 
+/// Reads the key of control packets.
 fn key(path: &Path) -> anyhow::Result<ControlKey> {
     let doing = || format!("reading the key {}", path.display());
     let mut bytes = Vec::new();
@@ -161,7 +164,7 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
     let cores = Machine::this().cores;
     let workers = args.workers.unwrap_or(if args.sequential { 1 } else { cores });
     if !(1..=1024).contains(&workers) {
-        return Err(Usage::of(format!("from 1 to 1024 workers are possible, not {workers}")));
+        return Err(Usage::of(format!("invalid number of workers {workers}: use 1 to 1024")));
     }
     let (source, output, skeleton) = match args.interface.first() {
         Some(interface) => (
@@ -187,7 +190,7 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
     })
 }
 
-/// The report to stdout, or to stderr where a capture has taken stdout.
+/// Prints the report to stdout, or to stderr if a capture uses stdout.
 fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
     for notice in &report.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
@@ -202,14 +205,15 @@ fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
     };
     let taken = [&args.write, &args.drops].into_iter().flatten().any(|to| to.as_os_str() == "-");
     if taken {
-        // Nobody is left to hear of a failure.
+        // If stderr is closed, ignore the error.
         let _ = console::stderr().write_all(text.as_bytes());
         return Ok(());
     }
     console::print(&text)
 }
 
-fn verdict(args: &FilterArgs, report: &FilterReport) -> ExitCode {
+/// Prints losses; returns the exit code.
+fn exit_code(args: &FilterArgs, report: &FilterReport) -> ExitCode {
     let losses = report.losses();
     for (reason, packets) in &losses {
         complain("warning", &format!("packets lost ({reason}): {packets}"));

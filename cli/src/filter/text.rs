@@ -1,4 +1,4 @@
-//! A run of the filter in words.
+//! The plan and report of `ringtap filter` as text.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use ringtap_filter::run::{FilterPlan, FilterReport};
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
 
-/// Rules shown, the busiest first.
+/// Most rules listed with their counters.
 const ROWS: usize = 20;
 
-/// What will be done.
+/// The plan as text.
 pub(super) fn plan(plan: &FilterPlan, rules: &RuleSet) -> String {
     let default = if rules.policy() == Policy::Allow { "allow" } else { "deny" };
     let mut text = format!("filter: {}", plan.source.join(", "));
@@ -35,9 +35,9 @@ pub(super) fn plan(plan: &FilterPlan, rules: &RuleSet) -> String {
     text
 }
 
-/// What was done.
+/// The report as text.
 pub(super) fn report(report: &FilterReport) -> String {
-    let (packets, rules) = (&report.standing.packets, &report.standing.rules);
+    let (packets, rules) = (&report.stats.packets, &report.stats.rules);
     let dropped: u64 = packets.dropped.values().sum();
     let mut text = format!(
         "{}, {}: {} passed, {} dropped\n",
@@ -56,7 +56,7 @@ pub(super) fn report(report: &FilterReport) -> String {
         let number = count(packets.drops_not_written);
         let _ = writeln!(text, "  not in the capture of the drops: {number}");
     }
-    let control = &report.standing.control;
+    let control = &report.stats.control;
     if control.made + control.refused + control.forged > 0 {
         let _ = writeln!(
             text,
@@ -90,13 +90,13 @@ pub(super) fn report(report: &FilterReport) -> String {
     text
 }
 
-/// The busiest rules.
+/// The rules with the highest counters.
 fn counters(report: &FilterReport) -> String {
-    let mut rows: Vec<_> = report.standing.rules.counters.iter().collect();
+    let mut rows: Vec<_> = report.stats.rules.counters.iter().collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.packets), row.rule));
     let mut table = Table::new(&[Lean::Right, Lean::Right, Lean::Left]);
     for row in rows.iter().take(ROWS) {
-        let words = row.words.as_deref().unwrap_or("(stands no more)");
+        let words = row.words.as_deref().unwrap_or("(removed)");
         table.row([format!("rule {}", row.rule), count(row.packets), words.to_owned()]);
     }
     let mut text: String = table.lines().map(|line| line + "\n").collect();

@@ -1,4 +1,5 @@
-//! A program's end of a forwarder's socket: commands and data sets, one after the other.
+//! A client of a forwarder's socket: sends management commands and fetches data sets, one at a
+//! time.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use ringtap_ndn::packets::{
 use crate::args::Url;
 use crate::ndn::Link;
 
-/// How long a forwarder may take for an answer, whatever else it sends meanwhile.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Segments of a data set that are fetched.
+/// Most segments of a data set.
 const SEGMENTS_MAX: u64 = 100_000;
 
+/// A connection to a forwarder's socket.
 pub(super) struct Client(Link);
 
 impl Client {
@@ -26,7 +28,7 @@ impl Client {
         Link::connect(&Url::Unix(path.to_owned())).map(Self)
     }
 
-    /// Has a command carried out; what holds then.
+    /// Sends a command; returns the parameters of the response.
     pub(super) fn command(
         &mut self,
         module: &str,
@@ -36,63 +38,71 @@ impl Client {
         let mut interest = Vec::new();
         let now = now_ns();
         command("localhost", module, verb, parameters, now as u32, now / 1_000_000, &mut interest);
-        let data = self.ask(&interest)?;
+        let data = self.request(&interest)?;
         let response = ControlResponse::read(Data::read(&data)?.content)
             .with_context(|| format!("reading the answer to {module}/{verb}"))?;
-        ensure!(response.code == 200, "the forwarder says {}: {}", response.code, response.text);
+        ensure!(
+            response.code == 200,
+            "the forwarder refused the command: {} {}",
+            response.code,
+            response.text
+        );
         Ok(response.parameters.unwrap_or_default())
     }
 
-    /// Fetches a data set, all its segments.
+    /// Fetches all segments of a data set; returns their content.
     pub(super) fn dataset(&mut self, module: &str, verb: &str) -> anyhow::Result<Vec<u8>> {
         let prefix: NameBuf = format!("/localhost/nfd/{module}/{verb}").parse()?;
         let mut interest = NewInterest::new(prefix.as_name(), now_ns() as u32);
         (interest.can_be_prefix, interest.must_be_fresh) = (true, true);
-        let data = self.ask(&written(&interest))?;
+        let data = self.request(&to_bytes(&interest))?;
         let first = Data::read(&data)?;
-        let mut whole = first.content.to_vec();
+        let mut content = first.content.to_vec();
         let last = last_segment(&data).unwrap_or(0).min(SEGMENTS_MAX);
         let mut name = NameBuf::of(first.name);
         let begin = Name::components(&first.name).offsets().last().unwrap_or(0);
         for number in 1..=last {
             name.truncate(begin);
             name.push_number(component::SEGMENT, number);
-            let data = self.ask(&written(&NewInterest::new(name.as_name(), now_ns() as u32)))?;
-            whole.extend_from_slice(Data::read(&data)?.content);
+            let data =
+                self.request(&to_bytes(&NewInterest::new(name.as_name(), now_ns() as u32)))?;
+            content.extend_from_slice(Data::read(&data)?.content);
         }
-        Ok(whole)
+        Ok(content)
     }
 
-    /// Sends an Interest and waits for its Data.
-    fn ask(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
-        self.0.send(&Headers::NONE, interest).context("asking the forwarder")?;
+    /// Sends an Interest and waits for its Data; returns its bytes.
+    fn request(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
+        self.0.send(&Headers::NONE, interest).context("querying the forwarder")?;
         let clock = Clock::start();
         let mut answer = None;
         while answer.is_none() {
-            let left = PATIENCE.saturating_sub(clock.elapsed());
+            let left = TIMEOUT.saturating_sub(clock.elapsed());
             if left.is_zero() {
-                bail!("the forwarder does not answer within {} s", PATIENCE.as_secs());
+                bail!("no answer from the forwarder within {} s", TIMEOUT.as_secs());
             }
-            let there = self.0.receive(clock.now_ns(), left, |headers, packet, _| {
+            let is_connected = self.0.receive(clock.now_ns(), left, |headers, packet, _| {
                 answer = match (packet, headers.nack) {
                     (_, Some(reason)) => Some(Err(reason)),
                     (Packet::Data(data), None) => Some(Ok(data.wire.to_vec())),
-                    // Interests are for others.
+                    // Interests are for other applications.
                     (Packet::Interest(_), None) => return,
                 };
             })?;
-            ensure!(there || answer.is_some(), "the forwarder has hung up");
+            ensure!(is_connected || answer.is_some(), "the forwarder closed the connection");
         }
         match answer {
             Some(Ok(data)) => Ok(data),
-            Some(Err(NackReason::NoRoute)) => bail!("the forwarder has no management"),
-            Some(Err(reason)) => bail!("the forwarder refuses: {reason:?}"),
-            None => bail!("the forwarder does not answer"),
+            Some(Err(NackReason::NoRoute)) => {
+                bail!("the forwarder has no route to its management prefix")
+            }
+            Some(Err(reason)) => bail!("the forwarder answered with a Nack: {reason:?}"),
+            None => bail!("no answer from the forwarder"),
         }
     }
 }
 
-fn written(interest: &NewInterest<'_>) -> Vec<u8> {
+fn to_bytes(interest: &NewInterest<'_>) -> Vec<u8> {
     let mut wire = Vec::new();
     interest.write(&mut wire);
     wire

@@ -1,6 +1,6 @@
-//! The configuration of a forwarder, a TOML file. What is wrong in it is told with its line.
+//! The configuration file of a forwarder, in TOML. Errors have the line number.
 //!
-//! Invariant: every key is known, and every value is what its key asks for; else nothing is opened.
+//! Invariant: unknown keys and invalid values are errors, reported before anything is opened.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,27 +19,28 @@ use serde::{Deserialize, Serialize};
 use crate::units;
 use ringtap_terminal::Usage;
 
-/// The longest configuration.
-const MOST: u64 = 64 << 20;
+/// The longest configuration, in bytes.
+const BYTES_MOST: u64 = 64 << 20;
 
-/// What the file says.
+/// The contents of the file.
 pub(super) struct Config {
     pub(super) plan: ForwardPlan,
     pub(super) unix: Option<UnixSocket>,
 }
 
-/// Where programs connect, and who may.
+/// The socket of programs, and its access rights.
 pub(super) struct UnixSocket {
     pub(super) path: PathBuf,
     pub(super) mode: u32,
 }
 
+/// Reads and checks the configuration at `path`.
 pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
     let shown = path.display();
     let doing = || format!("reading the configuration {shown}");
     let size = std::fs::metadata(path).map_err(Usage::of).with_context(doing)?.len();
-    if size > MOST {
-        return Err(Usage::of(format!("{shown}: more than 64 MiB")));
+    if size > BYTES_MOST {
+        return Err(Usage::of(format!("the configuration {shown} exceeds 64 MiB")));
     }
     let text = std::fs::read_to_string(path).map_err(Usage::of).with_context(doing)?;
     parse(&text).map_err(|error| Usage::of(format!("the configuration {shown}: {error}")))
@@ -50,10 +51,7 @@ fn parse(text: &str) -> Result<Config, String> {
     let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
     let listens = file.udp.is_some() || unix.is_some() || !file.ethernet.is_empty();
     if !listens && file.route.is_empty() {
-        return Err(
-            "it names neither neighbours nor programs; begin with [udp], [unix] or [[ethernet]]"
-                .into(),
-        );
+        return Err("no neighbours and no programs: add [udp], [unix] or [[ethernet]]".into());
     }
     let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
@@ -77,18 +75,18 @@ fn parse(text: &str) -> Result<Config, String> {
         ("most (faces)", file.faces.most.0, 60_000),
     ] {
         if size > most || size == 0 && key != "content-store" {
-            return Err(format!("{key} is from 1 to {most}, not {size}"));
+            return Err(format!("invalid {key} {size}: use 1 to {most}"));
         }
     }
-    // One face must not be able to fill the table.
+    // By default, one face cannot fill the PIT.
     let per_face = pit_per_face.as_ref().map_or(pit.0.div_ceil(4), |number| number.0);
     if !(1..=pit.0).contains(&per_face) {
-        return Err(format!("pit-per-face is from 1 to {} (pit), not {per_face}", pit.0));
+        return Err(format!("invalid pit-per-face {per_face}: use 1 to {} (pit)", pit.0));
     }
     let on_demand = file.faces.on_demand.map(|number| number.0);
     if let Some(on_demand) = on_demand.filter(|&number| number >= file.faces.most.0) {
         return Err(format!(
-            "on-demand (faces) is less than most, {}, and not {on_demand}: the others are for programs and configured faces",
+            "invalid on-demand {on_demand}: use less than most, {}; the rest is for programs and configured faces",
             file.faces.most.0
         ));
     }
@@ -105,7 +103,7 @@ fn parse(text: &str) -> Result<Config, String> {
                 OnUnsolicited::KeepLocal => Unsolicited::KeepLocal,
             },
             regions: file.tables.regions.into_iter().map(|name| name.0).collect(),
-            // Attackers choose the names: they must not know the hash.
+            // Random, because attackers choose the names.
             seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
         },
         faces: FaceSettings {
@@ -243,7 +241,7 @@ impl Default for Tables {
     }
 }
 
-/// Addresses to listen at: one, or a list. As NFD does, all of this machine if none is named.
+/// Listen addresses: one, or a list. As in NFD, the default is all addresses of this machine.
 struct Listen(Vec<SocketAddr>);
 
 impl Default for Listen {
@@ -259,7 +257,10 @@ impl Default for Listen {
 impl<'de> Deserialize<'de> for Listen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "write \"0.0.0.0:6363\", or a list of such")]
+        #[serde(
+            untagged,
+            expecting = "an address such as \"0.0.0.0:6363\", or a list of addresses"
+        )]
         enum Form {
             One(String),
             List(Vec<String>),
@@ -270,14 +271,14 @@ impl<'de> Deserialize<'de> for Listen {
         };
         let read = |text: &String| {
             text.parse().map_err(|_| {
-                D::Error::custom(format!("{text:?} is no address; write 0.0.0.0:6363 or [::]:6363"))
+                D::Error::custom(format!("invalid address {text:?}: use 0.0.0.0:6363 or [::]:6363"))
             })
         };
         texts.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 }
 
-/// Who may connect, as `chmod` writes it.
+/// The file mode of a socket, in octal as for `chmod`.
 struct FileMode(u32);
 
 impl Default for FileMode {
@@ -291,12 +292,12 @@ impl<'de> Deserialize<'de> for FileMode {
         let text = String::deserialize(deserializer)?;
         let mode = u32::from_str_radix(&text, 8).ok().filter(|&mode| mode <= 0o777);
         mode.map(Self).ok_or_else(|| {
-            D::Error::custom(format!("{text:?} is no mode; write \"0600\", \"0660\" or \"0666\""))
+            D::Error::custom(format!("invalid mode {text:?}: use \"0600\", \"0660\" or \"0666\""))
         })
     }
 }
 
-/// What is written as a text.
+/// A value that is parsed from a string.
 struct Parsed<T>(T);
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Parsed<T> {
@@ -314,15 +315,15 @@ impl FromStr for StrategyName {
         let known = Strategy::ALL.into_iter().find(|strategy| strategy.name() == text);
         known.map(Self).ok_or_else(|| {
             let names = Strategy::ALL.map(Strategy::name).join(", ");
-            format!("{text:?} is no strategy; there are {names}")
+            format!("unknown strategy {text:?}: use {names}")
         })
     }
 }
 
-/// A number, or a text with a unit.
+/// A number, or a string with a unit.
 struct Number<U>(u64, PhantomData<U>);
 
-/// How the text of a number is read.
+/// The parser of a number with a unit.
 trait Unit {
     fn read(text: &str) -> Result<u64, String>;
 }
@@ -373,7 +374,7 @@ impl<U: Unit> Visitor<'_> for NumberVisitor<U> {
     type Value = Number<U>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, or a text with a unit as in \"64k\" or \"10m\"")
+        f.write_str("a number, or a string with a unit, as in \"64k\" or \"10m\"")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
@@ -390,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_may_be_said_is_understood() {
+    fn all_keys_are_read() {
         let config = parse(
             r#"
             [udp]
@@ -450,36 +451,42 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_senders_are_bounded_as_documented() {
+    fn the_default_limits_of_senders_are_those_documented() {
         let plan = |text: &str| parse(text).map(|config| config.plan).unwrap();
-        let by_default = plan("[udp]");
-        assert_eq!(by_default.settings.lifetime_max_ms, 10_000);
-        assert_eq!(by_default.settings.pit_per_face, Some(32_768));
-        assert_eq!((by_default.faces.faces_max, by_default.faces.on_demand_max()), (4096, 3072));
+        let default = plan("[udp]");
+        assert_eq!(default.settings.lifetime_max_ms, 10_000);
+        assert_eq!(default.settings.pit_per_face, Some(32_768));
+        assert_eq!((default.faces.faces_max, default.faces.on_demand_max()), (4096, 3072));
         let small = plan("[udp]\n[faces]\nmost = 2\n[tables]\npit = 3");
         assert_eq!((small.faces.on_demand_max(), small.settings.pit_per_face), (1, Some(1)));
         assert_eq!(plan("[udp]\n[faces]\non-demand = 0").faces.on_demand_max(), 0);
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_the_way_out() {
+    fn errors_have_the_line_and_the_remedy() {
         for (text, words) in [
-            ("", &["begin with [udp]"][..]),
+            ("", &["add [udp]"][..]),
             ("[udp]\nlisten = \"6363\"", &["line 2", "0.0.0.0:6363 or [::]:6363"]),
             ("[udp]\nport = 1", &["line 2", "unknown field `port`", "listen"]),
             ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),
-            ("[udp]\nlisten = 3", &["line 2", "or a list of such"]),
+            ("[udp]\nlisten = 3", &["line 2", "or a list of addresses"]),
             ("[unix]", &["line 1", "missing field `listen`"]),
             ("[unix]\nlisten = \"x\"\nmode = \"999\"", &["line 3", "\"0660\""]),
             ("[tables]\npit = \"many\"", &["line 2", "100k"]),
-            ("[udp]\n[tables]\npit = 0", &["pit is from 1 to"]),
-            ("[udp]\n[tables]\npit-per-face = 0", &["pit-per-face is from 1 to 131072"]),
-            ("[udp]\n[tables]\npit = 5\npit-per-face = 6", &["from 1 to 5 (pit), not 6"]),
-            ("[udp]\n[faces]\nmost = 9\non-demand = 9", &["less than most, 9, and not 9"]),
-            ("[tables]\npit = -3", &["line 2", "is no count"]),
+            ("[udp]\n[tables]\npit = 0", &["invalid pit 0: use 1 to"]),
+            ("[udp]\n[tables]\npit-per-face = 0", &["invalid pit-per-face 0: use 1 to 131072"]),
+            (
+                "[udp]\n[tables]\npit = 5\npit-per-face = 6",
+                &["invalid pit-per-face 6: use 1 to 5 (pit)"],
+            ),
+            (
+                "[udp]\n[faces]\nmost = 9\non-demand = 9",
+                &["invalid on-demand 9: use less than most, 9"],
+            ),
+            ("[tables]\npit = -3", &["line 2", "invalid count"]),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
-            ("[[route]]\nprefix = \"/a\"\nto = \"tcp://1.2.3.4\"", &["line 3", "write udp://"]),
+            ("[[route]]\nprefix = \"/a\"\nto = \"tcp://1.2.3.4\"", &["line 3", "use udp://"]),
             ("[[strategy]]\nprefix = \"/a\"\nuse = \"fast\"", &["line 3", "best-route, multicast"]),
             ("[udp", &["line 1"]),
         ] {

@@ -1,4 +1,5 @@
-//! `ringtap forward ctl`: asks a forwarder that runs, or changes its routes, by the management protocol of NFD.
+//! `ringtap forward ctl`: queries a running forwarder or changes its routes, with NFD's management
+//! protocol.
 
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
     let text = match &args.action {
         ForwardCtl::Register { prefix, to, cost, expires } => {
             let face = face_to(client, to)?;
-            let done = client.command(
+            let response = client.command(
                 "rib",
                 "register",
                 &ControlParameters {
@@ -36,15 +37,15 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
                     ..ControlParameters::default()
                 },
             )?;
-            format!("{prefix} goes to face {}\n", done.face.unwrap_or(face))
+            format!("{prefix} is routed to face {}\n", response.face.unwrap_or(face))
         }
         ForwardCtl::Unregister { prefix, to } => {
             let face = known_face(client, to)?;
             let name = Some(prefix.clone());
-            let asked = ControlParameters { name, face: Some(face), ..Default::default() };
-            let asked = ControlParameters { origin: Some(ORIGIN_STATIC), ..asked };
-            client.command("rib", "unregister", &asked)?;
-            format!("{prefix} goes to face {face} no more\n")
+            let parameters = ControlParameters { name, face: Some(face), ..Default::default() };
+            let parameters = ControlParameters { origin: Some(ORIGIN_STATIC), ..parameters };
+            client.command("rib", "unregister", &parameters)?;
+            format!("{prefix} is no longer routed to face {face}\n")
         }
         ForwardCtl::Routes => {
             let routes = RibEntry::read_all(&client.dataset("rib", "list")?)?;
@@ -52,8 +53,8 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
         }
         ForwardCtl::Faces => text::faces(&faces(client)?),
         ForwardCtl::Close { face } => {
-            let asked = ControlParameters { face: Some(*face), ..Default::default() };
-            client.command("faces", "destroy", &asked)?;
+            let parameters = ControlParameters { face: Some(*face), ..Default::default() };
+            client.command("faces", "destroy", &parameters)?;
             format!("face {face} is closed\n")
         }
         ForwardCtl::Strategies => {
@@ -68,42 +69,44 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
     console::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
+/// Sets or, with `none`, unsets the strategy of a prefix.
 fn choose(client: &mut Client, prefix: &NameBuf, strategy: &str) -> anyhow::Result<String> {
     let name = Some(prefix.clone());
     if strategy == "none" {
-        let asked = ControlParameters { name, ..Default::default() };
-        client.command("strategy-choice", "unset", &asked)?;
-        return Ok(format!("{prefix} has the strategy of what is above it\n"));
+        let parameters = ControlParameters { name, ..Default::default() };
+        client.command("strategy-choice", "unset", &parameters)?;
+        return Ok(format!("{prefix} inherits the strategy of its parent prefix\n"));
     }
     if !Strategy::ALL.iter().any(|known| known.name() == strategy) {
         let names = Strategy::ALL.map(Strategy::name).join(", ");
-        return Err(Usage::of(format!("{strategy:?} is no strategy; there are {names}, none")));
+        return Err(Usage::of(format!("unknown strategy {strategy:?}: use {names} or none")));
     }
     let mut full: NameBuf = STRATEGY_PREFIX.parse()?;
     full.push(strategy.as_bytes());
-    let asked = ControlParameters { name, strategy: Some(full), ..Default::default() };
-    client.command("strategy-choice", "set", &asked)?;
-    Ok(format!("{prefix} has the strategy {strategy}\n"))
+    let parameters = ControlParameters { name, strategy: Some(full), ..Default::default() };
+    client.command("strategy-choice", "set", &parameters)?;
+    Ok(format!("{prefix} uses the strategy {strategy}\n"))
 }
 
 fn faces(client: &mut Client) -> anyhow::Result<Vec<FaceStatus>> {
     Ok(FaceStatus::read_all(&client.dataset("faces", "list")?)?)
 }
 
-/// The face to somebody, which is made if there is none.
+/// The face to a neighbour; created if none exists.
 fn face_to(client: &mut Client, to: &str) -> anyhow::Result<u64> {
     if let Ok(face) = to.parse() {
         return Ok(face);
     }
     let remote: Remote = to.parse().map_err(Usage::of)?;
     let (uri, local_uri) = uris(&remote);
-    let asked = ControlParameters { uri: Some(uri), local_uri, ..Default::default() };
-    let made =
-        client.command("faces", "create", &asked).with_context(|| format!("going to {to}"))?;
-    made.face.context("the forwarder does not say which face it made")
+    let parameters = ControlParameters { uri: Some(uri), local_uri, ..Default::default() };
+    let response = client
+        .command("faces", "create", &parameters)
+        .with_context(|| format!("creating a face to {to}"))?;
+    response.face.context("the forwarder did not return the new face")
 }
 
-/// The face to somebody, which is there.
+/// The existing face to a neighbour.
 fn known_face(client: &mut Client, to: &str) -> anyhow::Result<u64> {
     if let Ok(face) = to.parse() {
         return Ok(face);
@@ -115,11 +118,11 @@ fn known_face(client: &mut Client, to: &str) -> anyhow::Result<u64> {
     };
     match faces(client)?.iter().find(is_it) {
         Some(face) => Ok(face.face),
-        None => bail!("there is no face to {to}; 'faces' lists them"),
+        None => bail!("unknown face {to}: 'faces' lists all"),
     }
 }
 
-/// As NFD writes both ends.
+/// Remote and local URI in NFD's syntax.
 fn uris(remote: &Remote) -> (String, Option<String>) {
     let local = match remote {
         Remote::Ethernet { interface, .. } => Some(format!("dev://{interface}")),

@@ -1,4 +1,4 @@
-//! `ringtap forward`: configuration → plan → faces → run → report.
+//! `ringtap forward`: reads the configuration, opens the faces, forwards and prints the report.
 
 mod client;
 mod config;
@@ -18,10 +18,11 @@ use crate::{notify, privileges, sandbox, signals};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, complain, note, tell};
 
+/// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
-/// Reasons that speak of want of room, on the links and in the tables. Others are the traffic's own doing.
-const WANT: [&str; 6] =
+/// Drop reasons for lack of room, on links and in tables. Other drops are caused by the traffic.
+const LACK_OF_ROOM: [&str; 6] =
     ["no-face", "congested", "too-many-pieces", "pit-full", "face-share", "records-full"];
 
 static WATCH: Watch = Watch::new();
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(path) = &args.config else {
         return Err(Usage::of(
-            "nothing to forward between; name a configuration, as in --config ndn.toml ('ringtap forward --help' shows one)",
+            "nothing to forward: use --config ndn.toml ('ringtap forward --help' shows one)",
         ));
     };
     let config::Config { plan, unix } = config::read(path)?;
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     }
     let duration = args.duration.map(Duration::from_nanos);
     let mut next = args.stats.unwrap_or(u64::MAX);
-    let each = |report: &dyn Fn() -> ForwardReport| {
+    let print_stats = |report: &dyn Fn() -> ForwardReport| {
         if next == u64::MAX {
             return;
         }
@@ -64,16 +65,16 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let report = signals::stoppable_for(&WATCH, duration, || {
-        // Signals are heard from here on, and so it may be told.
+        // Signals are handled from here on: announce the start.
         relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
         notify::ready(&format!("forwarding at {}", relay.listening().join(", ")));
         let stopped = || {
             WATCH.beats.add(0, 1);
             WATCH.stopped()
         };
-        relay.run(stopped, each)
+        relay.run(stopped, print_stats)
     });
-    let report = report.context("attending to signals")??;
+    let report = report.context("handling signals")??;
     let text = match args.output.report {
         Form::Text => text::report(&report),
         Form::Json => {
@@ -81,16 +82,17 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         }
     };
     console::print(&text)?;
-    Ok(verdict(args, &report))
+    Ok(exit_code(args, &report))
 }
 
-fn verdict(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
+/// Prints losses; returns the exit code.
+fn exit_code(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
     if report.residual() != 0 {
         complain("error", &format!("{} packets are unaccounted for", report.residual()));
         return ExitCode::FAILURE;
     }
     let mut lost: Vec<_> =
-        report.dropped().into_iter().filter(|(reason, _)| WANT.contains(reason)).collect();
+        report.dropped().into_iter().filter(|(reason, _)| LACK_OF_ROOM.contains(reason)).collect();
     if report.kernel_drops > 0 {
         lost.push(("kernel", report.kernel_drops));
     }
@@ -101,7 +103,7 @@ fn verdict(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
         complain(
             "warning",
             &format!(
-                "faces evicted: {}; more senders than on-demand in [faces] allows, which is {}",
+                "faces evicted: {}; more senders than on-demand = {} in [faces]",
                 report.evicted, report.on_demand[1]
             ),
         );

@@ -1,4 +1,4 @@
-//! What is said of a forwarder to people.
+//! Plan, report and lists of a forwarder as text.
 
 use std::fmt::Write;
 
@@ -12,16 +12,17 @@ use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
 
-/// Faces that are shown.
+/// Most faces listed in the report.
 const ROWS: usize = 20;
 
+/// The plan.
 pub(super) fn plan(plan: &ForwardPlan) -> String {
     let mut text = String::new();
     for at in &plan.faces.udp {
         let _ = writeln!(text, "neighbours at udp://{at}");
     }
     for ethernet in &plan.faces.ethernet {
-        let strangers = if ethernet.strangers { ", each with a face" } else { "" };
+        let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
         let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
     }
     if let Some(unix) = &plan.unix {
@@ -30,7 +31,7 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     let settings = &plan.settings;
     let _ = writeln!(
         text,
-        "{} ({} a face), {} Data ({}), {} ({} on demand)",
+        "{} ({} per face), {} Data ({}), {} ({} on demand)",
         of(settings.pit_capacity as u64, "pending Interest"),
         count(settings.pit_per_face.unwrap_or(settings.pit_capacity) as u64),
         count(settings.cs_capacity as u64),
@@ -46,7 +47,7 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
         let _ = writeln!(text, "{} to {}{local}, cost {}", route.prefix, route.to, route.cost);
     }
     for (prefix, strategy) in &plan.strategies {
-        let _ = writeln!(text, "{prefix} by {}", strategy.name());
+        let _ = writeln!(text, "{prefix} with strategy {}", strategy.name());
     }
     text
 }
@@ -70,6 +71,7 @@ pub(super) fn stats(report: &ForwardReport) -> String {
     )
 }
 
+/// The report.
 pub(super) fn report(report: &ForwardReport) -> String {
     let counters = &report.forwarder;
     let mut text = format!(
@@ -83,7 +85,7 @@ pub(super) fn report(report: &ForwardReport) -> String {
     );
     let _ = writeln!(
         text,
-        "Interests answered: {} by Data that came, {} from the content store; {} not answered, {} pending",
+        "Interests answered: {} by received Data, {} from the content store; {} not answered, {} pending",
         count(counters.satisfied),
         count(counters.cs_hits),
         count(counters.unsatisfied),
@@ -96,11 +98,10 @@ pub(super) fn report(report: &ForwardReport) -> String {
         let _ = writeln!(text, "  dropped, {reason}: {}", count(number));
     }
     if report.evicted > 0 {
-        let _ =
-            writeln!(text, "  faces evicted to make room for others: {}", count(report.evicted));
+        let _ = writeln!(text, "  faces evicted to make room: {}", count(report.evicted));
     }
     if report.incomplete > 0 {
-        let _ = writeln!(text, "  packets with missing pieces: {}", count(report.incomplete));
+        let _ = writeln!(text, "  packets with missing fragments: {}", count(report.incomplete));
     }
     if report.kernel_drops > 0 {
         let _ = writeln!(text, "  dropped by the kernel: {}", count(report.kernel_drops));
@@ -196,9 +197,9 @@ pub(super) fn status(status: &GeneralStatus) -> String {
         count(status.unsatisfied),
     );
     for (number, what) in [
-        (status.evicted_faces, "faces evicted to make room for others"),
-        (status.refused_frames, "frames of senders that got no face"),
-        (status.refused_interests, "Interests refused, for their face had its share pending"),
+        (status.evicted_faces, "faces evicted to make room"),
+        (status.refused_frames, "frames of senders without a face"),
+        (status.refused_interests, "Interests refused: too many pending of their face"),
     ] {
         if number > 0 {
             let _ = writeln!(text, "{what}: {}", count(number));
@@ -227,7 +228,7 @@ fn face_row(face: u64, remote: &str, counters: &Counters) -> [String; 8] {
     ]
 }
 
-/// The last part of a strategy's name that is no version.
+/// The name of a strategy: the fourth component of its NDN name.
 fn strategy_of(name: &Name<'_>) -> String {
     let part = name.components().nth(3);
     part.map(|part| String::from_utf8_lossy(part.value).into_owned()).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Traffic to a capture file, and its truth. A regular file gets its name when it is complete; after a failed write or an
-//! interrupt there is none.
+//! Writes generated traffic to a capture file, and its ground truth. A regular file is renamed when
+//! complete; after a failed write or an interrupt it is removed.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,48 +11,51 @@ use ringtap_wire::LinkType;
 
 use super::WATCH;
 use super::stamps::Stamps;
-use crate::whole::Whole;
+use crate::atomic_file::AtomicFile;
 use ringtap_base::Clock;
 use ringtap_terminal::console::complain;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
+/// Counters of written packets.
 struct Written {
     packets: u64,
     octets: u64,
 }
 
-/// Writes all frames of `generator`; `-` is stdout. Stamps tell no time, for nothing is sent.
+/// Writes all frames of `generator`; `-` is stdout. Stamps have no send time, because nothing is
+/// sent.
 pub(super) fn write(
     generator: &mut Generator,
     mut stamps: Option<Stamps>,
     path: &Path,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let written = told(path, write_frames(generator, stamps.as_mut(), path))?;
+    let written = check_written(path, write_frames(generator, stamps.as_mut(), path))?;
     if let Some(written) = written {
         summary(&written, clock.seconds());
     }
-    if let Some(complaint) = stamps.and_then(|stamps| stamps.complaint()) {
-        complain("warning", &complaint);
+    if let Some(warning) = stamps.and_then(|stamps| stamps.warning()) {
+        complain("warning", &warning);
     }
     Ok(())
 }
 
-/// Writes what is true of the frames given so far; `-` is stdout.
+/// Writes the ground truth of the frames so far; `-` is stdout.
 pub(super) fn write_truth(truth: &Truth, path: &Path) -> anyhow::Result<()> {
     let write = || {
-        let mut file = Whole::new(path.to_owned());
+        let mut file = AtomicFile::new(path.to_owned());
         let mut out = io::BufWriter::new(file.begin()?);
         serde_json::to_writer_pretty(&mut out, truth)?;
         out.write_all(b"\n")?;
         out.flush()?;
         file.finish()
     };
-    told(path, write()).map(drop)
+    check_written(path, write()).map(drop)
 }
 
-/// A failed write in words; None if a reader of stdout has seen enough, which is no failure.
-fn told<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<Option<T>> {
+/// Adds context to the error of a write. Returns `None` if the reader of stdout closed it, which is
+/// not an error.
+fn check_written<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<Option<T>> {
     match result {
         Err(error) if path.as_os_str() == "-" && error.kind() == io::ErrorKind::BrokenPipe => {
             Ok(None)
@@ -68,8 +71,8 @@ fn write_frames(
 ) -> io::Result<Written> {
     let snaplen = generator.profile().snaplen;
     let mut written = Written { packets: 0, octets: 0 };
-    let mut file = Whole::new(path.to_owned());
-    // It holds back large blocks itself.
+    let mut file = AtomicFile::new(path.to_owned());
+    // The writer has its own buffer.
     let mut writer = PcapWriter::new(file.begin()?, LinkType::ETHERNET, snaplen);
     let mut copy = Vec::new();
     while let Some(frame) = generator.next() {
@@ -93,7 +96,7 @@ fn write_frames(
     Ok(written)
 }
 
-/// On stderr: the frames may be on stdout.
+/// Prints a summary to stderr, because the frames may go to stdout.
 fn summary(written: &Written, seconds: f64) {
     let _ = writeln!(
         ringtap_terminal::console::stderr(),

@@ -1,42 +1,43 @@
-//! The frames to send, wherever they come from, and batches of them.
+//! Sources of frames to send, and batches of frames.
 
 use ringtap_io::capture::Severity;
 use ringtap_traffic::Generator;
 
-use super::given::Given;
 use super::replay::Replay;
+use super::source_frame::SourceFrame;
 use ringtap_terminal::console::complain;
 
-/// Where frames come from.
+/// The source of frames.
 pub(super) enum Frames {
     Profile(Box<Generator>),
     Capture(Box<Replay>),
 }
 
 impl Frames {
-    pub(super) fn next(&mut self) -> Option<Given<'_>> {
+    /// The next frame; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<SourceFrame<'_>> {
         match self {
             Self::Profile(generator) => {
                 let frame = generator.next()?;
-                Some(Given { ts_ns: frame.ts_ns, data: frame.data, cut: false })
+                Some(SourceFrame { ts_ns: frame.ts_ns, data: frame.data, cut: false })
             }
             Self::Capture(replay) => replay.next(),
         }
     }
 
-    /// Says what the captures had to say; whether all could be read.
-    pub(super) fn tell(&mut self) -> bool {
+    /// Prints the notices of the captures; returns whether all were read completely.
+    pub(super) fn print_notices(&mut self) -> bool {
         let Self::Capture(replay) = self else { return true };
-        let mut whole = true;
+        let mut complete = true;
         for notice in replay.take_notices() {
             let error = notice.severity == Severity::Error;
             complain(if error { "error" } else { "warning" }, &notice.to_string());
-            whole &= !error;
+            complete &= !error;
         }
-        whole
+        complete
     }
 
-    /// Frames passed over because they were not Ethernet.
+    /// Number of skipped frames that are not Ethernet.
     pub(super) fn not_ethernet(&self) -> u64 {
         match self {
             Self::Profile(_) => 0,
@@ -57,6 +58,7 @@ impl Batch {
         self.ends.len()
     }
 
+    /// Appends a copy of a frame; returns the copy.
     pub(super) fn push(&mut self, frame: &[u8]) -> &mut [u8] {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(frame);
@@ -64,6 +66,7 @@ impl Batch {
         &mut self.bytes[start..]
     }
 
+    /// Calls `change` with each frame.
     pub(super) fn each(&mut self, mut change: impl FnMut(&mut [u8])) {
         let mut start = 0;
         for &end in &self.ends {

@@ -1,7 +1,7 @@
-//! Frames made in the kernel: copies of one template.
+//! `--method live`: the kernel generates frames as copies of one template.
 //!
 //! ```text
-//!  template ─▶ LiveSender ─▶ a few ─▶ have they left? ─▶ the rest; with a rate, 20 calls a second
+//!  template ─▶ LiveSender ─▶ a probe ─▶ has it left? ─▶ the rest; with a rate, 20 calls per second
 //! ```
 
 use std::time::Duration;
@@ -10,44 +10,44 @@ use anyhow::{Context, bail};
 use ringtap_engine::Watch;
 use ringtap_io::live::{LiveSender, OpenError, TemplateError};
 
-use super::counts::{Counts, Met};
+use super::counts::{Counts, Pacing};
 use super::frames::Frames;
 use super::mac::Macs;
 use super::rate::Rate;
 use super::send::{ready, sleep_until};
 use ringtap_base::Clock;
 
-/// Frames that are made before anybody believes that they leave.
+/// Frames of the first call, after which it is checked that frames leave.
 const PROBE: u64 = 64;
 
-/// Frames of one call at full speed. The kernel takes some 30 ms to begin and end a call, whatever it
-/// makes.
+/// Frames per call at full speed. Starting and ending a call takes the kernel about 30 ms,
+/// independent of the number of frames.
 const STEP_MOST: u64 = 1 << 20;
 
-/// Calls a second, with a rate.
+/// Calls per second, with a rate.
 const CALLS: u64 = 20;
 
-/// So often in a row the kernel may make none.
-const PATIENCE: u32 = 1_000;
+/// Most consecutive calls without a frame.
+const IDLE_CALLS_MOST: u32 = 1_000;
 
-/// So many frames of a source are tried as a template.
+/// Most frames of a source tried as a template.
 const TRIES: usize = 1_000;
 
-/// Some drivers count late: this often it is asked, with a pause between.
-const ASKED_MOST: u32 = 100;
+/// Most reads of the counter of frames that left, with a pause between: some drivers count late.
+const READS_MOST: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What to send copies of.
-pub(super) enum Original {
+/// The template of the copies.
+pub(super) enum Template {
     Frame(Vec<u8>),
-    /// The first frame that is fit for it.
+    /// The first suitable frame.
     FirstOf(Frames),
 }
 
-/// A sender of copies with so many different flows, and the length of a frame.
+/// Opens a sender of copies with `flows` distinct flows; returns it with the frame length.
 pub(super) fn open(
     name: &str,
-    original: Original,
+    template: Template,
     macs: Macs,
     flows: u32,
 ) -> anyhow::Result<(LiveSender, usize)> {
@@ -56,13 +56,13 @@ pub(super) fn open(
         macs.rewrite(&mut frame);
         LiveSender::open(name, &frame, flows).map(|sender| (sender, frame.len()))
     };
-    let sender = match original {
-        Original::Frame(frame) => attempt(&frame)?,
-        Original::FirstOf(mut frames) => {
+    let sender = match template {
+        Template::Frame(frame) => attempt(&frame)?,
+        Template::FirstOf(mut frames) => {
             let mut opened = None;
             for _ in 0..TRIES {
-                let Some(given) = frames.next() else { break };
-                match attempt(given.data) {
+                let Some(frame) = frames.next() else { break };
+                match attempt(frame.data) {
                     Err(OpenError::Template(TemplateError::NotIpv4)) => {}
                     other => {
                         opened = Some(other?);
@@ -70,11 +70,9 @@ pub(super) fn open(
                     }
                 }
             }
-            frames.tell();
+            frames.print_notices();
             opened.with_context(|| {
-                format!(
-                    "no whole Ethernet frame with IPv4 among the first {TRIES}: nothing to copy"
-                )
+                format!("no template: no complete IPv4 frame over Ethernet among the first {TRIES}")
             })?
         }
     };
@@ -82,7 +80,7 @@ pub(super) fn open(
     Ok(sender)
 }
 
-/// Makes `count` frames of `len` bytes, or until asked to stop.
+/// Sends `count` frames of `len` bytes, or until a stop is requested.
 pub(super) fn send(
     (mut sender, len): (LiveSender, usize),
     count: u64,
@@ -97,34 +95,34 @@ pub(super) fn send(
     let mut result = Ok(());
     while result.is_ok() && counts.sent < count && !watch.stopped() {
         let step = if counts.sent == 0 { step.min(PROBE) } else { step };
-        let some = step.min(count - counts.sent);
+        let frames = step.min(count - counts.sent);
         let now = clock.now_ns();
         let wait = pace.due(now, 0, len);
-        // The rest of the step leaves with its first frame, and is reckoned as sent.
-        for _ in 1..some {
+        // The other frames of the step leave with the first one; the pace counts them as sent.
+        for _ in 1..frames {
             let _ = pace.due(now, 0, len);
         }
         sleep_until(now.saturating_add(wait), &clock, watch);
         let name = &counts.interface;
         result = sender
-            .send(some)
+            .send(frames)
             .map_err(anyhow::Error::from)
             .and_then(|made| {
                 counts.sent += made;
-                // A signal may come between, but not so often.
+                // Signals may interrupt a few calls.
                 idle = if made == 0 { idle + 1 } else { 0 };
-                if idle == PATIENCE {
-                    bail!("the kernel makes no frames any more");
+                if idle == IDLE_CALLS_MOST {
+                    bail!("the kernel generates no more frames");
                 }
                 if made > 0 && counts.sent == made && left(&sender, 1)? == 0 {
                     bail!(
-                        "{made} frames were made and none left {name}: its other end takes no frames of XDP; \
-                         switch NAPI on there (ethtool -K IFACE gro on) or let an XDP program receive"
+                        "{made} frames were generated and none left {name}: its peer accepts no XDP frames; \
+                         enable NAPI on the peer (ethtool -K IFACE gro on) or attach an XDP program to it"
                     );
                 }
                 Ok(())
             })
-            .with_context(|| format!("sending by {name}"));
+            .with_context(|| format!("sending on {name}"));
     }
     counts.close(clock.seconds());
     counts.accepted = left(&sender, counts.sent).unwrap_or(0).min(counts.sent);
@@ -132,14 +130,15 @@ pub(super) fn send(
     counts.frames = counts.sent;
     counts.octets = counts.sent * len as u64;
     counts.close(counts.seconds);
-    let met = |rate: Rate| Met { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
-    counts.rate = rate.map(met);
+    let pacing =
+        |rate: Rate| Pacing { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
+    counts.rate = rate.map(pacing);
     result
 }
 
-/// How many frames have left, once it is `wanted` or does not become so.
+/// Number of frames that have left; waits until it reaches `wanted`, at most a second.
 fn left(sender: &LiveSender, wanted: u64) -> std::io::Result<u64> {
-    for _ in 1..ASKED_MOST {
+    for _ in 1..READS_MOST {
         let left = sender.left()?;
         if left >= wanted {
             return Ok(left);
@@ -149,7 +148,7 @@ fn left(sender: &LiveSender, wanted: u64) -> std::io::Result<u64> {
     sender.left()
 }
 
-/// Frames of one call: with a rate, so many that there are [`CALLS`] a second.
+/// Frames per call: with a rate, those of 1 / [`CALLS`] second.
 fn step(rate: Option<Rate>, len: usize) -> u64 {
     let step = match rate {
         Some(Rate::Packets(rate)) => rate.get() / CALLS,
@@ -159,7 +158,8 @@ fn step(rate: Option<Rate>, len: usize) -> u64 {
     step.clamp(1, STEP_MOST)
 }
 
-/// A UDP datagram in a frame of `wire` bytes, check sequence included.
+/// A UDP datagram in an Ethernet frame of `wire` bytes, at least 64; the frame check sequence
+/// counts but is not included.
 pub(super) fn datagram(wire: u32) -> Vec<u8> {
     let len = wire.saturating_sub(4).max(60) as u16;
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_makes_the_frames_of_a_twentieth_of_a_second() {
+    fn a_call_has_the_frames_of_a_twentieth_of_a_second() {
         let step = |text: &str| step(text.parse().ok(), 1_000);
         assert_eq!([step("1M"), step("5"), step("100G")], [50_000, 1, STEP_MOST]);
         assert_eq!([step("800Mbit"), step("1bit"), step("none")], [5_000, 1, STEP_MOST]);
     }
 
     #[test]
-    fn the_datagram_has_the_lengths_it_says() {
+    fn the_length_fields_of_the_datagram_match_its_length() {
         for (wire, len) in [(0, 60), (64, 60), (128, 124), (1518, 1514)] {
             let frame = datagram(wire);
             assert_eq!(frame.len(), len);

@@ -1,8 +1,8 @@
-//! MAC addresses, and frames that are given others.
+//! MAC addresses of flags, and their replacement in frames.
 
 use std::str::FromStr;
 
-/// As people write it: `02:00:00:00:00:01`.
+/// A MAC address in the form `02:00:00:00:00:01`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mac(pub(crate) [u8; 6]);
 
@@ -10,7 +10,7 @@ impl FromStr for Mac {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("{text:?} is no MAC address; write 02:00:00:00:00:01");
+        let error = || format!("invalid MAC address {text:?}: use 02:00:00:00:00:01");
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);
         for byte in &mut bytes {
@@ -22,7 +22,7 @@ impl FromStr for Mac {
     }
 }
 
-/// Which addresses frames get.
+/// The addresses to set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Macs {
     pub(super) source: Option<Mac>,
@@ -30,7 +30,7 @@ pub(super) struct Macs {
 }
 
 impl Macs {
-    /// Changes a frame; one that is too short for addresses stays as it is.
+    /// Sets the addresses of a frame; shorter frames are not changed.
     pub(super) fn rewrite(&self, frame: &mut [u8]) {
         let Some(addresses) = frame.first_chunk_mut::<12>() else { return };
         if let Some(Mac(mac)) = self.destination {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_as_people_write_them() {
+    fn mac_addresses_are_parsed() {
         assert_eq!("02:00:5e:0:fF:1".parse(), Ok(Mac([2, 0, 0x5e, 0, 255, 1])));
         assert_eq!("02-00-00-00-00-09".parse(), Ok(Mac([2, 0, 0, 0, 0, 9])));
         for wrong in [
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_stays() {
+    fn only_the_given_addresses_are_replaced() {
         let mut frame: Vec<u8> = (0..14).collect();
         Macs::default().rewrite(&mut frame);
         assert_eq!(frame, (0..14).collect::<Vec<u8>>());

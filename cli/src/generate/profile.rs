@@ -1,4 +1,4 @@
-//! The profile that the flags ask for.
+//! The traffic profile of the flags.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use super::Rate;
 use crate::args::GenerateArgs;
 use ringtap_terminal::Usage;
 
-/// The profile, with what the flags change of it.
-pub(super) fn asked(args: &GenerateArgs) -> anyhow::Result<Profile> {
+/// The profile of `--profile`, changed by the other flags.
+pub(super) fn of_flags(args: &GenerateArgs) -> anyhow::Result<Profile> {
     let mut profile = named(args.profile.as_deref().unwrap_or("mix"))?;
     profile.packets = args.packets.unwrap_or(profile.packets);
     profile.flows = args.flows.unwrap_or(profile.flows);
@@ -31,7 +31,7 @@ pub(crate) fn named(name: &str) -> anyhow::Result<Profile> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Usage::of(format!(
-                "no profile is called {name:?}, and no file either; there are {}",
+                "unknown profile {name:?}, and no such file: use {}",
                 Profile::NAMES.join(", "),
             )));
         }

@@ -1,10 +1,10 @@
-//! `--rate`: when frames leave.
+//! The values of `--rate`, which sets when frames leave.
 //!
-//! | written | means |
+//! | value | meaning |
 //! |---|---|
-//! | `250k`, `1M` | packets a second; to a file, of packet time |
-//! | `100Mbit`, `1.5Gbit` | bits a second |
-//! | `recorded` | at the distances of the frames' times |
+//! | `250k`, `1M` | packets per second; in a file, of packet time |
+//! | `100Mbit`, `1.5Gbit` | bits per second |
+//! | `recorded` | at the intervals of the frames' timestamps |
 //! | `2x`, `0.5x` | the same, twice as fast, half as fast |
 
 use std::fmt;
@@ -16,6 +16,7 @@ use ringtap_io::live::Pace;
 use crate::units;
 use ringtap_terminal::numbers;
 
+/// A send rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
     Packets(NonZeroU64),
@@ -25,7 +26,7 @@ pub(crate) enum Rate {
 }
 
 impl Rate {
-    /// What says when frames are due.
+    /// The pacing of frames for a rate.
     pub(super) fn pace(rate: Option<Self>) -> Pace {
         match rate {
             None => Pace::unlimited(),
@@ -45,7 +46,7 @@ impl FromStr for Rate {
         let rate = if text == "recorded" {
             Some(Self::Recorded(SPEED))
         } else if let Some(times) = text.strip_suffix('x') {
-            // In thousandths, as the pace counts; what is less than one is no speed.
+            // In thousandths, the unit of `Pace`; the least is one.
             let speed = times.parse::<f64>().ok().map(|times| (times * 1000.0).round());
             let speed = speed.filter(|speed| (1.0..1e12).contains(speed));
             speed.and_then(|speed| NonZeroU64::new(speed as u64)).map(Self::Recorded)
@@ -55,7 +56,7 @@ impl FromStr for Rate {
             positive(units::count(text)).map(Self::Packets)
         };
         rate.ok_or_else(|| {
-            format!("{text:?} is no rate; write 250k or 1M (packets a second), 100Mbit or 1Gbit, recorded, 2x or 0.5x")
+            format!("invalid rate {text:?}: use 250k or 1M (packets per second), 100Mbit or 1Gbit, recorded, 2x or 0.5x")
         })
     }
 }
@@ -71,7 +72,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// `1.50 Gbit/s`.
+/// Bits per second as text, as in `1.50 Gbit/s`.
 pub(super) fn bits(bits_per_second: f64) -> String {
     let text = numbers::rate(bits_per_second);
     let unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_as_people_write_them() {
+    fn rates_are_parsed_and_formatted() {
         for (text, rate, shown) in [
             ("1000", Rate::Packets(positive(1_000)), "1.00 k packets/s"),
             ("1.5M", Rate::Packets(positive(1_500_000)), "1.50 M packets/s"),
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_due_as_asked_for() {
+    fn frames_are_due_at_the_requested_rate() {
         let due = |text: &str| {
             let mut pace = Rate::pace(text.parse().ok());
             [(7, 0), (1_000_007, 100), (2_000_007, 60)].map(|(ts, len)| pace.due(50, ts, len))

@@ -1,12 +1,12 @@
-//! The frames of capture files, once or several times over.
+//! Replay of capture files: their frames, once or repeatedly.
 //!
 //! ```text
-//!  round 1   files ─▶ chunk, chunk, chunk …   kept while there is room
-//!  round 2   kept? the same chunks : the files once more
-//!  times     ├ round 1 ┤ gap ├ round 2 ┤ gap …     they go on, gap: the mean distance of frames
+//!  round 1   files ─▶ chunk, chunk, chunk …   kept while they fit
+//!  round 2   if all are kept, the same chunks; else the files again
+//!  times     ├ round 1 ┤ gap ├ round 2 ┤ gap …     continuous; gap: the mean interval of frames
 //! ```
 //!
-//! Invariant: memory is bounded; what is not Ethernet is counted and passed over.
+//! Invariant: memory is bounded; frames that are not Ethernet are counted and skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -15,24 +15,24 @@ use ringtap_io::capture::{Chunk, Place};
 use ringtap_io::capture::{Files, Notice};
 use ringtap_wire::LinkType;
 
-use super::given::Given;
+use super::source_frame::SourceFrame;
 use crate::source;
 use ringtap_terminal::Usage;
 
-/// Chunks of 256 KiB that are kept for further rounds.
+/// Most chunks of 256 KiB that are kept for further rounds.
 const KEPT_MOST: usize = 1024;
 
 pub(super) struct Replay {
     paths: Vec<PathBuf>,
     watch: &'static Watch,
     files: Files,
-    /// What has been read of this round, if it is kept; else the chunk that is being read.
+    /// The chunks read in this round, if they are kept; else the current chunk.
     chunks: Vec<Chunk>,
     keep: bool,
     kept_most: usize,
-    /// Whether all of a round is there.
+    /// Whether a whole round is kept.
     all_kept: bool,
-    /// The chunk and the place in it that come next.
+    /// The next chunk and position.
     chunk: usize,
     at: usize,
     rounds_left: u64,
@@ -40,12 +40,12 @@ pub(super) struct Replay {
     times: Times,
     first_round: bool,
     notices: Vec<Notice>,
-    /// Frames of other links.
+    /// Frames of other link types.
     pub(super) not_ethernet: u64,
 }
 
 impl Replay {
-    /// `rounds` times all files, 0 without end, but no more than `most` frames.
+    /// Replays all files `rounds` times (0: without end), at most `most` frames.
     pub(super) fn new(
         paths: &[PathBuf],
         rounds: u64,
@@ -56,7 +56,7 @@ impl Replay {
         let once_only = |path: &&PathBuf| path.as_os_str() == "-" || is_pipe(path);
         if let Some(path) = paths.iter().find(once_only).filter(|_| again) {
             let path = path.display();
-            return Err(Usage::of(format!("{path} can be read once only, so not with --loop")));
+            return Err(Usage::of(format!("{path} can be read only once: omit --loop")));
         }
         Ok(Self {
             paths: paths.to_vec(),
@@ -77,7 +77,8 @@ impl Replay {
         })
     }
 
-    pub(super) fn next(&mut self) -> Option<Given<'_>> {
+    /// The next frame; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<SourceFrame<'_>> {
         if self.frames_left == 0 {
             return None;
         }
@@ -85,12 +86,12 @@ impl Replay {
         self.frames_left -= 1;
         let data = self.chunks[self.chunk].data(&place);
         let cut = data.len() < place.original_len as usize;
-        Some(Given { ts_ns: self.times.of(place.ts_ns), data, cut })
+        Some(SourceFrame { ts_ns: self.times.of(place.ts_ns), data, cut })
     }
 
-    /// What the files had to say, each once.
+    /// Notices of the files since the last call.
     pub(super) fn take_notices(&mut self) -> Vec<Notice> {
-        self.note();
+        self.collect_notices();
         self.notices.retain(|notice| !source::is_stop(notice));
         std::mem::take(&mut self.notices)
     }
@@ -111,7 +112,7 @@ impl Replay {
         }
     }
 
-    /// False at the end of the round.
+    /// Advances to the next chunk; false at the end of the round.
     fn next_chunk(&mut self) -> bool {
         if self.all_kept {
             let more = self.chunk + 1 < self.chunks.len();
@@ -132,9 +133,9 @@ impl Replay {
         self.files.read(&mut self.chunks[self.chunk]) > 0
     }
 
-    /// False if there is none, or nothing in it.
+    /// Begins the next round; false if there is none, or it is empty.
     fn next_round(&mut self) -> bool {
-        self.note();
+        self.collect_notices();
         self.first_round = false;
         self.rounds_left = self.rounds_left.saturating_sub(1);
         if self.rounds_left == 0 || self.times.end_round() == 0 || self.watch.stopped() {
@@ -149,7 +150,8 @@ impl Replay {
         self.all_kept || self.next_chunk()
     }
 
-    fn note(&mut self) {
+    /// Collects notices of the first round; later rounds repeat them.
+    fn collect_notices(&mut self) {
         let notices = self.files.take_notices();
         if self.first_round {
             self.notices.extend(notices);
@@ -161,16 +163,17 @@ fn is_pipe(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
-/// Times that go on from round to round.
+/// Timestamps that continue from round to round.
 #[derive(Default)]
 struct Times {
-    /// The earliest and the latest of this round.
+    /// The earliest and the latest timestamp of this round.
     range: Option<(u64, u64)>,
     frames: u64,
     shift_ns: u64,
 }
 
 impl Times {
+    /// The continued timestamp of a frame.
     fn of(&mut self, ts_ns: u64) -> u64 {
         let (first, last) = self.range.unwrap_or((ts_ns, ts_ns));
         self.range = Some((first.min(ts_ns), last.max(ts_ns)));
@@ -178,7 +181,7 @@ impl Times {
         ts_ns.saturating_add(self.shift_ns)
     }
 
-    /// How many frames it had.
+    /// Ends a round; returns its number of frames.
     fn end_round(&mut self) -> u64 {
         let frames = std::mem::take(&mut self.frames);
         if let Some((first, last)) = self.range.take() {
@@ -198,9 +201,8 @@ mod tests {
 
     static WATCH: Watch = Watch::new();
 
-    /// However many chunks of the file may be kept, the rounds are the same.
     #[test]
-    fn rounds_are_the_same_kept_or_not() {
+    fn rounds_are_the_same_whether_chunks_are_kept_or_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.pcap");
         let file = std::fs::File::create(&path).unwrap();
@@ -215,10 +217,10 @@ mod tests {
             let mut replay = Replay::new(std::slice::from_ref(&path), 3, 1_499, &WATCH).unwrap();
             replay.kept_most = kept_most;
             for number in 0..1_499 {
-                let given = replay.next().unwrap();
-                assert_eq!(given.ts_ns, number * 10, "{kept_most}");
-                assert_eq!(given.data[..4], (number as u32 % 500).to_be_bytes(), "{kept_most}");
-                assert_eq!(given.cut, number % 2 == 1);
+                let sent = replay.next().unwrap();
+                assert_eq!(sent.ts_ns, number * 10, "{kept_most}");
+                assert_eq!(sent.data[..4], (number as u32 % 500).to_be_bytes(), "{kept_most}");
+                assert_eq!(sent.cut, number % 2 == 1);
             }
             assert!(replay.next().is_none() && replay.take_notices().is_empty());
             assert!(replay.chunks.len() <= kept_most);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_it_and_is_said_once() {
+    fn an_unreadable_file_ends_the_replay_and_is_reported_once() {
         let path = PathBuf::from("no-such.pcap");
         let mut replay = Replay::new(&[path], 0, u64::MAX, &WATCH).unwrap();
         assert!(replay.next().is_none() && replay.next().is_none());
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn times_go_on_from_round_to_round() {
+    fn timestamps_continue_from_round_to_round() {
         let mut times = Times::default();
         let round = |times: &mut Times| [100, 140, 120, 160].map(|ts| times.of(ts));
         assert_eq!(round(&mut times), [100, 140, 120, 160]);

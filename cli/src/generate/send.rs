@@ -1,12 +1,12 @@
-//! Frames from memory to an interface, when they are due.
+//! Sends frames on an interface when they are due.
 //!
 //! ```text
 //!  source ─▶ fits? due? ─▶ batch ─▶ MAC addresses, stamps ─▶ Sender ─▶ interface
-//!                  └ not yet: what is gathered leaves, then sleep
+//!                  └ not yet: send the batch, then sleep
 //! ```
 //!
-//! Invariants: every frame of the source is sent or counted under a reason. No wait is without end:
-//! an interface that takes nothing ends the run.
+//! Invariants: every frame of the source is sent or counted under a reason. Every wait is bounded:
+//! an interface that accepts nothing ends the run.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use ringtap_base::now_ns;
 use ringtap_engine::Watch;
 use ringtap_io::live::{SendError, SendOptions, Sender, State};
 
-use super::counts::{Counts, Met};
+use super::counts::{Counts, Pacing};
 use super::frames::{Batch, Frames};
 use super::mac::Macs;
 use super::rate::Rate;
@@ -24,48 +24,48 @@ use ringtap_base::Clock;
 use ringtap_terminal::console::complain;
 use ringtap_terminal::numbers::count;
 
-/// Frames of a batch.
+/// Most frames of a batch.
 const BATCH: usize = 256;
 
-/// The longest sleep, so that a signal is heard soon.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The longest sleep, so that signals are handled soon.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// So often in a row an interface may take nothing, a millisecond each.
-const PATIENCE: u32 = 5_000;
+/// Most consecutive attempts, a millisecond apart, in which an interface accepts nothing.
+const IDLE_ATTEMPTS_MOST: u32 = 5_000;
 
-/// For what is on its way when all is sent.
+/// Longest wait for frames in flight at the end.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// A wait that nobody expects.
+/// A wait of this length is reported.
 const LONG_NS: u64 = 60_000_000_000;
 
-/// What is done to frames on their way, and when they leave.
+/// Changes to frames, and their pacing.
 pub(super) struct Treatment {
     pub(super) rate: Option<Rate>,
     pub(super) macs: Macs,
     pub(super) stamps: Option<Stamps>,
 }
 
-/// A sender by the interface called `name`, if it is up.
+/// Opens a sender on the interface `name`, which must be up.
 pub(super) fn open(name: &str, options: &SendOptions) -> anyhow::Result<Sender> {
     let sender = Sender::open(name, options)?;
     ready(name, sender.state())?;
     Ok(sender)
 }
 
-/// An error unless frames can leave.
+/// Returns an error unless the interface is up.
 pub(super) fn ready(name: &str, state: State) -> anyhow::Result<()> {
     match state {
         State::Up => Ok(()),
         State::NoCarrier => {
-            bail!("{name} has no carrier: its cable is out, or its other end is down")
+            bail!("{name} has no carrier: plug in its cable, or set its peer up")
         }
-        State::Down => bail!("{name} is down (ip link set {name} up)"),
+        State::Down => bail!("{name} is down: use ip link set {name} up"),
         State::Gone => bail!("{name} is gone"),
     }
 }
 
-/// Sends all frames, or until asked to stop. What happened is in `counts`, whatever is returned.
+/// Sends all frames, or until a stop is requested. `counts` is also valid after an error.
 pub(super) fn send(
     frames: &mut Frames,
     sender: Sender,
@@ -74,74 +74,78 @@ pub(super) fn send(
     counts: &mut Counts,
 ) -> anyhow::Result<()> {
     let Treatment { rate, macs, stamps } = treatment;
-    let mut outbox = Outbox { sender, batch: Batch::default(), stamps, watch, counts };
+    let mut output = Output { sender, batch: Batch::default(), stamps, watch, counts };
     let mut pace = Rate::pace(rate);
     let clock = Clock::start();
-    let mut hint = Hint::default();
+    let mut long_wait = LongWaitWarning::default();
     let mut now = 0_u64;
     let mut result = Ok(());
     while result.is_ok() && !watch.stopped() {
-        let Some(given) = frames.next() else { break };
-        if !outbox.admits(given.data) {
+        let Some(frame) = frames.next() else { break };
+        if !output.accepts(frame.data) {
             continue;
         }
-        outbox.counts.cut += u64::from(given.cut);
-        let due = now.saturating_add(pace.due(now, given.ts_ns, given.data.len()));
+        output.counts.cut += u64::from(frame.cut);
+        let due = now.saturating_add(pace.due(now, frame.ts_ns, frame.data.len()));
         if due > now {
             now = clock.now_ns();
         }
         if due > now {
-            hint.at(due - now);
-            result = outbox.empty();
+            long_wait.check(due - now);
+            result = output.send_batch();
             now = sleep_until(due, &clock, watch);
         }
-        // Also if asked to stop meanwhile: what has been generated is sent, and so the truth true.
-        macs.rewrite(outbox.batch.push(given.data));
-        if outbox.batch.len() == BATCH {
-            result = result.and_then(|()| outbox.empty());
+        // Generated frames are sent even after a stop, so that the ground truth is right.
+        macs.rewrite(output.batch.push(frame.data));
+        if output.batch.len() == BATCH {
+            result = result.and_then(|()| output.send_batch());
             now = clock.now_ns();
         }
     }
-    result = result.and_then(|()| outbox.empty());
-    outbox.close(result.is_ok());
+    result = result.and_then(|()| output.send_batch());
+    output.close(result.is_ok());
     counts.not_sent.not_ethernet = frames.not_ethernet();
     counts.frames += frames.not_ethernet();
-    let met = |rate: Rate| Met { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
-    counts.rate = rate.map(met);
+    let pacing =
+        |rate: Rate| Pacing { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
+    counts.rate = rate.map(pacing);
     counts.close(clock.seconds());
     result
 }
 
-/// Says, once, that it is long until the next frame: in a capture whose times jump that may be years.
+/// Warns once that the next frame is due late: timestamps of a capture may jump by years.
 #[derive(Default)]
-struct Hint {
-    given: bool,
+struct LongWaitWarning {
+    printed: bool,
 }
 
-impl Hint {
-    fn at(&mut self, wait_ns: u64) {
-        if wait_ns >= LONG_NS && !std::mem::replace(&mut self.given, true) {
+impl LongWaitWarning {
+    fn check(&mut self, wait_ns: u64) {
+        if wait_ns >= LONG_NS && !std::mem::replace(&mut self.printed, true) {
             let seconds = count(wait_ns / 1_000_000_000);
             complain(
                 "warning",
-                &format!("the next frame is due in {seconds} s, by its time and --rate"),
+                &format!(
+                    "the next frame is due in {seconds} s, according to its timestamp and --rate"
+                ),
             );
         }
     }
 }
 
-/// Returns when it is.
+/// Waits until `due_ns`; returns the current time.
 pub(super) fn sleep_until(due_ns: u64, clock: &Clock, watch: &Watch) -> u64 {
     loop {
         let now = clock.now_ns();
         if now >= due_ns || watch.stopped() {
             return now;
         }
-        std::thread::sleep(Duration::from_nanos(due_ns - now).min(LOOK_EVERY));
+        std::thread::sleep(Duration::from_nanos(due_ns - now).min(POLL_INTERVAL));
     }
 }
 
-struct Outbox<'a> {
+/// The sender, the current batch and the counters.
+struct Output<'a> {
     sender: Sender,
     batch: Batch,
     stamps: Option<Stamps>,
@@ -149,9 +153,9 @@ struct Outbox<'a> {
     counts: &'a mut Counts,
 }
 
-impl Outbox<'_> {
-    /// Counts a frame of the source; whether the interface takes its like.
-    fn admits(&mut self, frame: &[u8]) -> bool {
+impl Output<'_> {
+    /// Counts a frame of the source; returns whether the interface accepts its length.
+    fn accepts(&mut self, frame: &[u8]) -> bool {
         self.counts.frames += 1;
         let lengths = self.sender.lengths(frame);
         let not_sent = &mut self.counts.not_sent;
@@ -160,8 +164,8 @@ impl Outbox<'_> {
         lengths.contains(&frame.len())
     }
 
-    /// Sends what is gathered.
-    fn empty(&mut self) -> anyhow::Result<()> {
+    /// Sends the batch.
+    fn send_batch(&mut self) -> anyhow::Result<()> {
         if let Some(stamps) = &mut self.stamps {
             let sent_ns = now_ns();
             self.batch.each(|frame| stamps.stamp(frame, Some(sent_ns)));
@@ -172,8 +176,8 @@ impl Outbox<'_> {
         let mut result = Ok(());
         while result.is_ok() && !rest.is_empty() {
             match self.sender.send(rest) {
-                Ok(0) if idle == PATIENCE => {
-                    result = Err(anyhow::anyhow!("it takes no frame any more"))
+                Ok(0) if idle == IDLE_ATTEMPTS_MOST => {
+                    result = Err(anyhow::anyhow!("the interface accepts no more frames"))
                 }
                 Ok(0) if idle > 0 && self.watch.stopped() => break,
                 Ok(0) => {
@@ -194,14 +198,14 @@ impl Outbox<'_> {
         }
         self.counts.not_sent.left_over += rest.len() as u64;
         self.batch.clear();
-        result.with_context(|| format!("sending by {}", self.counts.interface))
+        result.with_context(|| format!("sending on {}", self.counts.interface))
     }
 
-    /// Sees what is on its way off, and asks what became of all.
-    fn close(&mut self, well: bool) {
+    /// With `flush`, waits for frames in flight; reads the final counters.
+    fn close(&mut self, flush: bool) {
         self.counts.not_sent.left_over += self.batch.len() as u64;
-        if well {
-            // What stays pending is counted as that.
+        if flush {
+            // Frames that remain are counted as pending.
             let _ = self.sender.flush(FLUSH);
         }
         let sent = self.sender.counters();

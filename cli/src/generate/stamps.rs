@@ -1,4 +1,4 @@
-//! Stamps of one stream of frames, and how many found room.
+//! Writes the stamps of a stream of frames, and counts them.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use ringtap_terminal::numbers::of;
 
+/// The run number and counters of stamps. Field names are those of `--report json`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Stamps {
-    /// The number of this run, by which the other end tells it from others.
+    /// Number of this run, by which the receiver separates runs.
     pub(super) run: u16,
     pub(super) stamped: u64,
     pub(super) without_room: u64,
@@ -20,11 +21,12 @@ impl Stamps {
         Self { run, stamped: 0, without_room: 0 }
     }
 
-    /// For frames that are sent now: two runs at the same time must differ.
+    /// Stamps with a random run number: two simultaneous runs must differ.
     pub(super) fn random() -> Self {
         Self::new(RandomState::new().build_hasher().finish() as u16)
     }
 
+    /// Stamps a frame, or counts it as without room.
     pub(super) fn stamp(&mut self, frame: &mut [u8], sent_ns: Option<u64>) {
         let stamp = Stamp { run: self.run, stream: 0, number: self.stamped, sent_ns };
         if stamp.write(frame) {
@@ -34,11 +36,11 @@ impl Stamps {
         }
     }
 
-    /// What there is to complain of.
-    pub(super) fn complaint(&self) -> Option<String> {
+    /// A warning about frames without room, if any.
+    pub(super) fn warning(&self) -> Option<String> {
         (self.without_room > 0).then(|| {
             format!(
-                "{} without a stamp: no whole UDP or TCP with 18 bytes of payload",
+                "{} without a stamp: no complete UDP or TCP header with 18 bytes of payload",
                 of(self.without_room, "frame"),
             )
         })

@@ -1,4 +1,4 @@
-//! `ringtap merge`: what several machines measured becomes one answer.
+//! `ringtap merge`: merges the measurements of several machines.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,13 +16,13 @@ use ringtap_terminal::console;
 
 use crate::sandbox;
 
-/// No measurement is as large as this.
+/// The largest measurement file, in bytes.
 const MOST_BYTES: u64 = 4 << 30;
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     if let Some(threshold) = args.threshold.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
         return Err(Usage::of(format!(
-            "a threshold is a share of the total, above 0 and at most 1, not {threshold}"
+            "invalid threshold {threshold}: use a share of the total, above 0 and at most 1"
         )));
     }
     sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads a measurement.
 fn read(path: &Path) -> anyhow::Result<Image> {
     let doing = || format!("reading {}", path.display());
     let mut bytes = Vec::new();
@@ -47,7 +48,7 @@ fn read(path: &Path) -> anyhow::Result<Image> {
         .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
         .with_context(doing)?;
     if bytes.len() as u64 > MOST_BYTES {
-        bail!("{}: larger than any measurement", path.display());
+        bail!("{}: not a measurement: the file exceeds 4 GiB", path.display());
     }
     Image::read(&bytes).with_context(doing)
 }

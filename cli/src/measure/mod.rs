@@ -1,4 +1,4 @@
-//! `ringtap measure` and `ringtap merge`: flags → options → plan → run → report.
+//! `ringtap measure` and `ringtap merge`: read flags, make a plan, run it and print the report.
 
 mod merge;
 mod text;
@@ -25,19 +25,18 @@ use ringtap_terminal::console::{self, complain, note};
 
 pub(crate) use merge::run as merge;
 
+/// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
-    live::only("-i", &args.interface, "measure listens to one interface")?;
-    let (asked, machine) = (asked(args)?, Machine::this());
-    let options = options(args, &machine);
-    let plan = measuring::plan(asked.clone(), options, &machine).map_err(Usage::of)?;
+    live::only("-i", &args.interface, "measure reads one interface")?;
+    let (run_options, machine) = (run_options(args)?, Machine::this());
+    let options = measure_options(args, &machine);
+    let plan = measuring::plan(run_options.clone(), options, &machine).map_err(Usage::of)?;
     if args.packets.is_some() && args.profile.is_none() && args.rate.is_none() && !args.advise {
-        return Err(Usage::of(
-            "--packets of a capture needs --rate: else it is read once, as it is",
-        ));
+        return Err(Usage::of("--packets with a capture needs --rate"));
     }
     write::check(&args.write, &plan)?;
     if args.dry_run {
@@ -53,10 +52,10 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     let duration = args.duration.map(Duration::from_nanos);
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
-            return advice(args, &asked, &options, &machine);
+            return advice(args, &run_options, &options, &machine);
         }
         let outcome = measure(args, &plan)?;
-        tell(&outcome.run.notices);
+        print_notices(&outcome.run.notices);
         if let Some(failure) = &outcome.run.failure {
             complain("error", failure);
         }
@@ -65,9 +64,9 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
             Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
         })?;
         write::write(&args.write, &outcome.merged)?;
-        Ok(verdict(args, &outcome))
+        Ok(exit_code(args, &outcome))
     })
-    .context("attending to signals")?
+    .context("handling signals")?
 }
 
 fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOutcome> {
@@ -76,7 +75,7 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
             queues: Some(plan.arrangement.queues as u16),
             memory: plan.buffers.buffer_bytes as usize,
             seed: plan.options.seed,
-            ..of_interface(args)
+            ..capture_options(args)
         };
         let receivers = live::open_with(interface, &options)?;
         live::announce(&receivers);
@@ -92,26 +91,26 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
     Ok(outcome)
 }
 
-/// Tries the designs on what the source has.
+/// Measures the designs on a sample of the source, and prints a recommendation.
 fn advice(
     args: &MeasureArgs,
-    asked: &ringtap_engine::Options,
+    run_options: &ringtap_engine::Options,
     options: &Options,
     machine: &Machine,
 ) -> anyhow::Result<ExitCode> {
     if !args.interface.is_empty() {
         return Err(Usage::of(
-            "--advise wants a sample that every design gets alike: record one, as in 'tcpdump -w', and read it with -r",
+            "--advise needs the same packets for each design: record a capture ('tcpdump -w') and use -r",
         ));
     }
-    let sample = sample(args, asked.seed)?;
-    tell(&sample.notices);
+    let sample = sample(args, run_options.seed)?;
+    print_notices(&sample.notices);
     let fixed = Fixed {
         design: args.design.is_some(),
         state: args.state.is_some(),
         structure: args.structure.is_some(),
     };
-    let advice = advise(asked, options, fixed, machine, &sample, &WATCH)?;
+    let advice = advise(run_options, options, fixed, machine, &sample, &WATCH)?;
     console::print(&match args.report {
         Form::Text => text::advice(&advice, sample.len()),
         Form::Json => serde_json::to_string_pretty(&advice)? + "\n",
@@ -119,7 +118,7 @@ fn advice(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The source's packets in memory.
+/// A sample of the source in memory.
 fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
     if let Some(name) = &args.profile {
         let mut profile: Profile = generate::profile(name)?;
@@ -135,27 +134,29 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
         }
         return Ok(sample.finish());
     }
-    let asked = ringtap_engine::Options { seed, ..ringtap_engine::Options::default() };
+    let run_options = ringtap_engine::Options { seed, ..ringtap_engine::Options::default() };
     let settings = Settings::default();
     let options = Options { design: Design::Sequential, rate: None, settings };
-    let alone = measuring::plan(asked, options, &Machine::this()).map_err(Usage::of)?;
+    let alone = measuring::plan(run_options, options, &Machine::this()).map_err(Usage::of)?;
     let sample = Sample::read(&alone, source::files(&args.read, &WATCH), &WATCH);
     if sample.cut {
-        note(&format!("the first {} packets are the sample", sample.len()));
+        note(&format!("the sample is the first {} packets", sample.len()));
     }
     Ok(sample)
 }
 
-fn tell(notices: &[Notice]) {
+/// Prints the notices of the input.
+fn print_notices(notices: &[Notice]) {
     for notice in notices.iter().filter(|notice| !source::is_stop(notice)) {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         complain(kind, &notice.to_string());
     }
 }
 
-fn verdict(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
-    let told = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
-    if outcome.run.failure.is_some() || outcome.run.notices.iter().any(told) {
+/// The exit code; prints drops with `--fail-on-drop`.
+fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
+    let is_error = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
+    if outcome.run.failure.is_some() || outcome.run.notices.iter().any(is_error) {
         return ExitCode::FAILURE;
     }
     let dropped: u64 = outcome.run.ledger.dropped().values().sum();
@@ -166,19 +167,19 @@ fn verdict(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the flags say of the interface.
-fn of_interface(args: &MeasureArgs) -> ringtap_io::live::Options {
-    let usual = ringtap_io::live::Options::default();
-    ringtap_io::live::Options { method: args.capture.method(), ..usual }
+/// The capture options of the flags.
+fn capture_options(args: &MeasureArgs) -> ringtap_io::live::Options {
+    let defaults = ringtap_io::live::Options::default();
+    ringtap_io::live::Options { method: args.capture.method(), ..defaults }
 }
 
-/// What the flags say of the run.
-fn asked(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
+/// The run options of the flags.
+fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
     let mut queues = args.queues;
     let source = match (args.interface.first(), &args.profile) {
         (Some(interface), _) => {
             let alone = args.design == Some(Design::Sequential);
-            let wanted = required_queues(interface, &of_interface(args))?;
+            let wanted = required_queues(interface, &capture_options(args))?;
             queues = queues.or(wanted.map(|queues| queues as usize).filter(|_| !alone));
             vec![args.capture.source(interface)]
         }
@@ -194,24 +195,24 @@ fn asked(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
     })
 }
 
-/// What the flags say of the measurement.
-fn options(args: &MeasureArgs, machine: &Machine) -> Options {
-    let usual = Settings::default();
-    let structure = args.structure.unwrap_or(usual.structure);
-    let usual_bytes = Settings::usual_bytes(structure, machine.memory_bytes);
+/// The measurement options of the flags.
+fn measure_options(args: &MeasureArgs, machine: &Machine) -> Options {
+    let defaults = Settings::default();
+    let structure = args.structure.unwrap_or(defaults.structure);
+    let default_bytes = Settings::usual_bytes(structure, machine.memory_bytes);
     Options {
         design: args.design.unwrap_or(Design::Rss),
         rate: args.rate,
         settings: Settings {
             structure,
-            state: args.state.unwrap_or(usual.state),
-            by: args.key.unwrap_or(usual.by),
-            weight: args.weight.unwrap_or(usual.weight),
-            threshold: args.threshold.unwrap_or(usual.threshold),
-            memory_bytes: args.memory.unwrap_or(usual_bytes),
+            state: args.state.unwrap_or(defaults.state),
+            by: args.key.unwrap_or(defaults.by),
+            weight: args.weight.unwrap_or(defaults.weight),
+            threshold: args.threshold.unwrap_or(defaults.threshold),
+            memory_bytes: args.memory.unwrap_or(default_bytes),
             check: args.check,
             distinct: args.distinct || write::needs_distinct(&args.write),
-            seed: usual.seed,
+            seed: defaults.seed,
         },
     }
 }

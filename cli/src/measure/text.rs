@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! Plan, report and recommendation of `ringtap measure` as text.
 
 use ringtap_engine::Plan;
 use ringtap_measure::Report as MeasureReport;
@@ -10,10 +10,10 @@ use ringtap_terminal::table::{Lean, Table};
 
 use Lean::{Left, Right};
 
-/// Heavy keys on a page; programs get all.
+/// Most heavy keys in the text; JSON has all.
 const ROWS: usize = 20;
 
-/// What will run.
+/// The plan.
 pub(super) fn plan(plan: &Plan<Options>) -> String {
     let Plan { options, arrangement, app, .. } = plan;
     let Options { design, settings, rate } = app;
@@ -35,7 +35,7 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
     text + &format!("; seed {}\n", options.seed)
 }
 
-/// What was found.
+/// The report.
 pub(super) fn report(outcome: &MeasureOutcome) -> String {
     let report = &outcome.merged.report;
     let mut text = plan(&outcome.plan);
@@ -52,7 +52,7 @@ pub(super) fn report(outcome: &MeasureOutcome) -> String {
     }
     if let (Some(processing), Some(delay)) = (report.processing_ns_mean, report.delay_ns) {
         text += &format!(
-            "processing {processing:.1} ns a packet; delay p50 {} ns, p99 {} ns, p999 {} ns\n",
+            "processing {processing:.1} ns per packet; delay p50 {} ns, p99 {} ns, p999 {} ns\n",
             count(delay.p50),
             count(delay.p99),
             count(delay.p999)
@@ -61,11 +61,12 @@ pub(super) fn report(outcome: &MeasureOutcome) -> String {
     text + &answer(report)
 }
 
-/// What several machines found.
+/// A merged measurement.
 pub(super) fn merged(merged: &Merged, machines: usize) -> String {
     format!("{} merged\n", of(machines as u64, "measurement")) + &answer(&merged.report)
 }
 
+/// The result of a measurement.
 fn answer(report: &MeasureReport) -> String {
     let mut text = format!(
         "{} measured, total {}, in {}\n",
@@ -78,7 +79,7 @@ fn answer(report: &MeasureReport) -> String {
     }
     if let Some(distinct) = report.distinct {
         let [value, lower, upper] = [distinct.value, distinct.lower, distinct.upper].map(count);
-        text += &format!("about {value} different keys ({lower} to {upper})\n");
+        text += &format!("about {value} distinct keys ({lower} to {upper})\n");
     }
     if let Some(accuracy) = report.accuracy {
         text += &format!(
@@ -86,23 +87,27 @@ fn answer(report: &MeasureReport) -> String {
             accuracy.precision, accuracy.recall, accuracy.f1, accuracy.are, accuracy.aae
         );
         if accuracy.unchecked > 0 {
-            text += &format!("the exact answer had no room for {}\n", count(accuracy.unchecked));
+            text += &format!(
+                "not in the exact answer, which is full: weight {}\n",
+                count(accuracy.unchecked)
+            );
         }
     }
     text + &heavy(report)
 }
 
+/// The heavy keys.
 fn heavy(report: &MeasureReport) -> String {
     let mut text = match report.keys {
         KeysFrom::Nowhere => {
-            return "This structure keeps no keys: take another one, or --check to ask it for all.\n"
+            return "No keys: this structure does not store them; use another one, or --check.\n"
                 .into();
         }
         KeysFrom::Structure => String::new(),
-        KeysFrom::Check => "Keys are those of the exact answer.\n".into(),
+        KeysFrom::Check => "Keys from the exact answer:\n".into(),
     };
     if let Some(search) = &report.search {
-        text += &format!("Keys are missing: {search}.\n");
+        text += &format!("Some keys are missing: {search}.\n");
     }
     text += &format!(
         "\nHeavy keys: {}, of {} or more\n",
@@ -121,12 +126,11 @@ fn heavy(report: &MeasureReport) -> String {
     text
 }
 
-/// What is recommended.
+/// The recommendation.
 pub(super) fn advice(advice: &Advice, packets: u64) -> String {
-    let mut text =
-        format!("Tried on a sample of {}, medians of interleaved runs\n", of(packets, "packet"));
+    let mut text = format!("Sample of {}, medians of interleaved runs\n", of(packets, "packet"));
     let mut table = Table::new(&[Left, Right, Right, Right, Right]);
-    table.row(["design", "M packets/s", "ns a packet", "memory", "F1"]);
+    table.row(["design", "M packets/s", "ns/packet", "memory", "F1"]);
     for one in &advice.tried {
         let Tried { design, state, structure, .. } = one;
         table.row([
@@ -139,7 +143,8 @@ pub(super) fn advice(advice: &Advice, packets: u64) -> String {
     }
     table.lines().for_each(|line| text += &(line + "\n"));
     if let Some(Tried { design, state, structure, .. }) = advice.tried.get(advice.recommended) {
-        text += &format!("\nTake --design {design} --state {state} --structure {structure}:\n");
+        text +=
+            &format!("\nRecommended: --design {design} --state {state} --structure {structure}:\n");
     }
     advice.reasons.iter().for_each(|reason| text += &format!("- {reason}\n"));
     text

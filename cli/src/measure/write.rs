@@ -1,4 +1,4 @@
-//! Measurements to files, whole or not at all.
+//! Writes measurements to files; each is renamed when complete.
 
 use anyhow::Context;
 use ringtap_engine::Plan;
@@ -6,14 +6,16 @@ use ringtap_measure::Kind;
 use ringtap_measure::run::{Merged, Options};
 
 use crate::args::{SketchFile, SketchForm};
-use crate::whole::Whole;
+use crate::atomic_file::AtomicFile;
 use ringtap_terminal::Usage;
 
-/// Refuses what cannot be written, before anything is counted.
+/// Checks the outputs before the run.
 pub(super) fn check(files: &[SketchFile], plan: &Plan<Options>) -> anyhow::Result<()> {
     let kind = plan.app.settings.structure;
     if kind != Kind::Mg && files.iter().any(|file| file.form == SketchForm::Apache) {
-        return Err(Usage::of(format!("apache:PATH is for --structure mg, not for {kind}")));
+        return Err(Usage::of(format!(
+            "--write apache:PATH with --structure {kind}: use --structure mg"
+        )));
     }
     let twice =
         |(at, file): (usize, &SketchFile)| files[..at].iter().any(|one| one.path == file.path);
@@ -23,28 +25,26 @@ pub(super) fn check(files: &[SketchFile], plan: &Plan<Options>) -> anyhow::Resul
     Ok(())
 }
 
+/// Whether an output needs the number of distinct keys.
 pub(super) fn needs_distinct(files: &[SketchFile]) -> bool {
     files.iter().any(|file| file.form == SketchForm::Hll)
 }
 
-/// Writes them all.
+/// Writes all outputs.
 pub(super) fn write(files: &[SketchFile], merged: &Merged) -> anyhow::Result<()> {
-    files.iter().try_for_each(|file| {
-        let doing = || format!("writing {}", file.path.display());
-        let none = || {
-            Usage::of(
-                "no distinct keys were counted; measure with --distinct, of packets that there are",
-            )
-        };
-        let bytes = match file.form {
+    files.iter().try_for_each(|output| {
+        let doing = || format!("writing {}", output.path.display());
+        let none =
+            || Usage::of("no distinct keys were counted: use --distinct, with at least one packet");
+        let bytes = match output.form {
             SketchForm::Sketch => &merged.image,
             SketchForm::Apache => merged.frequent_items.as_ref().map_err(Usage::of)?,
             SketchForm::Hll => merged.distinct.as_ref().ok_or_else(none)?,
         };
-        let mut whole = Whole::new(file.path.clone());
-        let mut out = whole.begin().with_context(doing)?;
+        let mut file = AtomicFile::new(output.path.clone());
+        let mut out = file.begin().with_context(doing)?;
         out.write_all(bytes).and_then(|()| out.flush()).with_context(doing)?;
         drop(out);
-        whole.finish().with_context(doing).map(drop)
+        file.finish().with_context(doing).map(drop)
     })
 }

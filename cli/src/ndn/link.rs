@@ -1,13 +1,13 @@
-//! The way to a forwarder, a producer or consumers: packets over UDP or a Unix stream.
+//! A connection to a forwarder, a producer or consumers: NDN packets over UDP or a Unix stream.
 //!
 //! ```text
-//!  UDP:   a datagram is a packet of the link           connected, or listening and answering who asked
-//!  Unix:  bytes ─▶ | element | element | elem…          the type and length of each say where it ends
-//!                      └─▶ LpPacket ─▶ (pieces) ─▶ Packet ─▶ whoever receives
+//!  UDP:   one link packet per datagram              connected, or answering the sender
+//!  Unix:  bytes ─▶ | element | element | elem…      the length of each element gives its end
+//!                      └─▶ LpPacket ─▶ (reassembly) ─▶ Packet ─▶ callback
 //! ```
 //!
-//! Invariant: what is no packet is counted. Memory is bounded: an element that is too long ends a stream, for nobody
-//! knows where the next one begins.
+//! Invariant: bytes that are not a packet are counted. Memory is bounded: an element that is too
+//! long is an error that ends a stream, because the start of the next one is unknown.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -25,146 +25,155 @@ use ringtap_ndn::faces::{receive_drops, widen_receive_queue};
 
 use crate::args::Url;
 
-/// A packet with all that may be said about it.
+/// The longest packet with all its link headers, in bytes.
 const LONGEST: usize = PACKET_MAX + 1024;
 
-/// What one look reads of a stream.
+/// Bytes read from a stream at a time.
 const READ: usize = 1 << 16;
 
-/// Packets taken in one look.
-const LOOK: usize = 64;
+/// Most datagrams received per call.
+const DATAGRAMS: usize = 64;
 
-/// Pieces of so many packets may be on their way, for so long.
-const PIECES: usize = 16;
-const PIECES_NS: u64 = 500_000_000;
+/// Most packets in reassembly at a time, and their time limit.
+const REASSEMBLIES: usize = 16;
+const REASSEMBLY_NS: u64 = 500_000_000;
 
-/// How long a stream may be full before it counts as broken.
-const STUCK: Duration = Duration::from_secs(5);
+/// Longest wait for room to send; a stream that stays full is broken.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes that may wait in our own receive queue: without it, bursts of answers are lost here.
+/// Requested size of the receive queue in bytes. With the default, bursts of answers are lost here.
 const QUEUE: u32 = 8 << 20;
 
+/// A connection; sends and receives packets.
 pub(crate) struct Link {
-    way: Way,
-    /// The size of the receive queue, as the kernel counts it; 0 of a stream.
+    transport: Transport,
+    /// The size of the receive queue, as the kernel counts it; 0 for a stream.
     pub(crate) queue_bytes: u32,
-    pieces: Reassembler,
+    reassembler: Reassembler,
     out: Vec<u8>,
-    /// What came that is no packet.
+    /// Received bytes that are not a packet.
     pub(crate) malformed: u64,
-    /// Datagrams that nobody was there to take.
+    /// Datagrams refused by the forwarder.
     pub(crate) refused: u64,
 }
 
-enum Way {
+enum Transport {
     Connected(UdpSocket),
-    /// Answers go to who sent the packet that is being looked at.
+    /// Answers go to the sender of the current packet.
     Listening(UdpSocket, Option<SocketAddr>),
     Stream(UnixStream, Vec<u8>),
 }
 
 impl Link {
-    fn new(way: Way) -> Self {
-        let pieces = Reassembler::new(PIECES, PIECES_NS);
+    fn new(transport: Transport) -> Self {
+        let reassembler = Reassembler::new(REASSEMBLIES, REASSEMBLY_NS);
         let mut link = Self {
-            way,
+            transport,
             queue_bytes: 0,
-            pieces,
+            reassembler,
             out: Vec::with_capacity(LONGEST),
             malformed: 0,
             refused: 0,
         };
         if !link.is_stream() {
-            // A queue that stays small is no error: what it has no room for is counted.
+            // A queue that stays small is not an error: its drops are counted.
             link.queue_bytes = widen_receive_queue(link.descriptor(), QUEUE).unwrap_or(0);
         }
         link
     }
 
-    /// Datagrams for us that the kernel dropped at our own socket. They are no losses of the other side.
+    /// Received datagrams that the kernel dropped at this program's socket. They are not losses of
+    /// the other side.
     pub(crate) fn dropped_here(&self) -> u64 {
         if self.is_stream() { 0 } else { receive_drops(self.descriptor()) }
     }
 
-    /// To a forwarder or a producer.
+    /// Connects to a forwarder or a producer.
     pub(crate) fn connect(url: &Url) -> anyhow::Result<Self> {
-        let way = match url {
+        let transport = match url {
             Url::Udp(host, port) => {
                 let to = resolve(host, *port)?;
                 let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(to).with_context(|| format!("connecting to {url}"))?;
                 socket.set_nonblocking(true)?;
-                Way::Connected(socket)
+                Transport::Connected(socket)
             }
             Url::Unix(path) => {
                 let stream = UnixStream::connect(path).with_context(|| {
                     let shown = path.display();
-                    format!("no forwarder listens at {shown} ([unix] in its configuration)")
+                    format!("no forwarder listens at {shown}: see [unix] in its configuration")
                 })?;
-                stream.set_write_timeout(Some(STUCK))?;
-                Way::Stream(stream, Vec::with_capacity(READ + LONGEST))
+                stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+                Transport::Stream(stream, Vec::with_capacity(READ + LONGEST))
             }
         };
-        Ok(Self::new(way))
+        Ok(Self::new(transport))
     }
 
-    /// For consumers.
+    /// Listens for consumers.
     pub(crate) fn listen(url: &Url) -> anyhow::Result<Self> {
         let Url::Udp(host, port) = url else {
-            bail!("{url}: consumers are awaited by UDP; a forwarder's socket is named by --to")
+            bail!(
+                "cannot listen on the Unix socket {url}: use udp://ADDRESS, or --to for a forwarder's socket"
+            )
         };
-        let socket = UdpSocket::bind(resolve(host, *port)?)
-            .with_context(|| format!("listening at {url} (if a forwarder is there: --to {url})"))?;
+        let socket = UdpSocket::bind(resolve(host, *port)?).with_context(|| {
+            format!("listening at {url} (if a forwarder listens there, use --to {url})")
+        })?;
         socket.set_nonblocking(true)?;
-        Ok(Self::new(Way::Listening(socket, None)))
+        Ok(Self::new(Transport::Listening(socket, None)))
     }
 
-    /// Sends a packet. While the other side takes none, it waits. What UDP says of earlier datagrams is only counted.
+    /// Sends a packet; waits while the socket is full. UDP's errors about earlier datagrams are
+    /// only counted.
     pub(crate) fn send(&mut self, headers: &Headers, packet: &[u8]) -> anyhow::Result<()> {
         self.out.clear();
         write_lp(headers, packet, &mut self.out);
         loop {
-            let sent = match &mut self.way {
-                Way::Connected(socket) => socket.send(&self.out).map(|_| ()),
-                Way::Listening(socket, Some(to)) => socket.send_to(&self.out, *to).map(|_| ()),
-                Way::Listening(_, None) => Ok(()),
-                Way::Stream(stream, _) => stream.write_all(&self.out),
+            let sent = match &mut self.transport {
+                Transport::Connected(socket) => socket.send(&self.out).map(|_| ()),
+                Transport::Listening(socket, Some(to)) => {
+                    socket.send_to(&self.out, *to).map(|_| ())
+                }
+                Transport::Listening(_, None) => Ok(()),
+                Transport::Stream(stream, _) => stream.write_all(&self.out),
             };
             match sent {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if self.is_refusal(&error) => self.refused += 1,
                 Err(error) if error.kind() == ErrorKind::WouldBlock && !self.is_stream() => {
-                    wait(self.descriptor(), PollFlags::OUT, STUCK);
+                    wait(self.descriptor(), PollFlags::OUT, SEND_TIMEOUT);
                 }
                 Err(error) => return Err(error).context("sending"),
             }
         }
     }
 
-    /// Hands out packets that come, if some come within `patience`; whether the other side is still there.
+    /// Calls `each` with received packets, if some arrive within `timeout`, and sends the answers
+    /// that it adds. Returns whether the other side is still connected.
     pub(crate) fn receive(
         &mut self,
         now_ns: u64,
-        patience: Duration,
+        timeout: Duration,
         mut each: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
     ) -> anyhow::Result<bool> {
-        if !wait(self.descriptor(), PollFlags::IN, patience) {
+        if !wait(self.descriptor(), PollFlags::IN, timeout) {
             return Ok(true);
         }
         let mut answers = Answers::default();
         let mut buffer = [0; LONGEST];
-        for _ in 0..LOOK {
-            let (came, from) = match &mut self.way {
-                Way::Connected(socket) => (socket.recv(&mut buffer), None),
-                Way::Listening(socket, _) => match socket.recv_from(&mut buffer) {
+        for _ in 0..DATAGRAMS {
+            let (result, from) = match &mut self.transport {
+                Transport::Connected(socket) => (socket.recv(&mut buffer), None),
+                Transport::Listening(socket, _) => match socket.recv_from(&mut buffer) {
                     Ok((len, from)) => (Ok(len), Some(from)),
                     Err(error) => (Err(error), None),
                 },
-                Way::Stream(..) => return self.read(now_ns, each),
+                Transport::Stream(..) => return self.read(now_ns, each),
             };
-            let came = match came {
+            let bytes = match result {
                 Ok(len) => &buffer[..len],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -174,30 +183,30 @@ impl Link {
                 }
                 Err(error) => return Err(error).context("receiving"),
             };
-            if let Way::Listening(_, to) = &mut self.way {
+            if let Transport::Listening(_, to) = &mut self.transport {
                 *to = from;
             }
-            let good = take(&mut self.pieces, now_ns, came, |headers, packet| {
+            let is_valid = take(&mut self.reassembler, now_ns, bytes, |headers, packet| {
                 each(headers, packet, &mut answers);
             });
-            self.malformed += u64::from(!good);
+            self.malformed += u64::from(!is_valid);
             self.answer(&mut answers)?;
         }
         Ok(true)
     }
 
-    /// Reads what there is of a stream.
+    /// Reads the available bytes of a stream; results as of [`receive`](Self::receive).
     fn read(
         &mut self,
         now_ns: u64,
         mut each: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
     ) -> anyhow::Result<bool> {
-        let Way::Stream(stream, bytes) = &mut self.way else { return Ok(true) };
-        let mut waiting = std::mem::take(bytes);
-        let before = waiting.len();
-        waiting.resize(before + READ, 0);
-        let read = stream.read(&mut waiting[before..]);
-        waiting.truncate(before + *read.as_ref().unwrap_or(&0));
+        let Transport::Stream(stream, bytes) = &mut self.transport else { return Ok(true) };
+        let mut unread = std::mem::take(bytes);
+        let before = unread.len();
+        unread.resize(before + READ, 0);
+        let read = stream.read(&mut unread[before..]);
+        unread.truncate(before + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => return Ok(false),
             Err(error) if error.kind() != ErrorKind::Interrupted => {
@@ -207,26 +216,27 @@ impl Link {
         }
         let (mut answers, mut done) = (Answers::default(), 0);
         loop {
-            let rest = &waiting[done..];
+            let rest = &unread[done..];
             let len = match Element::first(rest) {
                 Ok((_, after)) => rest.len() - after.len(),
                 Err(Error::Truncated) if rest.len() <= LONGEST => break,
-                Err(_) => bail!("what comes by the stream is no NDN"),
+                Err(_) => bail!("the stream does not carry NDN packets"),
             };
-            let good = take(&mut self.pieces, now_ns, &rest[..len], |headers, packet| {
+            let is_valid = take(&mut self.reassembler, now_ns, &rest[..len], |headers, packet| {
                 each(headers, packet, &mut answers);
             });
-            self.malformed += u64::from(!good);
+            self.malformed += u64::from(!is_valid);
             done += len;
         }
-        waiting.drain(..done);
-        if let Way::Stream(_, bytes) = &mut self.way {
-            *bytes = waiting;
+        unread.drain(..done);
+        if let Transport::Stream(_, bytes) = &mut self.transport {
+            *bytes = unread;
         }
         self.answer(&mut answers)?;
         Ok(true)
     }
 
+    /// Sends the answers.
     fn answer(&mut self, answers: &mut Answers) -> anyhow::Result<()> {
         let mut start = 0;
         for (headers, end) in answers.packets.drain(..) {
@@ -238,24 +248,24 @@ impl Link {
     }
 
     fn is_stream(&self) -> bool {
-        matches!(self.way, Way::Stream(..))
+        matches!(self.transport, Transport::Stream(..))
     }
 
-    /// Nobody listens there, or no longer: with UDP that is a loss like others.
+    /// Whether the error reports a closed port, which over UDP counts as a loss.
     fn is_refusal(&self, error: &io::Error) -> bool {
         !self.is_stream()
             && matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.way {
-            Way::Connected(socket) | Way::Listening(socket, _) => socket.as_fd(),
-            Way::Stream(stream, _) => stream.as_fd(),
+        match &self.transport {
+            Transport::Connected(socket) | Transport::Listening(socket, _) => socket.as_fd(),
+            Transport::Stream(stream, _) => stream.as_fd(),
         }
     }
 }
 
-/// Packets that answer those that came.
+/// Answers to the received packets.
 #[derive(Default)]
 pub(crate) struct Answers {
     bytes: Vec<u8>,
@@ -263,23 +273,23 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// One more, which `write` appends.
+    /// Adds a packet, which `write` appends.
     pub(crate) fn add(&mut self, headers: Headers, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.packets.push((headers, self.bytes.len()));
     }
 }
 
-/// Reads a packet of the link; false if it is none.
+/// Reads a link packet and calls `each` with a complete network packet; false if it is malformed.
 fn take(
-    pieces: &mut Reassembler,
+    reassembler: &mut Reassembler,
     now_ns: u64,
     bytes: &[u8],
     each: impl FnOnce(&Headers, &Packet<'_>),
 ) -> bool {
     let Ok(read) = LpPacket::read(bytes) else { return false };
-    match pieces.take(now_ns, 0, &read) {
-        Reassembly::Whole(headers, packet) => match Packet::read(packet) {
+    match reassembler.take(now_ns, 0, &read) {
+        Reassembly::Complete(headers, packet) => match Packet::read(packet) {
             Ok(packet) => {
                 each(&headers, &packet);
                 true
@@ -291,17 +301,18 @@ fn take(
     }
 }
 
+/// The first address of a host, IPv4 if it has one.
 fn resolve(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let found = (host, port).to_socket_addrs().with_context(|| format!("looking up {host}"))?;
     let mut found: Vec<_> = found.collect();
-    // IPv4 first: that is where forwarders of a machine listen, if at one only.
+    // IPv4 first: a forwarder with one listening address usually uses IPv4.
     found.sort_by_key(SocketAddr::is_ipv6);
     found.first().copied().with_context(|| format!("{host} has no address"))
 }
 
-/// Waits until a socket is ready; whether it is.
-fn wait(socket: BorrowedFd<'_>, flags: PollFlags, patience: Duration) -> bool {
-    let patience =
-        Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-    matches!(poll(&mut [PollFd::new(&socket, flags)], Some(&patience)), Ok(1..))
+/// Waits until a socket is ready or `timeout` is over; returns whether it is ready.
+fn wait(socket: BorrowedFd<'_>, flags: PollFlags, timeout: Duration) -> bool {
+    let timeout =
+        Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    matches!(poll(&mut [PollFd::new(&socket, flags)], Some(&timeout)), Ok(1..))
 }

@@ -1,4 +1,4 @@
-//! `ringtap ndn`: consumers and a producer of NDN.
+//! `ringtap ndn`: NDN tools: the consumers ping and load, and a producer.
 //!
 //! ```text
 //!  ping, load ─┐                                ┌─▶ names, times, counters ─▶ report
@@ -6,7 +6,8 @@
 //!  server ─────┘                                └─▶ Data
 //! ```
 //!
-//! Invariants: a run ends by its count, its duration or an interrupt, and reports. Memory does not grow with what comes.
+//! Invariants: a run ends by its count, its duration or an interrupt, and prints a report. Memory
+//! does not grow with received packets.
 
 mod link;
 mod load;
@@ -28,35 +29,35 @@ use crate::signals;
 
 static WATCH: Watch = Watch::new();
 
-/// How often a wait ends to look whether it is over.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a wait checks for the end.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &NdnArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
-        NdnAction::Ping(args) => attended(None, || ping::run(args)),
-        NdnAction::Server(args) => attended(args.duration, || server::run(args)),
-        NdnAction::Load(args) => attended(None, || load::run(args)),
+        NdnAction::Ping(args) => stoppable(None, || ping::run(args)),
+        NdnAction::Server(args) => stoppable(args.duration, || server::run(args)),
+        NdnAction::Load(args) => stoppable(None, || load::run(args)),
         NdnAction::Bench(moved) => Err(moved.to("ringtap-lab ndn")),
     }
 }
 
-/// Does `work`, which an interrupt or the duration ends.
-fn attended(
+/// Calls `work`; requests a stop at an interrupt or after the duration.
+fn stoppable(
     duration_ns: Option<u64>,
     work: impl FnOnce() -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let duration = duration_ns.map(Duration::from_nanos);
-    signals::stoppable_for(&WATCH, duration, work).context("attending to signals")?
+    signals::stoppable_for(&WATCH, duration, work).context("handling signals")?
 }
 
-/// Milliseconds of a lifetime, at least 1.
+/// The Interest lifetime for a timeout, in milliseconds, at least 1.
 fn lifetime_ms(timeout_ns: u64) -> Option<u64> {
     Some((timeout_ns / 1_000_000).max(1))
 }
 
-/// A number that other runs do not begin with, so that no store has answers to their names.
+/// A random start number, so that content stores have no answers of other runs.
 fn fresh_number() -> u64 {
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
-    // Room for a long run, and for readers of decimal digits.
+    // 40 bits: short names, and room to count up.
     random >> 24
 }

@@ -1,4 +1,5 @@
-//! `ringtap ndn ping`: one Interest after the other, as ping(8) does. The names are those of ndnping: NAME/ping/NUMBER.
+//! `ringtap ndn ping`: sends one Interest at a time, like ping(8). Names are those of ndnping:
+//! NAME/ping/NUMBER.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -10,29 +11,29 @@ use serde_json::json;
 
 use super::link::Link;
 use super::times::{Times, ms};
-use super::{LOOK, WATCH, fresh_number, lifetime_ms};
+use super::{POLL_INTERVAL, WATCH, fresh_number, lifetime_ms};
 use crate::args::{Form, PingArgs};
 use ringtap_base::Clock;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::of;
 
-/// What was sent and not answered yet: its number, and when.
+/// Number and send time of an unanswered Interest.
 type Sent = (u64, u64);
 
-/// Waiting for more answers than this, none is sent.
-const WAITING_MOST: usize = 1 << 16;
+/// No Interest is sent while more than this many are unanswered.
+const PENDING_MOST: usize = 1 << 16;
 
 struct Ping<'a> {
     args: &'a PingArgs,
     clock: Clock,
-    /// The number in the first name.
+    /// The base of the numbers in names.
     base: u64,
     sent: u64,
     data: u64,
     nacks: u64,
-    /// Answers to what nobody waits for any more.
+    /// Answers that match no pending Interest.
     late: u64,
-    waiting: VecDeque<Sent>,
+    pending: VecDeque<Sent>,
     times: Times,
 }
 
@@ -46,43 +47,44 @@ pub(super) fn run(args: &PingArgs) -> anyhow::Result<ExitCode> {
         data: 0,
         nacks: 0,
         late: 0,
-        waiting: VecDeque::new(),
+        pending: VecDeque::new(),
         times: Times::default(),
     };
-    ping.say(|| format!("PING {} by {}\n", args.name, args.to))?;
-    let there = ping.all(&mut link)?;
+    ping.print(|| format!("PING {} by {}\n", args.name, args.to))?;
+    let is_connected = ping.send_and_receive(&mut link)?;
     ping.report(&link)?;
-    if !there {
+    if !is_connected {
         bail!("the forwarder at {} has closed the connection", args.to);
     }
     Ok(if ping.data > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Ping<'_> {
-    /// Sends and waits until it is over; whether the other side is still there.
-    fn all(&mut self, link: &mut Link) -> anyhow::Result<bool> {
+    /// Sends and waits until the end; returns whether the other side is still connected.
+    fn send_and_receive(&mut self, link: &mut Link) -> anyhow::Result<bool> {
         let mut due_ns = 0;
         while !WATCH.stopped() {
             let now_ns = self.clock.now_ns();
-            self.give_up(now_ns)?;
+            self.expire(now_ns)?;
             let more = self.args.count.is_none_or(|count| self.sent < count);
-            if more && now_ns >= due_ns && self.waiting.len() < WAITING_MOST {
+            if more && now_ns >= due_ns && self.pending.len() < PENDING_MOST {
                 self.send(link)?;
-                // What could not be sent in time is not made up for.
+                // Missed send times are skipped.
                 due_ns = due_ns.saturating_add(self.args.interval).max(now_ns);
-            } else if !more && self.waiting.is_empty() {
+            } else if !more && self.pending.is_empty() {
                 break;
             }
-            let oldest = self.waiting.front().map(|&(_, at)| at.saturating_add(self.args.timeout));
+            let oldest = self.pending.front().map(|&(_, at)| at.saturating_add(self.args.timeout));
             let next = oldest.into_iter().chain(more.then_some(due_ns)).min().unwrap_or(u64::MAX);
-            let patience = Duration::from_nanos(next.saturating_sub(self.clock.now_ns()));
-            if !self.receive(link, patience.min(LOOK))? {
+            let timeout = Duration::from_nanos(next.saturating_sub(self.clock.now_ns()));
+            if !self.receive(link, timeout.min(POLL_INTERVAL))? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// NAME/ping/NUMBER.
     fn name(&self, number: u64) -> NameBuf {
         let mut name = self.args.name.clone();
         name.push(b"ping");
@@ -100,23 +102,23 @@ impl Ping<'_> {
             ..NewInterest::new(name.as_name(), fresh_number() as u32)
         }
         .write(&mut wire);
-        self.waiting.push_back((self.sent, self.clock.now_ns()));
+        self.pending.push_back((self.sent, self.clock.now_ns()));
         link.send(&Headers::NONE, &wire)
     }
 
-    fn receive(&mut self, link: &mut Link, patience: Duration) -> anyhow::Result<bool> {
+    fn receive(&mut self, link: &mut Link, timeout: Duration) -> anyhow::Result<bool> {
         let mut lines = String::new();
-        let there = link.receive(self.clock.now_ns(), patience, |headers, packet, _| {
+        let is_connected = link.receive(self.clock.now_ns(), timeout, |headers, packet, _| {
             let now_ns = self.clock.now_ns();
             let nacked = matches!(packet, Packet::Interest(_)).then_some(headers.nack).flatten();
             if nacked.is_none() && matches!(packet, Packet::Interest(_)) {
                 return;
             }
-            let Some(at) = self.waiting_for(packet.name()) else {
+            let Some(at) = self.find_pending(packet.name()) else {
                 self.late += 1;
                 return;
             };
-            let Some((number, sent_ns)) = self.waiting.remove(at) else { return };
+            let Some((number, sent_ns)) = self.pending.remove(at) else { return };
             let took = now_ns - sent_ns;
             let name = &self.args.name;
             match nacked {
@@ -131,27 +133,29 @@ impl Ping<'_> {
                 }
             }
         })?;
-        self.say(|| lines)?;
-        Ok(there)
+        self.print(|| lines)?;
+        Ok(is_connected)
     }
 
-    fn waiting_for(&self, name: &Name<'_>) -> Option<usize> {
-        // The answer to the latest is the most likely one.
-        self.waiting.iter().rposition(|&(number, _)| self.name(number).as_name() == *name)
+    /// The position of the pending Interest with this name.
+    fn find_pending(&self, name: &Name<'_>) -> Option<usize> {
+        // Backwards, because the latest is the most likely match.
+        self.pending.iter().rposition(|&(number, _)| self.name(number).as_name() == *name)
     }
 
-    /// Answers that take too long are lost.
-    fn give_up(&mut self, now_ns: u64) -> anyhow::Result<()> {
-        while let Some(&(number, sent_ns)) = self.waiting.front()
+    /// Removes Interests whose timeout is over; they count as lost.
+    fn expire(&mut self, now_ns: u64) -> anyhow::Result<()> {
+        while let Some(&(number, sent_ns)) = self.pending.front()
             && now_ns.saturating_sub(sent_ns) >= self.args.timeout
         {
-            self.waiting.pop_front();
-            self.say(|| format!("timeout of {}: seq={number}\n", self.args.name))?;
+            self.pending.pop_front();
+            self.print(|| format!("timeout of {}: seq={number}\n", self.args.name))?;
         }
         Ok(())
     }
 
-    fn say(&self, lines: impl FnOnce() -> String) -> anyhow::Result<()> {
+    /// Prints lines, except with `--quiet` or a JSON report.
+    fn print(&self, lines: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.args.quiet || self.args.output.report == Form::Json {
             return Ok(());
         }
@@ -195,7 +199,7 @@ impl Ping<'_> {
                     text += &format!("time min/avg/max/p99 = {min}/{mean}/{max}/{p99} ms\n");
                 }
                 if link.refused > 0 {
-                    text += &format!("nobody listens at {}\n", self.args.to);
+                    text += &format!("connection refused by {}\n", self.args.to);
                 }
                 text
             }

@@ -1,4 +1,4 @@
-//! Asks a forwarder to send the Interests of a prefix here: NFD's management, `rib/register`.
+//! Registers a prefix at a forwarder with NFD's management command `rib/register`.
 
 use std::time::Duration;
 
@@ -10,43 +10,47 @@ use super::link::{Answers, Link};
 use crate::args::Url;
 use ringtap_base::{Clock, now_ns};
 
-/// How long the answer may take: as long as an Interest lives that does not say.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Longest wait for the answer: the default lifetime of an Interest.
+const TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Registers a prefix; an error says what the forwarder said. `other` hears what else comes meanwhile.
+/// Registers a prefix. An error has the forwarder's answer. `other` is called with packets that
+/// arrive meanwhile.
 pub(super) fn register(
     link: &mut Link,
     at: &Url,
     prefix: Name<'_>,
     other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
 ) -> anyhow::Result<()> {
-    let refused = || format!("registering {prefix} at {at}");
-    match command(link, at, prefix, "register", other).with_context(refused)? {
+    let context = || format!("registering {prefix} at {at}");
+    match command(link, at, prefix, "register", other).with_context(context)? {
         Some((200, _)) => Ok(()),
-        Some((code, text)) => bail!("{at} does not register {prefix}: {code} {text}{}", remedy(at)),
-        None => bail!("{at} does not answer the registration of {prefix}{}", remedy(at)),
+        Some((code, text)) => {
+            bail!("{at} refused to register {prefix}: {code} {text}{}", remedy(at))
+        }
+        None => bail!("no answer from {at} to the registration of {prefix}{}", remedy(at)),
     }
 }
 
-/// What allows a registration over UDP, which forwarders refuse unless they are configured.
+/// Advice on registration over UDP, which forwarders refuse by default.
 fn remedy(at: &Url) -> &'static str {
     match at {
         Url::Unix(_) => "",
         Url::Udp(..) => {
-            "\n  Over UDP a forwarder must allow it in its configuration: NFD by rib.localhop_security in nfd.conf,\n  \
-             ndnd by mgmt.allow_localhop: true; ringtap forward never does. Without it, register by the forwarder's\n  \
-             Unix socket (--to unix:PATH), or listen (--listen udp://ADDRESS:PORT) and add a route to there:\n  \
+            "\n  Over UDP, a forwarder must allow registration in its configuration: NFD by rib.localhop_security in nfd.conf,\n  \
+             ndnd by mgmt.allow_localhop: true; ringtap forward does not support it. Otherwise, register through the\n  \
+             forwarder's Unix socket (--to unix:PATH), or listen (--listen udp://ADDRESS:PORT) and add a route to it:\n  \
              [[route]] in the configuration of ringtap forward, 'ringtap forward ctl SOCKET register' or 'nfdc route add'"
         }
     }
 }
 
-/// Takes it back. If there is no answer, the forwarder will notice that nobody is there.
+/// Removes the registration. If the command fails, the forwarder removes it when the face closes.
 pub(super) fn unregister(link: &mut Link, at: &Url, prefix: Name<'_>) -> anyhow::Result<()> {
     command(link, at, prefix, "unregister", |_, _, _| ()).map(|_| ())
 }
 
-/// Code and text of the answer.
+/// Sends a command of the module `rib`; returns code and text of the answer, `None` after a
+/// timeout.
 fn command(
     link: &mut Link,
     at: &Url,
@@ -54,7 +58,7 @@ fn command(
     verb: &str,
     mut other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
 ) -> anyhow::Result<Option<(u64, String)>> {
-    // What is local may command by /localhost; neighbours by /localhop, if they are let.
+    // Local programs use /localhost; neighbours use /localhop.
     let scope = if matches!(at, Url::Unix(_)) { "localhost" } else { "localhop" };
     let parameters = ControlParameters { name: Some(NameBuf::of(prefix)), ..Default::default() };
     let time_ms = now_ns() / 1_000_000;
@@ -62,24 +66,26 @@ fn command(
     let mut wire = Vec::new();
     management::command(scope, "rib", verb, &parameters, nonce, time_ms, &mut wire);
     link.send(&Headers::NONE, &wire)?;
-    let Ok(Packet::Interest(sent)) = Packet::read(&wire) else { bail!("{prefix} is too long") };
+    let Ok(Packet::Interest(sent)) = Packet::read(&wire) else {
+        bail!("the prefix {prefix} is too long for a command")
+    };
     let clock = Clock::start();
     let mut answer = None;
     while answer.is_none() {
         let waited = Duration::from_nanos(clock.now_ns());
-        let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
-        let there =
+        let Some(left) = TIMEOUT.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
+        let is_connected =
             link.receive(clock.now_ns(), left, |headers, packet, answers| match packet {
                 Packet::Data(data) if data.name == sent.name => {
                     let read = ControlResponse::read(data.content).ok();
                     answer = read.map(|read| (read.code, read.text));
                 }
                 Packet::Interest(back) if back.name == sent.name && headers.nack.is_some() => {
-                    answer = Some((404, format!("Nack: it takes no commands under /{scope}/nfd")));
+                    answer = Some((404, format!("Nack: no commands accepted under /{scope}/nfd")));
                 }
                 _ => other(headers, packet, answers),
             })?;
-        if !there {
+        if !is_connected {
             bail!("the forwarder at {at} has closed the connection");
         }
     }

@@ -1,4 +1,4 @@
-//! `ringtap ndn server`: a producer. Whatever is asked for under its prefix has a Data.
+//! `ringtap ndn server`: a producer that answers each Interest under its prefix with a Data.
 
 use std::process::ExitCode;
 
@@ -7,17 +7,17 @@ use ringtap_ndn::packets::{Headers, Interest, Name, NewData, PACKET_MAX, Packet}
 use serde_json::json;
 
 use super::link::{Answers, Link};
-use super::{LOOK, WATCH, register};
+use super::{POLL_INTERVAL, WATCH, register};
 use crate::args::{Form, ServerArgs, Url};
 use ringtap_base::Clock;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::{count, of, rate};
 
-/// What a Data has besides name and content, at the most.
+/// Most bytes of a Data besides name and content.
 const FRAME: usize = 80;
 
-/// What answers, and what was done.
+/// The server and its counters.
 struct Server<'a> {
     args: &'a ServerArgs,
     content: Vec<u8>,
@@ -25,14 +25,17 @@ struct Server<'a> {
     data: u64,
     /// Interests of other prefixes.
     elsewhere: u64,
-    /// Interests whose name leaves no room for the content, or asks for a digest that nobody can promise.
+    /// Interests whose name leaves no room for the content, or ends with a digest.
     unanswerable: u64,
 }
 
 pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
     let room = PACKET_MAX - FRAME - args.prefix.as_bytes().len().min(PACKET_MAX / 2);
     if args.payload > room as u64 {
-        return Err(Usage::of(format!("a Data under this prefix has room for {room} bytes")));
+        return Err(Usage::of(format!(
+            "invalid payload {}: a Data under this prefix has room for {room} bytes",
+            args.payload
+        )));
     }
     let (mut link, at) = match &args.to {
         Some(to) => (Link::connect(to)?, to.clone()),
@@ -49,27 +52,29 @@ pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
     let mut server = Server { args, content, interests: 0, data: 0, elsewhere: 0, unanswerable: 0 };
     let registers = matches!(args.to, Some(Url::Unix(_))) || args.register;
     if registers {
-        // What is asked for may come right behind the answer to the registration.
+        // Interests may arrive together with the answer to the registration.
         register::register(&mut link, &at, prefix, |h, packet, out| server.take(h, packet, out))?;
     }
-    let way = if args.to.is_some() { "by" } else { "at" };
-    console::note(&format!("serving {} {way} {at}", args.prefix));
+    let preposition = if args.to.is_some() { "through" } else { "at" };
+    console::note(&format!("serving {} {preposition} {at}", args.prefix));
 
-    let (clock, mut there) = (Clock::start(), true);
-    while !WATCH.stopped() && there && server.has_more() {
-        there = link.receive(clock.now_ns(), LOOK, |h, packet, out| server.take(h, packet, out))?;
+    let (clock, mut is_connected) = (Clock::start(), true);
+    while !WATCH.stopped() && is_connected && server.has_more() {
+        is_connected = link
+            .receive(clock.now_ns(), POLL_INTERVAL, |h, packet, out| server.take(h, packet, out))?;
     }
-    if registers && there {
+    if registers && is_connected {
         register::unregister(&mut link, &at, prefix)?;
     }
     server.report(&link, clock.seconds())?;
-    if !there {
+    if !is_connected {
         bail!("the forwarder at {at} has closed the connection");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Server<'_> {
+    /// Whether `--count` is not reached.
     fn has_more(&self) -> bool {
         self.args.count.is_none_or(|count| self.data < count)
     }
@@ -117,10 +122,10 @@ impl Server<'_> {
                     rate(data as f64 / seconds.max(1e-9)),
                 );
                 for (number, what) in [
-                    (elsewhere, "of other prefixes"),
-                    (unanswerable, "too long, or for a digest"),
-                    (link.malformed, "no packets"),
-                    (link.dropped_here(), "dropped at this program's own socket"),
+                    (elsewhere, "Interests of other prefixes"),
+                    (unanswerable, "Interests with a name that is too long or has a digest"),
+                    (link.malformed, "malformed packets"),
+                    (link.dropped_here(), "datagrams dropped at this program's own socket"),
                 ] {
                     if number > 0 {
                         text += &format!("  {} {what}\n", count(number));
@@ -133,6 +138,7 @@ impl Server<'_> {
     }
 }
 
+/// Whether a Data can be made for an Interest.
 fn is_answerable(interest: &Interest<'_>, content: usize) -> bool {
     let name: &Name<'_> = &interest.name;
     name.split_digest().is_none() && name.as_bytes().len() + content + FRAME <= PACKET_MAX

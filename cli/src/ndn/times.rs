@@ -1,21 +1,21 @@
-//! How long answers took.
+//! Latencies of answers: quantiles and a histogram.
 
 use ringtap_traffic::Latency;
 use serde::Serialize;
 
 use ringtap_terminal::numbers::count;
 
-/// Counters by powers of two, from 1 ns to half an hour.
+/// Number of histogram counters: powers of two, from 1 ns to half an hour.
 const POWERS: usize = 42;
 
-/// Times, as they come.
+/// The latencies of all answers.
 pub(super) struct Times {
     latency: Latency,
     sum_ns: u128,
     powers: [u64; POWERS],
 }
 
-/// What is said of them.
+/// The summary of latencies, in nanoseconds. Field names are those of `--report json`.
 #[derive(Serialize)]
 pub(super) struct Summary {
     pub(super) min: u64,
@@ -25,7 +25,7 @@ pub(super) struct Summary {
     pub(super) p99: u64,
     pub(super) p999: u64,
     pub(super) max: u64,
-    /// Times below each power of two that has any: nanoseconds, how many.
+    /// For each power of two with latencies: the exclusive upper bound, and their number.
     pub(super) histogram: Vec<(u64, u64)>,
 }
 
@@ -43,7 +43,7 @@ impl Times {
         self.powers[power.min(POWERS - 1)] += 1;
     }
 
-    /// `None` if there are none.
+    /// `None` without latencies.
     pub(super) fn summary(&self) -> Option<Summary> {
         let (min, max) = self.latency.range()?;
         let quantile = |thousandths| self.latency.quantile(thousandths).unwrap_or(max);
@@ -62,7 +62,7 @@ impl Times {
 }
 
 impl Summary {
-    /// A line a power of two: bars for people.
+    /// The histogram as text: a line with a bar for each power of two.
     pub(super) fn bars(&self) -> String {
         let most = self.histogram.iter().map(|&(_, times)| times).max().unwrap_or(1);
         let bar = |&(below, times): &(u64, u64)| {
@@ -73,7 +73,7 @@ impl Summary {
     }
 }
 
-/// `0.123 ms`.
+/// A time in milliseconds, as in `0.123 ms`.
 pub(super) fn ms(time_ns: u64) -> String {
     format!("{:.3} ms", time_ns as f64 / 1e6)
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_has_the_extremes_the_mean_and_all_times_in_its_histogram() {
+    fn a_summary_has_the_extremes_the_median_and_a_histogram_of_all_times() {
         let mut times = Times::default();
         assert!(times.summary().is_none());
         for time in [1, 3, 3, 1_000, u64::MAX] {

@@ -1,4 +1,5 @@
-//! A [`View`] on a frame of the terminal. From 80 × 24 up all of it is seen; on less, as much as there is room for.
+//! Draws a [`View`]. From 80 × 24 cells everything is visible; on smaller terminals, as much as
+//! fits.
 
 use std::net::IpAddr;
 
@@ -14,7 +15,7 @@ use super::widgets::{Curve, Panel, wrapped};
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
-/// Cells of the bar of a load.
+/// Cells of a load's bar.
 const BAR: usize = 10;
 
 pub(super) fn draw(view: &View, frame: &mut Frame) {
@@ -29,16 +30,17 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
         let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
         (left, right)
     };
-    let ((accounts, loads), (interval, said)) = (halves(above), halves(below));
+    let ((packets, loads), (interval, messages)) = (halves(above), halves(below));
     frame.render_widget(heading(view), title);
     draw_rates(view, frame, rates);
-    frame.render_widget(Panel::new("Accounts", accounts_of(view)), accounts);
+    frame.render_widget(Panel::new("Packets", packets_of(view)), packets);
     frame.render_widget(Panel::new("Load", loads_of(view, loads)), loads);
     frame.render_widget(Panel::new(&interval_title(view), interval_of(view)), interval);
-    let [busy, said] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(said);
+    let [busy, messages] =
+        Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(messages);
     let room = usize::from(busy.height.saturating_sub(2));
-    frame.render_widget(Panel::new("Who was busy", busy_of(view, room)), busy);
-    draw_said(view, frame, said);
+    frame.render_widget(Panel::new("Busiest hosts", busy_of(view, room)), busy);
+    draw_messages(view, frame, messages);
 }
 
 fn heading(view: &View) -> Line<'_> {
@@ -66,26 +68,27 @@ fn draw_rates(view: &View, frame: &mut Frame, area: Rect) {
     frame.render_widget(Curve { title, numbers: latest.collect(), most }, area);
 }
 
-/// A prefix stands right before its unit: `3.67 M` of bits is `3.67 Mbit`.
+/// A rate to which a unit can be appended: `3.67 M` gives `3.67 Mbit`, and `50 ` gives `50 bit`.
 fn spaced(rate: &str) -> String {
     if rate.ends_with(|c: char| c.is_ascii_digit()) { format!("{rate} ") } else { rate.into() }
 }
 
+/// A line with a name and a value.
 fn pair<'a>(name: &str, value: String) -> Line<'a> {
     Line::from(vec![Span::raw(format!("{name:<11}")), value.bold()])
 }
 
-/// What came, and what became of it.
-fn accounts_of(view: &View) -> Vec<Line<'_>> {
+/// Received and lost packets.
+fn packets_of(view: &View) -> Vec<Line<'_>> {
     let now = &view.now;
-    let came = now.packets + now.dropped;
-    let share = |part: u64| 100.0 * part as f64 / came.max(1) as f64;
+    let received = now.packets + now.dropped;
+    let share = |part: u64| 100.0 * part as f64 / received.max(1) as f64;
     let lost = |name: &str, part: u64| {
         let line = pair(name, format!("{} ({:.1} %)", count(part), share(part)));
         if part > 0 { line.yellow() } else { line }
     };
     let mut lines = vec![
-        pair("came", count(came)),
+        pair("received", count(received)),
         lost("dropped", now.dropped),
         lost("shed", now.shed),
         pair("read", count(now.packets)),
@@ -108,7 +111,7 @@ fn interval_title(view: &View) -> String {
 
 fn interval_of(view: &View) -> Vec<Line<'_>> {
     let Some((interval, live)) = &view.interval else {
-        return vec!["none is over yet".dim().into()];
+        return vec!["none finished yet".dim().into()];
     };
     let conversations = &interval.conversations;
     let about = if conversations.exact { "" } else { "about " };
@@ -116,7 +119,7 @@ fn interval_of(view: &View) -> Vec<Line<'_>> {
         pair("packets", count(interval.packets.handled)),
         pair("flows live", count(*live)),
         pair(
-            "talks",
+            "conv.",
             format!("{about}{} TCP, {} UDP", count(conversations.tcp), count(conversations.udp)),
         ),
     ];
@@ -129,33 +132,33 @@ fn interval_of(view: &View) -> Vec<Line<'_>> {
     lines
 }
 
-/// Who was busy in the interval, as far as there is room.
+/// The busiest hosts of the interval, in at most `room` lines.
 fn busy_of(view: &View, room: usize) -> Vec<Line<'_>> {
     let Some(Activity { senders, targets, spreaders, changers, .. }) = &view.activity else {
         return Vec::new();
     };
-    // Lists in order of use; the first has what the others leave.
+    // The first list gets the rows that the others leave.
     let rest: usize =
         [targets.len().min(2), spreaders.len().min(2), changers.len().min(2)].iter().sum();
     let line = |what: &str, address: &IpAddr, value: String| {
-        Line::from(vec![Span::raw(format!("{what:<5}{address}  ")), value.bold()])
+        Line::from(vec![Span::raw(format!("{what:<7}{address}  ")), value.bold()])
     };
     let first = senders.iter().take(room.saturating_sub(rest).max(2));
     let mut lines: Vec<_> = first.map(|row| line("sent", &row.address, bytes(row.lower))).collect();
     lines.extend(targets.iter().take(2).map(|row| {
         let value = format!("{} packets, {}", count(row.lower), names::protocol(row.protocol));
-        line("to", &row.address, value)
+        line("recv", &row.address, value)
     }));
-    let peers = |row: &Busy| line("wide", &row.address, format!("{} hosts", count(row.lower)));
+    let peers = |row: &Busy| line("peers", &row.address, format!("{} hosts", count(row.lower)));
     lines.extend(spreaders.iter().take(2).map(peers));
     lines.extend(changers.iter().take(2).map(|row| {
         let value = format!("{} → {}", bytes(row.before), bytes(row.now));
-        line("new", &row.address, value)
+        line("change", &row.address, value)
     }));
     lines
 }
 
-/// Queues, then threads, the busiest first where there is not room for all.
+/// Queues, then threads, the busiest first.
 fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
     let room = usize::from(area.height.saturating_sub(2));
     let all: u64 = view.queues.iter().sum();
@@ -178,6 +181,7 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
     lines
 }
 
+/// A line with a name, a bar for a share from 0 to 1, and a value.
 fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
     let full = (share * BAR as f64).round() as usize;
     let color = if share > 0.9 { Color::Red } else { Color::Green };
@@ -190,16 +194,16 @@ fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
     ])
 }
 
-/// The latest of what was said, as much as there is room for.
-fn draw_said(view: &View, frame: &mut Frame, area: Rect) {
+/// The latest messages, as many as fit.
+fn draw_messages(view: &View, frame: &mut Frame, area: Rect) {
     let room = usize::from(area.height.saturating_sub(2));
     let width = usize::from(area.width.saturating_sub(2)).max(1);
-    let latest = view.said.iter().rev();
+    let latest = view.messages.iter().rev();
     let broken =
         latest.flat_map(|line| wrapped(&strip_str(line).to_string(), width).into_iter().rev());
     let mut lines: Vec<_> = broken.take(room).map(Line::raw).collect();
     lines.reverse();
-    frame.render_widget(Panel::new("Scans and warnings", lines), area);
+    frame.render_widget(Panel::new("Alerts and messages", lines), area);
 }
 
 #[cfg(test)]
@@ -209,13 +213,13 @@ mod tests {
     use ratatui_core::backend::TestBackend;
     use ratatui_core::terminal::Terminal;
     use ringtap_engine::Watch;
-    use ringtap_monitor::Ended;
+    use ringtap_monitor::EndedInterval;
     use ringtap_monitor::report::{Interval, Time, Volume};
 
-    use super::super::loads::Load;
+    use super::super::loads::ThreadLoad;
     use super::*;
 
-    /// What a terminal of this size shows, line by line.
+    /// The lines of a terminal of this size.
     fn shown(view: &View, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(view, frame)).unwrap();
@@ -227,14 +231,14 @@ mod tests {
     fn view() -> View {
         let watch = Watch::new();
         let mut view = View::new("eth0 by AF_XDP".into(), 2);
-        view.see(&watch, Duration::from_secs(60), Vec::new());
+        view.update(&watch, Duration::from_secs(60), Vec::new());
         watch.packets.add(0, 3_000_000);
         watch.packets.add(1, 1_000_000);
         watch.bytes.add(0, 256_000_000);
         watch.dropped.add(0, 1_000_000);
-        let load = |thread: &str, busy| Load { thread: thread.into(), busy };
+        let load = |thread: &str, busy| ThreadLoad { thread: thread.into(), busy };
         let loads = vec![load("attendant", 0.01), load("queue 0", 0.97)];
-        view.see(&watch, Duration::from_secs(62), loads);
+        view.update(&watch, Duration::from_secs(62), loads);
         let mut interval =
             Interval { start: Time(0), end: Time(5_000_000_000), ..Interval::default() };
         interval.packets.handled = 1_234_567;
@@ -246,20 +250,24 @@ mod tests {
             spreaders: vec![Busy { address: host(2), lower: 77, upper: 77 }],
             ..Activity::default()
         };
-        view.interval(&Ended { interval: &interval, live: 4_321, activity: Some(&activity) });
-        view.say("warning: something is amiss");
+        view.interval(&EndedInterval {
+            interval: &interval,
+            live: 4_321,
+            activity: Some(&activity),
+        });
+        view.add_message("warning: something is wrong");
         view
     }
 
     #[test]
-    fn a_small_terminal_shows_all_figures() {
+    fn a_terminal_of_80_by_24_shows_all_values() {
         let lines = shown(&view(), 80, 24);
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
         let page = lines.join("\n");
         assert!(has(&["eth0 by AF_XDP", "0:01:02", "q: stop"]), "{page}");
         assert!(has(&["2.00 M packets/s", "1.02 Gbit/s"]), "{page}");
-        assert!(has(&["came", "5,000,000"]), "{page}");
+        assert!(has(&["received", "5,000,000"]), "{page}");
         assert!(has(&["dropped", "1,000,000 (20.0 %)"]), "{page}");
         assert!(has(&["Last 5 s"]) && has(&["packets", "1,234,567"]), "{page}");
         assert!(has(&["flows live", "4,321"]), "{page}");
@@ -267,16 +275,16 @@ mod tests {
         assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["SCTP"]), "{page}");
         assert!(has(&["queue 0", "1.50 M/s"]) && has(&["queue 1", "500 k/s"]), "{page}");
         assert!(has(&["queue 0", "97 %"]), "{page}");
-        assert!(has(&["warning: something is amiss"]), "{page}");
+        assert!(has(&["warning: something is wrong"]), "{page}");
     }
 
     #[test]
-    fn no_size_is_too_small_or_too_large() {
+    fn any_terminal_size_can_be_drawn() {
         let view = view();
         for (width, height) in [(1, 1), (2, 50), (20, 5), (80, 3), (400, 100)] {
             assert_eq!(shown(&view, width, height).len(), usize::from(height));
         }
-        // Before anything has come, too.
+        // Also before the first packet.
         shown(&View::default(), 80, 24);
     }
 }

@@ -1,11 +1,11 @@
-//! `--tui`: the run on the terminal, drawn once a second on stderr, so that the report on stdout stays what it is.
+//! The terminal view of `--tui`, drawn once a second on stderr; the report goes to stdout.
 //!
 //! ```text
 //! Watch, intervals, alerts ──▶ View ──▶ draw ──▶ terminal
 //! /proc/self/task ──▶ loads ──┘
 //! ```
 //!
-//! Invariant: however the run ends, the terminal is given back as it was.
+//! Invariant: the terminal is restored however the run ends.
 
 mod draw;
 mod loads;
@@ -20,64 +20,65 @@ use anyhow::Context;
 use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;
 use ringtap_engine::Watch;
-use ringtap_monitor::Ended;
+use ringtap_monitor::EndedInterval;
 
 use loads::Loads;
 use ringtap_terminal::Usage;
 use terminal::{Ansi, Key, Keyboard};
 use view::View;
 
-/// How often the figures change.
+/// Interval at which the values are updated.
 const DRAW_EVERY: Duration = Duration::from_secs(1);
 
-/// What a user asks for at the keyboard.
-pub(crate) enum Wish {
-    /// Stop reading and make the report.
+/// A user's request.
+pub(crate) enum Request {
+    /// Stop reading and print the report.
     Stop,
-    /// Ctrl-C, which a terminal in raw mode sends as a key. The same as SIGINT.
+    /// Ctrl-C, which a terminal in raw mode sends as a key; handled like SIGINT.
     Interrupt,
 }
 
+/// The terminal view.
 pub(crate) struct Screen {
     terminal: Terminal<Ansi>,
-    /// Gives the terminal back when it is dropped.
+    /// Restores the terminal when dropped.
     keyboard: Keyboard,
-    /// The terminal's, when it was drawn last.
+    /// The size of the terminal at the last drawing.
     size: Option<Size>,
     view: View,
     loads: Loads,
-    /// How many times it was drawn for the passing of time.
+    /// Number of timed drawings.
     drawn: u32,
 }
 
 impl Screen {
-    /// Takes the terminal. `title` says what is run.
+    /// Takes over the terminal. `title` describes the run.
     pub(crate) fn open(title: String, queues: usize) -> anyhow::Result<Self> {
         if !io::stderr().is_terminal() {
-            return Err(Usage::of("--tui needs a terminal on stderr; --stats 1s prints lines"));
+            return Err(Usage::of("--tui needs a terminal on stderr: use --stats 1s for lines"));
         }
-        let given = || "taking the terminal";
-        let keyboard = Keyboard::take().with_context(given)?;
-        let terminal = Terminal::new(Ansi::default()).with_context(given)?;
+        let context = || "opening the terminal view";
+        let keyboard = Keyboard::open().with_context(context)?;
+        let terminal = Terminal::new(Ansi::default()).with_context(context)?;
         let (view, loads) = (View::new(title, queues), Loads::default());
         Ok(Self { terminal, keyboard, size: None, view, loads, drawn: 0 })
     }
 
-    /// What was asked for since the last call.
-    pub(crate) fn wishes(&mut self) -> Vec<Wish> {
+    /// Requests since the last call.
+    pub(crate) fn requests(&mut self) -> Vec<Request> {
         let size = self.terminal.size().ok();
         if self.size.is_some() && size != self.size {
             self.draw();
         }
-        let wish = |key| match key {
-            Key::Char('q') | Key::Escape => Some(Wish::Stop),
-            Key::Interrupt => Some(Wish::Interrupt),
+        let request = |key| match key {
+            Key::Char('q') | Key::Escape => Some(Request::Stop),
+            Key::Interrupt => Some(Request::Interrupt),
             Key::Char(_) => None,
         };
-        self.keyboard.keys().into_iter().filter_map(wish).collect()
+        self.keyboard.keys().into_iter().filter_map(request).collect()
     }
 
-    /// Draws how things stand, if it is time to.
+    /// Updates the values and draws them, if the interval is over.
     pub(crate) fn tick(
         &mut self,
         watch: &Watch,
@@ -88,24 +89,24 @@ impl Screen {
             return;
         }
         self.drawn = (elapsed.as_secs() / DRAW_EVERY.as_secs()) as u32 + 1;
-        self.view.see(watch, elapsed, self.loads.look(elapsed));
+        self.view.update(watch, elapsed, self.loads.read(elapsed));
         self.view.records_lost = records_lost();
         self.draw();
     }
 
-    /// An interval is over.
-    pub(crate) fn interval(&mut self, ended: &Ended<'_>) {
+    /// Adds a finished interval.
+    pub(crate) fn interval(&mut self, ended: &EndedInterval<'_>) {
         self.view.interval(ended);
     }
 
-    /// Something was said that is no figure.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.view.say(line);
+    /// Adds a message.
+    pub(crate) fn add_message(&mut self, line: &str) {
+        self.view.add_message(line);
         self.draw();
     }
 
     fn draw(&mut self) {
-        // A terminal that is gone is no reason to stop the run.
+        // Ignore the error: the run continues without its terminal.
         let _ = self.terminal.draw(|frame| draw::draw(&self.view, frame));
         self.size = self.terminal.size().ok();
     }

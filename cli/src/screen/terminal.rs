@@ -1,4 +1,5 @@
-//! The terminal: cells and styles as escape sequences (ECMA-48) to stderr, and keys without waiting for a line.
+//! The terminal: writes cells and styles as escape sequences (ECMA-48) to stderr, and reads single
+//! keys.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -11,11 +12,11 @@ use ratatui_core::style::{Color, Modifier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// Another screen without a cursor, and back.
-const TAKE: &[u8] = b"\x1b[?1049h\x1b[?25l";
-const GIVE_BACK: &[u8] = b"\x1b[?1049l\x1b[?25h";
+/// Switches to the alternate screen without a cursor, and back.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const LEAVE: &[u8] = b"\x1b[?1049l\x1b[?25h";
 
-/// A key that means something.
+/// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
@@ -24,15 +25,15 @@ pub(super) enum Key {
     Interrupt,
 }
 
-/// The keyboard in raw mode, until it is dropped; then the terminal is as it was.
+/// The keyboard in raw mode; dropping it restores the terminal.
 pub(super) struct Keyboard {
     tty: File,
     before: Termios,
 }
 
 impl Keyboard {
-    /// Takes the terminal of stdin, or else that of the session.
-    pub(super) fn take() -> io::Result<Self> {
+    /// Puts the terminal of stdin, or that of the session, into raw mode.
+    pub(super) fn open() -> io::Result<Self> {
         let tty = if io::stdin().is_terminal() {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
@@ -43,11 +44,11 @@ impl Keyboard {
         raw.make_raw();
         tcsetattr(&tty, OptionalActions::Now, &raw)?;
         let own = Self { tty, before };
-        io::stderr().write_all(TAKE)?;
+        io::stderr().write_all(ENTER)?;
         Ok(own)
     }
 
-    /// Keys since the last call.
+    /// Keys pressed since the last call.
     pub(super) fn keys(&mut self) -> Vec<Key> {
         let mut bytes = [0; 64];
         let mut keys = Vec::new();
@@ -68,13 +69,13 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = io::stderr().write_all(GIVE_BACK);
+        // Ignore errors: a closed terminal cannot be restored.
+        let _ = io::stderr().write_all(LEAVE);
         let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);
     }
 }
 
-/// Keys in what a terminal sent at once. Arrows and the like are sequences that begin with Escape, and mean nothing.
+/// Keys in the bytes of one read. Escape sequences such as arrows are ignored.
 fn keys_of(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;
@@ -94,7 +95,7 @@ fn keys_of(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What is drawn, on its way to stderr.
+/// A backend that buffers escape sequences for stderr.
 #[derive(Default)]
 pub(super) struct Ansi {
     out: Vec<u8>,
@@ -124,7 +125,7 @@ impl Ansi {
     }
 }
 
-/// The number of one of the eight colours that every terminal has.
+/// The number of a colour, if it is one of the eight standard ones.
 fn number(color: Color) -> Option<u8> {
     Some(match color {
         Color::Black => 0,
@@ -169,12 +170,12 @@ impl Backend for Ansi {
         Ok(())
     }
 
-    /// It stays hidden until the terminal is given back.
+    /// Does nothing: the cursor stays hidden until the terminal is restored.
     fn show_cursor(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Nothing here asks where it is.
+    /// Not used; returns the origin.
     fn get_cursor_position(&mut self) -> io::Result<Position> {
         Ok(Position::ORIGIN)
     }
@@ -225,17 +226,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_from_sequences() {
+    fn keys_are_distinguished_from_escape_sequences() {
         use Key::{Char, Escape, Interrupt};
         assert_eq!(keys_of(b"q"), [Char('q')]);
         assert_eq!(keys_of(b"\x1b"), [Escape]);
         assert_eq!(keys_of(b"\x03q"), [Interrupt, Char('q')]);
-        // An arrow, a function key, a key with a modifier, and what was cut off.
+        // An arrow, a function key, a key with a modifier, and an incomplete sequence.
         assert_eq!(keys_of(b"\x1b[A\x1bOP\x1b[1;5Cx\x1b[1;"), [Char('x')]);
     }
 
     #[test]
-    fn cells_are_written_with_their_place_and_style() {
+    fn cells_are_written_with_position_and_style() {
         let mut cell = Cell::new("x");
         cell.fg = Color::Red;
         cell.modifier = Modifier::BOLD;

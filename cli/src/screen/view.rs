@@ -1,41 +1,42 @@
-//! What is shown: figures of the last second and of the last interval, and what was said.
+//! The values of the terminal view: the last second, the last interval, and messages.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use ringtap_engine::Watch;
-use ringtap_monitor::Ended;
+use ringtap_monitor::EndedInterval;
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::report::activity::Activity;
 
-use super::loads::Load;
+use super::loads::ThreadLoad;
 
-/// Seconds of history: as wide as terminals are.
+/// Seconds of history: more than the usual width of a terminal.
 const HISTORY: usize = 256;
 
-/// Lines remembered of what was said.
-const SAID: usize = 64;
+/// Most messages kept.
+const MESSAGES: usize = 64;
 
+/// All displayed values.
 #[derive(Default)]
 pub(super) struct View {
     pub(super) title: String,
     pub(super) elapsed: Duration,
-    /// Packets a second, latest last.
+    /// Packets per second, latest last.
     pub(super) rates: VecDeque<u64>,
-    /// Bits a second in the last second, as captured.
+    /// Bits per second in the last second, as captured.
     pub(super) bits: f64,
     pub(super) now: Totals,
     /// Flow records that outputs lost.
     pub(super) records_lost: u64,
-    /// Packets a second, by queue.
+    /// Packets per second, by queue.
     pub(super) queues: Vec<u64>,
-    pub(super) loads: Vec<Load>,
+    pub(super) loads: Vec<ThreadLoad>,
     pub(super) interval: Option<(Interval, u64)>,
     pub(super) activity: Option<Activity>,
-    pub(super) said: VecDeque<String>,
+    pub(super) messages: VecDeque<String>,
 }
 
-/// Since the run began.
+/// Counters since the start of the run.
 #[derive(Clone, Default)]
 pub(super) struct Totals {
     elapsed: Duration,
@@ -53,8 +54,8 @@ impl View {
         Self { title, now, queues: vec![0; queues], ..Self::default() }
     }
 
-    /// Takes the figures of this moment.
-    pub(super) fn see(&mut self, watch: &Watch, elapsed: Duration, loads: Vec<Load>) {
+    /// Sets the current values, and computes the rates since the last call.
+    pub(super) fn update(&mut self, watch: &Watch, elapsed: Duration, loads: Vec<ThreadLoad>) {
         let now = Totals {
             elapsed,
             packets: watch.packets.get(),
@@ -78,15 +79,16 @@ impl View {
         (self.now, self.elapsed, self.loads) = (now, elapsed, loads);
     }
 
-    pub(super) fn interval(&mut self, ended: &Ended<'_>) {
+    /// Sets the last interval.
+    pub(super) fn interval(&mut self, ended: &EndedInterval<'_>) {
         self.interval = Some((ended.interval.clone(), ended.live));
         self.activity = ended.activity.cloned();
     }
 
-    pub(super) fn say(&mut self, line: &str) {
-        if self.said.len() == SAID {
-            self.said.pop_front();
+    pub(super) fn add_message(&mut self, line: &str) {
+        if self.messages.len() == MESSAGES {
+            self.messages.pop_front();
         }
-        self.said.push_back(line.to_string());
+        self.messages.push_back(line.to_string());
     }
 }

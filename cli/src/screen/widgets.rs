@@ -1,4 +1,4 @@
-//! What the view is made of: a frame with lines in it, and a frame with a curve.
+//! Widgets of the terminal view: a panel of lines and a curve.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Margin, Rect};
@@ -9,7 +9,7 @@ use ratatui_core::widgets::Widget;
 /// Eighths of a cell, from the bottom.
 const LEVELS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// A frame with a title; what is left within it.
+/// Draws a frame with a title; returns the area inside.
 fn frame(title: &str, area: Rect, buffer: &mut Buffer) -> Rect {
     if area.width < 2 || area.height < 2 {
         return Rect::ZERO;
@@ -31,7 +31,7 @@ fn frame(title: &str, area: Rect, buffer: &mut Buffer) -> Rect {
     area.inner(Margin::new(1, 1))
 }
 
-/// Lines in a frame, as many as there is room for.
+/// A frame with as many lines as fit.
 pub(super) struct Panel<'a> {
     title: String,
     lines: Vec<Line<'a>>,
@@ -52,7 +52,7 @@ impl Widget for Panel<'_> {
     }
 }
 
-/// A curve in a frame: a column a number, of which the highest is `most`.
+/// A frame with a curve: one column per number; `most` is full height.
 pub(super) struct Curve {
     pub(super) title: String,
     pub(super) numbers: Vec<u64>,
@@ -75,7 +75,7 @@ impl Widget for Curve {
     }
 }
 
-/// Breaks a text into lines of at most so many characters, between words where it can.
+/// Breaks a text into lines of at most `width` characters, between words if possible.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -106,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_broken_between_words_where_it_can() {
+    fn text_is_wrapped_between_words_if_possible() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("extraordinary", 5), ["extra", "ordin", "ary"]);
         assert_eq!(wrapped("", 5), [""]);
     }
 
     #[test]
-    fn a_curve_has_a_column_a_number() {
+    fn a_curve_has_one_column_per_number() {
         let area = Rect::new(0, 0, 5, 4);
         let mut buffer = Buffer::empty(area);
         Curve { title: "t".into(), numbers: vec![0, 8, 16], most: 16 }.render(area, &mut buffer);

@@ -1,38 +1,38 @@
-//! `check`: what became of stamped frames.
+//! Tests of `check`, which counts stamped frames that are lost, duplicated, reordered or corrupted.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{ringtap, said};
-use crate::net::{Beside, Left, Net, Right, Within, capture, frames};
+use crate::common::{output_of, ringtap};
+use crate::net::{Background, Left, Net, NetCommands, Right, capture, frames};
 
-fn checker(net: &Net, flags: &[&str]) -> Beside {
+fn checker(net: &Net, flags: &[&str]) -> Background {
     let flags = [&["check", "-i", "right", "--report", "json"], flags].concat();
-    Beside::start(net.ringtap(Right, &flags), "listening: right")
+    Background::start(net.ringtap(Right, &flags), "listening: right")
 }
 
-fn found(checker: Beside) -> (Value, i32) {
+fn found(checker: Background) -> (Value, i32) {
     let (out, errors, code) = checker.end();
     let found = serde_json::from_slice(&out);
     (found.unwrap_or_else(|error| panic!("{error}: {errors}")), code)
 }
 
-/// A profile of datagrams, all of which have room for a stamp.
+/// Writes a profile of datagrams that are long enough for a stamp, and returns its path.
 fn datagrams(folder: &Path) -> String {
     let profile = folder.join("datagrams.toml");
     fs::write(&profile, "flows = 20\ntcp_share = 0.0\nsize = 200\n").unwrap();
     profile.to_str().unwrap().to_owned()
 }
 
-/// So many stamped datagrams, by way of a file.
+/// Generates `count` stamped datagrams in a file and reads them.
 fn stamped(count: usize) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let (profile, file) = (datagrams(folder.path()), folder.path().join("t.pcap"));
     let mut command = ringtap();
     command.args(["generate", "--stamp", "--packets", &count.to_string(), "--profile", &profile]);
-    let (_, errors, code) = said(command.arg("-w").arg(&file));
+    let (_, errors, code) = output_of(command.arg("-w").arg(&file));
     assert_eq!(code, 0, "{errors}");
     assert!(!errors.contains("without a stamp"), "{errors}");
     let frames = frames(&fs::read(&file).unwrap());
@@ -90,12 +90,12 @@ fn a_profile_arrives_completely_by_every_method() {
 }
 
 #[test]
-fn what_was_planted_is_found() {
+fn injected_faults_are_counted() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("planted.pcap");
     let mut planted = stamped(1_000);
-    // From the end, so that numbers in front stay places.
+    // From the end to the start, so that smaller indices stay valid.
     let copy = planted[900].clone();
     planted.insert(950, copy.clone());
     planted.insert(960, copy);
@@ -114,19 +114,23 @@ fn what_was_planted_is_found() {
         assert_eq!(net.run(Left, &flags).2, 0);
         let (found, code) = found(checker);
         assert_eq!(found["received"], 995, "{found}");
-        // The corrupted one is not believed, so it is lost as well.
+        // The sequence number of a corrupted frame is ignored, so the frame also counts as lost.
         assert_eq!((&found["corrupted"], &found["lost"]), (&1.into(), &lost.into()), "{found}");
         assert_eq!((&found["duplicated"], &found["reordered"]), (&2.into(), &2.into()), "{found}");
-        assert_eq!(found["streams"][0]["latency_ns"], Value::Null, "a file tells no time");
+        assert_eq!(
+            found["streams"][0]["latency_ns"],
+            Value::Null,
+            "no latency for stamps from a file"
+        );
         assert_eq!(code, 3);
     }
 }
 
 #[test]
-fn the_text_says_it_in_words() {
+fn the_text_report_lists_the_counts() {
     let Some(net) = Net::new(1) else { return };
     let checker = net.ringtap(Right, &["check", "-i", "right", "--idle-stop", "2s"]);
-    let checker = Beside::start(checker, "listening: right");
+    let checker = Background::start(checker, "listening: right");
     let folder = tempfile::tempdir().unwrap();
     let profile = datagrams(folder.path());
     let sent = ["generate", "-i", "left", "--stamp", "--packets", "2k", "--profile", &profile];
@@ -141,22 +145,22 @@ fn the_text_says_it_in_words() {
 }
 
 #[test]
-fn where_nothing_comes_an_interrupt_ends_it_and_it_is_not_well() {
+fn without_frames_an_interrupt_ends_the_run_with_code_3() {
     let Some(net) = Net::new(1) else { return };
     let checker = checker(&net, &[]);
     checker.interrupt();
     let (found, code) = found(checker);
     assert_eq!((&found["received"], &found["frames"], code), (&0.into(), &0.into(), 3));
     let (_, errors, code) = net.run(Right, &["check", "-i", "nowhere"]);
-    assert!(code == 1 && errors.contains("there are: "), "{errors}");
+    assert!(code == 1 && errors.contains("unknown interface"), "{errors}");
 }
 
 #[test]
-fn an_interface_that_goes_away_ends_it() {
+fn a_deleted_interface_ends_the_run_with_code_1() {
     let Some(net) = Net::new(1) else { return };
     let checker = checker(&net, &[]);
     net.ip(Left, "link del left");
     let (out, errors, code) = checker.end();
     assert!(code == 1 && errors.contains("right is gone"), "{errors}");
-    assert!(!out.is_empty(), "the report comes all the same");
+    assert!(!out.is_empty(), "the report is still printed");
 }

@@ -1,21 +1,22 @@
-//! What all tests need: the command, the bundled capture and its truth.
+//! Helpers of all tests: the command, the bundled capture, small file systems, and checks for
+//! tools.
 
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use serde_json::Value;
 
-/// The command under test, with a plain terminal's environment.
+/// The command under test, without colours and log settings of the environment.
 pub(crate) fn ringtap() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
     command.env_remove("RINGTAP_LOG").env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
     command
 }
 
-/// A file of the folder `examples`.
+/// The path of a file in the folder `examples`.
 pub(crate) fn example(name: &str) -> PathBuf {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
-    assert!(file.is_file(), "{} belongs to the repository", file.display());
+    assert!(file.is_file(), "{} is missing from the repository", file.display());
     file
 }
 
@@ -23,12 +24,12 @@ pub(crate) fn office() -> PathBuf {
     example("office.pcap")
 }
 
-/// The bundled capture, and real ones of many protocols if they are here.
+/// The bundled capture, and captures of real traffic if `shared/traces` exists.
 pub(crate) fn captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
     let mut all = vec![office()];
     if !folder.join("MANIFEST.tsv").exists() {
-        eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+        eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
         return all;
     }
     let found = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -40,7 +41,7 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     all
 }
 
-/// Runs `monitor -r FILE --report json` and more flags; the report.
+/// Runs `monitor -r FILE --report json` with `flags` and returns the report.
 pub(crate) fn json(file: &Path, flags: &[&str]) -> Value {
     let output =
         ringtap().args(["monitor", "--report", "json", "-r"]).arg(file).args(flags).output();
@@ -49,14 +50,14 @@ pub(crate) fn json(file: &Path, flags: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What was said on stdout and stderr, and the exit code.
-pub(crate) fn said(command: &mut Command) -> (String, String, i32) {
+/// Runs the command and returns stdout, stderr and the exit code.
+pub(crate) fn output_of(command: &mut Command) -> (String, String, i32) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
 }
 
-/// Whether the process may use cores 0 and 1; says so if not.
+/// Whether the process may use cores 0 and 1; prints a `SKIPPED` line if not.
 pub(crate) fn have_two_cores() -> bool {
     let both = ringtap_engine::Machine::this().check_cores(&[0, 1]).is_ok();
     if !both {
@@ -65,7 +66,7 @@ pub(crate) fn have_two_cores() -> bool {
     both
 }
 
-/// Whether the tool is here; says so if not.
+/// Whether the tool is installed; prints a `SKIPPED` line if not.
 pub(crate) fn have(tool: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
@@ -77,8 +78,9 @@ pub(crate) fn have(tool: &str) -> bool {
     found
 }
 
-/// Runs the command on a disk of its own of so many KiB; `None`, loudly, where that cannot be. stderr, the exit code, and
-/// the files that it left, which are then in `folder/left`.
+/// Runs the command in a tmpfs of `kib` KiB. Returns stderr, the exit code and the names of the
+/// files that it left, which are copied to `folder/left`. Prints a `SKIPPED` line and returns
+/// `None` if no tmpfs can be mounted.
 pub(crate) fn on_small_disk(
     kib: u32,
     folder: &Path,
@@ -99,7 +101,7 @@ pub(crate) fn on_small_disk(
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh", &kib.to_string()]).arg(&disk).arg(&left);
     command.arg(env!("CARGO_BIN_EXE_ringtap")).args(flags).env("NO_COLOR", "1");
-    let (_, errors, code) = said(&mut command);
+    let (_, errors, code) = output_of(&mut command);
     if code == 77 {
         eprintln!("SKIPPED: the system mounts no small disk: {errors}");
         return None;

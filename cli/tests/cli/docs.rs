@@ -1,4 +1,5 @@
-//! What README and docs show: their commands run, or at least their flags are known, and what they name exists.
+//! Tests of README, CONTRIBUTING and docs: the commands shown run or at least parse, and named
+//! files, links and targets exist.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -6,14 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{have, office, ringtap, said};
-use crate::net::{Beside, Net, Right};
+use crate::common::{have, office, output_of, ringtap};
+use crate::net::{Background, Net, Right};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// README, CONTRIBUTING and all pages of docs: name, text.
+/// Name and text of README, CONTRIBUTING and all pages of `docs`.
 fn pages() -> Vec<(String, String)> {
     let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = pages.filter(|path| path.extension() == Some("md".as_ref())).collect();
@@ -26,7 +27,7 @@ fn pages() -> Vec<(String, String)> {
     pages.iter().map(page).collect()
 }
 
-/// The fenced blocks of a page, and what stands in backticks elsewhere.
+/// The fenced blocks of a page, and the code spans in its prose.
 fn code(page: &str) -> (Vec<String>, Vec<String>) {
     let (mut blocks, mut prose, mut fenced) = (Vec::new(), String::new(), false);
     for line in page.lines() {
@@ -48,19 +49,19 @@ fn code(page: &str) -> (Vec<String>, Vec<String>) {
             }
         }
     }
-    assert!(!fenced, "a block without an end");
+    assert!(!fenced, "a fenced block without an end");
     let spans = prose.split('`').skip(1).step_by(2);
     (blocks, spans.map(|span| span.replace("\\|", "|")).collect())
 }
 
-/// A block's line without the remark that follows two spaces or a hash.
+/// A line of a block without the remark after two spaces or a hash.
 fn without_remark(line: &str) -> &str {
     let line = line.trim();
     let end = line.find("  ").unwrap_or(line.len());
     line[..end].split(" #").next().unwrap().trim_end()
 }
 
-/// The command lines of both programs that a page shows: those of its blocks, and those in its sentences and tables.
+/// The command lines of both programs that a page shows, in blocks, sentences and tables.
 fn shown(page: &str) -> BTreeSet<String> {
     let (blocks, spans) = code(page);
     let lines = blocks.iter().flat_map(|block| block.lines()).map(without_remark);
@@ -73,7 +74,8 @@ fn shown(page: &str) -> BTreeSet<String> {
     all.map(str::to_owned).collect()
 }
 
-/// The program and the arguments of the command in a line, without what comes before and behind it; of `a|b`, each.
+/// The program and the arguments of the command in a line. Text before and after the command is
+/// removed; each choice of `a|b` gives a list of arguments.
 fn arguments(line: &str) -> (&'static str, Vec<Vec<String>>) {
     let (program, line) = match line.strip_prefix("ringtap-lab ") {
         Some(rest) => ("ringtap-lab", rest),
@@ -88,7 +90,7 @@ fn arguments(line: &str) -> (&'static str, Vec<Vec<String>>) {
         for word in words {
             let word = word.trim_end_matches('…');
             if word.is_empty() && !quoted {
-                // The value that it stands for goes with its flag.
+                // `…` stands for a value: its flag is removed, too.
                 all.iter_mut().for_each(|words| {
                     words.pop_if(|last| last.starts_with('-'));
                 });
@@ -105,13 +107,13 @@ fn arguments(line: &str) -> (&'static str, Vec<Vec<String>>) {
     (program, all)
 }
 
-/// The folder of both programs; `ringtap-lab` is there if the whole workspace was built.
+/// The folder of both programs; it contains `ringtap-lab` if the whole workspace was built.
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_ringtap")).parent().unwrap().to_owned()
 }
 
 #[test]
-fn the_flags_of_all_commands_shown_are_known() {
+fn all_commands_shown_parse() {
     let has_lab = programs().join("ringtap-lab").exists();
     if !has_lab {
         eprintln!("SKIPPED: ringtap-lab is not built (cargo build -p ringtap-lab)");
@@ -121,9 +123,9 @@ fn the_flags_of_all_commands_shown_are_known() {
         for line in shown(&text) {
             let (program, all) = arguments(&line);
             for arguments in all.iter().filter(|_| has_lab || program == "ringtap") {
-                // Help is shown once all before it was understood.
+                // Help is printed only if all arguments before it parse.
                 let mut command = assert_cmd::Command::new(programs().join(program));
-                let (out, errors, code) = said(command.args(arguments).arg("--help"));
+                let (out, errors, code) = output_of(command.args(arguments).arg("--help"));
                 assert!(code == 0 && !out.is_empty(), "{page}: {line}: {errors}");
                 count += 1;
             }
@@ -132,8 +134,8 @@ fn the_flags_of_all_commands_shown_are_known() {
     assert!(count > 80, "only {count} commands found");
 }
 
-/// What takes minutes, a terminal, a device or another program.
-const NOT_RUN: [&str; 10] = [
+/// Parts of commands that need minutes, a terminal, a device or another program.
+const NOT_RUN: [&str; 9] = [
     "ringtap-lab ",
     "ringtap ndn ",
     "ringtap doctor",
@@ -141,19 +143,19 @@ const NOT_RUN: [&str; 10] = [
     "--method live",
     "--capture dpdk",
     "ringtap man DIR",
-    "-i right",
     "--rate recorded",
     "--advise",
 ];
 
-/// Whether it can be run as it is shown: neither a name alone, nor with words that stand for something.
+/// Whether the line can run as it is: it is not only a command name, and has no placeholders.
 fn is_whole(line: &str) -> bool {
     let stands_for = ["FILE", "IFACE", "PATH", "REV", "NAME", "PREFIX", "FOLDER", "…", "|s", "[-"];
     let names_command = line.starts_with("ringtap ") && line.split(' ').count() == 2;
     !names_command && !stands_for.iter().any(|word| line.contains(word))
 }
 
-/// What a live command says once it works; `None`: it ends by itself.
+/// The words that a live command prints when it is ready; `None` if the command ends without a
+/// signal.
 fn ready(line: &str) -> Option<&'static str> {
     let words = [
         ("ringtap filter -i", "control: "),
@@ -165,7 +167,7 @@ fn ready(line: &str) -> Option<&'static str> {
     words.iter().find(|(start, _)| line.starts_with(start)).map(|&(_, ready)| ready)
 }
 
-/// The files and interfaces that the commands name.
+/// Creates the files and interfaces that the commands use.
 fn prepare(net: &Net, folder: &Path) {
     for command in ["link set right down", "link set right name eth0", "link set eth0 up"] {
         net.ip(Right, command);
@@ -192,12 +194,13 @@ fn prepare(net: &Net, folder: &Path) {
         let flags = ["measure", "-r", "a.pcap", "--seed", "7", "--write"];
         let mut command = ringtap();
         let command = command.args(flags).arg(format!("sketch:{name}")).current_dir(folder);
-        let (_, errors, code) = said(command);
+        let (_, errors, code) = output_of(command);
         assert_eq!(code, 0, "{errors}");
     }
 }
 
-/// Each command as it is shown, with smaller numbers; live ones until they are ready, and those that talk to them then.
+/// Runs each command as shown, but with smaller numbers. A live command runs until it is ready and
+/// the `ctl` commands for its socket have run.
 #[test]
 fn the_commands_shown_run() {
     if !["tcpdump", "gzip", "ip"].into_iter().all(have) {
@@ -221,8 +224,9 @@ fn the_commands_shown_run() {
     let all = all.iter().filter(|line| is_whole(line));
     let all: Vec<_> =
         all.filter(|line| !NOT_RUN.iter().any(|reason| line.contains(reason))).collect();
-    let (talks, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|line| line.contains(" ctl "));
-    let (mut talked, mut ran) = (BTreeSet::new(), 0);
+    let (ctl_lines, all): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|line| line.contains(" ctl "));
+    let (mut ctl_ran, mut ran) = (BTreeSet::new(), 0);
     for line in all {
         let run = line.replace("/run/", &format!("{}/", folder.display()));
         let run = run.replace("20M", "200k").replace("10M", "100k").replace("100M", "10k");
@@ -234,38 +238,38 @@ fn the_commands_shown_run() {
         let Some(words) = ready(&run) else {
             let output = shell(&run).output().unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
-            // The report moves to stderr and the reader leaves, which ends the command.
+            // `head` closes the pipe early, which ends the command.
             let left = run.ends_with("| head");
             assert!(output.status.success() || left, "{line}: {errors}");
             ran += 1;
             continue;
         };
-        let beside = Beside::start(shell(&format!("exec {run}")), words);
-        for talk in &talks {
-            let (begin, _) = talk.split_once(" ctl ").unwrap();
-            let place = talk.split(' ').nth(3).unwrap().replace("/run/", "");
+        let process = Background::start(shell(&format!("exec {run}")), words);
+        for ctl_line in &ctl_lines {
+            let (begin, _) = ctl_line.split_once(" ctl ").unwrap();
+            let place = ctl_line.split(' ').nth(3).unwrap().replace("/run/", "");
             let of_this = run.starts_with(begin)
                 && (run.contains(&place) || begin == "ringtap forward" && place == "ndn.sock");
             if of_this {
-                eprintln!("  {talk}");
-                let talk_here = talk.replace("/run/", &format!("{}/", folder.display()));
-                let output = shell(&talk_here).output().unwrap();
-                assert!(output.status.success(), "{talk}: {output:?}");
-                talked.insert(*talk);
+                eprintln!("  {ctl_line}");
+                let ctl_run = ctl_line.replace("/run/", &format!("{}/", folder.display()));
+                let output = shell(&ctl_run).output().unwrap();
+                assert!(output.status.success(), "{ctl_line}: {output:?}");
+                ctl_ran.insert(*ctl_line);
             }
         }
-        beside.interrupt();
-        let (_, errors, code) = beside.end();
-        // An interface on which nothing came is nothing to be content with for who checks it.
+        process.interrupt();
+        let (_, errors, code) = process.end();
+        // `check` fails if it received no frame.
         let expected = if run.starts_with("ringtap check") { 3 } else { 0 };
         assert_eq!(code, expected, "{line}: {errors}");
         ran += 1;
     }
-    assert_eq!(talked, talks.iter().copied().collect(), "no command shown has their socket");
+    assert_eq!(ctl_ran, ctl_lines.iter().copied().collect(), "no command shown opens their socket");
     assert!(ran > 40, "only {ran} commands ran");
 }
 
-/// The blocks of a page as one script in the folder of the repository; what each printed.
+/// Runs the blocks of a page as one script in `folder` and returns the output of each.
 fn run_blocks(page: &str, folder: &Path, path: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
     let blocks = code(&text).0.into_iter().filter(|block| !block.contains("ringtap "));
@@ -285,7 +289,7 @@ fn run_blocks(page: &str, folder: &Path, path: &str) -> Vec<String> {
     printed
 }
 
-/// The pipelines that count the same with tshark, and those that read records.
+/// The tshark pipelines of MONITOR.md, and the pipelines of RECORDS.md that read records.
 #[test]
 fn the_pipelines_shown_print_something() {
     let path = std::env::var("PATH").unwrap();
@@ -294,7 +298,7 @@ fn the_pipelines_shown_print_something() {
         fs::create_dir(folder.path().join("examples")).unwrap();
         fs::copy(office(), folder.path().join("examples/office.pcap")).unwrap();
         let printed = run_blocks("MONITOR.md", folder.path(), &path);
-        // The first sets variables.
+        // The first block only sets variables.
         assert!(printed.len() > 7, "{printed:?}");
         for (number, printed) in printed.iter().enumerate().skip(1).take(printed.len() - 2) {
             assert!(!printed.trim().is_empty(), "block {number} of MONITOR.md printed nothing");
@@ -308,7 +312,7 @@ fn the_pipelines_shown_print_something() {
     if !have("jq") {
         return;
     }
-    // DuckDB's own shell is in no package: the same statement by its library.
+    // DuckDB's shell has no package, so its Python module runs the statement.
     let tools = folder.path().join("tools");
     fs::create_dir(&tools).unwrap();
     let python = std::path::absolute(&python).unwrap();
@@ -322,7 +326,7 @@ fn the_pipelines_shown_print_something() {
     let mut command = ringtap();
     command.args(flags).arg(office()).current_dir(folder.path());
     command.args(["--write", "json:flows.json", "--write", "parquet:flows.parquet"]);
-    assert_eq!(said(&mut command).2, 0);
+    assert_eq!(output_of(&mut command).2, 0);
     let path = format!("{}:{path}", tools.display());
     let printed = run_blocks("RECORDS.md", folder.path(), &path);
     assert!(
@@ -331,7 +335,7 @@ fn the_pipelines_shown_print_something() {
     );
 }
 
-/// Folders of the repository that docs name files of.
+/// Folders of the repository with files that docs name.
 const FOLDERS: [&str; 12] = [
     "apps",
     "cli",
@@ -370,7 +374,7 @@ fn the_files_links_and_targets_that_docs_name_exist() {
             {
                 let file = root().join(first.split("::").next().unwrap());
                 check(&page, span, file.exists());
-                // Flags of scripts.
+                // The flags occur in the script.
                 for flag in words.iter().filter(|word| word.starts_with("--")) {
                     let script = fs::read_to_string(&file).unwrap();
                     check(&page, span, script.contains(flag));
@@ -409,11 +413,11 @@ fn the_files_links_and_targets_that_docs_name_exist() {
             }
         }
     }
-    assert_eq!(missing, Vec::<String>::new(), "named, and not here");
+    assert_eq!(missing, Vec::<String>::new(), "named in docs, but missing");
     assert!(count > 200, "only {count} names found");
 }
 
-/// Whether a package has this example.
+/// Whether a package has an example of this name.
 fn is_example(name: &str) -> bool {
     ["crates", "apps", "."].into_iter().any(|folder| {
         let packages = fs::read_dir(root().join(folder)).unwrap();
@@ -428,4 +432,34 @@ fn is_example(name: &str) -> bool {
 fn slug(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
     text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
+
+/// Each command in the cookbook's table of mistakes gives the exit code and the message of the
+/// table.
+#[test]
+fn the_mistakes_shown_have_their_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let office = fs::read(office()).unwrap();
+    fs::write(folder.path().join("a.pcap"), &office).unwrap();
+    fs::write(folder.path().join("cut.pcap"), &office[..3_000]).unwrap();
+    fs::write(folder.path().join("notes.txt"), "hello, this is a text\n").unwrap();
+    fs::write(folder.path().join("empty.pcap"), "").unwrap();
+    let page = fs::read_to_string(root().join("docs/COOKBOOK.md")).unwrap();
+    let (_, table) = page.split_once("## Mistakes and their messages").unwrap();
+    let mut count = 0;
+    for line in table.lines() {
+        let [command, message] = line.split('`').skip(1).step_by(2).collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let Some(code) = line.split('|').nth(2).and_then(|cell| cell.trim().parse::<i32>().ok())
+        else {
+            continue;
+        };
+        let mut ringtap = ringtap();
+        let ringtap = ringtap.args(command.split_whitespace()).current_dir(folder.path());
+        let (_, errors, ended) = output_of(ringtap);
+        assert!(ended == code && errors.contains(message), "{command}: {ended}, {errors}");
+        count += 1;
+    }
+    assert!(count > 20, "only {count} mistakes found");
 }

@@ -1,14 +1,14 @@
-//! The doctor looks and tells.
+//! Tests of `doctor`, which reports facts about the machine.
 
 use serde_json::Value;
 
-use crate::common::{ringtap, said};
+use crate::common::{output_of, ringtap};
 
 #[test]
-fn it_tells_the_same_in_text_and_json() {
-    let (text, errors, code) = said(ringtap().arg("doctor"));
+fn text_and_json_have_the_same_facts() {
+    let (text, errors, code) = output_of(ringtap().arg("doctor"));
     assert_eq!((errors.as_str(), code), ("", 0));
-    let (json, _, _) = said(ringtap().args(["doctor", "--report", "json"]));
+    let (json, _, _) = output_of(ringtap().args(["doctor", "--report", "json"]));
     let json: Value = serde_json::from_str(&json).unwrap();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(json["kernel"], kernel.trim());

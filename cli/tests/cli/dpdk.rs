@@ -1,12 +1,13 @@
-//! `monitor --capture dpdk`: what virtual devices of DPDK bring is reported as the capture file itself is.
+//! Tests of `monitor --capture dpdk`: the report on frames from virtual DPDK devices equals the
+//! report on the capture file.
 //!
-//! A program of its own, for it is built with the feature `dpdk`.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! A separate test program, because it needs the feature `dpdk`.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
-#[allow(dead_code, reason = "made for the other tests")]
+#[allow(dead_code, reason = "shared with the other tests")]
 mod common;
-#[allow(dead_code, unused_imports, reason = "made for the other tests")]
+#[allow(dead_code, unused_imports, reason = "shared with the other tests")]
 mod net;
 
 use std::path::{Path, PathBuf};
@@ -17,14 +18,14 @@ use ringtap_wire::{HashKey, LinkType, pair_hash};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{json, office, ringtap, said};
-use crate::net::{Beside, Net, Right, Within, capture, frames};
+use crate::common::{json, office, output_of, ringtap};
+use crate::net::{Background, Net, NetCommands, Right, capture, frames};
 use ringtap_testkit::send_all;
 
-/// Flows end with the run, for a replay has other times than the capture.
+/// Flags that let flows end only with the run: a replay has other times than the capture.
 const TIMELESS: [&str; 4] = ["--idle-timeout", "1h", "--active-timeout", "1h"];
 
-/// Frames of the profile, as a capture file.
+/// Generates a capture file of the profile and returns its path.
 fn generated(folder: &TempDir, profile: &str, packets: u32) -> PathBuf {
     let file = folder.path().join(format!("{profile}.pcap"));
     let packets = packets.to_string();
@@ -37,19 +38,19 @@ fn generated(folder: &TempDir, profile: &str, packets: u32) -> PathBuf {
     file
 }
 
-/// Listens to the device until so many packets have come; the report.
+/// Monitors the device until it has received `packets` packets, and returns the report.
 fn report(mut command: Command, device: &str, packets: u64, flags: &[&str]) -> Value {
     command.args(["monitor", "--capture", "dpdk", "-i", device, "--report", "json"]);
-    // Whatever the test waits for, it does not wait for ever.
+    // The duration ends a test that hangs.
     command.args(["--interval", "1h", "--stats", "50ms", "--duration", "60s"]);
     command.args(TIMELESS).args(flags);
-    let mut monitor = Beside::start(command, "listening: ");
+    let mut monitor = Background::start(command, "listening: ");
     seen(&mut monitor, packets);
     end(monitor)
 }
 
-/// Waits until it says that so many packets were seen.
-fn seen(monitor: &mut Beside, packets: u64) {
+/// Waits for a `stats` line with at least this number of packets.
+fn seen(monitor: &mut Background, packets: u64) {
     loop {
         let line = monitor.wait_for(" packets, ");
         let (_, rest) = line.split_once(" s, ").unwrap();
@@ -60,14 +61,14 @@ fn seen(monitor: &mut Beside, packets: u64) {
     }
 }
 
-fn end(monitor: Beside) -> Value {
+fn end(monitor: Background) -> Value {
     monitor.interrupt();
     let (report, errors, code) = monitor.end();
     assert_eq!(code, 0, "{errors}");
     serde_json::from_slice(&report).unwrap()
 }
 
-/// What does not depend on time, nor on how packets came.
+/// The report without times and without fields that depend on the source of the packets.
 fn timeless(mut report: Value) -> Value {
     fn strip(value: &mut Value) {
         if let Some(map) = value.as_object_mut() {
@@ -100,9 +101,9 @@ fn device(files: &[&Path]) -> String {
 }
 
 #[test]
-fn what_a_capture_says_its_replay_by_dpdk_says() {
+fn a_replay_through_dpdk_gives_the_same_report_as_the_capture() {
     let folder = TempDir::new().unwrap();
-    // The driver does not tell how long frames were that were cut when they were captured.
+    // The driver does not report the original length of frames that the snap length cut.
     let cut = folder.path().join("office.pcap");
     capture(&cut, &frames(&std::fs::read(office()).unwrap()));
     let captures = [cut, generated(&folder, "mix", 20_000), generated(&folder, "scans", 20_000)];
@@ -120,11 +121,11 @@ fn what_a_capture_says_its_replay_by_dpdk_says() {
 }
 
 #[test]
-fn two_queues_say_together_what_the_capture_says() {
+fn two_queues_give_the_same_report_as_the_capture() {
     let folder = TempDir::new().unwrap();
     let whole = generated(&folder, "mix", 20_000);
     let wanted = json(&whole, &TIMELESS);
-    // Shared out as a card does it.
+    // Split by RSS hash, as a network card does.
     let key = HashKey::from_seed(7);
     let mut shares = [Vec::new(), Vec::new()];
     for frame in frames(&std::fs::read(&whole).unwrap()) {
@@ -136,12 +137,12 @@ fn two_queues_say_together_what_the_capture_says() {
     files.iter().zip(&shares).for_each(|(file, frames)| capture(file, frames));
     let device = device(&[&files[0], &files[1]]);
     let seen = report(command(), &device, 20_000, &["--fail-on-drop"]);
-    assert_eq!(seen["plan"]["queues"], 2, "as many as the device has, unasked");
+    assert_eq!(seen["plan"]["queues"], 2, "by default as many as the device has");
     assert!(timeless(seen) == timeless(wanted));
 }
 
 #[test]
-fn frames_of_an_interface_come_by_dpdk() {
+fn dpdk_receives_the_frames_of_an_interface() {
     let folder = TempDir::new().unwrap();
     let sent = frames(&std::fs::read(generated(&folder, "mix", 5_000)).unwrap());
     let Some(net) = Net::new(1) else { return };
@@ -160,14 +161,14 @@ fn frames_of_an_interface_come_by_dpdk() {
         "60s",
     ]);
     listening.args(TIMELESS).arg("--sequential");
-    let mut monitor = Beside::start(listening, "listening: net_af_packet0");
+    let mut monitor = Background::start(listening, "listening: net_af_packet0");
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     seen(&mut monitor, sent.len() as u64);
     assert!(timeless(end(monitor)) == timeless(json(&file, &TIMELESS)));
 }
 
 #[test]
-fn a_device_without_end_is_ended_and_accounted_for() {
+fn an_endless_device_can_be_interrupted_and_every_packet_is_accounted_for() {
     let device = "net_null0,size=64";
     let report =
         report(command(), device, 100_000, &["--sequential", "--dpdk-args", "--no-huge -m 64"]);
@@ -180,10 +181,10 @@ fn a_device_without_end_is_ended_and_accounted_for() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_way_out() {
+fn wrong_devices_and_arguments_are_errors() {
     let wrong = |device: &str, flags: &[&str]| {
         let (_, errors, code) =
-            said(ringtap().args(["monitor", "--capture", "dpdk", "-i", device]).args(flags));
+            output_of(ringtap().args(["monitor", "--capture", "dpdk", "-i", device]).args(flags));
         assert_eq!(code, 1, "{errors}");
         errors
     };

@@ -1,5 +1,5 @@
-//! Export to real collectors: nfcapd, nfacctd, openssl, tshark and ipfixDump, on loopback, each on a free port. What they count must be
-//! what the report says.
+//! Tests of export to real collectors on loopback: nfcapd, nfacctd, openssl, tshark and ipfixDump.
+//! Their counts must equal those of the report.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{have, office, ringtap, said};
+use crate::common::{have, office, output_of, ringtap};
 use crate::signals::Waiting;
 
-/// The bundled capture, and some that may lie beside the project.
+/// The bundled capture, and captures of `shared/traces` or generated ones in their place.
 fn captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
     let names = [
@@ -42,14 +42,14 @@ fn captures() -> Vec<PathBuf> {
     if folder.join("MANIFEST.tsv").exists() {
         all.extend(names.map(|name| folder.join(name)));
     } else {
-        eprintln!("SKIPPED: no folder of real captures beside the project (shared/traces)");
-        all.extend(made());
+        eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
+        all.extend(generated());
     }
     all
 }
 
-/// Captures of generated traffic, in place of real ones.
-fn made() -> Vec<PathBuf> {
+/// Generates captures that take the place of real ones.
+fn generated() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let profiles = ["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
     let make = |(seed, profile): (u64, &&str)| {
@@ -66,15 +66,15 @@ fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits for something for ten seconds.
-fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+/// Waits up to ten seconds for a condition.
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..500 {
-        if is() {
+        if condition() {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out: {what}");
 }
 
 /// Whether a UDP socket of this machine is bound to the port.
@@ -83,14 +83,14 @@ fn is_bound(port: u16) -> bool {
     table.lines().any(|line| line.contains(&format!(":{port:04X} 00000000:0000")))
 }
 
-/// Whether something waits to be read there.
+/// Whether the socket at the port has unread datagrams.
 fn has_unread(port: u16) -> bool {
     let table = fs::read_to_string("/proc/net/udp").unwrap();
     let empty = format!(":{port:04X} 00000000:0000 07 00000000:00000000");
     is_bound(port) && !table.lines().any(|line| line.contains(&empty))
 }
 
-/// A collector that is told to end, or, if the test fails, killed.
+/// A collector process. [`Self::end`] interrupts it; drop kills it, for example if the test fails.
 struct Collector(Child);
 
 impl Collector {
@@ -104,7 +104,7 @@ impl Collector {
         collector
     }
 
-    /// Tells it to end when it has read what came.
+    /// Waits until the collector has read all datagrams, interrupts it and waits for its end.
     fn end(mut self, port: u16) {
         wait_until("the collector has read everything", || !has_unread(port));
         std::thread::sleep(Duration::from_millis(500));
@@ -120,38 +120,38 @@ impl Drop for Collector {
     }
 }
 
-/// Flows, packets, octets.
+/// Counts of flows, packets and octets.
 type Totals = [u64; 3];
 
-fn totals(tally: &Value) -> Totals {
-    ["records", "packets", "octets"].map(|name| tally[name].as_u64().unwrap())
+fn totals(counts: &Value) -> Totals {
+    ["records", "packets", "octets"].map(|name| counts[name].as_u64().unwrap())
 }
 
-/// The report of a run that exports one capture to `urls`.
+/// Monitors `capture`, exports to `urls` and returns the report.
 fn export(capture: &Path, urls: &[String]) -> Value {
     export_with(&[], capture, urls)
 }
 
-/// The same with flags.
+/// As [`export`], with more flags.
 fn export_with(flags: &[&str], capture: &Path, urls: &[String]) -> Value {
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json"]).args(flags).arg("-r").arg(capture);
     command.args(urls.iter().flat_map(|url| ["--export", url]));
-    let (report, errors, code) = said(&mut command);
+    let (report, errors, code) = output_of(&mut command);
     assert_eq!(code, 0, "{}: {errors}", capture.display());
     serde_json::from_str(&report).unwrap()
 }
 
-/// Sent and not sent make what the report says of the flows.
-fn check_books(report: &Value, export: &Value) {
+/// Checks that the counts of what was sent and not sent add up to those of the report.
+fn check_totals(report: &Value, export: &Value) {
     let mut all = totals(&export["sent"]);
-    for (_, tally) in export["not_sent"].as_object().unwrap() {
-        let more = totals(tally);
+    for (_, counts) in export["not_sent"].as_object().unwrap() {
+        let more = totals(counts);
         (0..3).for_each(|at| all[at] += more[at]);
     }
     let packets = &report["packets"];
     assert_eq!(all[1], packets["ipv4"].as_u64().unwrap() + packets["ipv6"].as_u64().unwrap());
-    // The report counts outermost headers, flows are of the innermost one.
+    // The report counts outermost headers; flows have the innermost one.
     let octets = report["octets"]["ip"].as_u64().unwrap();
     if packets["inner"].as_u64().unwrap_or(0) == 0 {
         assert_eq!(all[2], octets);
@@ -163,7 +163,7 @@ fn check_books(report: &Value, export: &Value) {
     }
 }
 
-/// What nfdump counts in the files that nfcapd wrote, and how often a sequence number was not the expected one.
+/// The totals of nfdump for the files of nfcapd, and its count of sequence failures.
 fn nfdump(folder: &Path) -> (Totals, u64) {
     let output = Command::new("nfdump").arg("-I").arg("-R").arg(folder).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -175,7 +175,7 @@ fn nfdump(folder: &Path) -> (Totals, u64) {
 }
 
 #[test]
-fn nfcapd_counts_what_the_report_says() {
+fn nfcapd_counts_equal_those_of_the_report() {
     if !have("nfcapd") || !have("nfdump") {
         return;
     }
@@ -191,7 +191,7 @@ fn nfcapd_counts_what_the_report_says() {
         eprintln!("SKIPPED: only root may give a collector a buffer for 50,000 flows");
     }
     for capture in captures {
-        // All three at once: several collectors of one run.
+        // All three in one run, which tests several collectors at once.
         let schemes = ["ipfix", "netflow9", "netflow5"];
         let collectors = schemes.map(|scheme| {
             let name = capture.file_stem().unwrap().to_string_lossy().into_owned();
@@ -199,7 +199,7 @@ fn nfcapd_counts_what_the_report_says() {
             fs::create_dir(&flows).unwrap();
             let port = free_port();
             let mut command = Command::new("nfcapd");
-            // A buffer for all of it: what a busy machine cannot read in time is not to be lost.
+            // The buffer holds all datagrams, so a busy machine loses none.
             command.args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string(), "-w"]);
             (
                 (Collector::start(command.arg(&flows), port), port),
@@ -210,11 +210,11 @@ fn nfcapd_counts_what_the_report_says() {
         let urls = collectors.each_ref().map(|(_, url, _)| url.clone());
         let report = export(&capture, &urls);
         for (((collector, port), url, flows), at) in collectors.into_iter().zip(0..) {
-            // The last datagram is in its buffer before the report is.
+            // The last datagram is in the collector's buffer before the report is printed.
             collector.end(port);
             let sent = &report["export"][at];
             assert_eq!(sent["collector"], url);
-            check_books(&report, sent);
+            check_totals(&report, sent);
             let expected = totals(&sent["sent"]);
             let (counted, gaps) = nfdump(&flows);
             println!("{url} {}: {counted:?}", capture.display());
@@ -223,8 +223,8 @@ fn nfcapd_counts_what_the_report_says() {
     }
 }
 
-/// Packets and octets that nfacctd counts of the office capture, and the report; it is done when it has counted what
-/// `expected` takes from the report.
+/// Exports the office capture to nfacctd and waits until its counts of packets and octets are those
+/// that `expected` takes from the report.
 fn nfacctd(flags: &[&str], scheme: &str, expected: impl Fn(&Value) -> [u64; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let (port, out) = (free_port(), folder.path().join("flows.csv"));
@@ -253,7 +253,7 @@ fn nfacctd(flags: &[&str], scheme: &str, expected: impl Fn(&Value) -> [u64; 2]) 
         sum
     };
     let expected = expected(&report);
-    // It writes what it still holds when it ends.
+    // nfacctd writes its cached flows when it ends.
     collector.end(port);
     wait_until("nfacctd has counted everything", || sum() == expected);
 }
@@ -290,7 +290,7 @@ fn nfacctd_counts_the_forward_direction_of_biflows() {
     });
 }
 
-/// What ipfixDump says of an IPFIX file: data records of flows by the number of their template.
+/// The number of flow data records per template, as ipfixDump counts them in an IPFIX file.
 fn ipfix_dump(file: &Path) -> std::collections::BTreeMap<u64, u64> {
     let output = Command::new("ipfixDump").arg("--stats").arg("--in").arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -305,15 +305,15 @@ fn ipfix_dump(file: &Path) -> std::collections::BTreeMap<u64, u64> {
 }
 
 #[test]
-fn ipfix_dump_counts_every_record_and_no_answer_in_uniflows() {
+fn ipfix_dump_counts_every_record_and_uniflows_have_no_reverse_elements() {
     if !have("ipfixDump") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flows.ipfix");
     let url = [format!("ipfix-file:{}", file.display())];
-    // Bit 2 of a template's number: there are reverse elements.
-    let answered = |counts: &std::collections::BTreeMap<u64, u64>| -> u64 {
+    // Bit 2 of a template's number: it has reverse elements.
+    let reverse = |counts: &std::collections::BTreeMap<u64, u64>| -> u64 {
         counts.iter().filter(|(template, _)| *template & 4 != 0).map(|(_, count)| count).sum()
     };
     for capture in captures() {
@@ -322,14 +322,14 @@ fn ipfix_dump_counts_every_record_and_no_answer_in_uniflows() {
         let sum: u64 = counts.values().sum();
         assert_eq!(sum, report["flows"]["records"].as_u64().unwrap(), "{}", capture.display());
         if capture == office() {
-            assert!(answered(&counts) > 1000, "{counts:?}");
+            assert!(reverse(&counts) > 1000, "{counts:?}");
         }
 
         let report = export_with(&["--uniflow"], &capture, &url);
         let counts = ipfix_dump(&file);
         let sum: u64 = counts.values().sum();
         assert_eq!(sum, report["flows"]["records"].as_u64().unwrap(), "{}", capture.display());
-        assert_eq!(answered(&counts), 0, "{}: {counts:?}", capture.display());
+        assert_eq!(reverse(&counts), 0, "{}: {counts:?}", capture.display());
     }
 
     let many = folder.path().join("many.pcap");
@@ -342,7 +342,7 @@ fn ipfix_dump_counts_every_record_and_no_answer_in_uniflows() {
     assert!(counts.values().sum::<u64>() >= 1_000_000, "{counts:?}");
 }
 
-/// What tshark says of the messages in a file of any kind.
+/// The values of `fields` that tshark prints for each message of a file.
 fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=;"]);
@@ -353,7 +353,7 @@ fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn tshark_understands_every_field_of_an_ipfix_file() {
+fn tshark_decodes_every_field_of_an_ipfix_file() {
     if !have("tshark") {
         return;
     }
@@ -361,7 +361,7 @@ fn tshark_understands_every_field_of_an_ipfix_file() {
     for capture in captures() {
         let file = folder.path().join("flows.ipfix");
         let report = export(&capture, &[format!("ipfix-file:{}", file.display())]);
-        check_books(&report, &report["export"][0]);
+        check_totals(&report, &report["export"][0]);
         let fields = ["_ws.malformed", "_ws.expert", "cflow.no_template_found", "cflow.octets"];
         let fields = [&fields[..], &["cflow.packets", "cflow.sequence"]].concat();
         let rows = tshark(&file, &fields);
@@ -378,7 +378,7 @@ fn tshark_understands_every_field_of_an_ipfix_file() {
         assert_eq!((sum(4), sum(3)), (packets, octets), "{}", capture.display());
 
         let verbose = Command::new("tshark").arg("-V").arg("-r").arg(&file).output().unwrap();
-        // gtpuTEid is younger than some tsharks.
+        // Old versions of tshark do not know gtpuTEid.
         let text = String::from_utf8_lossy(&verbose.stdout).replace("Unknown(507)", "");
         let text = text.replace("Type: Unknown (507)", "");
         for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
@@ -391,7 +391,7 @@ fn tshark_understands_every_field_of_an_ipfix_file() {
 }
 
 #[test]
-fn tls_carries_to_openssl_what_a_file_holds() {
+fn openssl_receives_over_tls_the_same_records_as_a_file() {
     if !have("openssl") {
         return;
     }
@@ -431,34 +431,35 @@ fn tls_carries_to_openssl_what_a_file_holds() {
     wait_until("openssl has seen the end", || server.0.try_wait().unwrap().is_some());
     let received = fs::read(path("received")).unwrap();
     assert_eq!(report["export"][0]["sent"]["message_octets"], received.len());
-    check_books(&report, &report["export"][0]);
+    check_totals(&report, &report["export"][0]);
     if have("ipfixDump") {
         let counts = ipfix_dump(Path::new(&path("received")));
         assert_eq!(counts, ipfix_dump(Path::new(&path("flows.ipfix"))));
         assert_eq!(counts.values().sum::<u64>(), 1921);
     }
 
-    // A collector that insists on a certificate, ours being the same here; and one that gets none.
-    let insist = ["-Verify", "1", "-verify_return_error", "-CAfile", &certificate];
-    let mut server = serve(&insist);
+    // A collector that requires a client certificate: first with one (the same as the server's),
+    // then without.
+    let verify = ["-Verify", "1", "-verify_return_error", "-CAfile", &certificate];
+    let mut server = serve(&verify);
     let own = ["--tls-ca", &certificate, "--tls-cert", &certificate, "--tls-key", &key];
     export_with(&own, &office(), std::slice::from_ref(&tls));
     wait_until("openssl has seen the end", || server.0.try_wait().unwrap().is_some());
 
-    let _server = serve(&insist);
+    let _server = serve(&verify);
     let mut command = ringtap();
     command.args(["monitor", "-q", "--export", &tls]).args(flags).arg("-r").arg(office());
-    let (out, errors, code) = said(&mut command);
+    let (out, errors, code) = output_of(&mut command);
     assert!(code == 1 && out.contains("Flows"), "{errors}");
     assert!(errors.contains("flow records lost"), "{errors}");
 }
 
 #[test]
-fn flags_of_tls_are_judged_before_the_run() {
+fn flags_of_tls_are_checked_before_the_run() {
     let run = |flags: &[&str]| {
         let mut command = ringtap();
         command.args(["monitor", "-q", "--export", "ipfix+tls://127.0.0.1:9"]).args(flags);
-        said(command.arg("-r").arg(office()))
+        output_of(command.arg("-r").arg(office()))
     };
     let (out, errors, code) = run(&["--tls-ca", "no/such/file"]);
     assert_eq!((out.as_str(), code), ("", 1), "{errors}");
@@ -468,11 +469,11 @@ fn flags_of_tls_are_judged_before_the_run() {
 }
 
 #[test]
-fn a_full_disk_is_reported_and_leaves_what_fits() {
+fn a_full_disk_is_reported_and_messages_that_fit_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
-    // A disk of 64 KiB in a mount namespace of its own.
+    // A tmpfs of 64 KiB in a new mount namespace.
     let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" || exit 99
         \"$2\" monitor -q --export ipfix-file:\"$1\"/flows.ipfix -r \"$3\"; code=$?; ls -A \"$1\"; exit $code";
     let mut command = Command::new("unshare");
@@ -489,22 +490,22 @@ fn a_full_disk_is_reported_and_leaves_what_fits() {
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("No space left") && errors.contains("flow records lost"), "{errors}");
     let out = String::from_utf8_lossy(&output.stdout);
-    // Whole messages, as many as fit, under the name.
+    // The file has its final name and as many whole messages as fit.
     assert!(out.contains("Flows") && out.ends_with("\nflows.ipfix\n"), "{out}");
 }
 
 #[test]
-fn a_file_is_whole_or_not_there() {
+fn a_file_is_complete_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let names = || fs::read_dir(folder.path()).unwrap().count();
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
-    let (out, errors, code) = said(command.args(["--export", "ipfix-file:flows.ipfix"]));
+    let (out, errors, code) = output_of(command.args(["--export", "ipfix-file:flows.ipfix"]));
     assert!(code == 0 && errors.is_empty() && out.contains("1,921 records"), "{out}{errors}");
     let octets = fs::read(folder.path().join("flows.ipfix")).unwrap();
     assert_eq!((names(), &octets[..2]), (1, &[0, 10][..]));
 
-    let (out, errors, code) = said(
+    let (out, errors, code) = output_of(
         ringtap()
             .args(["monitor", "-q", "--export", "ipfix-file:no/such/folder", "-r"])
             .arg(office()),
@@ -516,7 +517,7 @@ fn a_file_is_whole_or_not_there() {
         eprintln!("SKIPPED: a full device needs /dev/full");
         return;
     }
-    let (out, errors, code) = said(
+    let (out, errors, code) = output_of(
         ringtap().args(["monitor", "-q", "--export", "ipfix-file:/dev/full", "-r"]).arg(office()),
     );
     assert_eq!(code, 1, "{errors}");
@@ -524,11 +525,11 @@ fn a_file_is_whole_or_not_there() {
         errors.contains("No space left") && errors.contains("1,921 flow records lost"),
         "{errors}"
     );
-    assert!(out.contains("Flows"), "the report comes all the same: {out}");
+    assert!(out.contains("Flows"), "the report is still printed: {out}");
 }
 
 #[test]
-fn messages_on_stdout_send_the_report_to_stderr_and_a_reader_may_leave() {
+fn with_messages_on_stdout_the_report_is_on_stderr_and_a_closed_pipe_is_no_error() {
     let run = |messages: Stdio| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["monitor", "-q", "--sequential", "--export", "ipfix-file:-", "-r"]);
@@ -548,12 +549,12 @@ fn messages_on_stdout_send_the_report_to_stderr_and_a_reader_may_leave() {
 }
 
 #[test]
-fn a_collector_that_is_down_is_reported_and_datagrams_refused_are_no_failure() {
+fn a_collector_that_is_down_is_reported_and_fails_the_run_only_over_tcp() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for scheme in ["ipfix", "ipfix+tcp", "netflow5"] {
         let url = format!("{scheme}://127.0.0.1:{port}");
         let (out, errors, code) =
-            said(ringtap().args(["monitor", "-q", "--export", &url, "-r"]).arg(office()));
+            output_of(ringtap().args(["monitor", "-q", "--export", &url, "-r"]).arg(office()));
         let failure = format!("writing to {url}: Connection refused");
         let is_tcp = scheme == "ipfix+tcp";
         assert_eq!((code, errors.contains(&failure)), (i32::from(is_tcp), is_tcp), "{errors}");
@@ -563,17 +564,17 @@ fn a_collector_that_is_down_is_reported_and_datagrams_refused_are_no_failure() {
 }
 
 #[test]
-fn what_is_not_exported_is_a_loss() {
+fn records_that_are_not_exported_count_as_losses() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("netflow5://{}", socket.local_addr().unwrap());
     let flags = ["monitor", "-q", "--fail-on-drop", "--export", &url, "-r"];
-    let (_, errors, code) = said(ringtap().args(flags).arg(office()));
+    let (_, errors, code) = output_of(ringtap().args(flags).arg(office()));
     assert!(code == 3 && errors.contains("flow records not exported: 148"), "{errors}");
     assert!(errors.contains("NetFlow v5 has no IPv6"), "{errors}");
 }
 
 #[test]
-fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
+fn an_endless_run_sends_flows_as_they_end_and_the_rest_when_interrupted() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let url = format!("netflow9://{}", socket.local_addr().unwrap());
@@ -603,7 +604,7 @@ fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
         line.clear();
         assert!(errors.read_line(&mut line).unwrap() > 0);
     }
-    // Idle flows leave though nothing more comes and the last message is not full.
+    // Idle flows are sent although no packet arrives and the last message is not full.
     let mut datagram = [0; 2000];
     let mut seen = Vec::new();
     let octets = socket.recv(&mut datagram).unwrap();
@@ -612,7 +613,7 @@ fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
     let ended = AtomicBool::new(false);
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let report = std::thread::scope(|scope| {
-        // Its buffer does not hold them all.
+        // The socket's buffer is too small for all datagrams.
         scope.spawn(|| {
             loop {
                 let all_came = ended.load(Ordering::SeqCst);
@@ -632,25 +633,25 @@ fn a_run_without_end_sends_flows_as_they_end_and_the_rest_when_interrupted() {
         report
     });
     let report: Value = serde_json::from_str(&report).unwrap();
-    check_books(&report, &report["export"][0]);
+    check_totals(&report, &report["export"][0]);
     assert!(seen.iter().all(|message| message[16..20] == 4711u32.to_be_bytes()));
-    // Set 0 at the head of a message: templates, again after every second message.
+    // A message that starts with set 0 has templates: sent again after every second message.
     let templates = seen.iter().filter(|message| message[20..22] == [0, 0]).count();
     assert!(templates > 20, "{templates} of {}", seen.len());
 }
 
 #[test]
-fn a_hangup_begins_another_file() {
+fn a_hangup_starts_another_file() {
     let folder = tempfile::tempdir().unwrap();
     let monitor = Waiting::new(folder.path(), &["--export", "ipfix-file:flows.ipfix"]);
     let (first, second) = (folder.path().join("flows.ipfix"), folder.path().join("flows.ipfix.1"));
     monitor.send(Signal::HUP);
-    wait_until("the first file is whole", || first.exists());
+    wait_until("the first file is complete", || first.exists());
     monitor.send(Signal::INT);
     let (code, report, errors) = monitor.end();
     assert_eq!(code, Some(0), "{errors}");
     let report: Value = serde_json::from_str(&report).unwrap();
-    check_books(&report, &report["export"][0]);
+    check_totals(&report, &report["export"][0]);
     let octets = [first, second].map(|file| fs::read(file).unwrap());
     assert!(octets.iter().all(|octets| octets[..2] == [0, 10]), "templates in each");
     let all = octets.iter().map(Vec::len).sum::<usize>() as u64;

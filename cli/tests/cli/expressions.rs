@@ -1,29 +1,29 @@
-//! Filter expressions: `-f 'tcp port 80'`.
+//! Tests of filter expressions: `-f 'tcp port 80'`.
 
 use std::process::Command as System;
 
 use serde_json::Value;
 
-use crate::common::{captures, have, json, office, ringtap, said};
+use crate::common::{captures, have, json, office, output_of, ringtap};
 
 const HTTP: &str = "tcp port 80 and not net fd20::/16";
 
-/// Whether libpcap is here; says so if not.
-pub(crate) fn readable() -> bool {
+/// Whether libpcap can be loaded; prints a `SKIPPED` line if not.
+pub(crate) fn have_libpcap() -> bool {
     let mut command = ringtap();
     command.args(["monitor", "--dry-run", "-r", "no-such.pcap", "-f", "ip"]);
-    let (_, errors, code) = said(&mut command);
+    let (_, errors, code) = output_of(&mut command);
     let missing = errors.contains("libpcap, which cannot be loaded");
     if missing {
         eprintln!("SKIPPED: {errors}");
     }
-    // Whatever else goes wrong is no reason to skip.
+    // Other errors fail the test.
     assert!(missing || code == 0, "{errors}");
     !missing
 }
 
-/// What a report says of the packets that were handled. Not when flows ended: packets that are left out move the time
-/// on.
+/// The parts of a report that depend only on the packets that pass the filter. End reasons of flows
+/// are left out: filtered packets advance the time, too.
 fn content(report: &Value) -> Value {
     let mut content = report.clone();
     let all = content.as_object_mut().unwrap();
@@ -37,7 +37,7 @@ fn content(report: &Value) -> Value {
 }
 
 #[test]
-fn what_is_left_is_what_tcpdump_leaves() {
+fn the_expression_selects_the_same_packets_as_tcpdump() {
     if !have("tcpdump") {
         return;
     }
@@ -49,7 +49,8 @@ fn what_is_left_is_what_tcpdump_leaves() {
         {
             let mut tcpdump = System::new("tcpdump");
             tcpdump.arg("-r").arg(&capture).arg("-w").arg(&left).arg(expression);
-            // What is damaged, or of several link types, or of one without VLANs, is not for it.
+            // tcpdump refuses damaged captures, several link types, and `vlan` on link types
+            // without VLANs.
             if !tcpdump.output().unwrap().status.success() {
                 continue;
             }
@@ -66,8 +67,8 @@ fn what_is_left_is_what_tcpdump_leaves() {
 }
 
 #[test]
-fn it_is_a_flag_or_words_and_what_it_leaves_out_is_no_loss() {
-    if !readable() {
+fn an_expression_is_a_flag_or_arguments_and_filtered_packets_are_no_loss() {
+    if !have_libpcap() {
         return;
     }
     let flags = ["--digest", "--fail-on-drop", "-f", HTTP];
@@ -94,14 +95,15 @@ fn it_is_a_flag_or_words_and_what_it_leaves_out_is_no_loss() {
     assert_eq!(json(&office(), &flags)["digest"], report["digest"]);
 
     let mut command = ringtap();
-    let (text, _, code) = said(command.args(["monitor", "-q", "-f", HTTP, "-r"]).arg(office()));
+    let (text, _, code) =
+        output_of(command.args(["monitor", "-q", "-f", HTTP, "-r"]).arg(office()));
     assert_eq!(code, 0);
-    assert!(text.contains("filter \"tcp port 80 and not net fd20::/16\" left out"), "{text}");
+    assert!(text.contains("filter \"tcp port 80 and not net fd20::/16\": "), "{text}");
 }
 
 #[test]
-fn frames_of_a_link_type_without_what_is_asked_for_are_a_loss_that_is_told() {
-    if !readable() {
+fn frames_of_a_link_type_that_the_expression_does_not_support_are_counted_as_a_loss() {
+    if !have_libpcap() {
         return;
     }
     // Raw IP: a link type that has no VLANs.
@@ -121,8 +123,8 @@ fn frames_of_a_link_type_without_what_is_asked_for_are_a_loss_that_is_told() {
 }
 
 #[test]
-fn mistakes_are_told_in_the_words_of_libpcap() {
-    if !readable() {
+fn errors_of_libpcap_are_reported() {
+    if !have_libpcap() {
         return;
     }
     for (flags, words) in [
@@ -132,7 +134,7 @@ fn mistakes_are_told_in_the_words_of_libpcap() {
     ] {
         let mut command = ringtap();
         command.arg("monitor").arg("-r").arg(office()).args(&flags);
-        let (report, errors, code) = said(&mut command);
+        let (report, errors, code) = output_of(&mut command);
         assert_eq!((report.as_str(), code), ("", 2), "{errors}");
         assert!(errors.contains(words), "{flags:?}: {errors}");
     }

@@ -1,4 +1,4 @@
-//! `filter` on captures: rules, reports, mistakes.
+//! Tests of `filter` on captures: rules, reports, errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{have, office, ringtap, said};
+use crate::common::{have, office, output_of, ringtap};
 use crate::net::frames;
 
 fn rules(folder: &Path, text: &str) -> String {
@@ -16,21 +16,21 @@ fn rules(folder: &Path, text: &str) -> String {
     path.display().to_string()
 }
 
-/// `filter` with these flags and a report in JSON.
+/// Runs `filter --report json` with `flags` and returns the report.
 fn filtered(flags: &[&str]) -> Value {
-    let (out, errors, code) = said(ringtap().args(["filter", "--report", "json"]).args(flags));
+    let (out, errors, code) = output_of(ringtap().args(["filter", "--report", "json"]).args(flags));
     assert_eq!(code, 0, "{errors}");
     serde_json::from_str(&out).unwrap()
 }
 
 #[test]
-fn what_passes_is_what_tshark_finds_by_the_same_words() {
+fn the_filter_passes_the_packets_that_tshark_selects_by_the_same_rules() {
     if !have("tshark") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let capture = office();
-    // The source of the outermost header, time and length of each frame.
+    // Of each frame the outermost source address, and time and length.
     let seen = |path: &Path| -> Vec<(String, String)> {
         let mut command = Command::new("tshark");
         command.args(["-n", "-r"]).arg(path).args(["-T", "fields", "-E", "occurrence=f"]);
@@ -77,7 +77,7 @@ fn what_passes_is_what_tshark_finds_by_the_same_words() {
 }
 
 #[test]
-fn the_arrangement_changes_nothing() {
+fn the_arrangement_does_not_change_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = rules(folder.path(), "default allow\ndeny to 224.0.0.0/4\ndeny from fe80::/10\n");
     let capture = office();
@@ -92,7 +92,7 @@ fn the_arrangement_changes_nothing() {
         assert!(run("farm.pcap", &["--workers", workers]) == reference, "{workers}");
     }
     assert!(!frames(&reference.0).is_empty());
-    // Stdout is the capture, and the report goes to stderr.
+    // With the capture on stdout, the report goes to stderr.
     let output = ringtap()
         .args(["filter", "-r", capture.to_str().unwrap(), "-w", "-", "--rules", &path])
         .output()
@@ -107,7 +107,7 @@ fn verdicts_are_explained_and_rules_checked_without_packets() {
     let folder = tempfile::tempdir().unwrap();
     let path = rules(folder.path(), "allow from 192.0.2.0/24\nban 192.0.2.7\n");
     let explain = |from: &str, to: &str| {
-        said(ringtap().args(["filter", "--rules", &path, "--explain", from, to]))
+        output_of(ringtap().args(["filter", "--rules", &path, "--explain", from, to]))
     };
     assert_eq!(explain("192.0.2.7", "10.0.0.1").0, "dropped: 192.0.2.7 banned at revision 1\n");
     assert_eq!(
@@ -116,34 +116,34 @@ fn verdicts_are_explained_and_rules_checked_without_packets() {
     );
     assert_eq!(explain("::1", "::2").0, "dropped: no rule from ::1 to ::2, default deny\n");
     let dry = ["filter", "-r", "none.pcap", "-w", "none", "--rules", &path, "--dry-run"];
-    let (plan, _, code) = said(ringtap().args(dry));
+    let (plan, _, code) = output_of(ringtap().args(dry));
     assert!(code == 0 && plan.contains("rules: 1 rule, 1 ban, default deny"), "{plan}");
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn errors_name_the_line_the_flag_or_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = rules(folder.path(), "default deny\n\nallow from 192.0.2.7/24\n");
     let wrong = |flags: &[&str]| {
-        let (_, errors, code) = said(ringtap().arg("filter").args(flags));
+        let (_, errors, code) = output_of(ringtap().arg("filter").args(flags));
         (code, errors)
     };
     let (code, errors) = wrong(&["--rules", &path, "-r", "x", "-w", "y"]);
     assert!(code == 2 && errors.contains("rules.txt: line 3: "), "{errors}");
-    assert!(errors.contains("192.0.2.0/24 is meant?"), "{errors}");
+    assert!(errors.contains("use 192.0.2.0/24"), "{errors}");
     let (code, errors) = wrong(&[]);
     assert!(code == 2 && errors.contains("-r trace.pcap"), "{errors}");
     let (code, errors) = wrong(&["-i", "lo"]);
     assert!(code == 2 && errors.contains("--output"), "{errors}");
     let (code, errors) = wrong(&["-r", "x", "-w", "same", "--drops", "same"]);
-    assert!(code == 2 && errors.contains("same place"), "{errors}");
+    assert!(code == 2 && errors.contains("same file"), "{errors}");
     let (code, errors) = wrong(&["--rules", "no-such-rules", "-r", "x"]);
     assert!(code == 1 && errors.contains("no-such-rules"), "{errors}");
     let (code, errors) = wrong(&["-r", "no-such.pcap", "-w", "/dev/null"]);
     assert!(code == 1 && errors.contains("no-such.pcap"), "{errors}");
     let (code, errors) = wrong(&["ctl", "no-such-socket", "list"]);
     assert!(code == 1 && errors.contains("no filter listens at no-such-socket"), "{errors}");
-    // What was there stays as it was if the run fails.
+    // A failed run leaves an existing output file unchanged.
     let out = folder.path().join("out.pcap");
     fs::write(&out, "as it was").unwrap();
     let many = format!("{}", out.display());

@@ -1,4 +1,4 @@
-//! `filter` between two interfaces, and the ways to change its rules while it runs.
+//! Tests of `filter` between two interfaces, and of changes to its rules during the run.
 //!
 //! ```text
 //!  namespace a: left ─── right :namespace b: filter ─ out ─── far :namespace a
@@ -18,18 +18,18 @@ use ringtap_io::live::{Options, Receiver, SendOptions, open};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{ringtap, said};
-use crate::net::{Beside, Left, Net, Right, Within, frames};
+use crate::common::{output_of, ringtap};
+use crate::net::{Background, Left, Net, NetCommands, Right, frames};
 use ringtap_testkit::{send_all, take};
 
-/// A filter from right to out.
-struct Between {
+/// A running filter from `right` to `out`.
+struct LiveFilter {
     net: Net,
     folder: TempDir,
-    filter: Beside,
+    process: Background,
 }
 
-impl Between {
+impl LiveFilter {
     fn start(queues: u32, rules: &str, flags: &[&str]) -> Option<Self> {
         let net = Net::new(queues)?;
         net.add_output();
@@ -40,32 +40,33 @@ impl Between {
         let base = ["filter", "-i", "right", "-o", "out", "--report", "json", "--duration", "300s"];
         let own = ["--control", &socket, "--rules", path.to_str().unwrap()];
         let command = net.ringtap(Right, &[&base[..], &own, flags].concat());
-        let filter = Beside::start(command, "control: ");
-        Some(Self { net, folder, filter })
+        let process = Background::start(command, "control: ");
+        Some(Self { net, folder, process })
     }
 
     fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
 
-    /// What the filter said, and the exit code.
+    /// Runs `filter ctl` and returns stdout, stderr and the exit code.
     fn ctl(&self, words: &[&str]) -> (String, String, i32) {
-        said(ringtap().args(["filter", "ctl"]).arg(self.socket()).args(words))
+        output_of(ringtap().args(["filter", "ctl"]).arg(self.socket()).args(words))
     }
 
-    fn changed(&self, words: &[&str]) -> String {
+    /// The reply to a `ctl` command that succeeds.
+    fn reply(&self, words: &[&str]) -> String {
         let (out, errors, code) = self.ctl(words);
         assert_eq!(code, 0, "{words:?}: {errors}");
         out
     }
 
-    /// Packets that it has judged.
+    /// The number of packets that the filter has received.
     fn received(&self) -> u32 {
-        let status: Value = serde_json::from_str(&self.changed(&["status"])).unwrap();
+        let status: Value = serde_json::from_str(&self.reply(&["status"])).unwrap();
         status["packets"]["received"].as_u64().unwrap() as u32
     }
 
-    /// Where what passes arrives.
+    /// Receivers of the packets that pass.
     fn far(&self) -> Vec<Receiver> {
         let options = Options { outgoing: false, ..Options::default() };
         self.net.inside(Left, || open("far", &options).unwrap())
@@ -76,14 +77,14 @@ impl Between {
     }
 
     fn end(self) -> (Value, i32) {
-        self.filter.interrupt();
-        let (report, errors, code) = self.filter.end();
+        self.process.interrupt();
+        let (report, errors, code) = self.process.end();
         let report = serde_json::from_slice(&report);
         (report.unwrap_or_else(|error| panic!("{error}: {errors}")), code)
     }
 }
 
-/// A datagram from 10.0.0.HOST to 10.0.1.1 with a number in it.
+/// A datagram from 10.0.0.`host` to 10.0.1.1 with `number` as payload.
 fn frame(host: u8, number: u32) -> Vec<u8> {
     datagram(host, 53, &number.to_be_bytes())
 }
@@ -101,33 +102,33 @@ fn datagram(host: u8, port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Host and number of a frame that arrived.
+/// Host and number of a received frame.
 fn read(frame: &[u8]) -> (u8, u32) {
     (frame[29], u32::from_be_bytes(frame[42..46].try_into().unwrap()))
 }
 
 #[test]
-fn what_the_rules_allow_arrives_in_order_and_the_rest_is_in_the_drops() {
+fn allowed_packets_arrive_in_order_and_the_others_are_in_the_drops() {
     for capture in ["af-packet", "af-xdp"] {
         let folder = tempfile::tempdir().unwrap();
         let drops = folder.path().join("drops.pcap");
         let flags = ["--capture", capture, "--drops", drops.to_str().unwrap()];
-        let Some(between) = Between::start(1, "allow from 10.0.0.0/25\nban 10.0.0.7\n", &flags)
+        let Some(filter) = LiveFilter::start(1, "allow from 10.0.0.0/25\nban 10.0.0.7\n", &flags)
         else {
             return;
         };
-        let mut far = between.far();
+        let mut far = filter.far();
         let sent: Vec<_> = (0..3_000).map(|n| frame([1, 7, 200][n as usize % 3], n)).collect();
         let mut arp = vec![0xff; 12];
         arp.extend([8, 6]);
         arp.resize(60, 0);
-        between.send(&sent);
-        between.send(&[arp.clone()]);
+        filter.send(&sent);
+        filter.send(&[arp.clone()]);
         let arrived: Vec<_> = take(&mut far, 1_001).into_iter().map(|(_, data, _)| data).collect();
         let mut expected: Vec<_> = sent.iter().filter(|one| read(one).0 == 1).cloned().collect();
         expected.push(arp);
         assert!(arrived == expected, "{capture}: {}", arrived.len());
-        let (report, code) = between.end();
+        let (report, code) = filter.end();
         assert_eq!(code, 0);
         let packets = &report["packets"];
         assert_eq!([&packets["received"], &packets["passed"]], [3_001, 1_001], "{report}");
@@ -139,20 +140,20 @@ fn what_the_rules_allow_arrives_in_order_and_the_rest_is_in_the_drops() {
 }
 
 #[test]
-fn both_ways_each_direction_is_judged_and_nothing_goes_round() {
+fn with_both_ways_each_direction_is_filtered_and_no_packet_returns() {
     for capture in ["af-packet", "af-xdp"] {
         let rules = "allow from 10.0.0.1\nallow from 10.0.0.2\nban 10.0.0.7\n";
         let flags = ["--capture", capture, "--both-ways"];
-        let Some(between) = Between::start(1, rules, &flags) else { return };
+        let Some(filter) = LiveFilter::start(1, rules, &flags) else { return };
         let options = Options { outgoing: false, ..Options::default() };
-        let mut near = between.net.inside(Left, || open("left", &options).unwrap());
-        let mut far = between.far();
-        let mut from_far = between.net.inside(Left, || {
+        let mut near = filter.net.inside(Left, || open("left", &options).unwrap());
+        let mut far = filter.far();
+        let mut from_far = filter.net.inside(Left, || {
             ringtap_io::live::Sender::open("far", &SendOptions::default()).unwrap()
         });
         let there: Vec<_> = (0..600).map(|n| frame([1, 7, 200][n as usize % 3], n)).collect();
         let back: Vec<_> = (0..900).map(|n| frame([7, 2, 200][n as usize % 3], n)).collect();
-        between.send(&there);
+        filter.send(&there);
         send_all(&mut from_far, &back);
         let arrived = |receivers: &mut Vec<Receiver>, atleast| -> Vec<Vec<u8>> {
             take(receivers, atleast).into_iter().map(|(_, data, _)| data).collect()
@@ -162,38 +163,38 @@ fn both_ways_each_direction_is_judged_and_nothing_goes_round() {
         };
         assert!(arrived(&mut far, 200) == allowed(&there, 1), "{capture}");
         assert!(arrived(&mut near, 300) == allowed(&back, 2), "{capture}");
-        let (report, code) = between.end();
+        let (report, code) = filter.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
         let packets = &report["packets"];
         assert_eq!([&packets["received"], &packets["passed"]], [1_500, 500], "{report}");
     }
 }
 
-/// Set in the end, also when the test fails: else its threads would go on.
-struct Set<'a>(&'a AtomicBool);
+/// Sets the flag on drop, also when the test panics: otherwise its threads would not end.
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Set<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
 #[test]
-fn once_a_ban_is_acknowledged_not_one_packet_passes() {
+fn after_the_reply_to_a_ban_no_packet_passes() {
     for (queues, capture) in [(1, "af-packet"), (2, "af-packet"), (2, "af-xdp")] {
         let number = queues.to_string();
         let flags = ["--capture", capture, "--queues", &number];
-        let Some(between) = Between::start(queues, "default allow\n", &flags) else { return };
-        let mut far = between.far();
-        // Host 9 may send (0), is being banned (1), is banned, as was acknowledged (2), is allowed again just now (3), and
-        // so on.
+        let Some(filter) = LiveFilter::start(queues, "default allow\n", &flags) else { return };
+        let mut far = filter.far();
+        // Epochs modulo 4: host 9 may send (0), its ban is requested (1), its ban is acknowledged
+        // (2), its unban is requested (3).
         let (epoch, sent, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
-        let mut sender = between.net.sender(&SendOptions::default());
+        let mut sender = filter.net.sender(&SendOptions::default());
         let arrived = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
                     let epoch = epoch.load(Ordering::SeqCst);
-                    // Several hosts, so that all queues have some.
+                    // Several hosts, so that each queue receives packets.
                     let burst: Vec<_> = [9, 1, 9, 2, 9, 3].map(|host| frame(host, epoch)).into();
                     send_all(&mut sender, &burst);
                     sent.fetch_add(1, Ordering::SeqCst);
@@ -204,30 +205,31 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
                 let mut arrived = Vec::new();
                 loop {
                     let last = done.load(Ordering::SeqCst);
-                    let came = take(&mut far, 200);
-                    arrived.extend(came.iter().map(|(_, data, _)| read(data)));
-                    if last && came.len() < 200 {
+                    let batch = take(&mut far, 200);
+                    arrived.extend(batch.iter().map(|(_, data, _)| read(data)));
+                    if last && batch.len() < 200 {
                         return arrived;
                     }
                 }
             });
-            let all_sent = Set(&done);
+            let all_sent = SetOnDrop(&done);
             for turn in 0..20 {
-                // So much is sent in each epoch.
+                // At least 20 bursts in each epoch.
                 let before = sent.load(Ordering::SeqCst);
                 while sent.load(Ordering::SeqCst) < before + 20 {
                     thread::sleep(Duration::from_millis(1));
                 }
                 let words = [["ban", "10.0.0.9"], ["unban", "10.0.0.9"]][turn % 2];
                 epoch.fetch_add(1, Ordering::SeqCst);
-                // What was sent while the ban stood is judged before it is taken back.
+                // The filter has received all packets that were sent under the ban before the ban
+                // is removed.
                 let before = sent.load(Ordering::SeqCst) + 1;
-                while sent.load(Ordering::SeqCst) < before || between.received() < before * 6 {
+                while sent.load(Ordering::SeqCst) < before || filter.received() < before * 6 {
                     thread::sleep(Duration::from_millis(1));
                 }
                 let done = ["1 banned, 0 already banned", "1 unbanned, 0 not banned"][turn % 2];
                 let answer = format!("revision {}\n{done}\n", turn + 2);
-                assert_eq!(between.changed(&words), answer);
+                assert_eq!(filter.reply(&words), answer);
                 epoch.fetch_add(1, Ordering::SeqCst);
             }
             drop(all_sent);
@@ -240,40 +242,42 @@ fn once_a_ban_is_acknowledged_not_one_packet_passes() {
             assert!(passed(1) && passed(3), "{capture}: epoch {epoch} of those not banned");
             assert_eq!(passed(9), epoch % 4 == 0, "{capture}: epoch {epoch}");
         }
-        let (report, code) = between.end();
+        let (report, code) = filter.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
     }
 }
 
-/// AF_XDP keeps frames in its ring while the link is down.
+/// While the link is down, AF_XDP keeps frames in its ring.
 #[test]
-fn once_a_ban_is_acknowledged_not_one_packet_leaves_a_link_that_was_down() {
+fn after_the_reply_to_a_ban_no_packet_leaves_a_link_that_was_down() {
     for send in ["af-packet", "af-xdp"] {
-        let Some(between) = Between::start(1, "default allow\n", &["--send", send]) else { return };
-        let mut far = between.far();
-        between.send(&[frame(9, 0)]);
+        let Some(filter) = LiveFilter::start(1, "default allow\n", &["--send", send]) else {
+            return;
+        };
+        let mut far = filter.far();
+        filter.send(&[frame(9, 0)]);
         assert_eq!(take(&mut far, 1).len(), 1, "{send}: before");
-        between.net.ip(Right, "link set out down");
+        filter.net.ip(Right, "link set out down");
         let waiting: Vec<_> = (1..=100).map(|number| frame(9, number)).collect();
-        between.send(&waiting);
-        while between.received() < 101 {
+        filter.send(&waiting);
+        while filter.received() < 101 {
             thread::sleep(Duration::from_millis(1));
         }
-        assert!(between.changed(&["ban", "10.0.0.9"]).starts_with("revision 2\n"));
-        between.net.ip(Right, "link set out up");
+        assert!(filter.reply(&["ban", "10.0.0.9"]).starts_with("revision 2\n"));
+        filter.net.ip(Right, "link set out up");
         let mut arrived = Vec::new();
         let mut sent = 0;
-        // What still waited would leave before these.
+        // Frames that still waited would leave before these.
         while arrived.is_empty() && sent < 20 {
             sent += 1;
-            between.send(&[frame(1, sent)]);
+            filter.send(&[frame(1, sent)]);
             arrived = take(&mut far, 1);
         }
         arrived.extend(take(&mut far, usize::MAX));
         let banned = arrived.iter().filter(|(_, data, _)| read(data).0 == 9).count();
         assert_eq!(banned, 0, "{send}: of {}", arrived.len());
-        assert!(!arrived.is_empty(), "{send}: the link stays dead");
-        let (report, code) = between.end();
+        assert!(!arrived.is_empty(), "{send}: no frame leaves after the link is up");
+        let (report, code) = filter.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
         let stages = report["ledger"]["stages"].as_array().unwrap();
         let output = stages.iter().find(|stage| stage["stage"] == "output").unwrap();
@@ -286,16 +290,16 @@ fn once_a_ban_is_acknowledged_not_one_packet_leaves_a_link_that_was_down() {
 fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
-    fs::write(&key, "a key that nobody knows\n").unwrap();
+    fs::write(&key, "a secret key for the test\n").unwrap();
     let key = key.to_str().unwrap();
     let flags = ["--control-port", "7777", "--control-key", key];
-    let Some(between) = Between::start(1, "default allow\n", &flags) else { return };
-    // What the command sends, taken from the loopback interface.
+    let Some(filter) = LiveFilter::start(1, "default allow\n", &flags) else { return };
+    // A control packet: the payload that `filter ctl` sends to a socket of the test.
     let sealed = |words: &[&str]| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = format!("udp:{}", socket.local_addr().unwrap());
         let (_, errors, code) =
-            said(ringtap().args(["filter", "ctl", &to, "--key", key]).args(words));
+            output_of(ringtap().args(["filter", "ctl", &to, "--key", key]).args(words));
         assert_eq!(code, 0, "{errors}");
         let mut payload = vec![0; 2_000];
         socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -303,21 +307,21 @@ fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
         datagram(50, 7777, &payload[..len])
     };
     let (ban, unban) = (sealed(&["ban", "10.0.0.9"]), sealed(&["unban", "10.0.0.9"]));
-    let mut far = between.far();
+    let mut far = filter.far();
     let mut stream: Vec<_> = (0..100).map(|n| frame(9, n)).collect();
     stream.push(ban.clone());
     stream.extend((100..200).map(|n| frame(9, n)));
     stream.push(unban);
     stream.extend((200..300).map(|n| frame(9, n)));
-    // Recorded and played again it changes nothing: it is a packet like any other.
+    // A replayed control packet changes no rules and is forwarded like other packets.
     stream.push(ban.clone());
     stream.extend((300..400).map(|n| frame(9, n)));
-    between.send(&stream);
+    filter.send(&stream);
     let arrived: Vec<_> = take(&mut far, 301).into_iter().map(|(_, data, _)| data).collect();
     let expected = (0..100).chain(200..300).map(|n| frame(9, n)).chain([ban]);
     let expected: Vec<_> = expected.chain((300..400).map(|n| frame(9, n))).collect();
     assert!(arrived == expected, "{}", arrived.len());
-    let (report, _) = between.end();
+    let (report, _) = filter.end();
     let control = &report["control"];
     assert_eq!([&control["made"], &control["refused"], &control["forged"]], [2, 0, 1], "{report}");
     assert_eq!(report["packets"]["dropped"]["control"], 2);
@@ -325,49 +329,49 @@ fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
 
 #[test]
 fn rules_are_changed_listed_dumped_and_restored_while_it_runs() {
-    let Some(between) = Between::start(1, "allow from 10.0.0.0/24\n", &[]) else { return };
-    assert_eq!(fs::metadata(between.socket()).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(between.changed(&["add", "deny", "to", "10.0.1.0/24"]), "revision 2\n");
-    let banned = between.changed(&["ban", "10.0.0.7", "10.0.0.8"]);
+    let Some(filter) = LiveFilter::start(1, "allow from 10.0.0.0/24\n", &[]) else { return };
+    assert_eq!(fs::metadata(filter.socket()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(filter.reply(&["add", "deny", "to", "10.0.1.0/24"]), "revision 2\n");
+    let banned = filter.reply(&["ban", "10.0.0.7", "10.0.0.8"]);
     assert_eq!(banned, "revision 3\n2 banned, 0 already banned\n");
-    let explain = |between: &Between| between.changed(&["explain", "10.0.0.7", "10.0.2.1"]);
-    assert_eq!(explain(&between), "dropped: 10.0.0.7 banned at revision 3\n");
-    let dump = between.changed(&["dump"]);
-    let file = between.folder.path().join("dump.txt");
+    let explain = |filter: &LiveFilter| filter.reply(&["explain", "10.0.0.7", "10.0.2.1"]);
+    assert_eq!(explain(&filter), "dropped: 10.0.0.7 banned at revision 3\n");
+    let dump = filter.reply(&["dump"]);
+    let file = filter.folder.path().join("dump.txt");
     fs::write(&file, &dump).unwrap();
-    // All or nothing, with the line.
-    let both = between.folder.path().join("both.txt");
+    // An error in one line rejects the whole file.
+    let both = filter.folder.path().join("both.txt");
     fs::write(&both, "default allow\nremove allow from 10.0.0.9\n").unwrap();
-    let (_, errors, code) = between.ctl(&["apply", both.to_str().unwrap()]);
-    let why = "line 2: there is no \"allow from 10.0.0.9 to any\"";
-    assert!(code == 1 && errors.contains(why), "{errors}");
-    let dry = between.changed(&["--dry-run", "unban", "10.0.0.7"]);
+    let (_, errors, code) = filter.ctl(&["apply", both.to_str().unwrap()]);
+    let expected = "line 2: no such rule \"allow from 10.0.0.9 to any\"";
+    assert!(code == 1 && errors.contains(expected), "{errors}");
+    let dry = filter.reply(&["--dry-run", "unban", "10.0.0.7"]);
     assert!(dry.starts_with("revision 4 would have 2 rules, 1 bans"), "{dry}");
     fs::write(&both, "default allow\n").unwrap();
-    assert_eq!(between.changed(&["replace", both.to_str().unwrap()]), "revision 4\n");
-    assert!(explain(&between).starts_with("accepted: "));
-    let restored = between.changed(&["apply", file.to_str().unwrap()]);
+    assert_eq!(filter.reply(&["replace", both.to_str().unwrap()]), "revision 4\n");
+    assert!(explain(&filter).starts_with("accepted: "));
+    let restored = filter.reply(&["apply", file.to_str().unwrap()]);
     assert_eq!(restored, "revision 5\n2 banned, 0 already banned\n");
-    between.send(&[frame(1, 0), frame(7, 0)]);
+    filter.send(&[frame(1, 0), frame(7, 0)]);
     let mut status = Value::Null;
     while status["packets"]["received"] != 2 {
-        status = serde_json::from_str(&between.changed(&["status"])).unwrap();
+        status = serde_json::from_str(&filter.reply(&["status"])).unwrap();
     }
     assert_eq!(status["rules"]["revision"], 5);
-    let list = between.changed(&["list"]);
+    let list = filter.reply(&["list"]);
     assert!(list.starts_with("revision 5, default deny\n"), "{list}");
     assert!(list.contains("of revision 5: deny from any to 10.0.1.0/24; packets: 1\n"), "{list}");
     assert!(list.contains("ban of revision 5: 10.0.0.7\n"), "{list}");
     assert!(list.ends_with("packets: 1 by bans, 0 by no rule\n"), "{list}");
-    let socket = between.socket();
-    let (report, code) = between.end();
+    let socket = filter.socket();
+    let (report, code) = filter.end();
     assert_eq!((code, &report["rules"]["revision"]), (0, &Value::from(5)));
     assert!(!socket.exists());
 }
 
 #[test]
-fn nonsense_at_the_socket_is_an_error_and_nothing_else() {
-    let Some(between) = Between::start(1, "default deny\n", &[]) else { return };
+fn malformed_requests_at_the_control_socket_change_nothing() {
+    let Some(filter) = LiveFilter::start(1, "default deny\n", &[]) else { return };
     for bytes in [
         &b""[..],
         b"\n",
@@ -378,91 +382,93 @@ fn nonsense_at_the_socket_is_an_error_and_nothing_else() {
         b"reboot 0\n",
         &[b'a'; 100_000],
     ] {
-        let mut stream = UnixStream::connect(between.socket()).unwrap();
-        // It may have heard enough before all is said.
+        let mut stream = UnixStream::connect(filter.socket()).unwrap();
+        // The filter may close the connection before it has read everything.
         let _ = stream.write_all(bytes);
         drop(stream);
     }
     let banned = |answer: &str| answer.ends_with("\n1 banned, 0 already banned\n");
-    assert!(banned(&between.changed(&["ban", "10.0.0.1"])));
-    // Somebody who keeps silent does not keep others out for ever.
-    let _silent = UnixStream::connect(between.socket()).unwrap();
-    assert!(banned(&between.changed(&["ban", "10.0.0.2"])));
-    // A second filter does not take the socket away.
-    let socket = format!("unix:{}", between.socket().display());
+    assert!(banned(&filter.reply(&["ban", "10.0.0.1"])));
+    // A client that sends nothing does not block others.
+    let _silent = UnixStream::connect(filter.socket()).unwrap();
+    assert!(banned(&filter.reply(&["ban", "10.0.0.2"])));
+    // A second filter cannot take over the socket.
+    let socket = format!("unix:{}", filter.socket().display());
     let flags = ["filter", "-i", "right", "-o", "out", "--control", &socket];
-    let (_, errors, code) = between.net.run(Right, &flags);
-    assert!(code == 1 && errors.contains("another one listens"), "{errors}");
-    let last = between.changed(&["ban", "10.0.0.3"]);
+    let (_, errors, code) = filter.net.run(Right, &flags);
+    assert!(code == 1 && errors.contains("another process listens"), "{errors}");
+    let last = filter.reply(&["ban", "10.0.0.3"]);
     assert!(last.starts_with("revision 4\n") && banned(&last), "{last}");
 }
 
 #[test]
-fn to_ban_twice_and_to_unban_what_is_not_banned_succeeds_and_says_so() {
-    let Some(between) = Between::start(1, "default allow\nban 10.0.0.1\nban 10.0.0.1\n", &[])
+fn a_repeated_ban_and_an_unban_without_a_ban_succeed_and_are_counted() {
+    let Some(filter) = LiveFilter::start(1, "default allow\nban 10.0.0.1\nban 10.0.0.1\n", &[])
     else {
         return;
     };
-    let changed = |words: &[&str]| between.changed(words);
-    assert_eq!(changed(&["ban", "10.0.0.1"]), "revision 2\n0 banned, 1 already banned\n");
-    assert_eq!(changed(&["unban", "10.0.0.2"]), "revision 3\n0 unbanned, 1 not banned\n");
-    let dry = changed(&["--dry-run", "ban", "10.0.0.1", "10.0.0.2"]);
+    let reply = |words: &[&str]| filter.reply(words);
+    assert_eq!(reply(&["ban", "10.0.0.1"]), "revision 2\n0 banned, 1 already banned\n");
+    assert_eq!(reply(&["unban", "10.0.0.2"]), "revision 3\n0 unbanned, 1 not banned\n");
+    let dry = reply(&["--dry-run", "ban", "10.0.0.1", "10.0.0.2"]);
     assert!(dry.starts_with("revision 4 would have 0 rules, 2 bans, "), "{dry}");
     assert!(dry.ends_with("\n1 banned, 1 already banned\n"), "{dry}");
-    // A list with many lines twice, some of them banned before.
-    let list = between.folder.path().join("list.txt");
+    // A list with each line twice; some addresses are banned before.
+    let list = filter.folder.path().join("list.txt");
     let lines: String = (0..20_000_u32)
         .map(|n| n % 10_000)
         .map(|n| format!("ban 10.0.{}.{}\n", n / 256, n % 256))
         .collect();
     fs::write(&list, lines).unwrap();
-    let said = changed(&["apply", list.to_str().unwrap()]);
-    assert_eq!(said, "revision 4\n9999 banned, 10001 already banned\n");
-    let said = changed(&["apply", list.to_str().unwrap()]);
-    assert_eq!(said, "revision 5\n0 banned, 20000 already banned\n");
-    let said = changed(&["unban", "10.0.0.1", "10.0.0.1"]);
-    assert_eq!(said, "revision 6\n1 unbanned, 1 not banned\n");
-    assert!(changed(&["explain", "10.0.0.1", "10.9.9.9"]).starts_with("accepted: "));
+    let answer = reply(&["apply", list.to_str().unwrap()]);
+    assert_eq!(answer, "revision 4\n9999 banned, 10001 already banned\n");
+    let answer = reply(&["apply", list.to_str().unwrap()]);
+    assert_eq!(answer, "revision 5\n0 banned, 20000 already banned\n");
+    let answer = reply(&["unban", "10.0.0.1", "10.0.0.1"]);
+    assert_eq!(answer, "revision 6\n1 unbanned, 1 not banned\n");
+    assert!(reply(&["explain", "10.0.0.1", "10.9.9.9"]).starts_with("accepted: "));
     assert_eq!(
-        changed(&["explain", "10.0.0.2", "10.9.9.9"]),
+        reply(&["explain", "10.0.0.2", "10.9.9.9"]),
         "dropped: 10.0.0.2 banned at revision 4\n"
     );
-    let (report, code) = between.end();
+    let (report, code) = filter.end();
     assert_eq!((code, &report["rules"]["bans"]), (0, &Value::from(9_999)), "{report}");
 }
 
-/// Clients that say nothing, say a byte now and then, or do not read, keep no other waiting.
+/// Clients that send nothing, send a byte now and then, or do not read do not delay other clients.
 #[test]
-fn slow_clients_of_the_control_socket_hold_up_nobody() {
-    let Some(between) = Between::start(1, "allow from 10.0.0.0/25\n", &[]) else { return };
-    let connect = || UnixStream::connect(between.socket()).unwrap();
+fn slow_clients_of_the_control_socket_do_not_delay_others() {
+    let Some(filter) = LiveFilter::start(1, "allow from 10.0.0.0/25\n", &[]) else { return };
+    let connect = || UnixStream::connect(filter.socket()).unwrap();
     let mut clients: Vec<_> = (0..200).map(|_| connect()).collect();
-    assert!(between.changed(&["list"]).contains("allow from 10.0.0.0/25"));
+    assert!(filter.reply(&["list"]).contains("allow from 10.0.0.0/25"));
     for (at, client) in clients.iter_mut().enumerate() {
         let words: &[u8] = [&b"apply 100\nba"[..], b"dump 0\n", b"apply 500000000\nban"][at % 3];
-        // It may have lost its place.
+        // The filter may have closed its connection.
         let _ = client.write_all(words);
     }
-    assert!(between.changed(&["ban", "10.0.0.9"]).contains("revision"));
-    // One that sends a byte now and then is told that it is late, or closed, though it never pauses for long.
+    assert!(filter.reply(&["ban", "10.0.0.9"]).contains("revision"));
+    // A client that sends a byte at a time gets a timeout error or is closed, although it never
+    // pauses for long.
     let mut slow = connect();
     slow.write_all(b"apply 100000\n").unwrap();
     let mut bytes = 0;
     while slow.write_all(b"#").is_ok() {
         thread::sleep(Duration::from_millis(100));
         bytes += 1;
-        assert!(bytes < 600, "a question may take without end");
+        assert!(bytes < 600, "a slow request never times out");
         if bytes % 10 == 0 {
-            assert!(between.changed(&["dump"]).contains("ban 10.0.0.9"));
+            assert!(filter.reply(&["dump"]).contains("ban 10.0.0.9"));
         }
     }
-    let (_, code) = between.end();
+    let (_, code) = filter.end();
     assert_eq!(code, 0);
 }
 
-/// Of drops that cannot be written the filter goes on, says so, and leaves no cut capture.
+/// If drops cannot be written, the filter continues, reports the error and leaves no incomplete
+/// capture.
 #[test]
-fn drops_that_do_not_fit_the_disk_are_a_failure_and_leave_no_file() {
+fn drops_that_do_not_fit_the_disk_are_an_error_and_leave_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let Some(net) = Net::new(1) else { return };
     net.add_output();
@@ -474,13 +480,13 @@ fn drops_that_do_not_fit_the_disk_are_a_failure_and_leave_no_file() {
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_ringtap"), "filter", "-i", "right"]);
     command.args(["-o", "out", "--default", "deny", "--drops", "drops.pcap", "--report", "json"]);
     command.args(["--duration", "300s", "--control", "unix:../socket"]).current_dir(&disk);
-    let filter = Beside::start(command, "control: ");
+    let filter = Background::start(command, "control: ");
     let sent: Vec<_> = (0..6_000).map(|n| frame(1, n)).collect();
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     let socket = folder.path().join("socket");
     let received = || {
         let (out, errors, code) =
-            said(ringtap().args(["filter", "ctl"]).arg(&socket).arg("status"));
+            output_of(ringtap().args(["filter", "ctl"]).arg(&socket).arg("status"));
         assert_eq!(code, 0, "{errors}");
         let status: Value = serde_json::from_str(&out).unwrap();
         status["packets"]["received"].as_u64().unwrap()

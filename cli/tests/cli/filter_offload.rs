@@ -1,5 +1,5 @@
-//! `filter` between interfaces with the offloads that a veth has by default: checksums that nobody has computed yet, and
-//! super-frames of up to 64 KiB.
+//! Tests of `filter` between interfaces with the default offloads of a veth: frames with incomplete
+//! checksums, and super-frames of up to 64 KiB.
 //!
 //! ```text
 //!  namespace a: left ─── right :namespace b: filter, both ways: out ─── far :namespace c
@@ -18,21 +18,21 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::have;
-use crate::net::{Beside, End, Left, Net, Right, Within};
+use crate::net::{Background, End, Left, Net, NetCommands, Right};
 use ringtap_testkit::{Killed, take};
 
-/// A wait for a peer ends after so long, and the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest wait for a peer.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MIB: usize = 1 << 20;
 
-/// A client, a filter and a server.
+/// A client, a running filter and a server, connected in a row.
 struct Path {
-    /// The client is in its left namespace, the filter in its right one.
+    /// The client runs in the left namespace, the filter in the right one.
     client: Net,
-    /// The server is in its left namespace. The right one has nothing.
+    /// The server runs in the left namespace. The right one is unused.
     server: Net,
-    filter: Beside,
+    filter: Background,
     _folder: TempDir,
 }
 
@@ -56,11 +56,12 @@ impl Path {
         let base = ["filter", "-i", "right", "-o", "out", "--both-ways", "--default", "allow"];
         let own = ["--report", "json", "--duration", "300s", "--control", &control];
         let command = client.ringtap(Right, &[&base[..], &own, flags].concat());
-        let filter = Beside::start(command, "control: ");
+        let filter = Background::start(command, "control: ");
         Some(Self { client, server, filter, _folder: folder })
     }
 
-    /// The client is 10.9.0.1 in VLAN 9, the server 10.9.0.2.
+    /// Adds VLAN 9 with the client at 10.9.0.1 and the server at 10.9.0.2; false if the kernel has
+    /// no VLANs.
     fn add_vlan(&self) -> bool {
         for (net, link, host) in [(&self.client, "left", 1), (&self.server, "far", 2)] {
             let add = ["-n", net.name(Left), "link", "add", "link", link, "name", "vlan9"];
@@ -75,7 +76,7 @@ impl Path {
         true
     }
 
-    /// Frames that the interface has received.
+    /// The number of frames that the interface has received.
     fn received(&self, net: &Net, end: End, link: &str) -> u64 {
         let arguments = ["-n", net.name(end), "-j", "-s", "link", "show", link];
         let shown = Command::new("ip").args(arguments).output().unwrap();
@@ -90,14 +91,14 @@ impl Path {
         (report.unwrap_or_else(|error| panic!("{error}: {errors}")), code)
     }
 
-    /// The report. All that was received was sent.
+    /// Ends the filter and returns the report. Checks that each received packet was sent.
     fn end(self) -> Value {
         let (report, code) = self.report();
         assert_eq!(code, 0, "{report}");
         let packets = &report["packets"];
         assert_eq!(packets["received"], packets["passed"], "{report}");
         assert_eq!(report["ledger"]["residual"], 0, "{report}");
-        // What the kernel lost before is none of the filter's.
+        // Losses in the kernel, before the filter, are allowed.
         for stage in report["ledger"]["stages"].as_array().unwrap() {
             if stage["stage"] != "interface" {
                 assert_eq!(stage["dropped"], serde_json::json!({}), "{report}");
@@ -122,7 +123,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// `len` bytes go from the client to the server, and as many others back.
+/// Sends `len` bytes from the client to the server over TCP, and `len` other bytes back.
 fn exchange(path: &Path, at: &str, len: usize) {
     let (request, response) = (bytes(1, len), bytes(2, len));
     let listener = path.server.inside(Left, || TcpListener::bind((at, 0)).unwrap());
@@ -130,26 +131,26 @@ fn exchange(path: &Path, at: &str, len: usize) {
     let (there, back) = thread::scope(|scope| {
         let server = scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut came = Vec::new();
-            stream.read_to_end(&mut came).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
             stream.write_all(&response).unwrap();
-            came
+            received
         });
         let back = path.client.inside(Left, || {
-            let stream = TcpStream::connect_timeout(&to, PATIENCE);
+            let stream = TcpStream::connect_timeout(&to, TIMEOUT);
             let Ok(mut stream) = stream else {
-                // The server waits no longer.
+                // Connects from the server's namespace, so that `accept` returns.
                 drop(path.server.inside(Left, || TcpStream::connect(to)));
                 return Vec::new();
             };
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            stream.set_write_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+            stream.set_write_timeout(Some(TIMEOUT)).unwrap();
             let _ = stream.write_all(&request);
             let _ = stream.shutdown(Shutdown::Write);
-            let mut came = Vec::new();
-            let _ = stream.read_to_end(&mut came);
-            came
+            let mut received = Vec::new();
+            let _ = stream.read_to_end(&mut received);
+            received
         });
         (server.join().unwrap(), back)
     });
@@ -157,9 +158,9 @@ fn exchange(path: &Path, at: &str, len: usize) {
     assert!(back == response, "{at}: {} of {len} bytes back", back.len());
 }
 
-/// Questions and answers of one datagram each. Like a resolver it asks again when no answer comes: a busy machine may keep
-/// the filter from running until its ring is full.
-fn ask(path: &Path, at: &str, from: &str) {
+/// Sends datagrams from the client to the server and back. Each is sent again until it arrives,
+/// because the filter's ring may overflow on a busy machine.
+fn exchange_datagrams(path: &Path, at: &str, from: &str) {
     let server = path.server.inside(Left, || UdpSocket::bind((at, 0)).unwrap());
     let client = path.client.inside(Left, || UdpSocket::bind((from, 0)).unwrap());
     let (to, back) = (server.local_addr().unwrap(), client.local_addr().unwrap());
@@ -169,13 +170,13 @@ fn ask(path: &Path, at: &str, from: &str) {
     }
 }
 
-/// Until a datagram with these bytes arrives.
+/// Sends a datagram with these bytes until it arrives, up to 30 times.
 fn deliver(from: &UdpSocket, at: &UdpSocket, to: SocketAddr, bytes: &[u8]) {
     at.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let mut buffer = [0; 2_000];
     for _ in 0..30 {
         from.send_to(bytes, to).unwrap();
-        // Those that were sent again may arrive late.
+        // Repeated datagrams may arrive late.
         while let Ok(len) = at.recv(&mut buffer) {
             if &buffer[..len] == bytes {
                 return;
@@ -185,7 +186,8 @@ fn deliver(from: &UdpSocket, at: &UdpSocket, to: SocketAddr, bytes: &[u8]) {
     panic!("{} bytes never arrive at {to}", bytes.len());
 }
 
-/// The ways to receive and to send. AF_XDP for both needs queue 0 of an interface twice, which is refused.
+/// Methods to receive and to send. AF_XDP for both would bind queue 0 of an interface twice, which
+/// is refused.
 const METHODS: [[&str; 4]; 3] = [
     ["--capture", "af-packet", "--send", "af-packet"],
     ["--capture", "af-packet", "--send", "af-xdp"],
@@ -193,33 +195,33 @@ const METHODS: [[&str; 4]; 3] = [
 ];
 
 #[test]
-fn tcp_and_udp_pass_whole_though_their_senders_compute_no_checksums() {
+fn tcp_and_udp_from_senders_with_checksum_offload_arrive_intact() {
     for flags in METHODS {
         eprintln!("{flags:?}");
         let Some(path) = Path::start(&flags) else { return };
-        ask(&path, "10.7.0.2", "10.7.0.1");
-        ask(&path, "fd07::2", "fd07::1");
+        exchange_datagrams(&path, "10.7.0.2", "10.7.0.1");
+        exchange_datagrams(&path, "fd07::2", "fd07::1");
         exchange(&path, "10.7.0.2", 8 * MIB);
         exchange(&path, "fd07::2", 8 * MIB);
-        // AF_XDP does not see tags that are not in the frame.
+        // AF_XDP does not receive VLAN tags that are not in the frame.
         if flags[1] == "af-packet" && path.add_vlan() {
-            ask(&path, "10.9.0.2", "10.9.0.1");
+            exchange_datagrams(&path, "10.9.0.2", "10.9.0.1");
             exchange(&path, "10.9.0.2", 8 * MIB);
         }
         let arrived = path.received(&path.server, Left, "far");
-        let came = path.received(&path.client, Right, "right");
+        let received = path.received(&path.client, Right, "right");
         let report = path.end();
         let octets = report["packets"]["octets"].as_u64().unwrap();
         assert!(octets > 32 * MIB as u64, "{report}");
-        // Super-frames came, and left in pieces.
+        // The filter received super-frames and sent them in segments.
         if flags[1] == "af-packet" {
-            assert!(arrived > came + came / 2, "{arrived} frames of {came}");
+            assert!(arrived > received + received / 2, "{arrived} frames of {received}");
         }
     }
 }
 
 #[test]
-fn a_super_datagram_leaves_as_the_datagrams_that_it_is_made_of() {
+fn a_udp_super_frame_leaves_as_its_datagrams() {
     if !have("python3") {
         return;
     }
@@ -241,23 +243,23 @@ fn a_super_datagram_leaves_as_the_datagrams_that_it_is_made_of() {
                 let output = path.client.program(Left, "python3").args(["-c", &script]).output();
                 let output = output.unwrap();
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                let mut came = Vec::new();
+                let mut received = Vec::new();
                 let mut buffer = [0; 2_000];
-                while came.len() < sent.len()
+                while received.len() < sent.len()
                     && let Ok(len) = server.recv(&mut buffer)
                 {
-                    came.push(buffer[..len].to_vec());
+                    received.push(buffer[..len].to_vec());
                 }
-                came
+                received
             };
-            // It is sent again if a busy machine kept the filter from running.
+            // Sent again if the filter lost some on a busy machine.
             assert!((0..5).any(|_| send_and_receive() == sent), "{at}");
         }
         path.end();
     }
 }
 
-/// Sends frames with a virtio header before each, as a virtual machine does.
+/// A Python script that sends frames with a virtio header each, as a virtual machine does.
 const RAW: &str = "
 import socket, struct, sys
 def checksum(data):
@@ -284,7 +286,7 @@ for protocol, kind, at in [(6, 1, 16), (6, 0x81, 16), (17, 5, 6), (6, 0, 16), (1
     s.send(struct.pack('=BBHHHH', 1, kind, 18 + 20 + len(transport), 1000 if kind else 0, 38, at) + frame)
 ";
 
-/// The checksum of the SCTP packet above, computed bit by bit.
+/// The CRC32c of the SCTP packet above, computed bit by bit.
 const SCTP_CRC: [u8; 4] = [0x2f, 0x9d, 0x29, 0xb9];
 
 /// The one's complement sum of 16-bit words.
@@ -309,16 +311,16 @@ fn tagged_super_frames_leave_as_tagged_segments() {
         let output = path.client.program(Left, "python3").args(["-c", RAW]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let tagged = |frame: &[u8]| frame[12..16] == [0x81, 0, 0, 9] && frame[18] == 0x45;
-        let came: Vec<Vec<u8>> = take(&mut far, 3 * 30 + 3 + 60)
+        let received: Vec<Vec<u8>> = take(&mut far, 3 * 30 + 3 + 60)
             .into_iter()
             .map(|(_, frame, _)| frame)
             .filter(|frame| tagged(frame))
             .collect();
         let payload: Vec<u8> = (0..30_000).map(|place| ((place * 31) >> 3) as u8).collect();
-        // TCP twice, and UDP, in 30 segments each.
-        assert_eq!(came.len(), 93, "{send}");
-        let (segments, whole) = came.split_at(90);
-        for (number, frame) in came.iter().enumerate() {
+        // Two TCP super-frames and one of UDP, 30 segments each.
+        assert_eq!(received.len(), 93, "{send}");
+        let (segments, whole) = received.split_at(90);
+        for (number, frame) in received.iter().enumerate() {
             let (head, protocol) = (&frame[18..38], frame[27]);
             assert_eq!(sum(head), 0xffff, "{send}: IPv4 header of {number}");
             let pseudo =
@@ -334,14 +336,14 @@ fn tagged_super_frames_leave_as_tagged_segments() {
             assert!(joined == payload, "{send}: {} bytes", joined.len());
         }
         assert_eq!(whole.iter().map(|frame| frame[27]).collect::<Vec<_>>(), [6, 17, 132]);
-        // Its CRC32c; the sum of the pseudo header would not do.
+        // SCTP needs its CRC32c, not the sum of the pseudo header.
         assert_eq!(whole[2][46..50], SCTP_CRC, "{send}");
         path.end();
     }
 }
 
 #[test]
-fn within_a_tunnel_checksums_are_completed_and_super_frames_counted() {
+fn in_a_tunnel_checksums_are_completed_and_super_frames_are_counted_as_drops() {
     let Some(path) = Path::start(&[]) else { return };
     for (net, link, host, remote) in [(&path.client, "left", 1, 2), (&path.server, "far", 2, 1)] {
         let add = format!(
@@ -355,12 +357,13 @@ fn within_a_tunnel_checksums_are_completed_and_super_frames_counted() {
         net.ip(Left, "link set tunnel up");
         net.ip(Left, &format!("addr add 10.8.0.{host}/24 dev tunnel"));
     }
-    ask(&path, "10.8.0.2", "10.8.0.1");
+    exchange_datagrams(&path, "10.8.0.2", "10.8.0.1");
     let listener = path.server.inside(Left, || TcpListener::bind("10.8.0.2:0").unwrap());
     let to = listener.local_addr().unwrap();
     path.client.inside(Left, || {
-        let mut stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
-        // It is not waited for: segments come one at a time, once they are sent again.
+        let mut stream = TcpStream::connect_timeout(&to, TIMEOUT).unwrap();
+        // No wait for completion: the transfer is slow, because segments arrive only when they are
+        // retransmitted.
         stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
         let _ = stream.write_all(&bytes(3, MIB));
     });
@@ -380,7 +383,7 @@ fn iperf3_and_curl_work_through_a_filter() {
     let Some(path) = Path::start(&[]) else { return };
     let port = free_port(&path);
     let mut server = path.server.program(Left, "iperf3");
-    // Four clients come, one after the other.
+    // Four clients connect in turn.
     server.args(["--server", "--forceflush", "--port", &port]);
     let server = Killed(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_for_port(&path, &port);
@@ -395,7 +398,7 @@ fn iperf3_and_curl_work_through_a_filter() {
     for direction in [&[][..], &["--reverse"]] {
         let report = iperf(&[&["--bytes", "30M"], direction].concat());
         let received = report["end"]["sum_received"]["bytes"].as_u64().unwrap();
-        // What was sent last may still be on its way.
+        // The last segments may still be in flight.
         assert!(received >= 20 * MIB as u64, "{direction:?}: {received}");
         let report = iperf(&[&["--udp", "--bitrate", "8M", "--time", "1"], direction].concat());
         let sum = &report["end"]["sum"];
@@ -420,13 +423,13 @@ fn iperf3_and_curl_work_through_a_filter() {
     path.end();
 }
 
-/// A port that is free at the server.
+/// A free port at the server.
 fn free_port(path: &Path) -> String {
     let listener = path.server.inside(Left, || TcpListener::bind("10.7.0.2:0").unwrap());
     listener.local_addr().unwrap().port().to_string()
 }
 
-/// Until somebody listens there.
+/// Waits until a process listens at the port.
 fn wait_for_port(path: &Path, port: &str) {
     let wanted = format!(":{:04X} ", port.parse::<u16>().unwrap());
     for _ in 0..1_000 {
@@ -440,5 +443,5 @@ fn wait_for_port(path: &Path, port: &str) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("nobody listens at port {port}");
+    panic!("no process listens at port {port}");
 }

@@ -1,5 +1,5 @@
-//! Record formats before those who shall read them: DuckDB, Suricata's schema, Zeek's own cutter. What they read must be
-//! what the report says.
+//! Tests of record formats with other readers: DuckDB, Suricata's schema, zeek-cut. Their counts
+//! must equal those of the report.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +9,15 @@ use std::process::{Command, Stdio};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
-use crate::common::{captures, have, office, ringtap, said};
+use crate::common::{captures, have, office, output_of, ringtap};
 
-/// Lines that are records, of a format that has lines.
+/// The lines of a text format that are records.
 fn lines(text: &str) -> Vec<&str> {
     let header = |line: &&str| line.starts_with('#') || line.starts_with("flowStart");
     text.lines().filter(|line| !header(line)).collect()
 }
 
-/// How many records a whole file of this format holds; panics if it is not whole.
+/// The number of records in a file of this format; panics if the file is incomplete.
 pub(crate) fn records(format: &str, file: &Path) -> u64 {
     if format == "parquet" {
         let reader = SerializedFileReader::new(fs::File::open(file).unwrap()).unwrap();
@@ -33,7 +33,8 @@ pub(crate) fn records(format: &str, file: &Path) -> u64 {
     lines(&text).len() as u64
 }
 
-/// Monitors each capture into a file of this format, and of JSON lines beside it; what the report says of each, by the file's name.
+/// Monitors each capture into a file of this format and a file of JSON lines. Returns the reports
+/// by file name.
 fn monitored(format: &str, folder: &Path, captures: &[PathBuf]) -> BTreeMap<String, Value> {
     let one = |(number, capture): (usize, &PathBuf)| {
         let name = format!("{number}.{format}");
@@ -41,14 +42,15 @@ fn monitored(format: &str, folder: &Path, captures: &[PathBuf]) -> BTreeMap<Stri
         command.current_dir(folder).args(["monitor", "-q", "--report", "json", "-r"]).arg(capture);
         command.args(["--write", &format!("{format}:{name}")]);
         command.args(["--write", &format!("json:{name}.json")]);
-        let (report, errors, code) = said(&mut command);
+        let (report, errors, code) = output_of(&mut command);
         assert_eq!(code, 0, "{}: {errors}", capture.display());
         (name, serde_json::from_str(&report).unwrap())
     };
     captures.iter().enumerate().map(one).collect()
 }
 
-/// What scripts/setup-test.sh leaves for the tests; says so if it is not there.
+/// The path of a tool that scripts/setup-test.sh installs; prints a `SKIPPED` line if it is
+/// missing.
 fn tool(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools").join(name);
     if !path.exists() {
@@ -58,7 +60,7 @@ fn tool(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Runs a script of Python in a folder; what it printed, as JSON.
+/// Runs a Python script in a folder and parses its output as JSON.
 pub(crate) fn python(script: &str, folder: &Path, arguments: &[&Path]) -> Option<Value> {
     let mut command = Command::new(tool("venv/bin/python")?);
     let output = command.current_dir(folder).arg("-c").arg(script).args(arguments).output();
@@ -68,7 +70,7 @@ pub(crate) fn python(script: &str, folder: &Path, arguments: &[&Path]) -> Option
 }
 
 #[test]
-fn duckdb_reads_what_the_report_says() {
+fn duckdb_counts_equal_those_of_the_report() {
     const SCRIPT: &str = "
 import duckdb, glob, json
 answer = {}
@@ -119,31 +121,31 @@ print(json.dumps({'answer': answer, 'types': dict(row[:2] for row in types)}))
 }
 
 #[test]
-fn eve_is_what_the_schema_of_suricata_says() {
+fn eve_records_match_the_schema_of_suricata() {
     const SCRIPT: &str = "
 import glob, json, jsonschema, sys
 schema = json.load(open(sys.argv[1]))
-judge = jsonschema.Draft202012Validator(schema)
-wrong = judge.is_valid({'timestamp': '2023-11-14T22:13:20.123456+0000', 'event_type': 'flow', 'no_such': 1})
-events, complaints, protocols = {}, [], set()
+validator = jsonschema.Draft202012Validator(schema)
+accepts_anything = validator.is_valid({'timestamp': '2023-11-14T22:13:20.123456+0000', 'event_type': 'flow', 'no_such': 1})
+events, errors, protocols = {}, [], set()
 for name in glob.glob('*.eve'):
     lines = open(name).read().splitlines()
     events[name] = len(lines)
     for number, line in enumerate(lines):
         event = json.loads(line)
-        # Judging takes its time: of the many TCP flows the first ones are enough.
+        # Validation is slow, so only the first TCP flows are validated.
         if number > 500 and event['proto'] == 'TCP':
             continue
         protocols.add(event['proto'])
-        complaints += [f'{name}: {error.message}' for error in judge.iter_errors(event)]
-print(json.dumps({'events': events, 'complaints': complaints[:10], 'protocols': sorted(protocols),
-    'accepts_anything': wrong}))
+        errors += [f'{name}: {error.message}' for error in validator.iter_errors(event)]
+print(json.dumps({'events': events, 'errors': errors[:10], 'protocols': sorted(protocols),
+    'accepts_anything': accepts_anything}))
 ";
     let folder = tempfile::tempdir().unwrap();
     let reports = monitored("eve", folder.path(), &captures());
     let Some(schema) = tool("eve-schema.json") else { return };
     let Some(found) = python(SCRIPT, folder.path(), &[&schema]) else { return };
-    assert_eq!((&found["complaints"], &found["accepts_anything"]), (&json!([]), &json!(false)));
+    assert_eq!((&found["errors"], &found["accepts_anything"]), (&json!([]), &json!(false)));
     for (name, report) in &reports {
         assert_eq!(found["events"][name], report["flows"]["records"], "{name}");
     }
@@ -152,7 +154,7 @@ print(json.dumps({'events': events, 'complaints': complaints[:10], 'protocols': 
 }
 
 #[test]
-fn the_cutter_of_zeek_reads_the_log() {
+fn zeek_cut_reads_the_log() {
     let cutters = ["zeek-cut", "bro-cut"];
     let Some(cutter) = cutters.into_iter().find(|tool| have(tool)) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +175,6 @@ fn the_cutter_of_zeek_reads_the_log() {
     assert!(rows.iter().any(|row| row[1] == "udp" && row[2] == "SF" && row[0] == "53"));
 }
 
-/// However the threads are arranged, the same records leave, with the same names.
 #[test]
 fn records_do_not_depend_on_the_arrangement() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +182,7 @@ fn records_do_not_depend_on_the_arrangement() {
         let [alone, three] = ["--sequential", "-w3"].map(|arrangement| {
             let mut command = ringtap();
             command.current_dir(&folder).args(["monitor", "-q", arrangement, "-r"]).arg(office());
-            let (out, errors, code) = said(command.args(["--write", &format!("{format}:-")]));
+            let (out, errors, code) = output_of(command.args(["--write", &format!("{format}:-")]));
             assert!(code == 0 && errors.contains("Flows"), "{errors}");
             let mut lines: Vec<_> = lines(&out).into_iter().map(str::to_owned).collect();
             lines.sort();
@@ -193,7 +194,7 @@ fn records_do_not_depend_on_the_arrangement() {
 }
 
 #[test]
-fn a_full_disk_fails_and_a_reader_that_left_does_not() {
+fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
     let full = Path::new("/dev/full").exists();
     if !full {
         eprintln!("SKIPPED: a full device needs /dev/full");
@@ -203,9 +204,9 @@ fn a_full_disk_fails_and_a_reader_that_left_does_not() {
         command.args(["monitor", "-q", "-r"]).arg(office());
         if full {
             let (out, errors, code) =
-                said(command.args(["--write", &format!("{format}:/dev/full")]));
+                output_of(command.args(["--write", &format!("{format}:/dev/full")]));
             assert!(code == 1 && errors.contains("/dev/full"), "{format}: {errors}");
-            assert!(out.contains("Flows"), "the report comes all the same: {out}");
+            assert!(out.contains("Flows"), "the report is still printed: {out}");
         }
 
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));

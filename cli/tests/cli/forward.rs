@@ -1,4 +1,4 @@
-//! `ringtap forward`: neighbours over UDP, programs by the socket, and what may be asked of it while it runs.
+//! Tests of `ringtap forward`: neighbours over UDP, programs at the Unix socket, `forward ctl`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,26 +17,26 @@ use ringtap_ndn::packets::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{ringtap, said};
-use crate::net::Beside;
+use crate::common::{output_of, ringtap};
+use crate::net::Background;
 
-/// How long a test waits for a packet.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait for a packet.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A forwarder that runs, with its socket and port.
+/// A running forwarder with a Unix socket and a UDP port.
 pub(crate) struct Running {
     pub(crate) folder: TempDir,
     pub(crate) udp: SocketAddr,
-    beside: Beside,
+    process: Background,
 }
 
 impl Running {
-    /// With `more` behind `[udp]` and `[unix]`.
+    /// Starts a forwarder with `more` after `[udp]` and `[unix]` in its configuration.
     pub(crate) fn start(more: &str) -> Self {
         Self::with_udp("", more)
     }
 
-    /// With more in `[udp]`, too.
+    /// As [`Self::start`], with the lines `in_udp` in `[udp]`.
     pub(crate) fn with_udp(in_udp: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let udp = free_address();
@@ -50,8 +50,8 @@ impl Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["forward", "--report", "json", "--duration", "50s", "--config"]);
         command.arg(config).env("NO_COLOR", "1");
-        let beside = Beside::start(command, "forwarding at unix://");
-        Self { folder, udp, beside }
+        let process = Background::start(command, "forwarding at unix://");
+        Self { folder, udp, process }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -59,32 +59,34 @@ impl Running {
     }
 
     pub(crate) fn ctl(&self, words: &[&str]) -> (String, String, i32) {
-        said(ringtap().args(["forward", "ctl"]).arg(self.socket()).args(words))
+        output_of(ringtap().args(["forward", "ctl"]).arg(self.socket()).args(words))
     }
 
-    pub(crate) fn told(&self, words: &[&str]) -> String {
+    /// The output of a `ctl` command that succeeds.
+    pub(crate) fn reply(&self, words: &[&str]) -> String {
         let (out, errors, code) = self.ctl(words);
         assert_eq!(code, 0, "{words:?}: {errors}");
         out
     }
 
-    /// Asks until it is so; what was told last is shown if it never is.
-    fn until(&self, words: &[&str], is_so: impl Fn(&str) -> bool) {
-        let mut told = String::new();
+    /// Repeats a `ctl` command until `condition` holds for its output; panics with the last output
+    /// after six seconds.
+    fn wait_until(&self, words: &[&str], condition: impl Fn(&str) -> bool) {
+        let mut reply = String::new();
         for _ in 0..300 {
-            told = self.told(words);
-            if is_so(&told) {
+            reply = self.reply(words);
+            if condition(&reply) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("{words:?}: {told}");
+        panic!("{words:?}: {reply}");
     }
 
-    /// Its report; every packet is accounted for.
+    /// Ends the forwarder and returns its report. Checks that every packet is accounted for.
     pub(crate) fn end(self) -> Value {
-        self.beside.interrupt();
-        let (report, errors, code) = self.beside.end();
+        self.process.interrupt();
+        let (report, errors, code) = self.process.end();
         assert_eq!(code, 0, "{errors}");
         let report: Value = serde_json::from_slice(&report).unwrap();
         assert_eq!(report["ledger"]["residual"], 0, "{report}");
@@ -92,14 +94,14 @@ impl Running {
     }
 }
 
-/// A port of UDP that nobody has just now.
+/// A UDP address of the loopback interface with a free port.
 pub(crate) fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn neighbour() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 
@@ -111,14 +113,14 @@ fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
     let name = name(text);
     let new = NewInterest::new(name.as_name(), nonce);
-    // Longer than a test takes on a busy machine.
+    // Longer than a test on a busy machine.
     NewInterest { lifetime_ms: Some(60_000), ..new }.write(&mut bare);
     let token = PitToken::new(token).unwrap();
     write_lp(&Headers { token, ..Headers::default() }, &bare, &mut wire);
     wire
 }
 
-/// What came as a datagram, and from whom.
+/// Receives a packet: its headers, its payload and the sender's address.
 fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
     let mut bytes = [0; 9500];
     let (len, from) = socket.recv_from(&mut bytes).unwrap();
@@ -127,7 +129,7 @@ fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
     (packet.headers, packet.payload.unwrap().to_vec(), from)
 }
 
-/// Answers the next Interest.
+/// Answers the next Interest with Data and returns its name.
 fn answer(socket: &UdpSocket, content: &[u8]) -> NameBuf {
     let (headers, packet, from) = received(socket);
     let interest = Interest::read(&packet).unwrap();
@@ -138,13 +140,13 @@ fn answer(socket: &UdpSocket, content: &[u8]) -> NameBuf {
     NameBuf::of(interest.name)
 }
 
-/// A program at the forwarder's socket.
+/// A connection to the forwarder's Unix socket, and the bytes that were read ahead.
 struct Program(UnixStream, Vec<u8>);
 
 impl Program {
     fn connect(running: &Running) -> Self {
         let stream = UnixStream::connect(running.socket()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self(stream, Vec::new())
     }
 
@@ -161,9 +163,9 @@ impl Program {
                 return (packet.headers, packet.payload.unwrap().to_vec());
             }
             let mut bytes = [0; 4096];
-            let came = self.0.read(&mut bytes).unwrap();
-            assert!(came > 0, "the forwarder has hung up");
-            self.1.extend_from_slice(&bytes[..came]);
+            let count = self.0.read(&mut bytes).unwrap();
+            assert!(count > 0, "the forwarder closed the connection");
+            self.1.extend_from_slice(&bytes[..count]);
         }
     }
 
@@ -181,7 +183,7 @@ fn prefix(text: &str) -> ControlParameters {
 }
 
 #[test]
-fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() {
+fn interests_follow_the_routes_and_data_return_with_the_consumers_token() {
     let (producer, consumer, other) = (neighbour(), neighbour(), neighbour());
     let running = Running::start(&format!(
         "[[route]]\nprefix = \"/far\"\nto = \"udp://{}\"\n",
@@ -189,18 +191,18 @@ fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() 
     ));
     consumer.send_to(&interest("/far/a", 1, &[1, 1]), running.udp).unwrap();
     other.send_to(&interest("/far/a", 2, &[2, 2, 2]), running.udp).unwrap();
-    // It is asked once: of two who ask the same the second waits.
-    running.until(&["status"], |told| told.contains("in:  2 Interests"));
+    // The second Interest of the same name is aggregated: the producer receives one.
+    running.wait_until(&["status"], |reply| reply.contains("in:  2 Interests"));
     assert_eq!(answer(&producer, b"there").to_string(), "/far/a");
     for (socket, token) in [(&consumer, &[1, 1][..]), (&other, &[2, 2, 2])] {
         let (headers, packet, _) = received(socket);
         assert_eq!(headers.token.as_bytes(), token);
         assert_eq!(Data::read(&packet).unwrap().content, b"there");
     }
-    // Then it is kept.
+    // Then the content store has it.
     other.send_to(&interest("/far/a", 3, &[3]), running.udp).unwrap();
     assert_eq!(received(&other).0.token.as_bytes(), [3]);
-    // Where no route leads there is a Nack, and what is for one machine does not leave it.
+    // Without a route there is a Nack. Names under /localhost are dropped at a UDP face.
     other.send_to(&interest("/elsewhere", 4, &[4]), running.udp).unwrap();
     assert_eq!(received(&other).0.nack, Some(NackReason::NoRoute));
     other.send_to(&interest("/localhost/nfd/rib/list", 5, &[5]), running.udp).unwrap();
@@ -219,7 +221,7 @@ fn interests_go_where_the_routes_say_and_data_come_back_with_the_askers_token() 
 }
 
 #[test]
-fn a_program_announces_a_prefix_and_serves_it_until_it_goes() {
+fn a_program_registers_a_prefix_and_serves_it_until_it_disconnects() {
     let running = Running::start("");
     let mode = fs::metadata(running.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -227,14 +229,14 @@ fn a_program_announces_a_prefix_and_serves_it_until_it_goes() {
     let response = producer.command("register", &prefix("/here"));
     assert_eq!((response.code, response.text.as_str()), (200, "OK"));
     let face = response.parameters.unwrap().face.unwrap();
-    let listed = running.told(&["routes"]);
+    let listed = running.reply(&["routes"]);
     assert!(listed.contains("/here") && listed.contains(&face.to_string()), "{listed}");
 
     consumer.send_to(&interest("/here/x", 1, &[9]), running.udp).unwrap();
     let (headers, packet) = producer.received();
-    let Packet::Interest(asked) = Packet::read(&packet).unwrap() else { panic!() };
+    let Packet::Interest(request) = Packet::read(&packet).unwrap() else { panic!() };
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
-    NewData { name: asked.name, freshness_ms: None, content: &[7; 8000] }.write(&mut bare);
+    NewData { name: request.name, freshness_ms: None, content: &[7; 8000] }.write(&mut bare);
     write_lp(&Headers { token: headers.token, ..Headers::default() }, &bare, &mut wire);
     producer.send(&wire);
     let (headers, packet, _) = received(&consumer);
@@ -242,68 +244,68 @@ fn a_program_announces_a_prefix_and_serves_it_until_it_goes() {
 
     let code = |response: ControlResponse| response.code;
     assert_eq!(code(producer.command("unregister", &prefix("/here"))), 200);
-    assert!(!running.told(&["routes"]).contains("/here"));
-    // What cannot be is refused, and the program stays.
+    assert!(!running.reply(&["routes"]).contains("/here"));
+    // Invalid commands get an error code, and the program stays connected.
     assert_eq!(code(producer.command("register", &ControlParameters::default())), 400);
     let nowhere = ControlParameters { face: Some(9999), ..prefix("/x") };
     assert_eq!(code(producer.command("register", &nowhere)), 410);
     assert_eq!(code(producer.command("no-such", &prefix("/x"))), 501);
     let long: String = (0..65).map(|n| format!("/{n}")).collect();
     assert_eq!(code(producer.command("register", &prefix(&long))), 414);
-    // A route that ends by itself, and one that ends with its face.
+    // One route expires, the other ends with its face.
     let short = ControlParameters { expiration_ms: Some(1), ..prefix("/short") };
     assert_eq!(code(producer.command("register", &short)), 200);
     assert_eq!(code(producer.command("register", &prefix("/long"))), 200);
-    running.until(&["routes"], |told| told.contains("/long") && !told.contains("/short"));
+    running.wait_until(&["routes"], |reply| reply.contains("/long") && !reply.contains("/short"));
     drop(producer);
-    running.until(&["routes"], |told| !told.contains("/long"));
+    running.wait_until(&["routes"], |reply| !reply.contains("/long"));
     consumer.send_to(&interest("/long/x", 2, &[8]), running.udp).unwrap();
     assert_eq!(received(&consumer).0.nack, Some(NackReason::NoRoute));
     let socket = running.socket();
     let report = running.end();
     assert_eq!(report["routes"], 0);
-    assert!(!socket.exists(), "its file goes with it");
+    assert!(!socket.exists(), "the socket's file remains");
 }
 
 #[test]
-fn routes_and_strategies_are_changed_while_it_runs() {
+fn routes_and_strategies_can_be_changed_during_the_run() {
     let running = Running::start("");
     let (one, two, consumer) = (neighbour(), neighbour(), neighbour());
     let to = |socket: &UdpSocket| format!("udp://{}", socket.local_addr().unwrap());
-    let registered = running.told(&["register", "/p", &to(&one), "--cost", "5"]);
-    assert!(registered.starts_with("/p goes to face "), "{registered}");
-    running.told(&["register", "/p", &to(&two), "--cost", "9"]);
+    let registered = running.reply(&["register", "/p", &to(&one), "--cost", "5"]);
+    assert!(registered.starts_with("/p is routed to face "), "{registered}");
+    running.reply(&["register", "/p", &to(&two), "--cost", "9"]);
     consumer.send_to(&interest("/p/a", 1, &[]), running.udp).unwrap();
     answer(&one, b"one");
     assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"one");
-    running.told(&["unregister", "/p", &to(&one)]);
+    running.reply(&["unregister", "/p", &to(&one)]);
     consumer.send_to(&interest("/p/b", 2, &[]), running.udp).unwrap();
     answer(&two, b"two");
     assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"two");
-    // By multicast both are asked.
-    running.told(&["register", "/p", &to(&one)]);
-    running.told(&["strategy", "/p", "multicast"]);
-    assert!(running.told(&["strategies"]).contains("/p  multicast"));
+    // With multicast both receive the Interest.
+    running.reply(&["register", "/p", &to(&one)]);
+    running.reply(&["strategy", "/p", "multicast"]);
+    assert!(running.reply(&["strategies"]).contains("/p  multicast"));
     consumer.send_to(&interest("/p/c", 3, &[]), running.udp).unwrap();
     for socket in [&one, &two] {
         assert_eq!(answer(socket, b"both").to_string(), "/p/c");
     }
-    running.told(&["strategy", "/p", "none"]);
-    let strategies = running.told(&["strategies"]);
+    running.reply(&["strategy", "/p", "none"]);
+    let strategies = running.reply(&["strategies"]);
     assert!(!strategies.contains("/p") && strategies.contains("best-route"), "{strategies}");
 
-    let faces = running.told(&["faces"]);
+    let faces = running.reply(&["faces"]);
     let local = one.local_addr().unwrap().to_string();
     let row = faces.lines().find(|line| line.contains(&local)).unwrap();
     let face = row.split_whitespace().next().unwrap();
-    running.told(&["close", face]);
-    assert!(!running.told(&["faces"]).contains(&local));
-    assert!(!running.told(&["routes"]).contains(&local));
-    let status = running.told(&["status"]);
+    running.reply(&["close", face]);
+    assert!(!running.reply(&["faces"]).contains(&local));
+    assert!(!running.reply(&["routes"]).contains(&local));
+    let status = running.reply(&["status"]);
     assert!(status.contains("ringtap") && status.contains("in:  3 Interests"), "{status}");
     for (words, expected, code) in [
-        (&["unregister", "/p", "udp://127.0.0.1:9"][..], "there is no face", 1),
-        (&["register", "/p", "tcp://x"], "write udp://", 2),
+        (&["unregister", "/p", "udp://127.0.0.1:9"][..], "unknown face", 1),
+        (&["register", "/p", "tcp://x"], "use udp://", 2),
         (&["register", "/p", "4000"], "410", 1),
         (&["strategy", "/p", "fast"], "best-route, multicast", 2),
         (&["register", "/p/%zz", "256"], "%zz", 2),
@@ -312,7 +314,7 @@ fn routes_and_strategies_are_changed_while_it_runs() {
         assert!(ended == code && errors.contains(expected), "{words:?}: {errors}");
     }
     running.end();
-    let (_, errors, code) = said(ringtap().args(["forward", "ctl", "/no/such", "routes"]));
+    let (_, errors, code) = output_of(ringtap().args(["forward", "ctl", "/no/such", "routes"]));
     assert!(code == 1 && errors.contains("no forwarder listens at /no/such"), "{errors}");
 }
 
@@ -327,7 +329,7 @@ fn from_many(to: SocketAddr, addresses: u32, packet: impl Fn(u32) -> Vec<u8>) {
 }
 
 #[test]
-fn a_flood_of_senders_leaves_programs_and_configured_faces_alone() {
+fn a_flood_of_senders_does_not_evict_programs_and_configured_faces() {
     const SENDERS: u32 = 10_000;
     let (quiet, busy) = (neighbour(), neighbour());
     let route = |prefix: &str, to: &UdpSocket| {
@@ -335,21 +337,21 @@ fn a_flood_of_senders_leaves_programs_and_configured_faces_alone() {
         format!("[[route]]\nprefix = \"{prefix}\"\nto = \"udp://{to}\"\n")
     };
     let running = Running::start(&(route("/quiet", &quiet) + &route("/busy", &busy)));
-    let faces = |running: &Running| running.told(&["faces"]).lines().count() - 1;
-    // What is no packet makes no face. The one more is that of the program that asks.
+    let faces = |running: &Running| running.reply(&["faces"]).lines().count() - 1;
+    // Malformed packets create no face. The third face is that of `forward ctl`.
     let junk = [&[100, 0][..], &[5, 0], &[6, 0], &[100, 2, 0x50, 0], &[0]];
     from_many(running.udp, SENDERS, |number| junk[number as usize % junk.len()].to_vec());
-    assert_eq!(faces(&running), 3, "{}", running.told(&["faces"]));
-    // Packets make as many as their share, and the latest stay.
+    assert_eq!(faces(&running), 3, "{}", running.reply(&["faces"]));
+    // Packets create faces up to the limit, and the latest remain.
     from_many(running.udp, SENDERS, |number| interest(&format!("/busy/{number}"), number, &[]));
-    running.until(&["status"], |told| told.contains("faces evicted"));
+    running.wait_until(&["status"], |reply| reply.contains("faces evicted"));
     assert!(faces(&running) <= 3 + 3072, "{}", faces(&running));
-    let listed = running.told(&["faces"]);
+    let listed = running.reply(&["faces"]);
     for configured in [&quiet, &busy] {
         let at = configured.local_addr().unwrap().to_string();
         assert!(listed.contains(&at), "{at} is gone");
     }
-    // A program still connects, is served, and serves.
+    // A program can still connect, consume and produce.
     let mut program = Program::connect(&running);
     program.send(&interest("/quiet/x", 1, &[1]));
     assert_eq!(answer(&quiet, b"there").to_string(), "/quiet/x");
@@ -358,9 +360,9 @@ fn a_flood_of_senders_leaves_programs_and_configured_faces_alone() {
     let consumer = neighbour();
     consumer.send_to(&interest("/here/x", 2, &[9]), running.udp).unwrap();
     let (headers, packet) = program.received();
-    let asked = Interest::read(&packet).unwrap();
+    let request = Interest::read(&packet).unwrap();
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
-    NewData { name: asked.name, freshness_ms: None, content: b"here" }.write(&mut bare);
+    NewData { name: request.name, freshness_ms: None, content: b"here" }.write(&mut bare);
     write_lp(&Headers { token: headers.token, ..Headers::default() }, &bare, &mut wire);
     program.send(&wire);
     assert_eq!(Data::read(&received(&consumer).1).unwrap().content, b"here");
@@ -369,14 +371,14 @@ fn a_flood_of_senders_leaves_programs_and_configured_faces_alone() {
     let lost_by_kernel = report["kernel_dropped"].as_u64().unwrap();
     assert_eq!([of("most"), of("refused_frames")], [3072, 0], "{report}");
     assert!(of("now") <= 3072, "{report}");
-    let made = of("now") + of("evicted");
-    assert!(made + lost_by_kernel > u64::from(SENDERS) && made <= u64::from(SENDERS) + 1);
+    let created = of("now") + of("evicted");
+    assert!(created + lost_by_kernel > u64::from(SENDERS) && created <= u64::from(SENDERS) + 1);
     let junk = &report["links"]["dropped"]["malformed"];
     assert!(junk.as_u64().unwrap() + lost_by_kernel >= u64::from(SENDERS) * 4 / 5, "{report}");
 }
 
 #[test]
-fn a_face_that_asks_for_too_much_is_refused_and_others_are_not() {
+fn interests_above_the_share_of_a_face_are_refused_and_other_faces_are_not_affected() {
     let producer = neighbour();
     let at = producer.local_addr().unwrap();
     let running = Running::start(&format!(
@@ -384,8 +386,8 @@ fn a_face_that_asks_for_too_much_is_refused_and_others_are_not() {
     ));
     let (greedy, modest) = (neighbour(), neighbour());
     for number in 0..15_u8 {
-        let asked = interest(&format!("/p/{number}"), number.into(), &[number]);
-        greedy.send_to(&asked, running.udp).unwrap();
+        let packet = interest(&format!("/p/{number}"), number.into(), &[number]);
+        greedy.send_to(&packet, running.udp).unwrap();
     }
     for number in 10..15_u8 {
         let (headers, packet, _) = received(&greedy);
@@ -402,11 +404,8 @@ fn a_face_that_asks_for_too_much_is_refused_and_others_are_not() {
     }
     assert_eq!(answer(&producer, b"content").to_string(), "/p/modest");
     assert_eq!(received(&modest).0.token.as_bytes(), [7]);
-    let status = running.told(&["status"]);
-    assert!(
-        status.contains("Interests refused, for their face had its share pending: 5"),
-        "{status}"
-    );
+    let status = running.reply(&["status"]);
+    assert!(status.contains("Interests refused: too many pending of their face: 5"), "{status}");
     let report = running.end();
     assert_eq!(report["packets"]["dropped"]["face-share"], 5, "{report}");
     let plan = &report["plan"];
@@ -414,7 +413,7 @@ fn a_face_that_asks_for_too_much_is_refused_and_others_are_not() {
 }
 
 #[test]
-fn large_lists_and_large_packets_go_in_pieces() {
+fn large_lists_and_large_packets_are_fragmented() {
     let producer = neighbour();
     let at = producer.local_addr().unwrap();
     let routes: String = (0..400)
@@ -423,7 +422,7 @@ fn large_lists_and_large_packets_go_in_pieces() {
         })
         .collect();
     let running = Running::with_udp("mtu = 1000", &routes);
-    let listed = running.told(&["routes"]);
+    let listed = running.reply(&["routes"]);
     assert_eq!(listed.lines().count(), 401, "{listed}");
     let consumer = neighbour();
     consumer.send_to(&interest("/a/rather/long/prefix/7/x", 1, &[1]), running.udp).unwrap();
@@ -433,9 +432,9 @@ fn large_lists_and_large_packets_go_in_pieces() {
     loop {
         let len = consumer.recv(&mut bytes).unwrap();
         assert!(len <= 1000, "{len}");
-        let piece = LpPacket::read(&bytes[..len]).unwrap();
-        if let ringtap_ndn::packets::Reassembly::Whole(headers, whole) =
-            reassembler.take(0, 0, &piece)
+        let fragment = LpPacket::read(&bytes[..len]).unwrap();
+        if let ringtap_ndn::packets::Reassembly::Complete(headers, whole) =
+            reassembler.take(0, 0, &fragment)
         {
             assert_eq!(headers.token.as_bytes(), [1]);
             assert_eq!(Data::read(whole).unwrap().content, [3; 7_000]);
@@ -450,36 +449,36 @@ fn large_lists_and_large_packets_go_in_pieces() {
 }
 
 #[test]
-fn a_plan_is_printed_and_mistakes_are_told() {
+fn a_dry_run_prints_the_plan_and_errors_name_their_cause() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("ndn.toml");
     let write = |text: &str| fs::write(&config, text).unwrap();
     write("[udp]\n[[route]]\nprefix = \"/a\"\nto = \"udp://192.0.2.1\"\ncost = 7\n");
     let (plan, errors, code) =
-        said(ringtap().args(["forward", "--dry-run", "--config"]).arg(&config));
+        output_of(ringtap().args(["forward", "--dry-run", "--config"]).arg(&config));
     assert_eq!((errors.as_str(), code), ("", 0));
     assert!(plan.contains("udp://0.0.0.0:6363"), "{plan}");
     assert!(plan.contains("/a to udp4://192.0.2.1:6363, cost 7"), "{plan}");
     for (text, words, expected) in [
         ("[udp]\nport = 3\n", "line 2", 2),
-        ("", "begin with [udp]", 2),
+        ("", "add [udp]", 2),
         ("[udp]\nlisten = \"192.0.2.77:6363\"\n", "listening at udp://192.0.2.77:6363", 1),
         ("[udp]\nlisten = \"127.0.0.1:0\"\nmtu = 10\n", "too small", 1),
         ("[[ethernet]]\ninterface = \"no-such\"\n", "ether://no-such", 1),
         ("[unix]\nlisten = \"/no/such/folder/x\"\n", "/no/such/folder/x", 1),
     ] {
         write(text);
-        let (out, errors, code) = said(ringtap().args(["forward", "--config"]).arg(&config));
+        let (out, errors, code) = output_of(ringtap().args(["forward", "--config"]).arg(&config));
         assert!(errors.contains(words), "{text}: {errors}");
         assert_eq!((out.as_str(), code), ("", expected), "{text}: {errors}");
     }
-    let (_, errors, code) = said(ringtap().args(["forward", "--config", "no-such.toml"]));
+    let (_, errors, code) = output_of(ringtap().args(["forward", "--config", "no-such.toml"]));
     assert!(code == 2 && errors.contains("no-such.toml"), "{errors}");
-    let (_, errors, code) = said(ringtap().arg("forward"));
+    let (_, errors, code) = output_of(ringtap().arg("forward"));
     assert!(code == 2 && errors.contains("--config"), "{errors}");
 }
 
-/// The example in the documentation, with its addresses and paths put where a test may be.
+/// The example of the documentation, with addresses and paths that a test may use.
 #[test]
 fn the_documented_configuration_runs() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/NDN.md")).unwrap();
@@ -502,8 +501,8 @@ fn the_documented_configuration_runs() {
     fs::write(&config, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
     command.args(["forward", "--duration", "60s", "--config"]).arg(&config);
-    let running = Beside::start(command, "forwarding at unix://");
-    let routes = said(ringtap().args(["forward", "ctl"]).arg(&socket).arg("routes")).0;
+    let running = Background::start(command, "forwarding at unix://");
+    let routes = output_of(ringtap().args(["forward", "ctl"]).arg(&socket).arg("routes")).0;
     assert!(routes.contains("/example"), "{routes}");
     running.interrupt();
     let (report, errors, code) = running.end();

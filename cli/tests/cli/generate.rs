@@ -1,4 +1,4 @@
-//! Generated traffic, and that the monitor finds in it what is true of it.
+//! Tests of `generate` to files: the monitor's report equals the truth file.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,19 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{json, office, on_small_disk, ringtap, said};
+use crate::common::{json, office, on_small_disk, output_of, ringtap};
 
 fn generate(folder: &Path, flags: &[&str]) -> Value {
     let mut command = ringtap();
     command.current_dir(folder).args(["generate", "-w", "t.pcap", "--truth", "t.json"]).args(flags);
-    let (out, errors, code) = said(&mut command);
+    let (out, errors, code) = output_of(&mut command);
     assert_eq!((out.as_str(), code), ("", 0), "{errors}");
     assert!(errors.contains(" packets, ") && errors.contains("packets/s"), "{errors}");
     serde_json::from_slice(&fs::read(folder.join("t.json")).unwrap()).unwrap()
 }
 
 #[test]
-fn the_monitor_finds_what_is_true() {
+fn the_report_of_the_monitor_equals_the_truth_file() {
     for flags in [
         &["--profile", "scans"][..],
         &["--profile", "mix", "--packets", "60k", "--flows", "3k", "--seed", "7"],
@@ -73,7 +73,7 @@ fn the_monitor_finds_what_is_true() {
 }
 
 #[test]
-fn a_rate_is_packets_a_second_of_packet_time() {
+fn the_rate_is_in_packets_per_second_of_packet_time() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--profile", "flood", "--packets", "5k", "--rate", "1k"];
     let truth = generate(folder.path(), &flags);
@@ -85,7 +85,7 @@ fn a_rate_is_packets_a_second_of_packet_time() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_wherever_they_go() {
+fn the_same_seed_gives_the_same_bytes_in_a_file_and_on_stdout() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--packets", "5k", "--flows", "500", "--seed", "3"];
     generate(folder.path(), &flags);
@@ -99,7 +99,7 @@ fn the_same_seed_gives_the_same_bytes_wherever_they_go() {
 }
 
 #[test]
-fn a_profile_may_be_a_file_of_toml_or_json() {
+fn a_profile_can_be_a_toml_or_json_file() {
     let folder = tempfile::tempdir().unwrap();
     let toml = "packets = 2000\nflows = 100\nsize = \"imix\"\n[[scans]]\nports = 50\n";
     let json = r#"{"packets": 2000, "flows": 100, "size": "imix", "scans": [{"ports": 50}]}"#;
@@ -115,14 +115,14 @@ fn a_profile_may_be_a_file_of_toml_or_json() {
     fs::write(folder.path().join("wrong.toml"), "packet = 5\n").unwrap();
     let mut command = ringtap();
     command.current_dir(&folder).args(["generate", "-w", "x", "--profile", "wrong.toml"]);
-    let (_, errors, code) = said(&mut command);
+    let (_, errors, code) = output_of(&mut command);
     assert!(code == 2 && errors.contains("wrong.toml") && errors.contains("`packet`"), "{errors}");
     assert!(!folder.path().join("x").exists());
 }
 
-/// Of every file that a command writes at once: what is not complete does not get its name.
+/// An incomplete file never gets its final name.
 #[test]
-fn a_full_disk_leaves_no_cut_file() {
+fn a_full_disk_leaves_no_incomplete_file() {
     let folder = tempfile::tempdir().unwrap();
     let office = office();
     let office = office.to_str().unwrap();
@@ -137,21 +137,28 @@ fn a_full_disk_leaves_no_cut_file() {
         assert_eq!((code, &left[..]), (1, &[][..]), "{flags:?}: {errors}");
         assert!(errors.contains("No space left on device"), "{flags:?}: {errors}");
     }
-    // What fits is there.
+    // Files that fit are complete.
     let flags = ["generate", "-w", "a.pcap", "--truth", "a.json", "--profile", "mix"];
     let flags = [&flags[..], &["--packets", "10"]].concat();
     let (errors, code, left) = on_small_disk(64, folder.path(), &flags).unwrap();
     assert_eq!((code, &left[..]), (0, &["a.json".into(), "a.pcap".into()][..]), "{errors}");
-    let (_, errors, code) =
-        said(ringtap().args(["generate", "-w", "/dev/full", "--profile", "mix", "--packets", "9"]));
+    let (_, errors, code) = output_of(ringtap().args([
+        "generate",
+        "-w",
+        "/dev/full",
+        "--profile",
+        "mix",
+        "--packets",
+        "9",
+    ]));
     assert!(code == 1 && errors.contains("/dev/full: No space left"), "{errors}");
     let flags = ["generate", "-w", "/dev/null", "--truth", "/dev/full", "--profile", "mix"];
-    let (_, errors, code) = said(ringtap().args(flags).args(["--packets", "9"]));
+    let (_, errors, code) = output_of(ringtap().args(flags).args(["--packets", "9"]));
     assert!(code == 1 && errors.contains("/dev/full: No space left"), "{errors}");
 }
 
 #[test]
-fn a_file_that_was_there_stays_if_the_new_one_cannot_be_completed() {
+fn an_interrupted_run_leaves_the_existing_file_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     generate(folder.path(), &["--profile", "mix", "--packets", "10"]);
     let before = fs::read(folder.path().join("t.pcap")).unwrap();
@@ -161,7 +168,7 @@ fn a_file_that_was_there_stays_if_the_new_one_cannot_be_completed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It has begun when its file beside the other is there.
+    // The run has started when its temporary file exists.
     let names = || fs::read_dir(&folder).unwrap().count();
     while names() < 3 {
         std::thread::sleep(Duration::from_millis(5));

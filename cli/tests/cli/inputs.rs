@@ -1,4 +1,4 @@
-//! Files as they come: packed, cut, absent, no captures at all, on stdin.
+//! Tests of input files: compressed, truncated, missing, of other formats, on stdin.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::common::{json, office, ringtap, said};
+use crate::common::{json, office, output_of, ringtap};
 
 fn place(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.path().join(name);
@@ -19,7 +19,7 @@ fn digest(file: &Path) -> String {
 }
 
 #[test]
-fn packed_or_not_it_is_the_same_capture() {
+fn a_compressed_capture_has_the_same_digest() {
     let folder = tempfile::tempdir().unwrap();
     let plain = fs::read(office()).unwrap();
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -31,36 +31,36 @@ fn packed_or_not_it_is_the_same_capture() {
 }
 
 #[test]
-fn a_capture_on_stdin_is_the_same_capture() {
+fn a_capture_on_stdin_has_the_same_digest() {
     let expected = digest(&office());
     let mut command = ringtap();
     command.args(["monitor", "-q", "--digest", "-r", "-"]).write_stdin(fs::read(office()).unwrap());
-    let (text, errors, code) = said(&mut command);
+    let (text, errors, code) = output_of(&mut command);
     assert_eq!((errors.as_str(), code), ("", 0));
     assert!(text.contains(&format!("digest {expected}\n")), "{text}");
 }
 
 #[test]
-fn a_cut_file_is_read_up_to_the_cut() {
+fn a_truncated_file_is_read_up_to_its_last_whole_packet() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(office()).unwrap();
     let cut = place(&folder, "cut.pcap", &whole[..whole.len() - 10]);
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json", "-r"]).arg(cut);
-    let (report, errors, code) = said(&mut command);
+    let (report, errors, code) = output_of(&mut command);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["packets"]["received"], code), (&8_191.into(), 0), "{errors}");
     assert!(errors.starts_with("warning: ") && errors.contains("after packet 8191"), "{errors}");
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_reported() {
+fn unreadable_files_are_reported_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let picture = place(&folder, "picture.png", b"\x89PNG\r\n\x1a\n0123456789abcdef");
     let missing = folder.path().join("missing.pcap");
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json", "-r"]);
-    let (report, errors, code) = said(command.arg(picture).arg(missing).arg(office()));
+    let (report, errors, code) = output_of(command.arg(picture).arg(missing).arg(office()));
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["packets"]["received"], code), (&8_192.into(), 1));
     assert!(errors.contains("picture.png: not a capture file (magic 0x89504e47)"), "{errors}");
@@ -69,7 +69,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_reported() {
 }
 
 #[test]
-fn files_are_read_one_after_the_other() {
+fn several_files_are_read_in_order() {
     let twice = ringtap()
         .args(["monitor", "-q", "--report", "json", "-r"])
         .arg(office())
@@ -83,14 +83,14 @@ fn files_are_read_one_after_the_other() {
 }
 
 #[test]
-fn a_link_type_that_is_not_decoded_is_told() {
+fn a_link_type_that_is_not_decoded_gives_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = fs::read(office()).unwrap();
     bytes[20..24].copy_from_slice(&147_u32.to_le_bytes());
     let file = place(&folder, "user.pcap", &bytes);
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json", "-r"]).arg(file);
-    let (report, errors, code) = said(&mut command);
+    let (report, errors, code) = output_of(&mut command);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let warning = "8192 packets have the link type 147 (USER0), which is not decoded";
     assert!(errors.starts_with(&format!("warning: {warning}")), "{errors}");

@@ -1,4 +1,4 @@
-//! `monitor` over several interfaces, and commands that take one.
+//! Tests of `monitor` on several interfaces, and of commands that accept only one.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,12 +9,12 @@ use std::time::Duration;
 use ringtap_io::live::{SendOptions, Sender};
 use serde_json::Value;
 
-use crate::common::{have, ringtap, said};
+use crate::common::{have, output_of, ringtap};
 use crate::live::datagrams;
-use crate::net::{Beside, Left, Net, Right, Within};
+use crate::net::{Background, Left, Net, NetCommands, Right};
 use ringtap_testkit::send_all;
 
-/// Two links between the ends: left to right, left2 to right2.
+/// Two links between the ends: `left` to `right`, `left2` to `right2`.
 fn two_links(queues: u32) -> Option<Net> {
     let net = Net::new(queues)?;
     let shape = format!("numtxqueues {queues} numrxqueues {queues}");
@@ -25,7 +25,7 @@ fn two_links(queues: u32) -> Option<Net> {
     Some(net)
 }
 
-/// The kernel's number of an interface at the right end.
+/// The index of an interface at the right end.
 fn index(net: &Net, name: &str) -> u64 {
     let arguments = ["-n", net.name(Right), "-o", "link", "show", name];
     let output = Command::new("ip").args(arguments).output().unwrap();
@@ -33,47 +33,47 @@ fn index(net: &Net, name: &str) -> u64 {
     text.split(':').next().unwrap().trim().parse().unwrap()
 }
 
-/// A monitor of the right end that has opened so many queues of interfaces.
-fn monitor(net: &Net, opened: usize, flags: &[&str]) -> Beside {
+/// Starts a monitor of the right end and waits until it has opened `opened` queues.
+fn monitor(net: &Net, opened: usize, flags: &[&str]) -> Background {
     let bounded = ["--idle-timeout", "60s", "--duration", "40s"];
     let flags = [&["monitor"][..], &bounded, flags].concat();
-    let mut monitor = Beside::start(net.ringtap(Right, &flags), "listening: ");
+    let mut monitor = Background::start(net.ringtap(Right, &flags), "listening: ");
     (1..opened).for_each(|_| drop(monitor.wait_for("listening: ")));
     monitor
 }
 
-fn json(monitor: Beside) -> (Value, String, i32) {
+fn json(monitor: Background) -> (Value, String, i32) {
     let (report, errors, code) = monitor.end();
     let report = serde_json::from_slice(&report);
     (report.unwrap_or_else(|error| panic!("{error}: {errors}")), errors, code)
 }
 
-/// An answer to each of the datagrams.
-fn answers(questions: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let turned = |frame: &Vec<u8>| {
-        let mut answer = frame.clone();
+/// The reply to each datagram: addresses and ports swapped.
+fn replies(requests: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let swapped = |frame: &Vec<u8>| {
+        let mut reply = frame.clone();
         for (here, there, len) in [(0, 6, 6), (26, 30, 4), (34, 36, 2)] {
-            answer[here..here + len].copy_from_slice(&frame[there..there + len]);
-            answer[there..there + len].copy_from_slice(&frame[here..here + len]);
+            reply[here..here + len].copy_from_slice(&frame[there..there + len]);
+            reply[there..there + len].copy_from_slice(&frame[here..here + len]);
         }
-        answer
+        reply
     };
-    questions.iter().map(turned).collect()
+    requests.iter().map(swapped).collect()
 }
 
-/// Questions by the first link, each with its answer by the second.
-fn talk(net: &Net, flows: u16) {
+/// Sends a request over the first link and its reply over the second, for each flow.
+fn send_pairs(net: &Net, flows: u16) {
     let open = |name| net.inside(Left, || Sender::open(name, &SendOptions::default()).unwrap());
     let mut senders = ["left", "left2"].map(open);
-    let questions = datagrams(flows);
-    for (question, answer) in questions.iter().zip(answers(&questions)) {
-        send_all(&mut senders[0], std::slice::from_ref(question));
-        send_all(&mut senders[1], &[answer]);
+    let requests = datagrams(flows);
+    for (request, reply) in requests.iter().zip(replies(&requests)) {
+        send_all(&mut senders[0], std::slice::from_ref(request));
+        send_all(&mut senders[1], &[reply]);
     }
 }
 
 #[test]
-fn two_taps_are_one_stream_with_counts_of_each() {
+fn two_interfaces_give_one_stream_with_counts_per_interface() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).display().to_string();
     for (flags, queues) in [
@@ -88,7 +88,7 @@ fn two_taps_are_one_stream_with_counts_of_each() {
         let mut words = [flags, &["--report", "json", "--export", &export]].concat();
         words.extend(writes.iter().flat_map(|to| ["--write", to]));
         let monitor = monitor(&net, 2 * queues, &words);
-        talk(&net, 300);
+        send_pairs(&net, 300);
         monitor.interrupt();
         let (report, errors, code) = json(monitor);
         assert_eq!(code, 0, "{errors}");
@@ -107,8 +107,8 @@ fn two_taps_are_one_stream_with_counts_of_each() {
         let source = report["plan"]["source"].as_array().unwrap();
         assert!(source.len() == 2 && source[1].as_str().unwrap().starts_with("right2 by "));
 
-        // Both directions of a flow in one record, by the interface of the question. AF_XDP stamps bursts, and may take the
-        // answers first.
+        // A record has both directions of a flow and the interface of the request. AF_XDP stamps
+        // whole bursts, so the reply may come first.
         let by = index(&net, "right");
         let exact = !flags.contains(&"af-xdp");
         let lines = fs::read_to_string(&flows).unwrap();
@@ -140,11 +140,11 @@ fn two_taps_are_one_stream_with_counts_of_each() {
 }
 
 #[test]
-fn how_it_stands_is_told_for_each_interface() {
+fn stats_metrics_and_report_have_counts_per_interface() {
     let Some(net) = two_links(1) else { return };
     let flags = ["-i", "right,right2", "--queues", "1", "--stats", "200ms", "--metrics", "9464"];
     let mut monitor = monitor(&net, 2, &flags);
-    talk(&net, 50);
+    send_pairs(&net, 50);
     monitor.wait_for("100 packets, ");
     let line = monitor.wait_for("(right 50, right2 50)");
     assert!(line.starts_with("stats: "), "{line}");
@@ -177,13 +177,13 @@ fn how_it_stands_is_told_for_each_interface() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_told_at_once_and_the_others_go_on() {
+fn a_deleted_interface_is_reported_at_once_and_the_others_continue() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = two_links(1) else { return };
         let flags = ["-i", "right,right2", "--capture", capture, "--report", "json"];
         let flags = [&flags[..], &["--queues", "1"]].concat();
         let mut monitor = monitor(&net, 2, &flags);
-        talk(&net, 10);
+        send_pairs(&net, 10);
         net.ip(Right, "link del right");
         let line = monitor.wait_for("the interface right is gone");
         assert!(line.starts_with("error: ") && line.contains("others"), "{line}");
@@ -198,8 +198,8 @@ fn an_interface_that_is_deleted_is_told_at_once_and_the_others_go_on() {
         let interfaces = &report["interfaces"];
         assert_eq!((&interfaces[0]["gone"], &interfaces[1]["gone"]), (&true.into(), &Value::Null));
         assert_eq!(interfaces[1]["packets"], 40, "{capture}");
-        // Without any interface there is nothing to wait for.
     }
+    // Without interfaces the run ends.
     let Some(net) = two_links(1) else { return };
     let mut monitor = monitor(&net, 2, &["-i", "right,right2", "--queues", "1"]);
     net.ip(Right, "link del right");
@@ -209,43 +209,43 @@ fn an_interface_that_is_deleted_is_told_at_once_and_the_others_go_on() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_a_usage_error() {
+fn invalid_lists_of_interfaces_are_usage_errors() {
     let many: Vec<_> = (0..17).map(|number| format!("eth{number}")).collect();
     let many = many.join(",");
     for (flags, words) in [
         (&["monitor", "-i", "lo", "-i", "lo"][..], "-i names lo twice"),
         (&["monitor", "-i", "lo,eth9,lo"], "-i names lo twice"),
-        (&["monitor", "-i", "lo,"], "a name is missing"),
-        (&["monitor", "-i", ""], "a name is missing"),
-        (&["monitor", "-i", &many], "-i names 17 interfaces; up to 16"),
+        (&["monitor", "-i", "lo,"], "missing name"),
+        (&["monitor", "-i", ""], "missing name"),
+        (&["monitor", "-i", &many], "-i names 17 interfaces: use at most 16"),
         (&["monitor", "-i", "lo", "-i", "x", "-r", "y"], "cannot be used with"),
         (&["monitor", "--capture", "dpdk", "-i", "a", "-i", "b"], "-i is given 2 times (a, b)"),
         (&["monitor", "-i", "a,b", "--capture", "af-xdp", "--queues", "2"], "one reader takes all"),
-        (&["measure", "-i", "a", "-i", "b"], "measure listens to one interface"),
+        (&["measure", "-i", "a", "-i", "b"], "measure reads one interface"),
         (&["check", "-i", "a", "-i", "b"], "check receives from one interface"),
         (&["filter", "-i", "a", "-i", "b", "-o", "c"], "filter receives from one interface"),
         (&["filter", "-i", "a", "-o", "b", "-o", "c"], "-o is given 2 times (b, c)"),
-        (&["generate", "-i", "a", "-i", "b"], "generate sends by one interface"),
+        (&["generate", "-i", "a", "-i", "b"], "generate sends on one interface"),
     ] {
-        let (out, errors, code) = said(ringtap().args(flags));
+        let (out, errors, code) = output_of(ringtap().args(flags));
         assert!(errors.contains(words), "{flags:?}: {errors}");
         assert_eq!((out.as_str(), code), ("", 2), "{flags:?}: {errors}");
     }
 }
 
 #[test]
-fn the_plan_names_all_interfaces_and_the_configuration_may() {
+fn the_plan_lists_all_interfaces_and_the_configuration_can_name_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("monitor.toml");
     fs::write(&file, "interface = [\"lo\", \"eth7\"]\nqueues = 1\n").unwrap();
     let plan = |flags: &[&str]| {
         let mut command = ringtap();
         command.args(["monitor", "--dry-run", "--config"]).arg(&file).args(flags);
-        let (text, errors, code) = said(&mut command);
+        let (text, errors, code) = output_of(&mut command);
         assert_eq!((errors.as_str(), code), ("", 0));
         text
     };
     assert!(plan(&[]).contains("lo by AF_PACKET, eth7 by AF_PACKET"), "{}", plan(&[]));
     let plan: Value = serde_json::from_str(&plan(&["-i", "eth8", "--report", "json"])).unwrap();
-    assert_eq!(plan["source"], serde_json::json!(["eth8 by AF_PACKET"]), "flags win");
+    assert_eq!(plan["source"], serde_json::json!(["eth8 by AF_PACKET"]), "flags have priority");
 }

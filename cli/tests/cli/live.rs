@@ -1,4 +1,4 @@
-//! `monitor -i`, over veth pairs in network namespaces of their own.
+//! Tests of `monitor -i` over veth pairs in new network namespaces.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,29 +7,29 @@ use ringtap_io::live::{Method, SendOptions};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{have, ringtap, said};
-use crate::expressions::readable;
-use crate::net::{Beside, Left, Net, Right, Within};
+use crate::common::{have, output_of, ringtap};
+use crate::expressions::have_libpcap;
+use crate::net::{Background, Left, Net, NetCommands, Right};
 use ringtap_testkit::send_all;
 
-/// A monitor of the right end that listens by all queues.
-fn monitor(net: &Net, queues: usize, flags: &[&str]) -> Beside {
-    // Whatever a test waits for, it does not wait for ever.
+/// Starts a monitor of the right end and waits until it listens on all queues.
+fn monitor(net: &Net, queues: usize, flags: &[&str]) -> Background {
+    // The duration ends a test that hangs.
     let bounded = ["--report", "json", "--idle-timeout", "2s", "--duration", "30s"];
     let flags = [&["monitor", "-i", "right"][..], &bounded, flags].concat();
-    let mut monitor = Beside::start(net.ringtap(Right, &flags), "listening: ");
+    let mut monitor = Background::start(net.ringtap(Right, &flags), "listening: ");
     (1..queues).for_each(|_| drop(monitor.wait_for("listening: ")));
     monitor
 }
 
-/// The exit code and the report.
-fn end(monitor: Beside) -> (i32, Value) {
+/// Waits for the end and returns the exit code and the report.
+fn end(monitor: Background) -> (i32, Value) {
     let (report, errors, code) = monitor.end();
     let report = serde_json::from_slice(&report);
     (code, report.unwrap_or_else(|error| panic!("{error}: {errors}")))
 }
 
-/// UDP datagrams between two hosts, of so many flows.
+/// UDP datagrams between two hosts, one for each of `flows` flows.
 pub(crate) fn datagrams(flows: u16) -> Vec<Vec<u8>> {
     let frame = |flow: u16| {
         let mut frame = vec![0; 60];
@@ -48,7 +48,7 @@ fn send(net: &Net, method: Method, frames: &[Vec<u8>]) {
 }
 
 #[test]
-fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
+fn an_interrupt_ends_the_run_and_the_report_has_all_packets() {
     for (capture, queues) in [("af-packet", 2), ("af-xdp", 2)] {
         let Some(net) = Net::new(2) else { return };
         let monitor = monitor(&net, queues, &["--queues", "2", "--capture", capture]);
@@ -65,10 +65,10 @@ fn an_interrupt_ends_it_with_the_report_of_all_that_came() {
 }
 
 #[test]
-fn only_what_is_selected_counts() {
+fn only_packets_that_match_the_expression_are_handled() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
-        if !readable() {
+        if !have_libpcap() {
             return;
         }
         let words = ["udp", "src", "portrange", "1000-1099", "and", "host", "10.0.0.2"];
@@ -88,11 +88,11 @@ fn only_what_is_selected_counts() {
 }
 
 #[test]
-fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
+fn on_a_quiet_link_flows_end_by_the_clock_and_their_records_are_written() {
     let Some(net) = Net::new(1) else { return };
     let mut monitor = monitor(&net, 2, &["--queues", "2", "--write", "json:-"]);
     send(&net, Method::Packet, &datagrams(3));
-    // Nothing comes any more, and nobody stops it: the clock alone ends the flows.
+    // No packets and no interrupt: only the clock ends the flows.
     let mut lines = BufReader::new(monitor.child.stdout.take().unwrap()).lines();
     for _ in 0..3 {
         let record: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
@@ -103,7 +103,7 @@ fn on_a_quiet_link_flows_end_in_time_and_their_records_are_shown() {
 }
 
 #[test]
-fn it_becomes_another_user_once_everything_is_open() {
+fn the_monitor_changes_its_user_after_it_has_opened_everything() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
         let flags = ["--sequential", "--capture", capture, "--user", "nobody"];
@@ -118,21 +118,22 @@ fn it_becomes_another_user_once_everything_is_open() {
         let (code, report) = end(monitor);
         assert_eq!((code, &report["packets"]["received"]), (0, &Value::from(10)), "{capture}");
     }
-    let (_, errors, code) = said(ringtap().args(["monitor", "-i", "lo", "--user", "no-such-user"]));
-    assert!(code == 2 && errors.contains("no user no-such-user"), "{errors}");
+    let (_, errors, code) =
+        output_of(ringtap().args(["monitor", "-i", "lo", "--user", "no-such-user"]));
+    assert!(code == 2 && errors.contains("unknown user no-such-user"), "{errors}");
 }
 
 #[test]
-fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
+fn intervals_are_printed_as_they_end_also_on_a_quiet_link() {
     let Some(net) = Net::new(1) else { return };
     let mut monitor = monitor(&net, 2, &["--queues", "2", "--interval", "1s"]);
     send(&net, Method::Packet, &datagrams(3));
     let mut packets = 0;
-    // They may have come in two of them.
+    // The packets may arrive in two intervals.
     while packets < 3 {
         let line = monitor.wait_for(" UDP conversations, ");
-        let (_, told) = line.split_once(" s: ").unwrap();
-        packets += told.split(' ').next().unwrap().parse::<u32>().unwrap();
+        let (_, counts) = line.split_once(" s: ").unwrap();
+        packets += counts.split(' ').next().unwrap().parse::<u32>().unwrap();
     }
     monitor.interrupt();
     let (code, report) = end(monitor);
@@ -142,7 +143,7 @@ fn intervals_are_told_as_they_end_also_on_a_quiet_link() {
 }
 
 #[test]
-fn it_stops_by_itself_after_its_duration() {
+fn the_run_ends_after_its_duration() {
     let Some(net) = Net::new(1) else { return };
     let monitor = monitor(&net, 1, &["--sequential", "--duration", "100ms"]);
     let (code, report) = end(monitor);
@@ -150,7 +151,7 @@ fn it_stops_by_itself_after_its_duration() {
 }
 
 #[test]
-fn an_interface_may_go_down_and_come_back() {
+fn the_run_continues_after_the_interface_was_down() {
     let Some(net) = Net::new(1) else { return };
     let monitor = monitor(&net, 1, &["--sequential"]);
     send(&net, Method::Packet, &datagrams(10));
@@ -163,7 +164,7 @@ fn an_interface_may_go_down_and_come_back() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_ends_the_run_with_its_report_and_an_error() {
+fn a_deleted_interface_ends_the_run_with_a_report_and_an_error() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(1) else { return };
         let mut monitor = monitor(&net, 1, &["--queues", "1", "--capture", capture]);
@@ -176,7 +177,7 @@ fn an_interface_that_is_deleted_ends_the_run_with_its_report_and_an_error() {
 }
 
 #[test]
-fn after_it_was_killed_the_next_one_starts() {
+fn a_killed_monitor_does_not_block_the_next_one() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = Net::new(2) else { return };
         for _ in 0..3 {
@@ -192,9 +193,9 @@ fn after_it_was_killed_the_next_one_starts() {
 }
 
 #[test]
-fn what_is_dropped_is_said_and_counted_among_the_losses() {
+fn dropped_packets_are_reported_and_count_as_losses() {
     let Some(net) = Net::new(1) else { return };
-    // Stopped, it reads nothing: its buffers are full soon.
+    // A stopped monitor reads nothing, so its buffers overflow.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flows.ipfix");
     let export = format!("ipfix-file:{}", file.display());
@@ -206,13 +207,13 @@ fn what_is_dropped_is_said_and_counted_among_the_losses() {
     (0..300).for_each(|_| send_all(&mut sender, &frames));
     monitor.send(Signal::CONT);
     monitor.interrupt();
-    let complaint = monitor.wait_for("packets dropped: ");
+    let notice = monitor.wait_for("packets dropped: ");
     let (code, report) = end(monitor);
     let dropped = report["packets"]["dropped"]["ring_full"].as_u64().unwrap();
-    assert!(complaint.ends_with(&format!(": {dropped}")), "{complaint}, {dropped}");
+    assert!(notice.ends_with(&format!(": {dropped}")), "{notice}, {dropped}");
     assert_eq!((code, &report["packets"]["received"]), (3, &Value::from(300_000)));
     assert_eq!(report["packets"]["handled"], 300_000 - dropped);
-    // Collectors hear of it, too (RFC 5101, section 4.2).
+    // The count is also exported to collectors (RFC 5101, section 4.2).
     if have("tshark") {
         let mut tshark = std::process::Command::new("tshark");
         let output = tshark
@@ -227,30 +228,31 @@ fn what_is_dropped_is_said_and_counted_among_the_losses() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_way_out() {
-    let (_, errors, code) = said(ringtap().args(["monitor", "-i", "no-such-interface"]));
+fn wrong_flags_and_missing_rights_are_errors_with_a_remedy() {
+    let (_, errors, code) = output_of(ringtap().args(["monitor", "-i", "no-such-interface"]));
     assert!(code != 0 && errors.contains("no-such-interface") && errors.contains("lo"), "{errors}");
     let both = ["monitor", "-i", "lo", "-r", "x.pcap"];
-    let (_, errors, code) = said(ringtap().args(both));
+    let (_, errors, code) = output_of(ringtap().args(both));
     assert!(code == 2 && errors.contains("--read"), "{errors}");
-    let (_, errors, code) = said(ringtap().args(["monitor", "-r", "x.pcap", "--duration", "1s"]));
+    let (_, errors, code) =
+        output_of(ringtap().args(["monitor", "-r", "x.pcap", "--duration", "1s"]));
     assert!(code == 2 && errors.contains("--duration"), "{errors}");
     if cfg!(not(feature = "dpdk")) {
         let dpdk = ["monitor", "-i", "net_null0", "--capture", "dpdk"];
-        let (_, errors, code) = said(ringtap().args(dpdk));
+        let (_, errors, code) = output_of(ringtap().args(dpdk));
         assert!(code == 1 && errors.contains("--features dpdk"), "{errors}");
     }
     let Some(net) = Net::new(2) else { return };
     let wrong = net.inside(Left, || {
-        said(ringtap().args(["monitor", "-i", "left", "--capture", "af-xdp", "--queues", "1"]))
+        output_of(ringtap().args(["monitor", "-i", "left", "--capture", "af-xdp", "--queues", "1"]))
     });
     assert!(wrong.2 != 0 && wrong.1.contains('2'), "{wrong:?}");
     if have("setpriv") {
-        // Root without any power.
+        // Root without capabilities.
         let mut command = assert_cmd::Command::new("setpriv");
         command.args(["--bounding-set", "-all", "--inh-caps", "-all"]);
         command.arg(env!("CARGO_BIN_EXE_ringtap")).args(["monitor", "-i", "lo"]);
-        let (_, errors, code) = said(&mut command);
+        let (_, errors, code) = output_of(&mut command);
         assert!(code == 1 && errors.contains("CAP_NET_RAW"), "{errors}");
         assert!(errors.contains("setcap cap_net_raw"), "{errors}");
     }

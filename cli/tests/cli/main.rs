@@ -1,9 +1,9 @@
-//! The command as users meet it: flags, exit codes, stdout, stderr, signals.
+//! Tests of the `ringtap` command: flags, exit codes, stdout, stderr, signals.
 //!
-//! Invariant: every test works in a folder of its own and leaves nothing behind.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
-#![allow(clippy::disallowed_methods, reason = "threads of tests, and how long they wait")]
+//! Invariant: each test works in its own folder and leaves no files behind.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
+#![allow(clippy::disallowed_methods, reason = "tests start threads and sleep")]
 
 mod check;
 mod common;

@@ -1,13 +1,14 @@
-//! `ringtap measure` and `ringtap merge`: every design, the answer, what is written and who reads it.
+//! Tests of `ringtap measure` and `ringtap merge`: designs, results, sketch files and their other
+//! readers.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{office, ringtap, said};
+use crate::common::{office, output_of, ringtap};
 
-/// Runs `measure -r office.pcap --report json` and more flags; the report.
+/// Runs `measure -r office.pcap --report json` with `flags` and returns the report.
 fn measured(flags: &str) -> Value {
     measured_of(&office(), flags)
 }
@@ -15,13 +16,13 @@ fn measured(flags: &str) -> Value {
 fn measured_of(file: &Path, flags: &str) -> Value {
     let mut command = ringtap();
     command.args(["measure", "--report", "json", "--seed", "5", "-r"]).arg(file);
-    let (report, errors, code) = said(command.args(flags.split_whitespace()));
+    let (report, errors, code) = output_of(command.args(flags.split_whitespace()));
     assert_eq!(code, 0, "{flags}: {errors}");
     serde_json::from_str(&report).unwrap()
 }
 
 #[test]
-fn every_design_runs_and_its_books_close() {
+fn every_design_runs_and_its_residual_is_zero() {
     let exact = measured("--structure exact --design sequential --threshold 0.01");
     for design in ["sync", "async", "rss"] {
         for state in ["separate", "shared"] {
@@ -54,10 +55,10 @@ fn every_design_runs_and_its_books_close() {
 }
 
 #[test]
-fn heavy_keys_are_those_that_the_monitor_counts() {
+fn heavy_keys_equal_the_top_talkers_of_the_monitor() {
     let mut command = ringtap();
     command.args(["monitor", "--report", "json", "--top", "5", "-r"]).arg(office());
-    let (report, _, _) = said(&mut command);
+    let (report, _, _) = output_of(&mut command);
     let monitor: Value = serde_json::from_str(&report).unwrap();
     let talkers = monitor["talkers"]["by_octets"]["source"].as_array().unwrap();
     for structure in ["mg", "mv", "cms-keys", "exact"] {
@@ -73,7 +74,7 @@ fn heavy_keys_are_those_that_the_monitor_counts() {
 }
 
 #[test]
-fn measurements_of_two_machines_merge_into_that_of_one() {
+fn two_measurements_merge_into_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let one = measured(&format!("--key source --write sketch:{}", path("a").display()));
@@ -82,7 +83,7 @@ fn measurements_of_two_machines_merge_into_that_of_one() {
     command
         .args(["merge", "--report", "json", "--write"])
         .arg(format!("sketch:{}", path("both").display()));
-    let (both, errors, code) = said(command.args([path("a"), path("b")]));
+    let (both, errors, code) = output_of(command.args([path("a"), path("b")]));
     assert_eq!(code, 0, "{errors}");
     let both: Value = serde_json::from_str(&both).unwrap();
     assert_eq!(both["total"].as_u64(), one["total"].as_u64().map(|total| 2 * total));
@@ -92,8 +93,9 @@ fn measurements_of_two_machines_merge_into_that_of_one() {
         assert_eq!(row["key"], half["key"]);
         assert_eq!(row["estimate"].as_u64(), half["estimate"].as_u64().map(|count| 2 * count));
     }
-    // What was merged can be merged again; another key, a capture and nothing at all cannot.
-    let (text, _, code) = said(ringtap().arg("merge").args([path("both"), path("a")]));
+    // A merged measurement can be merged again. A measurement by another key, a capture and a
+    // missing file are errors.
+    let (text, _, code) = output_of(ringtap().arg("merge").args([path("both"), path("a")]));
     assert!(code == 0 && text.contains("2 measurements merged"), "{text}");
     measured(&format!("--key destination --write sketch:{}", path("other").display()));
     let refused = [
@@ -102,13 +104,13 @@ fn measurements_of_two_machines_merge_into_that_of_one() {
         (path("none"), "No such file"),
     ];
     for (file, words) in refused {
-        let (_, errors, code) = said(ringtap().arg("merge").args([path("a"), file]));
+        let (_, errors, code) = output_of(ringtap().arg("merge").args([path("a"), file]));
         assert!(code == 1 && errors.contains(words), "{errors}");
     }
 }
 
 #[test]
-fn datasketches_reads_what_was_counted() {
+fn datasketches_reads_the_sketches_with_the_same_results() {
     const SCRIPT: &str = "
 import datasketches as ds, json, sys
 items = ds.frequent_strings_sketch.deserialize(open(sys.argv[1], 'rb').read())
@@ -149,7 +151,7 @@ print(json.dumps({'total': items.total_weight, 'distinct': hll.get_estimate(),
 }
 
 #[test]
-fn what_is_offered_too_fast_is_dropped_and_counted() {
+fn packets_above_the_capacity_are_dropped_and_counted() {
     let flags = "--rate 1G --packets 3M --structure cms --design async -w 1";
     let report = measured(flags);
     assert_eq!(report["packets"]["received"], 3_000_000);
@@ -160,7 +162,7 @@ fn what_is_offered_too_fast_is_dropped_and_counted() {
     assert_eq!(dropped + measured_packets + others, 3_000_000);
     assert!(dropped > 0 && report["packet_drop_rate"].as_f64().unwrap() > 0.0);
     assert_eq!(report["ledger"]["residual"], 0);
-    let (_, errors, code) = said(
+    let (_, errors, code) = output_of(
         ringtap()
             .args(["measure", "--fail-on-drop", "-r"])
             .arg(office())
@@ -170,11 +172,11 @@ fn what_is_offered_too_fast_is_dropped_and_counted() {
 }
 
 #[test]
-fn absurd_commands_are_refused_in_words() {
+fn invalid_flags_are_usage_errors() {
     for (flags, words) in [
         ("--structure mg --state shared", "no shared form"),
         ("--structure rs-modular", "single IPv4 addresses"),
-        ("--structure frob", "there are cms, cms-cu"),
+        ("--structure frob", ": use cms, cms-cu"),
         ("--key prefix:129", "prefix:N"),
         ("--threshold 0", "above 0"),
         ("--memory 3", "too few for mg"),
@@ -182,21 +184,21 @@ fn absurd_commands_are_refused_in_words() {
         ("--rate 0", "packets a second"),
         ("--packets 5", "needs --rate"),
         ("--design rss --queues 2 -w 3", "a queue has one worker in rss"),
-        ("--structure cms --write apache:x", "is for --structure mg"),
+        ("--structure cms --write apache:x", "use --structure mg"),
         ("--write x", "sketch:PATH"),
-        ("--design fast", "there are sync, async, rss"),
+        ("--design fast", ": use sync, async, rss"),
     ] {
         let mut command = ringtap();
         command.args(["measure", "-r"]).arg(office()).args(flags.split_whitespace());
-        let (out, errors, code) = said(&mut command);
+        let (out, errors, code) = output_of(&mut command);
         assert!(code == 2 && out.is_empty() && errors.contains(words), "{flags}: {code}, {errors}");
     }
-    let (_, errors, code) = said(ringtap().arg("measure"));
+    let (_, errors, code) = output_of(ringtap().arg("measure"));
     assert!(code == 2 && errors.contains("--read"), "{errors}");
 }
 
 #[test]
-fn advice_names_one_of_the_designs_tried() {
+fn advise_recommends_one_of_the_designs_tried() {
     let report = measured("--advise --key source --structure sht -w 2");
     let tried = report["tried"].as_array().unwrap();
     assert_eq!(tried.len(), 6, "three designs, two states");
@@ -207,10 +209,10 @@ fn advice_names_one_of_the_designs_tried() {
 }
 
 #[test]
-fn a_plan_is_printed_and_nothing_runs() {
+fn a_dry_run_prints_the_plan_and_reads_nothing() {
     let mut command = ringtap();
     command.args(["measure", "--dry-run", "--seed", "3", "-w", "2", "-r", "nowhere.pcap"]);
-    let (text, errors, code) = said(&mut command);
+    let (text, errors, code) = output_of(&mut command);
     assert_eq!((code, errors.as_str()), (0, ""));
     assert!(text.contains("rss, separate, mg of 1.00 MiB; packets by five-tuple"), "{text}");
     assert!(text.contains("multi-queue: queue 0"), "{text}");

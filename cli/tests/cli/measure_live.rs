@@ -1,14 +1,14 @@
-//! `measure -i`, over a veth pair.
+//! Tests of `measure -i` over a veth pair.
 
 use ringtap_io::live::{Method, SendOptions};
 use serde_json::Value;
 
 use crate::live::datagrams;
-use crate::net::{Beside, Net, Right, Within};
+use crate::net::{Background, Net, NetCommands, Right};
 use ringtap_testkit::send_all;
 
 #[test]
-fn every_design_counts_all_that_comes_by_an_interface() {
+fn every_design_counts_all_packets_of_an_interface() {
     let frames = datagrams(400);
     // One host port sends as much as a hundred others.
     let frames = [&frames[..], &vec![frames[7].clone(); 100]].concat();
@@ -24,7 +24,7 @@ fn every_design_counts_all_that_comes_by_an_interface() {
             };
             let chosen = ["--design", design, "--state", state, "--structure", "sht"];
             let flags = [&flags[..], &chosen, threads].concat();
-            let mut measuring = Beside::start(net.ringtap(Right, &flags), "listening: ");
+            let mut measuring = Background::start(net.ringtap(Right, &flags), "listening: ");
             let queues = if design == "rss" { 2 } else { 1 };
             (1..queues).for_each(|_| drop(measuring.wait_for("listening: ")));
             let options = SendOptions { method: Method::Packet, ..SendOptions::default() };
@@ -47,7 +47,7 @@ fn every_design_counts_all_that_comes_by_an_interface() {
             assert_eq!(report["packet_drop_rate"], 0.0);
             assert_eq!(report["ledger"]["residual"], 0);
             let delay = report["delay_ns"]["p50"].as_f64().unwrap();
-            // Since the kernel's stamp: more than nothing, less than the test has.
+            // The delay since the kernel's time stamp is above zero and below the duration.
             assert!(delay > 0.0 && delay < 30e9, "{delay}");
         }
     }

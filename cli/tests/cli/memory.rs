@@ -1,4 +1,5 @@
-//! `--memory` is a promise: a flood of more flows than there is room for, down a pipe.
+//! Tests that `--memory` bounds the resident memory: floods of flows through a pipe, many
+//! intervals, many fragments.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,20 +10,20 @@ use std::time::Duration;
 use ringtap_io::live::SendOptions;
 use serde_json::Value;
 
-use crate::common::{have, ringtap, said};
+use crate::common::{have, output_of, ringtap};
 use crate::live::datagrams;
-use crate::net::{Beside, Net, Right, Within, capture};
+use crate::net::{Background, Net, NetCommands, Right, capture};
 use ringtap_testkit::send_all;
 
 const RINGTAP: &str = env!("CARGO_BIN_EXE_ringtap");
 
-/// Packets of a flood, each a flow of its own. RINGTAP_FLOOD sets another number, say 20000000.
+/// The number of packets of a flood, each a separate flow: RINGTAP_FLOOD, or 3,000,000.
 fn packets() -> u64 {
-    let asked = std::env::var("RINGTAP_FLOOD").ok();
-    asked.map_or(3_000_000, |text| text.parse().expect("RINGTAP_FLOOD is a number"))
+    let number = std::env::var("RINGTAP_FLOOD").ok();
+    number.map_or(3_000_000, |text| text.parse().expect("RINGTAP_FLOOD is a number"))
 }
 
-/// Lets the monitor meter a flood with so much memory, and checks what holds whatever the flags.
+/// Monitors a flood with `--memory` of `mebibytes` MiB and checks what must hold for all flags.
 fn flood(profile: &Path, mebibytes: u64, flags: &[&str]) {
     let packets = packets();
     let mut source = Command::new(RINGTAP)
@@ -34,7 +35,7 @@ fn flood(profile: &Path, mebibytes: u64, flags: &[&str]) {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json");
-    // The flood ends by itself, and so does the monitor: at the end of the pipe.
+    // The monitor ends when the generator closes the pipe.
     let status = Command::new(RINGTAP)
         .args(["monitor", "-r", "-", "--report", "json", "--quiet"])
         .args(["--memory", &format!("{mebibytes}M")])
@@ -53,16 +54,16 @@ fn flood(profile: &Path, mebibytes: u64, flags: &[&str]) {
     let peak = number("/performance/peak_rss_bytes");
     let room = number("/plan/max_flows");
     assert!(peak <= mebibytes << 20, "{flags:?}: {peak} bytes for {room} flows");
-    // Nor is it so careful that most of the memory lies idle.
-    assert!(peak >= mebibytes << 19, "{flags:?}: {peak} bytes for {room} flows");
-    // Each worker has its part of the room, rounded up.
+    // At least 40 % of the memory is used; IPv6 would need half as much again.
+    assert!(peak * 5 >= (mebibytes << 20) * 2, "{flags:?}: {peak} bytes for {room} flows");
+    // The room is split between the workers, rounded up.
     let early = number("/flows/end_reasons/lack_of_resources");
     let stayed = packets - early;
     assert!(early > 0 && stayed.abs_diff(room) < 10, "{flags:?}: {early} early, room for {room}");
 }
 
 #[test]
-fn a_flood_of_flows_stays_within_the_memory_and_is_metered_to_the_last_packet() {
+fn a_flood_of_flows_stays_within_the_memory_and_every_packet_is_metered() {
     let named = Path::new("flood");
     let flows = ["--analyses", "flows", "--write", "csv:/dev/null"];
     flood(named, 256, &[&flows[..], &["--sequential"]].concat());
@@ -70,7 +71,7 @@ fn a_flood_of_flows_stays_within_the_memory_and_is_metered_to_the_last_packet() 
 }
 
 #[test]
-fn so_does_one_of_ipv6() {
+fn a_flood_of_ipv6_flows_stays_within_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flood6.toml");
     let flood6 = "flows = 0\nsize = 64\npackets_per_second = 1000000\n\
@@ -80,12 +81,13 @@ fn so_does_one_of_ipv6() {
 }
 
 #[test]
-fn so_does_one_that_all_analyses_look_at() {
+fn a_flood_with_all_analyses_stays_within_the_memory() {
     flood(Path::new("flood"), 256, &["--sequential"]);
     flood(Path::new("flood"), 256, &["-w", "2"]);
 }
 
-/// A capture of `packets` frames, so many nanoseconds apart, with protocols in turn.
+/// Writes a capture of `packets` frames, `step_us` microseconds apart, with `protocols` IP protocol
+/// numbers in turn.
 fn in_intervals(path: &Path, packets: u32, step_us: u64, protocols: u8) {
     let mut file = BufWriter::new(File::create(path).unwrap());
     file.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
@@ -103,7 +105,7 @@ fn in_intervals(path: &Path, packets: u32, step_us: u64, protocols: u8) {
     file.flush().unwrap();
 }
 
-/// The report on a capture, and the largest resident set of the process to its very end, MiB.
+/// Monitors a capture; returns stdout, stderr and the peak resident set of the process in MiB.
 fn measured(capture: &Path, flags: &[&str]) -> (String, String, u64) {
     let mut command = Command::new(RINGTAP);
     command.args(["monitor", "-q", "-r"]).arg(capture).args(flags).env("NO_COLOR", "1");
@@ -116,7 +118,7 @@ fn measured(capture: &Path, flags: &[&str]) -> (String, String, u64) {
             line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
         };
         let mut most = 0;
-        // Its memory is gone when it has ended, and not reaped.
+        // The status of a zombie process has no VmHWM line.
         while let Some(now) = peak() {
             most = now;
             std::thread::sleep(Duration::from_millis(2));
@@ -129,7 +131,7 @@ fn measured(capture: &Path, flags: &[&str]) -> (String, String, u64) {
 }
 
 #[test]
-fn intervals_stay_within_the_memory_and_those_left_out_are_told() {
+fn intervals_stay_within_the_memory_and_omitted_ones_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("intervals.pcap");
     for (protocols, step_us) in [(1, 1_000), (200, 50)] {
@@ -149,12 +151,12 @@ fn intervals_stay_within_the_memory_and_those_left_out_are_told() {
             let used: u64 = listed.iter().map(needed).sum();
             assert!(used <= units && used + 8 + 200 > units, "{used} of {units}");
             assert!((1..=48).contains(&peak), "{flags:?}: {peak} MiB");
-            let warning = format!("{further} packets are in later intervals than those");
+            let warning = format!("{further} packets are in intervals beyond those");
             assert!(errors.contains(&warning), "{errors}");
             assert!(report["notices"][0].as_str().unwrap().starts_with(&warning), "{report}");
             let (_, errors, peak) = measured(&file, &flags);
             assert!((1..=48).contains(&peak) && errors.contains(&warning), "{flags:?}: {peak} MiB");
-            let (_, _, code) = said(
+            let (_, _, code) = output_of(
                 ringtap().args(["monitor", "-q", "--fail-on-drop", "-r"]).arg(&file).args(&flags),
             );
             assert_eq!(code, 3);
@@ -163,7 +165,7 @@ fn intervals_stay_within_the_memory_and_those_left_out_are_told() {
 }
 
 #[test]
-fn so_does_the_activity_of_many_intervals() {
+fn the_activity_of_many_intervals_stays_within_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("intervals.pcap");
     in_intervals(&file, 3_000, 20_000_000, 1);
@@ -177,27 +179,26 @@ fn so_does_the_activity_of_many_intervals() {
         assert_eq!(listed, report["plan"]["max_activities"].as_u64().unwrap());
         assert_eq!(listed + further, 3_000);
         assert!((1..=96).contains(&peak), "{peak} MiB for {listed} intervals");
-        assert!(
-            errors.contains(&format!("the activity of {further} intervals is not in the report"))
-        );
+        assert!(errors.contains(&format!("the report lacks the activity of {further} intervals")));
     }
 }
 
 #[test]
-fn the_plan_says_what_there_is_room_for() {
+fn the_plan_lists_the_limits_that_follow_from_the_memory() {
     let plan = |flags: &[&str]| {
         let command = ["monitor", "-r", "x.pcap", "--dry-run", "--memory", "64M"];
-        said(ringtap().args(command).args(flags)).0
+        output_of(ringtap().args(command).args(flags)).0
     };
     let text = plan(&["--interval", "1s"]);
-    assert!(text.contains(" datagrams under way at the most"), "{text}");
+    assert!(text.contains(" datagrams in progress"), "{text}");
     assert!(text.contains("1 s, room for about "), "{text}");
     let json: Value = serde_json::from_str(&plan(&["--report", "json"])).unwrap();
     assert_eq!(json["max_datagrams"], (64 << 20) / 64 / 76);
     assert!(json["interval_units"].as_u64().unwrap() > 256);
 }
 
-/// First fragments of `datagrams` UDP datagrams between the same two hosts, then the rest of each.
+/// First fragments of `datagrams` UDP datagrams between the same two hosts, then the second
+/// fragment of each.
 fn in_fragments(datagrams: u16) -> Vec<Vec<u8>> {
     let frame = |number: u16, place: [u8; 2], payload: [u8; 16]| {
         let mut frame = vec![2; 12];
@@ -232,47 +233,47 @@ fn eight_datagrams_between_two_hosts_keep_their_ports_whatever_the_seed() {
 }
 
 #[test]
-fn fragments_beyond_the_memory_are_told() {
+fn fragments_beyond_the_memory_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fragments.pcap");
     capture(&file, &in_fragments(20_000));
     let mut command = ringtap();
     command.args(["monitor", "-q", "--sequential", "--memory", "64M", "--report", "json"]);
-    let (report, errors, code) = said(command.args(["--fail-on-drop", "-r"]).arg(&file));
+    let (report, errors, code) = output_of(command.args(["--fail-on-drop", "-r"]).arg(&file));
     let report: Value = serde_json::from_str(&report).unwrap();
-    let forgotten = 20_000 - report["plan"]["max_datagrams"].as_u64().unwrap();
-    assert_eq!((&report["fragments_forgotten"], code), (&Value::from(forgotten), 3));
+    let evicted = 20_000 - report["plan"]["max_datagrams"].as_u64().unwrap();
+    assert_eq!((&report["fragments_forgotten"], code), (&Value::from(evicted), 3));
     assert!(
-        errors.contains(&format!("warning: {forgotten} first fragments were forgotten")),
+        errors.contains(&format!("warning: {evicted} first fragments were evicted")),
         "{errors}"
     );
-    assert!(
-        errors.contains(&format!("error: fragments forgotten for lack of memory: {forgotten}"))
-    );
+    assert!(errors.contains(&format!("error: fragments forgotten for lack of memory: {evicted}")));
     assert!(report["notices"][0].as_str().unwrap().contains("raise --memory"), "{report}");
-    let (text, _, _) = said(ringtap().args(["monitor", "-q", "--memory", "64M", "-r"]).arg(&file));
+    let (text, _, _) =
+        output_of(ringtap().args(["monitor", "-q", "--memory", "64M", "-r"]).arg(&file));
     assert!(text.contains("first fragments, for lack of memory"), "{text}");
 }
 
-/// The full tables of a live run: on the lines of intervals, in the metrics, in the notices, in the exit code.
+/// Full tables show in the lines of intervals, the metrics, the notices and the exit code.
 #[test]
-fn a_live_run_without_room_says_so() {
+fn a_live_run_with_full_tables_reports_it() {
     let Some(net) = Net::new(1) else { return };
     net.ip(Right, "link set lo up");
     let flags = ["monitor", "-i", "right", "--sequential", "--interval", "1s", "--max-flows", "50"];
     let more = ["--report", "json", "--fail-on-drop", "--duration", "40s", "--metrics"];
-    // In a network of its own, any port is free.
+    // In a new network namespace every port is free.
     let place = "127.0.0.1:9464";
     let command = net.ringtap(Right, &[&flags[..], &more, &[place]].concat());
-    let mut monitor = Beside::start(command, "listening: ");
+    let mut monitor = Background::start(command, "listening: ");
     send_all(&mut net.sender(&SendOptions::default()), &datagrams(500));
-    // The line of the last interval with packets has all of them; the warning may come before it or after.
-    let mut said = String::new();
-    while !said.contains(", 450 flows ended early") {
-        said += &monitor.wait_for(" flows ended early");
-        said.push('\n');
+    // The line of the last interval with packets has the full count. The warning comes before or
+    // after it.
+    let mut lines = String::new();
+    while !lines.contains(", 450 flows ended early") {
+        lines += &monitor.wait_for(" flows ended early");
+        lines.push('\n');
     }
-    assert!(said.contains("about ") && said.contains("dropped so far, "), "{said}");
+    assert!(lines.contains("about ") && lines.contains("dropped so far, "), "{lines}");
     if have("curl") {
         let mut curl = net.program(Right, "curl");
         let output = curl.args(["-s", &format!("http://{place}/metrics")]).output().unwrap();
@@ -284,11 +285,11 @@ fn a_live_run_without_room_says_so() {
     monitor.interrupt();
     let (report, errors, code) = monitor.end();
     assert_eq!(code, 3, "{errors}");
-    assert!((said + &errors).contains("warning: memory does not suffice"), "{errors}");
+    assert!((lines + &errors).contains("warning: out of memory"), "{errors}");
     let report: Value = serde_json::from_slice(&report).unwrap();
     assert_eq!(report["flows"]["end_reasons"]["lack_of_resources"], 450);
     let notices = report["notices"].to_string();
-    assert!(notices.contains("450 flows were ended early"), "{notices}");
+    assert!(notices.contains("450 flows ended early"), "{notices}");
     assert!(notices.contains("conversations are estimates"), "{notices}");
-    assert!(errors.contains("warning: 450 flows were ended early"), "{errors}");
+    assert!(errors.contains("warning: 450 flows ended early"), "{errors}");
 }

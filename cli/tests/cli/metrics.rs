@@ -1,4 +1,4 @@
-//! `--metrics`, asked by Prometheus' own reader and by guests with worse manners.
+//! Tests of `--metrics` with Prometheus' parser, and with idle, slow and malformed clients.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{office, ringtap, said};
+use crate::common::{office, output_of, ringtap};
 use crate::formats::python;
 use crate::signals::Waiting;
 
-/// A port that nobody listens at.
-fn free() -> SocketAddr {
+/// A loopback address with a free TCP port.
+fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// What is answered to a question; the connection stays open.
-fn ask_on(stream: &mut TcpStream, question: &str) -> String {
+/// Sends a request and returns the response; the connection stays open.
+fn request_on(stream: &mut TcpStream, request: &str) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(question.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -29,17 +29,17 @@ fn ask_on(stream: &mut TcpStream, question: &str) -> String {
     let head = String::from_utf8(bytes).unwrap();
     let (_, length) = head.split_once("Content-Length: ").unwrap();
     let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
-    let mut body = vec![0; if question.starts_with("HEAD ") { 0 } else { length }];
+    let mut body = vec![0; if request.starts_with("HEAD ") { 0 } else { length }];
     stream.read_exact(&mut body).unwrap();
     head + &String::from_utf8(body).unwrap()
 }
 
-/// The same on a connection of its own.
-fn ask(address: SocketAddr, question: &str) -> String {
-    ask_on(&mut TcpStream::connect(address).unwrap(), question)
+/// As [`request_on`], on a new connection.
+fn request(address: SocketAddr, request: &str) -> String {
+    request_on(&mut TcpStream::connect(address).unwrap(), request)
 }
 
-/// Lets this process have as many open files as the system allows.
+/// Raises this process's limit of open files to the maximum, and returns it.
 fn many_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -50,9 +50,9 @@ fn many_files() -> u64 {
 const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
 
 #[test]
-fn idle_connections_keep_no_scrape_waiting() {
+fn idle_connections_do_not_delay_a_scrape() {
     let folder = tempfile::tempdir().unwrap();
-    let address = free();
+    let address = free_address();
     let monitor = Waiting::new(folder.path(), &["--metrics", &address.port().to_string()]);
     let most = many_files().min(1_200) as usize - 200;
     let mut idle = Vec::new();
@@ -60,50 +60,50 @@ fn idle_connections_keep_no_scrape_waiting() {
         while idle.len() < count {
             idle.push(TcpStream::connect(address).unwrap());
         }
-        assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+        assert!(request(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
     }
-    // Those that say a part of a question, and those that ask and never read, are no better.
+    // Nor do clients that send a part of a request, or that never read the response.
     for (at, stream) in idle.iter_mut().enumerate() {
         let words = if at % 2 == 0 { "GET /metr" } else { SCRAPE };
-        // It may have lost its place.
+        // The server may have closed the connection.
         let _ = stream.write_all(words.as_bytes());
     }
-    assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(request(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
     assert_eq!(code, Some(0), "{errors}");
 }
 
 #[test]
-fn a_client_may_ask_again_on_its_connection() {
+fn a_client_can_send_several_requests_on_a_connection() {
     let folder = tempfile::tempdir().unwrap();
-    let address = free();
+    let address = free_address();
     let monitor = Waiting::new(folder.path(), &["--metrics", &address.port().to_string()]);
     let mut stream = TcpStream::connect(address).unwrap();
     for _ in 0..3 {
-        let answer = ask_on(&mut stream, SCRAPE);
+        let answer = request_on(&mut stream, SCRAPE);
         assert!(answer.contains("\r\nConnection: keep-alive\r\n"), "{answer}");
     }
     let last = "GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n";
-    assert!(ask_on(&mut stream, last).contains("\r\nConnection: close\r\n"));
+    assert!(request_on(&mut stream, last).contains("\r\nConnection: close\r\n"));
     assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed");
     monitor.send(Signal::INT);
     assert_eq!(monitor.end().0, Some(0));
 }
 
-/// A process with few file descriptors gives up idle clients for new ones.
+/// With few file descriptors, the server closes idle clients to accept new ones.
 #[test]
-fn few_file_descriptors_are_enough() {
+fn a_scrape_succeeds_with_few_file_descriptors() {
     let folder = tempfile::tempdir().unwrap();
-    let address = free();
+    let address = free_address();
     let script = "ulimit -n 40; exec \"$0\" \"$@\"";
-    let monitor = Waiting::by(
+    let monitor = Waiting::with(
         std::process::Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_ringtap")]),
         folder.path(),
         &["--metrics", &address.port().to_string()],
     );
     let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
-    assert!(ask(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(request(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
     drop(idle);
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
@@ -111,12 +111,12 @@ fn few_file_descriptors_are_enough() {
 }
 
 #[test]
-fn it_listens_at_ports_and_at_addresses_of_both_kinds() {
+fn the_server_listens_at_ports_and_at_ipv4_and_ipv6_addresses() {
     let v6 = TcpListener::bind("[::1]:0").is_ok();
     if !v6 {
         eprintln!("SKIPPED: no IPv6 here");
     }
-    let port = free().port();
+    let port = free_address().port();
     for (given, at) in [
         (format!("{port}"), format!("127.0.0.1:{port}")),
         (format!(":{port}"), format!("127.0.0.1:{port}")),
@@ -129,7 +129,7 @@ fn it_listens_at_ports_and_at_addresses_of_both_kinds() {
         }
         let folder = tempfile::tempdir().unwrap();
         let monitor = Waiting::new(folder.path(), &["--metrics", &given]);
-        let answer = ask(at.parse().unwrap(), SCRAPE);
+        let answer = request(at.parse().unwrap(), SCRAPE);
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{given}: {answer}");
         monitor.send(Signal::INT);
         assert_eq!(monitor.end().0, Some(0), "{given}");
@@ -137,7 +137,7 @@ fn it_listens_at_ports_and_at_addresses_of_both_kinds() {
 }
 
 #[test]
-fn prometheus_reads_how_the_run_stands() {
+fn the_parser_of_prometheus_reads_the_counters_of_the_run() {
     const SCRIPT: &str = "
 import json, sys, urllib.request
 try:
@@ -153,7 +153,7 @@ names = {sample.name for sample in samples}
 print(json.dumps({name: sum(s.value for s in samples if s.name == name) for name in names}))
 ";
     let folder = tempfile::tempdir().unwrap();
-    let address = free();
+    let address = free_address();
     let monitor = Waiting::new(folder.path(), &["--metrics", &address.to_string()]);
     let url = format!("http://{address}/metrics");
     let found = python(SCRIPT, folder.path(), &[Path::new(&url)]);
@@ -173,25 +173,25 @@ print(json.dumps({name: sum(s.value for s in samples if s.name == name) for name
 }
 
 #[test]
-fn guests_with_bad_manners_hold_up_nobody() {
+fn silent_and_malformed_clients_do_not_delay_others() {
     let folder = tempfile::tempdir().unwrap();
-    let address = free();
+    let address = free_address();
     let monitor = Waiting::new(folder.path(), &["--metrics", &address.port().to_string()]);
     let mut silent: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
     silent[0].write_all(b"GET /met").unwrap();
     drop(silent.pop());
-    for (question, status) in [
+    for (text, status) in [
         ("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
         ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "),
         ("DELETE /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
         ("\u{1}\u{2}\r\n\r\n", "HTTP/1.1 400 "),
     ] {
-        let answer = ask(address, question);
-        assert!(answer.starts_with(status), "{question:?}: {answer}");
+        let answer = request(address, text);
+        assert!(answer.starts_with(status), "{text:?}: {answer}");
     }
-    let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    let head = request(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
-    let answer = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    let answer = request(address, "GET /metrics HTTP/1.1\r\n\r\n");
     assert!(answer.contains("ringtap_packets_total{queue=\"0\"} "), "{answer}");
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
@@ -199,16 +199,16 @@ fn guests_with_bad_manners_hold_up_nobody() {
 }
 
 #[test]
-fn a_place_that_is_taken_or_none_is_told() {
+fn an_address_in_use_or_invalid_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = taken.local_addr().unwrap().to_string();
     let mut command = ringtap();
     let (_, errors, code) =
-        said(command.args(["monitor", "-r"]).arg(office()).args(["--metrics", &place]));
+        output_of(command.args(["monitor", "-r"]).arg(office()).args(["--metrics", &place]));
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains(&format!("--metrics {place}")), "{errors}");
     let (_, errors, code) =
-        said(ringtap().args(["monitor", "-r"]).arg(office()).args(["--metrics", "here"]));
+        output_of(ringtap().args(["monitor", "-r"]).arg(office()).args(["--metrics", "here"]));
     assert_eq!(code, 2, "{errors}");
     assert!(errors.contains("127.0.0.1") || errors.contains("0.0.0.0:9464"), "{errors}");
 }

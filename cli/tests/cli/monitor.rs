@@ -1,4 +1,4 @@
-//! Plans, configuration, digests, alerts.
+//! Tests of `monitor` on captures: plans, configuration, digests, alerts.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use ringtap_engine::Machine;
 use ringtap_ring::Kind as Ring;
 use serde_json::Value;
 
-use crate::common::{have_two_cores, json, office, ringtap, said};
+use crate::common::{have_two_cores, json, office, output_of, ringtap};
 
 #[test]
 fn every_arrangement_has_the_same_digest() {
@@ -67,12 +67,12 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
         "--tunnels",
         "both",
     ];
-    let (text, errors, code) = said(ringtap().args(flags));
+    let (text, errors, code) = output_of(ringtap().args(flags));
     assert_eq!((errors.as_str(), code), ("", 0));
     for words in ["farm", "worker 2", "lamport", "90 s idle", "no-such.pcap", "core 1"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let (plan, _, _) = said(ringtap().args(flags).args(["--report", "json"]));
+    let (plan, _, _) = output_of(ringtap().args(flags).args(["--report", "json"]));
     let plan: Value = serde_json::from_str(&plan).unwrap();
     assert_eq!((&plan["workers"], &plan["ring"]), (&3.into(), &"lamport".into()));
     assert_eq!(plan["tunnels"], "both");
@@ -83,14 +83,14 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
 }
 
 #[test]
-fn a_plan_says_who_reads_which_queue() {
+fn the_plan_lists_the_threads_of_each_queue() {
     if !have_two_cores() {
         return;
     }
     let plan = |flags: &str| {
         let mut command = ringtap();
         command.args(["monitor", "--dry-run", "-r", "no-such.pcap", "--cores", "0,1"]);
-        said(command.args(flags.split_whitespace()))
+        output_of(command.args(flags.split_whitespace()))
     };
     for (flags, words) in [
         ("", ["multi-queue", "queue 0 + merger (core 0) | queue 1 + merger (core 1)"]),
@@ -106,10 +106,10 @@ fn a_plan_says_who_reads_which_queue() {
         assert!(words.iter().all(|words| text.contains(words)), "{flags}: {text}");
     }
     for (flags, words) in [
-        ("--queues 0", "queues must be from 1 to 64, not 0"),
+        ("--queues 0", "invalid number of queues 0: use 1 to 64"),
         ("--queues 2 --sequential", "one thread"),
         ("--skeleton multi-queue -w 2", "one worker a queue"),
-        ("--sample 2:3", "write 1:100"),
+        ("--sample 2:3", "use 1:100"),
     ] {
         let (_, errors, code) = plan(flags);
         assert!(code == 2 && errors.contains(words), "{flags}: {errors}");
@@ -117,7 +117,7 @@ fn a_plan_says_who_reads_which_queue() {
 }
 
 #[test]
-fn a_sample_says_that_it_is_one_and_is_no_loss() {
+fn a_sample_is_marked_in_the_report_and_is_no_loss() {
     let flags = ["--sample", "1:10", "--fail-on-drop", "--digest"];
     let report = json(&office(), &flags);
     let packets = &report["packets"];
@@ -128,12 +128,12 @@ fn a_sample_says_that_it_is_one_and_is_no_loss() {
     assert_eq!((&report["ledger"]["residual"], &report["plan"]["sample"]), (&0.into(), &10.into()));
     let alone = json(&office(), &[&flags[..], &["--sequential"]].concat());
     assert_eq!(alone["digest"], report["digest"]);
-    let (text, _, _) = said(ringtap().args(["monitor", "--sample", "10", "-r"]).arg(office()));
+    let (text, _, _) = output_of(ringtap().args(["monitor", "--sample", "10", "-r"]).arg(office()));
     assert!(text.contains("sampled 1:10"), "{text}");
 }
 
 #[test]
-fn a_configuration_gives_flags_and_flags_win() {
+fn flags_have_priority_over_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("ringtap.toml");
     let office = office();
@@ -146,7 +146,7 @@ fn a_configuration_gives_flags_and_flags_win() {
     let plan = |flags: &[&str]| -> Value {
         let mut command = ringtap();
         command.args(["monitor", "--dry-run", "--report", "json", "--config"]).arg(&config);
-        let (plan, errors, _) = said(command.args(flags));
+        let (plan, errors, _) = output_of(command.args(flags));
         serde_json::from_str(&plan).unwrap_or_else(|_| panic!("{errors}"))
     };
     let plain = plan(&[]);
@@ -163,21 +163,21 @@ fn a_configuration_gives_flags_and_flags_win() {
 }
 
 #[test]
-fn a_wrong_configuration_is_a_matter_of_usage() {
+fn an_invalid_configuration_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("wrong.toml");
     for (text, words) in [
-        ("worker = 3", "nothing is called \"worker\"; there are read, "),
+        ("worker = 3", "unknown key \"worker\": use read, "),
         ("workers = \"many\"", "'many'"),
-        ("ring = \"foo\"", "there are lock"),
-        ("digest = 1", "digest is true or false"),
-        ("config = \"other.toml\"", "nothing is called \"config\""),
+        ("ring = \"foo\"", ": use lock"),
+        ("digest = 1", "invalid digest: use true or false"),
+        ("config = \"other.toml\"", "unknown key \"config\""),
         ("workers = ", "wrong.toml"),
     ] {
         fs::write(&config, text).unwrap();
         let mut command = ringtap();
         command.args(["monitor", "-r"]).arg(office()).arg("--config").arg(&config);
-        let (_, errors, code) = said(&mut command);
+        let (_, errors, code) = output_of(&mut command);
         assert!(
             code == 2 && errors.contains("wrong.toml") && errors.contains(words),
             "{text}: {errors}"
@@ -186,21 +186,23 @@ fn a_wrong_configuration_is_a_matter_of_usage() {
 }
 
 #[test]
-fn losses_show_in_the_exit_code_only_when_asked() {
-    let run =
-        |flags: &[&str]| said(ringtap().args(["monitor", "-q", "-r"]).arg(office()).args(flags));
+fn losses_change_the_exit_code_only_with_fail_on_drop() {
+    let run = |flags: &[&str]| {
+        output_of(ringtap().args(["monitor", "-q", "-r"]).arg(office()).args(flags))
+    };
     assert_eq!(run(&["--fail-on-drop"]).2, 0);
     let few = ["--max-flows", "50", "-w", "1"];
     assert_eq!(run(&few).2, 0);
     let (text, errors, code) = run(&[&few[..], &["--fail-on-drop"]].concat());
     assert_eq!(code, 3, "{errors}");
     assert!(errors.contains("flows ended early for lack of memory"), "{errors}");
-    assert!(text.contains("Flows"), "the report comes all the same: {text}");
+    assert!(text.contains("Flows"), "the report is still printed: {text}");
 }
 
 #[test]
-fn scans_are_told_as_they_are_found_unless_quiet() {
-    let errors = |flag: &[&str]| said(ringtap().args(["monitor", "-r"]).arg(office()).args(flag)).1;
+fn scans_are_printed_as_they_are_found_unless_quiet() {
+    let errors =
+        |flag: &[&str]| output_of(ringtap().args(["monitor", "-r"]).arg(office()).args(flag)).1;
     let alerts = errors(&[]);
     assert_eq!(
         alerts.lines().filter(|line| line.starts_with("alert: 2026-")).count(),
@@ -212,9 +214,9 @@ fn scans_are_told_as_they_are_found_unless_quiet() {
 }
 
 #[test]
-fn statistics_come_as_lines_when_asked_for() {
+fn the_stats_flag_prints_lines() {
     let (_, errors, _) =
-        said(ringtap().args(["monitor", "--stats", "1ns", "-q", "-r"]).arg(office()));
+        output_of(ringtap().args(["monitor", "--stats", "1ns", "-q", "-r"]).arg(office()));
     assert!(
         errors.starts_with("stats: ") && errors.contains(" packets, ") && errors.contains("/s, "),
         "{errors}"
@@ -222,18 +224,19 @@ fn statistics_come_as_lines_when_asked_for() {
 }
 
 #[test]
-fn analyses_left_out_leave_no_trace() {
+fn omitted_analyses_are_not_in_the_report() {
     let report = json(&office(), &["--analyses", "scans"]);
     for absent in ["flows", "talkers", "conversations", "intervals"] {
         assert!(report.get(absent).is_none(), "{absent}");
     }
     assert_eq!(report["scans"]["vertical"].as_array().unwrap().len(), 2);
-    let (text, _, _) = said(ringtap().args(["monitor", "--analyses", "scans", "-r"]).arg(office()));
+    let (text, _, _) =
+        output_of(ringtap().args(["monitor", "--analyses", "scans", "-r"]).arg(office()));
     assert!(text.contains("Vertical scans") && !text.contains("Top sources"), "{text}");
 }
 
 #[test]
-fn who_was_busy_is_the_same_in_every_arrangement_while_nothing_is_forgotten() {
+fn the_activity_is_the_same_in_every_arrangement_while_the_tables_have_room() {
     let activity = |flags: &[&str]| {
         let flags = [&["--analyses", "all,activity", "--interval", "10s"], flags].concat();
         json(&office(), &flags)["activity"].clone()
@@ -247,7 +250,7 @@ fn who_was_busy_is_the_same_in_every_arrangement_while_nothing_is_forgotten() {
             assert_eq!(one[interval][list], other[interval][list], "{flags:?} {interval} {list}");
         }
     }
-    // As tshark has it: ip.src == 10.20.0.10, from 02:08:10 on.
+    // Checked with tshark: ip.src == 10.20.0.10, from 02:08:10 on.
     let talkers = &json(&office(), &["--analyses", "talkers"])["talkers"]["by_octets"]["source"][0];
     assert_eq!(one[1]["senders"][0]["address"], talkers["address"]);
     assert_eq!(one[1]["senders"][0]["lower"], talkers["octets"]);
@@ -255,15 +258,16 @@ fn who_was_busy_is_the_same_in_every_arrangement_while_nothing_is_forgotten() {
 }
 
 #[test]
-fn who_reaches_a_limit_is_told() {
+fn an_alert_names_the_host_that_reaches_a_limit() {
     let file = office().display().to_string();
     let flags = ["monitor", "-r", &file, "--interval", "10s", "--alert", "src-peers=1k"];
-    let (_, errors, code) = said(ringtap().args(flags));
+    let (_, errors, code) = output_of(ringtap().args(flags));
     assert_eq!(code, 0);
     assert!(errors.contains("10.20.0.10 sent to 1,20"), "{errors}");
     assert_eq!(errors.matches(" sent to ").count(), 1, "{errors}");
     for wrong in ["src-peers", "pps=3", "dst-pps=x"] {
-        let (_, errors, code) = said(ringtap().args(["monitor", "-r", &file, "--alert", wrong]));
+        let (_, errors, code) =
+            output_of(ringtap().args(["monitor", "-r", &file, "--alert", wrong]));
         assert!(code == 2 && errors.contains("--alert"), "{errors}");
     }
 }

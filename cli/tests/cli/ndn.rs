@@ -1,4 +1,4 @@
-//! `ringtap ndn`: consumers and the producer over loopback, registration at a forwarder.
+//! Tests of `ringtap ndn`: ping, load and server over loopback, registration at a forwarder.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -15,10 +15,10 @@ use ringtap_ndn::packets::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{ringtap, said};
-use crate::net::Beside;
+use crate::common::{output_of, ringtap};
+use crate::net::Background;
 
-/// A port that nobody has.
+/// A free UDP port.
 fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -29,21 +29,23 @@ fn program(flags: &[&str]) -> Command {
     command
 }
 
-/// A server at a port of its own, and its URL.
-fn server(prefix: &str, flags: &[&str]) -> (Beside, String) {
+/// Starts a server at a free port and returns it with its URL.
+fn server(prefix: &str, flags: &[&str]) -> (Background, String) {
     let url = format!("udp://127.0.0.1:{}", free_port());
     let serving =
         program(&[&["server", prefix, "--listen", &url, "--report", "json"], flags].concat());
-    (Beside::start(serving, "serving"), url)
+    (Background::start(serving, "serving"), url)
 }
 
-/// Runs `ringtap ndn … --report json`: the report and the exit code.
+/// Runs `ringtap ndn … --report json` and returns the report and the exit code.
 fn report(flags: &[&str]) -> (Value, i32) {
-    let (out, errors, code) = said(ringtap().arg("ndn").args(flags).args(["--report", "json"]));
+    let (out, errors, code) =
+        output_of(ringtap().arg("ndn").args(flags).args(["--report", "json"]));
     (serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {errors}")), code)
 }
 
-fn ended(server: Beside) -> Value {
+/// Interrupts a server and returns its report.
+fn end(server: Background) -> Value {
     server.interrupt();
     let (out, errors, code) = server.end();
     assert_eq!(code, 0, "{errors}");
@@ -51,10 +53,10 @@ fn ended(server: Beside) -> Value {
 }
 
 #[test]
-fn a_ping_is_answered_by_a_server() {
+fn a_server_answers_pings() {
     let (server, url) = server("/test/of%20ping", &["--payload", "6000"]);
     let flags = ["ping", "/test/of%20ping/x", "--to", &url, "-c", "3", "-i", "20ms"];
-    let (out, errors, code) = said(ringtap().arg("ndn").args(flags));
+    let (out, errors, code) = output_of(ringtap().arg("ndn").args(flags));
     assert_eq!(code, 0, "{errors}");
     for words in [
         "PING /test/of%20ping/x by udp://",
@@ -67,31 +69,32 @@ fn a_ping_is_answered_by_a_server() {
     let (found, code) =
         report(&["ping", "/elsewhere", "--to", &url, "-c", "2", "-i", "1ms", "-W", "100ms"]);
     assert_eq!((&found["data"], &found["lost"], code), (&0.into(), &2.into(), 1), "{found}");
-    let served = ended(server);
+    let served = end(server);
     let counts =
         ["interests", "data", "elsewhere", "malformed"].map(|name| served[name].as_u64().unwrap());
     assert_eq!(counts, [5, 3, 2, 0], "{served}");
 }
 
 #[test]
-fn where_nobody_listens_all_is_lost_and_it_is_said() {
+fn without_a_server_all_pings_are_lost_and_the_reason_is_printed() {
     let url = format!("udp://127.0.0.1:{}", free_port());
     let flags = ["ping", "/a", "--to", &url, "-c", "2", "-i", "10ms", "-W", "50ms"];
-    let (out, errors, code) = said(ringtap().arg("ndn").args(flags));
+    let (out, errors, code) = output_of(ringtap().arg("ndn").args(flags));
     assert_eq!(code, 1, "{errors}");
-    assert!(out.contains("timeout of /a: seq=2") && out.contains("nobody listens at"), "{out}");
-    let (_, errors, code) = said(ringtap().args(["ndn", "ping", "/a", "--to", "unix:/no/such"]));
+    assert!(out.contains("timeout of /a: seq=2") && out.contains("connection refused by"), "{out}");
+    let (_, errors, code) =
+        output_of(ringtap().args(["ndn", "ping", "/a", "--to", "unix:/no/such"]));
     assert!(code == 1 && errors.contains("no forwarder listens at /no/such"), "{errors}");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("udp://{}", taken.local_addr().unwrap());
-    let (_, errors, code) = said(ringtap().args(["ndn", "server", "/a", "--listen", &url]));
+    let (_, errors, code) = output_of(ringtap().args(["ndn", "server", "/a", "--listen", &url]));
     assert!(code == 1 && errors.contains(&format!("--to {url}")), "{errors}");
 }
 
 #[test]
-fn a_load_accounts_for_every_interest_whatever_the_names() {
+fn a_load_accounts_for_every_interest_with_all_distributions_of_names() {
     let (server, url) = server("/load", &[]);
-    let mut asked = 0;
+    let mut sent = 0;
     for flags in [
         &["--names", "unique"][..],
         &["--names", "uniform", "--population", "50"],
@@ -105,7 +108,7 @@ fn a_load_accounts_for_every_interest_whatever_the_names() {
         let number = |name: &str| found[name].as_u64().unwrap();
         assert_eq!(number("sent"), 3_000, "{found}");
         assert_eq!(number("answered") + number("lost"), 3_000, "{flags:?}: {found}");
-        // A kernel that is short of room may lose some; a Data may answer several of its name.
+        // The kernel may drop some. One Data may answer several Interests of its name.
         assert!(number("answered") > 0, "{flags:?}: {found}");
         assert!(number("data") - number("surplus") <= number("answered"), "{flags:?}: {found}");
         assert_eq!(
@@ -126,31 +129,33 @@ fn a_load_accounts_for_every_interest_whatever_the_names() {
             .map(|row| row[1].as_u64().unwrap())
             .sum();
         assert_eq!(counted, number("answered"));
-        asked += 3_000;
+        sent += 3_000;
     }
-    let served = ended(server);
-    assert!(served["interests"].as_u64().unwrap() <= asked, "{served}");
+    let served = end(server);
+    assert!(served["interests"].as_u64().unwrap() <= sent, "{served}");
     assert_eq!(served["interests"], served["data"]);
 }
 
-/// A load of 100 Interests whose answers the test gives: names and tokens of what was asked, and who asks.
-fn asked_by_a_load(timeout: &str) -> (Child, UdpSocket, Vec<(Headers, NameBuf)>, SocketAddr) {
+/// Starts a load of 100 Interests, to which the test replies. Returns the process, the producer's
+/// socket, headers and names of the Interests, and the load's address.
+fn start_load(timeout: &str) -> (Child, UdpSocket, Vec<(Headers, NameBuf)>, SocketAddr) {
     let producer = UdpSocket::bind("127.0.0.1:0").unwrap();
     producer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let url = format!("udp://{}", producer.local_addr().unwrap());
     let flags = ["load", "/p", "--to", &url, "-c", "100", "-w", "100", "-W", timeout];
     let mut load = program(&[&flags[..], &["--report", "json"]].concat());
     let load = load.stdout(Stdio::piped()).spawn().unwrap();
-    let (mut asked, mut from) = (Vec::new(), producer.local_addr().unwrap());
+    let (mut interests, mut from) = (Vec::new(), producer.local_addr().unwrap());
     let mut bytes = [0; 2_000];
-    while asked.len() < 100 {
+    while interests.len() < 100 {
         let (len, at) = producer.recv_from(&mut bytes).unwrap();
         let packet = LpPacket::read(&bytes[..len]).unwrap();
         let name = Interest::read(packet.payload.unwrap()).unwrap().name;
-        asked.push((Headers { token: packet.headers.token, ..Headers::NONE }, NameBuf::of(name)));
+        interests
+            .push((Headers { token: packet.headers.token, ..Headers::NONE }, NameBuf::of(name)));
         from = at;
     }
-    (load, producer, asked, from)
+    (load, producer, interests, from)
 }
 
 fn data_of(headers: &Headers, name: &NameBuf, size: usize) -> Vec<u8> {
@@ -161,15 +166,16 @@ fn data_of(headers: &Headers, name: &NameBuf, size: usize) -> Vec<u8> {
     wire
 }
 
-fn found_by(load: Child) -> Value {
+/// Waits for the end of a load and returns its report.
+fn load_report(load: Child) -> Value {
     let output = load.wait_with_output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn a_load_tells_losses_at_its_own_socket_from_those_elsewhere() {
-    // While the load is stopped, its queue is filled with more than it holds; the answers come behind that.
-    let (load, producer, asked, to) = asked_by_a_load("6s");
+fn a_load_counts_losses_at_its_own_socket_separately() {
+    // While the load is stopped, its receive queue overflows; the replies come after that.
+    let (load, producer, interests, to) = start_load("6s");
     let id = Pid::from_child(&load);
     kill_process(id, Signal::STOP).unwrap();
     let stat = format!("/proc/{}/stat", load.id());
@@ -181,23 +187,23 @@ fn a_load_tells_losses_at_its_own_socket_from_those_elsewhere() {
     for _ in 0..6_000 {
         producer.send_to(&filler, to).unwrap();
     }
-    for (headers, name) in &asked {
+    for (headers, name) in &interests {
         producer.send_to(&data_of(headers, name, 8_000), to).unwrap();
     }
     kill_process(id, Signal::CONT).unwrap();
-    let found = found_by(load);
+    let found = load_report(load);
     let number = |name: &str| found[name].as_u64().unwrap_or_else(|| panic!("{name}: {found}"));
     assert_eq!([number("lost"), number("lost_here"), number("lost_elsewhere")], [100, 100, 0]);
     assert_eq!(number("dropped_here") + number("surplus"), 6_100, "{found}");
     let as_root = rustix::process::geteuid().is_root();
     assert!(number("receive_queue_bytes") >= if as_root { 8 << 20 } else { 1 }, "{found}");
 
-    // What is never answered is no loss of its own socket.
-    let (load, producer, asked, to) = asked_by_a_load("4s");
-    for (headers, name) in &asked[..90] {
+    // Interests without a reply are not losses at its own socket.
+    let (load, producer, interests, to) = start_load("4s");
+    for (headers, name) in &interests[..90] {
         producer.send_to(&data_of(headers, name, 100), to).unwrap();
     }
-    let found = found_by(load);
+    let found = load_report(load);
     assert_eq!((&found["lost_here"], &found["dropped_here"]), (&0.into(), &0.into()), "{found}");
     assert!(
         found["lost"].as_u64() >= Some(10) && found["lost"] == found["lost_elsewhere"],
@@ -206,14 +212,14 @@ fn a_load_tells_losses_at_its_own_socket_from_those_elsewhere() {
 }
 
 #[test]
-fn a_registration_that_is_refused_over_udp_says_what_would_allow_it() {
+fn a_registration_that_is_refused_over_udp_is_an_error_with_remedies() {
     let forwarder = crate::forward::Running::start("");
     let url = format!("udp://{}", forwarder.udp);
     let (_, errors, code) =
-        said(ringtap().args(["ndn", "server", "/p", "--to", &url, "--register"]));
+        output_of(ringtap().args(["ndn", "server", "/p", "--to", &url, "--register"]));
     assert_eq!(code, 1, "{errors}");
     for words in [
-        "does not register /p: 404 Nack: it takes no commands under /localhop/nfd",
+        "refused to register /p: 404 Nack: no commands accepted under /localhop/nfd",
         "rib.localhop_security",
         "mgmt.allow_localhop: true",
         "--to unix:PATH",
@@ -224,7 +230,7 @@ fn a_registration_that_is_refused_over_udp_says_what_would_allow_it() {
     }
 }
 
-/// One that listens at a socket and does what a forwarder would do at the other end of it.
+/// A Unix socket at which the test plays the part of a forwarder.
 struct Forwarder {
     folder: tempfile::TempDir,
     listener: UnixListener,
@@ -237,7 +243,7 @@ impl Forwarder {
         Self { folder, listener }
     }
 
-    /// Whoever connects. If he does not say what he should, the test fails, late, but it ends.
+    /// Accepts a connection. Reads have a timeout, so that missing packets fail the test.
     fn accept(&self) -> UnixStream {
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -253,7 +259,7 @@ impl Forwarder {
     }
 }
 
-/// The next packet of the stream, byte by byte: what it is wrapped in does not matter.
+/// The headers and the payload of the next packet, read byte by byte.
 fn next(stream: &mut UnixStream) -> (Headers, Vec<u8>) {
     let mut bytes = Vec::new();
     while Element::only(&bytes).is_err() {
@@ -268,13 +274,13 @@ fn next(stream: &mut UnixStream) -> (Headers, Vec<u8>) {
 fn send(stream: &mut UnixStream, headers: &Headers, packet: &[u8]) {
     let mut out = Vec::new();
     write_lp(headers, packet, &mut out);
-    // In two halves, as streams may have it.
+    // In two writes, because a stream may split a packet.
     let (front, back) = out.split_at(out.len() / 2);
     stream.write_all(front).unwrap();
     stream.write_all(back).unwrap();
 }
 
-/// Answers a command with this code; its name.
+/// Answers a command with this code and returns the command's name.
 fn answer_command(stream: &mut UnixStream, code: u8) -> String {
     let (_, wire) = next(stream);
     let Ok(Packet::Interest(command)) = Packet::read(&wire) else { panic!("{wire:x?}") };
@@ -325,8 +331,9 @@ fn a_server_registers_at_a_forwarder_and_answers_what_it_sends() {
 }
 
 #[test]
-fn a_forwarder_that_refuses_or_goes_away_is_an_error() {
-    for (code, words) in [(147, "does not register /p: 147 well"), (0, "has closed the connection")]
+fn a_forwarder_that_refuses_or_disconnects_is_an_error() {
+    for (code, words) in
+        [(147, "refused to register /p: 147 well"), (0, "has closed the connection")]
     {
         let forwarder = Forwarder::new();
         std::thread::scope(|scope| {
@@ -338,14 +345,15 @@ fn a_forwarder_that_refuses_or_goes_away_is_an_error() {
                 }
             });
             let url = forwarder.url();
-            let (_, errors, code) = said(ringtap().args(["ndn", "server", "/p", "--to", &url]));
+            let (_, errors, code) =
+                output_of(ringtap().args(["ndn", "server", "/p", "--to", &url]));
             assert!(code == 1 && errors.contains(words), "{errors}");
         });
     }
 }
 
 #[test]
-fn nacks_are_counted_and_named() {
+fn nacks_are_counted_with_their_reasons() {
     let forwarder = Forwarder::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -357,7 +365,7 @@ fn nacks_are_counted_and_named() {
         });
         let url = forwarder.url();
         let flags = ["ndn", "ping", "/a", "--to", &url, "-c", "2", "-i", "1ms", "-W", "10s"];
-        let (out, errors, code) = said(ringtap().args(flags));
+        let (out, errors, code) = output_of(ringtap().args(flags));
         assert_eq!(code, 1, "{errors}");
         assert!(
             out.contains("Nack from /a: seq=2 reason=NoRoute") && out.contains("2 Nacks, 0 lost"),
@@ -367,7 +375,7 @@ fn nacks_are_counted_and_named() {
 }
 
 #[test]
-fn bytes_that_are_no_ndn_end_a_stream_with_an_error() {
+fn bytes_that_are_not_ndn_end_a_stream_with_an_error() {
     let forwarder = Forwarder::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -376,12 +384,12 @@ fn bytes_that_are_no_ndn_end_a_stream_with_an_error() {
             stream.write_all(&[0xff; 100]).unwrap();
         });
         let url = forwarder.url();
-        let (_, errors, code) = said(ringtap().args(["ndn", "ping", "/a", "--to", &url]));
-        assert!(code == 1 && errors.contains("no NDN"), "{errors}");
+        let (_, errors, code) = output_of(ringtap().args(["ndn", "ping", "/a", "--to", &url]));
+        assert!(code == 1 && errors.contains("does not carry NDN"), "{errors}");
     });
 }
 
-/// Python with python-ndn, an implementation that is not ours.
+/// A Python with python-ndn, an independent implementation.
 fn python() -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools/venv/bin/python");
     let has = |python: &PathBuf| {
@@ -396,7 +404,7 @@ fn python() -> Option<PathBuf> {
 }
 
 #[test]
-fn python_ndn_reads_what_the_server_answers() {
+fn python_ndn_reads_the_data_of_the_server() {
     const SCRIPT: &str = "
 import asyncio, sys
 from ndn import appv2, encoding, security
@@ -422,11 +430,11 @@ app.run_forever(after_start=main())
         Command::new("timeout").arg("20").arg(python).args(["-c", SCRIPT, port]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "/p/one 300 7000\n", "{errors}");
-    assert_eq!(ended(server)["data"], 1);
+    assert_eq!(end(server)["data"], 1);
 }
 
 #[test]
-fn python_ndn_takes_the_registration_for_a_signed_command() {
+fn python_ndn_accepts_the_registration_as_a_signed_command() {
     const SCRIPT: &str = "
 import asyncio, sys
 from ndn import encoding, security
@@ -458,10 +466,10 @@ asyncio.run(main())
     let path = folder.path().join("nfd.sock");
     let mut command = Command::new("timeout");
     command.arg("20").arg(python).args(["-c", SCRIPT]).arg(&path);
-    let other = Beside::start(command, "ready");
+    let other = Background::start(command, "ready");
     let url = format!("unix:{}", path.display());
-    let (_, errors, code) = said(ringtap().args(["ndn", "server", "/p/q", "--to", &url]));
-    // The other side has closed the connection when it was done.
+    let (_, errors, code) = output_of(ringtap().args(["ndn", "server", "/p/q", "--to", &url]));
+    // The script closes the connection after its response.
     assert!(code == 1 && errors.contains("serving /p/q") && errors.contains("closed"), "{errors}");
     let (out, errors, _) = other.end();
     assert_eq!(

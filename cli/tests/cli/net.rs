@@ -1,4 +1,5 @@
-//! Programs in the network namespaces of a test, the command above all, and small captures.
+//! Helpers to run programs in the network namespaces of a test, and to read and write small
+//! captures.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,15 +10,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub(crate) use ringtap_testkit::{End, Left, Net, Right};
 
-/// The command in the namespaces of a test.
-pub(crate) trait Within {
+/// Methods of [`Net`] that run `ringtap`.
+pub(crate) trait NetCommands {
     /// The command in the namespace of an end.
     fn ringtap(&self, end: End, flags: &[&str]) -> Command;
-    /// The same until it ends: stdout, stderr, exit code.
+    /// Runs the command and returns stdout, stderr and the exit code.
     fn run(&self, end: End, flags: &[&str]) -> (String, String, i32);
 }
 
-impl Within for Net {
+impl NetCommands for Net {
     fn ringtap(&self, end: End, flags: &[&str]) -> Command {
         let mut command = self.program(end, env!("CARGO_BIN_EXE_ringtap"));
         command.args(flags);
@@ -31,27 +32,27 @@ impl Within for Net {
     }
 }
 
-/// A command that goes on beside the test and does not outlive it.
-pub(crate) struct Beside {
+/// A process that runs in the background of a test. Drop kills it.
+pub(crate) struct Background {
     pub(crate) child: Child,
     errors: BufReader<ChildStderr>,
 }
 
-/// If a test hangs nevertheless, its children end after so long.
+/// A process that has not ended this long after [`Background::end`] was called is killed.
 const LONGEST: Duration = Duration::from_secs(60);
 
-impl Beside {
-    /// Starts it, and waits until it says these words on stderr.
+impl Background {
+    /// Starts the command and waits for a line on stderr with `words`.
     pub(crate) fn start(mut command: Command, words: &str) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
-        let mut beside = Self { child, errors };
-        beside.wait_for(words);
-        beside
+        let mut process = Self { child, errors };
+        process.wait_for(words);
+        process
     }
 
-    /// The next line on stderr with these words.
+    /// The next line on stderr with `words`; panics if the process ends before.
     pub(crate) fn wait_for(&mut self, words: &str) -> String {
         let mut seen = Vec::new();
         for line in self.errors.by_ref().lines().map_while(Result::ok) {
@@ -60,19 +61,19 @@ impl Beside {
             }
             seen.push(line);
         }
-        panic!("it ended and said {seen:?}, never {words:?}")
+        panic!("the process ended without a line with {words:?}: {seen:?}")
     }
 
     pub(crate) fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Asks it to end.
+    /// Sends SIGINT.
     pub(crate) fn interrupt(&self) {
         self.send(Signal::INT);
     }
 
-    /// Waits for its end: stdout, what else came on stderr, exit code.
+    /// Waits for the end and returns stdout, the rest of stderr and the exit code.
     pub(crate) fn end(mut self) -> (Vec<u8>, String, i32) {
         let id = Pid::from_child(&self.child);
         let (done, waiting) = std::sync::mpsc::sync_channel::<()>(1);
@@ -84,7 +85,7 @@ impl Beside {
                 }
             });
             let (mut out, mut errors) = (Vec::new(), String::new());
-            // Somebody else may read it.
+            // A test may have taken stdout to read it.
             if let Some(mut stdout) = self.child.stdout.take() {
                 stdout.read_to_end(&mut out).unwrap();
             }
@@ -96,7 +97,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -115,7 +116,7 @@ pub(crate) fn frames(bytes: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// A capture of these frames, a millisecond apart.
+/// Writes a capture of these frames, a millisecond apart.
 pub(crate) fn capture(path: &std::path::Path, frames: &[Vec<u8>]) {
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);

@@ -1,5 +1,5 @@
-//! Outputs of live runs that are slow, full or down: no frame is lost for them, every record is counted, and it is said
-//! while it happens.
+//! Tests of live runs with outputs that are slow, full or down: no frame is lost, every record is
+//! counted, and the problem is reported during the run.
 
 use std::fs;
 use std::path::Path;
@@ -11,26 +11,27 @@ use serde_json::Value;
 
 use crate::common::have;
 use crate::live::datagrams;
-use crate::net::{Beside, Net, Right, Within};
+use crate::net::{Background, Net, NetCommands, Right};
 use ringtap_io::live::SendOptions;
 use ringtap_testkit::send_all;
 
 const FLOWS: u64 = 20_000;
 
-/// A monitor of the right end with two queues, every datagram of which is a flow of its own.
-fn monitor(net: &Net, flags: &[&str]) -> Beside {
+/// Starts a monitor of the right end with two queues.
+fn monitor(net: &Net, flags: &[&str]) -> Background {
     let bounded = ["--report", "json", "--interval", "1s", "--idle-timeout", "1s"];
     let bounded = [&bounded[..], &["--duration", "50s", "--queues", "2"]].concat();
     let flags = [&["monitor", "-i", "right"][..], &bounded, flags].concat();
-    let mut monitor = Beside::start(net.ringtap(Right, &flags), "listening: ");
+    let mut monitor = Background::start(net.ringtap(Right, &flags), "listening: ");
     monitor.wait_for("listening: ");
     monitor
 }
 
+/// Sends [`FLOWS`] datagrams, each a separate flow.
 fn send(net: &Net) {
     let frames = datagrams(FLOWS as u16);
     let mut sender = net.sender(&SendOptions::default());
-    // About 5,000 a second, as an office has it.
+    // About 5,000 per second, the rate of an office.
     for some in frames.chunks(250) {
         send_all(&mut sender, some);
         std::thread::sleep(Duration::from_millis(50));
@@ -48,10 +49,10 @@ fn check_frames(report: &Value) {
 }
 
 #[test]
-fn a_collector_that_is_down_costs_no_frame_and_is_reported_at_once() {
+fn a_collector_that_is_down_is_reported_at_once_and_no_frame_is_lost() {
     let Some(net) = Net::new(2) else { return };
     let mut monitor = monitor(&net, &["--export", "ipfix+tcp://127.0.0.1:9"]);
-    // The first connection is tried when there is something to send.
+    // The exporter connects when it has something to send.
     send(&net);
     let line = monitor.wait_for("warning: ipfix+tcp://127.0.0.1:9: ");
     assert!(line.contains("refused") && line.contains("trying again"), "{line}");
@@ -68,10 +69,10 @@ fn a_collector_that_is_down_costs_no_frame_and_is_reported_at_once() {
 }
 
 #[test]
-fn a_reader_that_sleeps_costs_no_frame_and_gets_every_record_that_is_not_counted_as_lost() {
+fn with_a_blocked_reader_no_frame_is_lost_and_each_record_is_written_or_counted_as_lost() {
     let Some(net) = Net::new(2) else { return };
     let monitor = monitor(&net, &["--write", "json:-"]);
-    // Its stdout is not read before the end of this.
+    // The test reads stdout only after all frames are sent.
     send(&net);
     monitor.interrupt();
     let (records, errors, code) = monitor.end();
@@ -87,7 +88,7 @@ fn a_reader_that_sleeps_costs_no_frame_and_gets_every_record_that_is_not_counted
     assert!(lines >= written["records"].as_u64().unwrap(), "{lines} lines, {written}");
 }
 
-/// A small file system that is gone with the test.
+/// A tmpfs of 64 KiB, unmounted on drop.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -132,14 +133,14 @@ fn a_full_disk_is_reported_at_once_and_again_when_it_has_room() {
     let report = report(&out, &errors);
     check_frames(&report);
     let csv = fs::read_to_string(disk.path().join("flows.csv")).unwrap();
-    assert!(csv.lines().all(|line| line.split(',').count() == 39), "each line is whole");
+    assert!(csv.lines().all(|line| line.split(',').count() == 39), "a line is incomplete");
     let written = report["write"][0]["records"].as_u64().unwrap();
     assert_eq!(csv.lines().count() as u64, written + 1);
-    assert_eq!((written, code), (FLOWS, 0), "it waited in memory: {errors}");
+    assert_eq!((written, code), (FLOWS, 0), "records wait in memory: {errors}");
 }
 
 #[test]
-fn another_user_writes_and_begins_files_anew_or_cannot_start() {
+fn with_another_user_outputs_are_writable_and_rotate_or_the_run_does_not_start() {
     let Some(net) = Net::new(2) else { return };
     let folder = tempfile::tempdir().unwrap();
     let write = format!("json:{}", folder.path().join("flows.json").display());

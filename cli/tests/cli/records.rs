@@ -1,11 +1,11 @@
-//! Flow records to files and stdout.
+//! Tests of `--write`: flow records in files and on stdout.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{office, ringtap, said};
+use crate::common::{office, output_of, ringtap};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
@@ -16,13 +16,13 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn files_get_every_record_and_nothing_is_left_half_done() {
+fn files_have_every_record_and_no_temporary_files_remain() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("flows.csv"), "of an earlier run").unwrap();
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "--report", "json", "-r"]).arg(office());
     command.args(["--write", "json:flows.json", "--write", "csv:flows.csv"]);
-    let (report, errors, code) = said(&mut command);
+    let (report, errors, code) = output_of(&mut command);
     assert_eq!((errors.as_str(), code), ("", 0));
     let report: Value = serde_json::from_str(&report).unwrap();
     let records = report["flows"]["records"].as_u64().unwrap() as usize;
@@ -43,15 +43,15 @@ fn files_get_every_record_and_nothing_is_left_half_done() {
 }
 
 #[test]
-fn records_on_stdout_send_the_report_to_stderr() {
+fn with_records_on_stdout_the_report_is_on_stderr() {
     let (records, report, code) =
-        said(ringtap().args(["monitor", "-q", "--write", "json:-", "-r"]).arg(office()));
+        output_of(ringtap().args(["monitor", "-q", "--write", "json:-", "-r"]).arg(office()));
     assert_eq!(code, 0);
     assert_eq!(records.lines().filter(|line| line.starts_with("{\"flow")).count(), 1_921);
     assert!(records.lines().count() == 1_921 && report.contains("1,921 records"), "{report}");
 }
 
-/// If one output cannot be opened, nothing runs, and the others leave no trace.
+/// If an output cannot be opened, the run does not start, and no other file is created.
 #[test]
 fn a_run_that_does_not_start_changes_no_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ fn a_run_that_does_not_start_changes_no_file() {
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
     command.args(["--write", "json:flows.json", "--write", "csv:no/such/flows.csv"]);
-    let (out, errors, code) = said(&mut command);
+    let (out, errors, code) = output_of(&mut command);
     assert_eq!((out.as_str(), code), ("", 1), "{errors}");
     assert_eq!(names(folder.path()), ["flows.json"]);
     let text = fs::read_to_string(folder.path().join("flows.json")).unwrap();
@@ -67,11 +67,11 @@ fn a_run_that_does_not_start_changes_no_file() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn write_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
-    let (out, errors, code) = said(command.args(["--write", "json:no/such/folder"]));
+    let (out, errors, code) = output_of(command.args(["--write", "json:no/such/folder"]));
     assert_eq!((out.as_str(), code), ("", 1), "before the run: {errors}");
     assert!(errors.contains("json:no/such/folder: No such file"), "{errors}");
 
@@ -82,8 +82,8 @@ fn what_cannot_be_written_is_told() {
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
     let (out, errors, code) =
-        said(command.args(["--write", "csv:/dev/full", "--write", "json:whole.json"]));
+        output_of(command.args(["--write", "csv:/dev/full", "--write", "json:whole.json"]));
     assert!(code == 1 && errors.contains("/dev/full"), "{errors}");
-    assert!(out.contains("Flows"), "the report comes all the same: {out}");
+    assert!(out.contains("Flows"), "the report is still printed: {out}");
     assert_eq!(names(folder.path()), ["whole.json"]);
 }

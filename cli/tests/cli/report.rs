@@ -1,11 +1,12 @@
-//! The report: the bundled capture's truth, its JSON shape, its text.
+//! Tests of the report of `monitor`: the counts of the bundled capture, the fields of JSON, the
+//! text.
 
 use serde_json::{Value, json};
 
-use crate::common::{example, json, office, ringtap, said};
+use crate::common::{example, json, office, output_of, ringtap};
 
 #[test]
-fn the_bundled_capture_is_reported_as_tshark_sees_it() {
+fn the_report_on_the_bundled_capture_equals_the_counts_of_tshark() {
     let truth: Value =
         serde_json::from_slice(&std::fs::read(example("office.expected.json")).unwrap()).unwrap();
     for flags in [&["--sequential"][..], &["-w", "1"], &["-w", "3", "--ring", "lamport"]] {
@@ -33,9 +34,9 @@ fn the_bundled_capture_is_reported_as_tshark_sees_it() {
 }
 
 #[test]
-fn the_json_report_has_its_promised_shape() {
+fn the_json_report_has_the_documented_fields() {
     let report = json(&office(), &["--digest", "-w", "2"]);
-    let promised = json!({
+    let expected = json!({
         "version": "", "plan": {}, "intervals": [],
         "packets": {"received": 0, "handled": 0, "dropped": {}, "ipv4": 0, "ipv6": 0, "non_ip": 0,
                     "fragments": 0, "truncated": 0},
@@ -56,12 +57,12 @@ fn the_json_report_has_its_promised_shape() {
                         "peak_rss_bytes": 0},
         "digest": "",
     });
-    has_shape(&report, &promised, "report");
+    has_shape(&report, &expected, "report");
     assert_eq!(report["version"], env!("CARGO_PKG_VERSION"));
     assert!(report["digest"].as_str().unwrap().starts_with("sha256:"));
 }
 
-/// Every key of `shape` is in `value`, with a value of the same kind.
+/// Checks that `value` has every key of `shape`, with a value of the same type.
 fn has_shape(value: &Value, shape: &Value, place: &str) {
     match (value, shape) {
         (Value::Object(have), Value::Object(want)) => {
@@ -84,13 +85,14 @@ fn has_shape(value: &Value, shape: &Value, place: &str) {
 }
 
 #[test]
-fn the_text_report_reads_as_it_did() {
+fn the_text_report_equals_the_golden_file() {
     let flags = ["--sequential", "--seed", "1", "--digest", "--top", "3", "-q"];
-    let (text, errors, code) = said(ringtap().arg("monitor").args(flags).arg("-r").arg(office()));
+    let (text, errors, code) =
+        output_of(ringtap().arg("monitor").args(flags).arg("-r").arg(office()));
     assert_eq!((errors.as_str(), code), ("", 0));
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     let golden = include_str!("../golden/office.txt");
-    // How long it took differs from run to run.
+    // Times differ from run to run.
     let steady = |text: &str| -> Vec<String> {
         let line = |line: &str| if line.contains(" of CPU") { "TIMES" } else { line }.to_string();
         text.lines().map(line).collect()
@@ -99,8 +101,9 @@ fn the_text_report_reads_as_it_did() {
 }
 
 #[test]
-fn intervals_are_listed_when_asked_for() {
-    let (text, _, _) = said(ringtap().args(["monitor", "--interval", "2s", "-r"]).arg(office()));
+fn the_interval_flag_lists_intervals() {
+    let (text, _, _) =
+        output_of(ringtap().args(["monitor", "--interval", "2s", "-r"]).arg(office()));
     let rows = text.lines().skip_while(|line| *line != "Intervals").skip(2);
     let packets: u64 = rows
         .take_while(|line| !line.is_empty())
@@ -112,19 +115,19 @@ fn intervals_are_listed_when_asked_for() {
 }
 
 #[test]
-fn colours_come_only_when_wanted() {
+fn colours_are_off_unless_forced() {
     let run = |color: bool| {
         let mut command = ringtap();
         if color {
             command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
         }
-        said(command.args(["monitor", "-r"]).arg(office())).0
+        output_of(command.args(["monitor", "-r"]).arg(office())).0
     };
     assert!(run(true).contains("\x1b[") && !run(false).contains('\x1b'));
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ringtap"))

@@ -1,11 +1,13 @@
-"""Runs a command as a unit of systemd restricts it, and notes what is denied.
+"""Runs a command under the restrictions of a systemd unit, and records denied system calls.
 
     restrict.py UNIT DENIED COMMAND...
 
-The unit's SystemCallFilter, SystemCallErrorNumber, RestrictAddressFamilies, MemoryDenyWriteExecute, LimitMEMLOCK,
-AmbientCapabilities and CapabilityBoundingSet hold for COMMAND, which also runs as another user than root. A call that the filter does not
-list gets the unit's error, and its name is written to the file DENIED, a line each; in a unit without an error number it
-kills the program, as systemd does. Exit code 77: this machine lacks what that needs.
+COMMAND runs as an unprivileged user with the unit's SystemCallFilter, SystemCallErrorNumber,
+RestrictAddressFamilies, MemoryDenyWriteExecute, LimitMEMLOCK, AmbientCapabilities and
+CapabilityBoundingSet. A system call that the filter does not list fails with the unit's error
+number, and its name is written to the file DENIED, one line per call. If the unit has no error
+number, such a call kills the program, as with systemd. Exit code 77: the machine lacks a facility
+that this needs.
 """
 
 import ctypes
@@ -43,7 +45,7 @@ class Compare(ctypes.Structure):
 
 
 def settings(unit):
-    """The words of each setting; a setting that is there twice adds up."""
+    """Maps each setting to its words; repeated settings are concatenated."""
     found = {}
     for line in open(unit):
         key, is_setting, value = line.strip().partition("=")
@@ -53,7 +55,7 @@ def settings(unit):
 
 
 def calls(word):
-    """The system calls of a word, which may be a group."""
+    """The system calls that a word names; a word with @ names a group."""
     if not word.startswith("@"):
         return {word}
     shown = subprocess.run(["systemd-analyze", "syscall-filter", word], capture_output=True, text=True)
@@ -64,16 +66,19 @@ def calls(word):
 
 
 def load(unit):
-    """Puts the filter into effect; the descriptor by which denied calls are told, if they are."""
+    """Loads the filter. Returns the descriptor that reports denied calls.
+
+    Returns None if denied calls kill the program.
+    """
     words = unit["SystemCallFilter"]
     assert words and not any(word.startswith("~") for word in words), words
     allowed = set().union(*map(calls, words))
-    tell = "SystemCallErrorNumber" in unit
-    context = ctypes.c_void_p(seccomp.seccomp_init(ctypes.c_uint32(NOTIFY if tell else KILL)))
+    notifies = "SystemCallErrorNumber" in unit
+    context = ctypes.c_void_p(seccomp.seccomp_init(ctypes.c_uint32(NOTIFY if notifies else KILL)))
 
     def allow(name, *compares):
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        # A call of another machine or a later kernel.
+        # A call of another architecture or of a newer kernel.
         if number < 0:
             return
         array = (Compare * len(compares))(*compares)
@@ -96,12 +101,15 @@ def load(unit):
             allow(name)
     result = seccomp.seccomp_load(context)
     if result != 0:
-        unavailable(f"the kernel takes no such filter: {os.strerror(-result)}")
-    return seccomp.seccomp_notify_fd(context) if tell else None
+        unavailable(f"the kernel does not support the filter: {os.strerror(-result)}")
+    return seccomp.seccomp_notify_fd(context) if notifies else None
 
 
 def supervise(notify, number, denied):
-    """Answers denied calls with the error `number`, and writes their names, until all filtered processes are gone."""
+    """Lets denied calls fail with error `number` and writes their names to `denied`.
+
+    Returns when all filtered processes have ended.
+    """
     poll = select.poll()
     poll.register(notify, select.POLLIN)
     while True:
@@ -112,7 +120,7 @@ def supervise(notify, number, denied):
         try:
             fcntl.ioctl(notify, RECEIVE, request)
         except OSError:
-            continue  # It was interrupted, or ended meanwhile.
+            continue  # The process was interrupted or has ended.
         identity, pid, _, call, arch = struct.unpack_from("QIIiI", request)
         arguments = struct.unpack_from("6Q", request, 32)
         name = seccomp.seccomp_syscall_resolve_num_arch(arch, call)
@@ -122,11 +130,14 @@ def supervise(notify, number, denied):
         try:
             fcntl.ioctl(notify, SEND, bytearray(struct.pack("QqiI", identity, 0, -number, 0)))
         except OSError:
-            pass  # It ended meanwhile.
+            pass  # The process has ended.
 
 
 def may_lock_memory(unit):
-    """Sets the unit's limit of locked memory. False if this machine does not allow it: even root in a container may not."""
+    """Sets the unit's limit of locked memory.
+
+    Returns False if the machine does not allow it, as in some containers.
+    """
     if unit.get("LimitMEMLOCK") != ["infinity"]:
         return True
     try:

@@ -1,19 +1,19 @@
-//! `generate -i`: what is sent arrives, and what is not is said.
+//! Tests of `generate -i`: frames that are sent arrive, and frames that are not sent are reported.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{have, json, office, ringtap, said};
-use crate::net::{Beside, Left, Net, Right, Within, capture, frames};
+use crate::common::{have, json, office, output_of, ringtap};
+use crate::net::{Background, Left, Net, NetCommands, Right, capture, frames};
 
-/// tcpdump at the right end, which ends after so many frames.
-fn tcpdump(net: &Net, count: usize) -> Beside {
+/// Starts tcpdump at the right end; it ends after `count` frames.
+fn tcpdump(net: &Net, count: usize) -> Background {
     let mut command = net.program(Right, "tcpdump");
-    // -U: what has come is there even if fewer come than awaited.
+    // -U flushes each frame, so that the output is complete even if fewer frames arrive.
     let flags = ["-i", "right", "-U", "-B", "65536", "-s", "0", "-w", "-", "-Z", "root", "-c"];
     command.args(flags).arg(count.to_string());
-    Beside::start(command, "listening on right")
+    Background::start(command, "listening on right")
 }
 
 fn report(net: &Net, flags: &[&str]) -> Value {
@@ -23,7 +23,7 @@ fn report(net: &Net, flags: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap()
 }
 
-/// A UDP datagram in a frame of so many bytes.
+/// A UDP datagram in a frame of `len` bytes.
 fn datagram(len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
     frame.extend((len as u16 - 14).to_be_bytes());
@@ -48,13 +48,13 @@ fn a_capture_arrives_byte_for_byte() {
         let (out, errors, code) = net.run(Left, &flags);
         assert_eq!((out.as_str(), code), ("", 0), "{errors}");
         assert!(errors.contains("8,192 packets") && errors.contains("rate: 100 k packets/s"));
-        assert!(errors.contains("2,722 frames sent as short as captured"), "{errors}");
+        assert!(errors.contains("2,722 frames sent truncated as captured"), "{errors}");
         let (came, _, _) = listener.end();
         assert!(frames(&came) == sent, "{method}: {} of {}", frames(&came).len(), sent.len());
     }
 }
 
-/// The same flags make the same frames in a file and by an interface, and the same truth.
+/// The same flags give the same frames and the same truth file.
 #[test]
 fn a_profile_is_the_same_in_a_file_and_on_the_wire() {
     if !have("tcpdump") {
@@ -66,22 +66,22 @@ fn a_profile_is_the_same_in_a_file_and_on_the_wire() {
     let traffic = ["--packets", "5k", "--flows", "500", "--rate", "50k", "--truth"];
     let (file, truths) = (path("t.pcap"), [path("file.json"), path("wire.json")]);
     let to_file = [&["generate", "-w", &file], &traffic[..], &[&truths[0]]].concat();
-    assert_eq!(said(ringtap().args(to_file)).2, 0);
+    assert_eq!(output_of(ringtap().args(to_file)).2, 0);
     let listener = tcpdump(&net, 5_000);
     let counts = report(&net, &[&traffic[..], &[&truths[1]]].concat());
     assert_eq!((&counts["sent"], &counts["accepted"]), (&5_000.into(), &5_000.into()));
     let (came, _, _) = listener.end();
     assert!(frames(&came) == frames(&fs::read(&file).unwrap()));
     assert_eq!(fs::read(&truths[0]).unwrap(), fs::read(&truths[1]).unwrap());
-    // What came is what the truth says, in the eyes of the monitor.
-    let heard = folder.path().join("heard.pcap");
-    fs::write(&heard, came).unwrap();
+    // The monitor's counts of the received frames equal the truth file.
+    let received = folder.path().join("received.pcap");
+    fs::write(&received, came).unwrap();
     let truth: Value = serde_json::from_slice(&fs::read(&truths[1]).unwrap()).unwrap();
-    assert_eq!(json(&heard, &[])["conversations"]["tcp"], truth["conversations"]["tcp"]);
+    assert_eq!(json(&received, &[])["conversations"]["tcp"], truth["conversations"]["tcp"]);
 }
 
 #[test]
-fn rounds_are_sent_in_a_row_and_packets_are_all_there_are() {
+fn loops_repeat_the_capture_and_the_packet_limit_holds() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("three.pcap");
@@ -91,7 +91,7 @@ fn rounds_are_sent_in_a_row_and_packets_are_all_there_are() {
         (&["--loop", "5"][..], 15),
         (&["--loop", "0", "--packets", "100"], 100),
         (&["--packets", "2"], 2),
-        // 14 distances of a millisecond, a tenth of them.
+        // 14 gaps of 1 ms, ten times as fast.
         (&["--loop", "5", "--rate", "10x"], 15),
     ] {
         let before = net.arrived();
@@ -102,7 +102,7 @@ fn rounds_are_sent_in_a_row_and_packets_are_all_there_are() {
 }
 
 #[test]
-fn frames_that_the_interface_does_not_take_are_counted_and_said() {
+fn frames_that_the_interface_refuses_are_counted_and_reported() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("odd.pcap");
@@ -117,8 +117,8 @@ fn frames_that_the_interface_does_not_take_are_counted_and_said() {
         );
     }
     let (_, errors, code) = net.run(Left, &["generate", "-i", "left", "-r", file]);
-    assert!(code == 0 && errors.contains("2 frames not sent: longer than left takes"), "{errors}");
-    // A profile of long frames is no different.
+    assert!(code == 0 && errors.contains("2 frames not sent: too long for left"), "{errors}");
+    // The same holds for a profile with long frames.
     let flags = ["--size", "4000", "--packets", "100", "--flows", "10", "--profile", "steady"];
     let counts = report(&net, &flags);
     let long = counts["not_sent"]["too_long"].as_u64().unwrap();
@@ -126,7 +126,7 @@ fn frames_that_the_interface_does_not_take_are_counted_and_said() {
 }
 
 #[test]
-fn mac_addresses_are_those_asked_for() {
+fn frames_have_the_mac_addresses_of_the_flags() {
     if !have("tcpdump") {
         return;
     }
@@ -143,14 +143,14 @@ fn mac_addresses_are_those_asked_for() {
 }
 
 #[test]
-fn copies_made_in_the_kernel_arrive_in_number() {
+fn copies_made_in_the_kernel_all_arrive() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("one.pcap");
-    // The first is no IPv4, so the second is copied.
+    // The first frame is not IPv4, so the second is copied.
     capture(&file, &[vec![0xff; 60], datagram(100)]);
     let receiver = net.ringtap(Right, &["check", "-i", "right", "--method", "af-xdp"]);
-    let receiver = Beside::start(receiver, "listening: right");
+    let receiver = Background::start(receiver, "listening: right");
     let mut sent = 0;
     for (flags, octets) in [
         (&["--packets", "20k"][..], 60),
@@ -166,11 +166,11 @@ fn copies_made_in_the_kernel_arrive_in_number() {
     }
     assert_eq!((sent, net.arrived()), (23_600, 23_600));
     receiver.interrupt();
-    assert_eq!(receiver.end().2, 3, "none had a stamp");
+    assert_eq!(receiver.end().2, 3, "no frame had a stamp");
 }
 
 #[test]
-fn copies_that_nobody_takes_are_an_error_with_the_way_out() {
+fn copies_that_are_not_received_are_an_error_with_a_remedy() {
     let Some(net) = Net::new(1) else { return };
     let flags = ["generate", "-i", "left", "--method", "live", "--packets", "1M"];
     let (_, errors, code) = net.run(Left, &flags);
@@ -178,11 +178,10 @@ fn copies_that_nobody_takes_are_an_error_with_the_way_out() {
 }
 
 #[test]
-fn an_interrupt_stops_and_reports() {
+fn an_interrupt_ends_the_run_with_a_report() {
     let Some(net) = Net::new(1) else { return };
     let office = office();
     let office = office.to_str().unwrap();
-    // The first line comes when sending has begun: each round has one that is too long.
     let folder = tempfile::tempdir().unwrap();
     let truth = folder.path().join("t.json");
     for flags in [
@@ -194,12 +193,12 @@ fn an_interrupt_stops_and_reports() {
         child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let child = child.spawn().unwrap();
         let before = net.arrived();
-        let mut patience = 3_000;
-        while net.arrived() == before && patience > 0 {
-            patience -= 1;
+        let mut polls = 3_000;
+        while net.arrived() == before && polls > 0 {
+            polls -= 1;
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        assert!(patience > 0, "nothing arrives");
+        assert!(polls > 0, "no frame arrives");
         let id = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -216,11 +215,14 @@ fn an_interrupt_stops_and_reports() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told() {
+fn unusable_interfaces_files_and_flags_are_errors_with_a_remedy() {
     let Some(net) = Net::new(1) else { return };
     let missing = ["generate", "-i", "lefft"];
     let (_, errors, code) = net.run(Left, &missing);
-    assert!(code == 1 && errors.contains("there are: ") && errors.contains("left"), "{errors}");
+    assert!(
+        code == 1 && errors.contains("unknown interface") && errors.contains("left"),
+        "{errors}"
+    );
     for method in ["af-packet", "af-xdp"] {
         let flags = ["generate", "-i", "left", "--method", method, "-r", "no-such.pcap"];
         let (_, errors, code) = net.run(Left, &flags);
@@ -232,12 +234,12 @@ fn what_stands_in_the_way_is_told() {
     let flags = ["generate", "-i", "left", "--method", "live", "--size", "1600"];
     let (_, errors, code) = net.run(Left, &flags);
     assert!(code == 1 && errors.contains("at most 1518"), "{errors}");
-    let uncapable = net
+    let unprivileged = net
         .program(Left, "setpriv")
         .args(["--bounding-set=-net_raw", env!("CARGO_BIN_EXE_ringtap"), "generate", "-i", "left"])
         .output()
         .unwrap();
-    let errors = String::from_utf8_lossy(&uncapable.stderr);
+    let errors = String::from_utf8_lossy(&unprivileged.stderr);
     assert!(errors.contains("setcap cap_net_raw+ep"), "{errors}");
     net.ip(Right, "link set right down");
     let (_, errors, code) = net.run(Left, &["generate", "-i", "left"]);

@@ -1,4 +1,5 @@
-//! The commands under a service manager: what they tell it, and that they work as the units of `packaging/` restrict them.
+//! Tests of commands under a service manager: their notifications, and their work under the
+//! restrictions of the units in `packaging/`.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -14,28 +15,29 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{have, office, ringtap, said};
-use crate::net::{Beside, End, Net, Right, Within};
+use crate::common::{have, office, output_of, ringtap};
+use crate::net::{Background, End, Net, NetCommands, Right};
 use crate::signals::frame;
 use ringtap_testkit::send_all;
 
-/// The user that restricted commands run as.
+/// The user ID of restricted commands.
 const USER: u32 = 65_534;
 
-/// What helper programs exit with where this machine lacks what they need.
+/// Exit code of `restrict.py` if the machine lacks a facility that it needs.
 const UNAVAILABLE: i32 = 77;
 
-/// A folder that the restricted user may use, with the command in it.
+/// A folder that the restricted user may write, with a copy of the command and the manager's
+/// notification socket.
 struct Place {
     folder: TempDir,
     manager: UnixDatagram,
 }
 
 impl Place {
-    /// `None`, loudly, where units cannot be tried out.
+    /// Prints a `SKIPPED` line and returns `None` if the machine cannot apply the restrictions.
     fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: restrictions of units are tried out as root");
+            eprintln!("SKIPPED: restrictions of units need root");
             return None;
         }
         if !["systemd-analyze", "python3", "setpriv", "ip"].into_iter().all(have) {
@@ -44,7 +46,7 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         chown(&folder, Some(USER), Some(USER)).unwrap();
-        // The restricted user may not be able to reach it where it was built.
+        // The build folder may be unreadable for the restricted user.
         fs::copy(env!("CARGO_BIN_EXE_ringtap"), folder.path().join("ringtap")).unwrap();
         let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
         fs::set_permissions(folder.path().join("notify"), Permissions::from_mode(0o777)).unwrap();
@@ -67,29 +69,30 @@ impl Place {
         self.path(name).display().to_string()
     }
 
-    /// The command under the restrictions of a unit; denied system calls go to the file `denied`.
+    /// The command under the restrictions of a unit. Denied system calls are written to the file
+    /// `denied`.
     fn restricted(&self, unit: &Path, denied: &Path, flags: &[&str]) -> Command {
         let mut command = Command::new("python3");
-        self.fill(&mut command, unit, denied, flags);
+        self.set_up(&mut command, unit, denied, flags);
         command
     }
 
-    /// The same in the network namespace of an end.
+    /// As [`Self::restricted`], in the network namespace of an end.
     fn restricted_in(&self, net: &Net, end: End, unit: &Path, flags: &[&str]) -> Command {
         let mut command = net.program(end, "python3");
-        self.fill(&mut command, unit, &self.path("denied"), flags);
+        self.set_up(&mut command, unit, &self.path("denied"), flags);
         command
     }
 
-    fn fill(&self, command: &mut Command, unit: &Path, denied: &Path, flags: &[&str]) {
+    fn set_up(&self, command: &mut Command, unit: &Path, denied: &Path, flags: &[&str]) {
         let helper = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/restrict.py");
         command.arg(helper).arg(unit).arg(denied).arg(self.path("ringtap")).args(flags);
         command.current_dir(&self.folder).env("NO_COLOR", "1").env_remove("RINGTAP_LOG");
         command.env("NOTIFY_SOCKET", self.path("notify")).env("WATCHDOG_USEC", "3000000");
     }
 
-    /// Waits for a message to the service manager that begins so.
-    fn told(&self, message: &str) -> String {
+    /// Waits for a message to the service manager that starts with `message`.
+    fn wait_for(&self, message: &str) -> String {
         let mut bytes = [0; 4096];
         loop {
             let length = self.manager.recv(&mut bytes);
@@ -101,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Forgets what was told so far, so that there is room for more.
+    /// Discards the messages so far, so that the socket has room for more.
     fn drain(&self) {
         self.manager.set_nonblocking(true).unwrap();
         while self.manager.recv(&mut [0; 4096]).is_ok() {}
@@ -127,7 +130,7 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_monitor_does_all_its_work_within_its_unit() {
+fn the_monitor_works_under_the_restrictions_of_its_unit() {
     let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
     let collector = net.inside(Right, || UdpSocket::bind("127.0.0.1:4739").unwrap());
     collector.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -142,12 +145,12 @@ fn the_monitor_does_all_its_work_within_its_unit() {
         let rest = ["--interval", "1s", "--stats", "50ms", "--report", "json"];
         let flags = [&flags[..], &outputs, &sockets, &rest].concat();
         let command = place.restricted_in(&net, Right, &unit("ringtap@"), &flags);
-        let mut monitor = Beside::start(command, "listening: ");
-        place.told("READY=1");
+        let mut monitor = Background::start(command, "listening: ");
+        place.wait_for("READY=1");
         send_all(&mut net.sender(&SendOptions::default()), &frames());
         monitor.wait_for(" 500 packets");
-        place.told("WATCHDOG=1");
-        // As ExecReload does.
+        place.wait_for("WATCHDOG=1");
+        // The action of ExecReload.
         monitor.send(Signal::HUP);
         while !place.path("flows.json").exists() || !place.path("flows.ipfix").exists() {
             monitor.wait_for("stats: ");
@@ -165,7 +168,7 @@ fn the_monitor_does_all_its_work_within_its_unit() {
         );
         place.drain();
         monitor.interrupt();
-        place.told("STOPPING=1");
+        place.wait_for("STOPPING=1");
         let (report, errors, code) = monitor.end();
         assert_eq!(code, 0, "{errors}");
         assert!(collector.recv(&mut [0; 9_000]).unwrap() > 16, "a message of IPFIX");
@@ -180,7 +183,7 @@ fn the_monitor_does_all_its_work_within_its_unit() {
 }
 
 #[test]
-fn the_filter_does_all_its_work_within_its_unit() {
+fn the_filter_works_under_the_restrictions_of_its_unit() {
     let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
     net.add_output();
     let (rules, more) = (place.shown("rules"), place.shown("more"));
@@ -193,11 +196,11 @@ fn the_filter_does_all_its_work_within_its_unit() {
         let more_flags = ["--duration", "300s", "--rules", &rules, "--control", &control];
         let flags = [&flags[..], &more_flags, &["--drops", &drops, "--report", "json"]].concat();
         let command = place.restricted_in(&net, Right, &unit("ringtap-filter@"), &flags);
-        let filter = Beside::start(command, "control: ");
-        place.told("READY=1");
+        let filter = Background::start(command, "control: ");
+        place.wait_for("READY=1");
         let ctl = |words: &[&str]| {
             let (out, errors, code) =
-                said(ringtap().args(["filter", "ctl"]).arg(place.path("control")).args(words));
+                output_of(ringtap().args(["filter", "ctl"]).arg(place.path("control")).args(words));
             assert_eq!(code, 0, "{words:?}: {errors}");
             out
         };
@@ -209,16 +212,16 @@ fn the_filter_does_all_its_work_within_its_unit() {
         while received() < 500 {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // As ExecReload does.
+        // The action of ExecReload.
         assert!(ctl(&["replace", &more]).contains("revision"));
         send_all(&mut net.sender(&SendOptions::default()), &frames());
         while received() < 1_000 {
             std::thread::sleep(Duration::from_millis(10));
         }
-        place.told("WATCHDOG=1");
+        place.wait_for("WATCHDOG=1");
         place.drain();
         filter.interrupt();
-        place.told("STOPPING=1");
+        place.wait_for("STOPPING=1");
         let (report, errors, code) = filter.end();
         assert_eq!(code, 0, "{errors}");
         let report: Value = serde_json::from_slice(&report).unwrap();
@@ -229,7 +232,7 @@ fn the_filter_does_all_its_work_within_its_unit() {
 }
 
 #[test]
-fn the_forwarder_does_all_its_work_within_its_unit() {
+fn the_forwarder_works_under_the_restrictions_of_its_unit() {
     let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
     let (config, socket) = (place.shown("forward.toml"), place.shown("nfd.sock"));
     let text = format!(
@@ -239,28 +242,29 @@ fn the_forwarder_does_all_its_work_within_its_unit() {
     fs::write(&config, text).unwrap();
     let flags = ["forward", "--config", &config, "--duration", "300s", "--report", "json"];
     let command = place.restricted_in(&net, Right, &unit("ringtap-forward"), &flags);
-    let forwarder = Beside::start(command, "forwarding at ");
-    place.told("READY=1");
+    let forwarder = Background::start(command, "forwarding at ");
+    place.wait_for("READY=1");
     let ctl = |words: &[&str]| {
-        let (out, errors, code) = said(ringtap().args(["forward", "ctl"]).arg(&socket).args(words));
+        let (out, errors, code) =
+            output_of(ringtap().args(["forward", "ctl"]).arg(&socket).args(words));
         assert_eq!(code, 0, "{words:?}: {errors}");
         out
     };
-    assert!(ctl(&["register", "/a", "udp://127.0.0.1:7000"]).contains("/a goes to"));
+    assert!(ctl(&["register", "/a", "udp://127.0.0.1:7000"]).contains("/a is routed to face "));
     assert!(ctl(&["routes"]).contains("/a"));
     assert!(ctl(&["faces"]).contains("7000"));
-    place.told("WATCHDOG=1");
+    place.wait_for("WATCHDOG=1");
     place.drain();
     forwarder.interrupt();
-    place.told("STOPPING=1");
+    place.wait_for("STOPPING=1");
     let (_, errors, code) = forwarder.end();
     assert_eq!(code, 0, "{errors}");
     assert_eq!(place.denied(), "", "system calls that the unit does not list");
 }
 
-/// The tests above would find a call that is missing: here one is.
+/// The tests above detect a system call that is missing in a unit.
 #[test]
-fn a_call_that_a_unit_does_not_list_is_denied_and_seen() {
+fn a_call_that_a_unit_does_not_list_is_denied_and_recorded() {
     let Some(place) = Place::new() else { return };
     let shipped = fs::read_to_string(unit("ringtap@")).unwrap();
     let without = |words: &str| {
@@ -278,7 +282,7 @@ fn a_call_that_a_unit_does_not_list_is_denied_and_seen() {
     let output = run(without("=landlock_"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(place.denied().starts_with("landlock_create_ruleset "), "{}", place.denied());
-    // As it was with systemd 252 before the calls were listed: the program is killed.
+    // Without an error number, a denied call kills the program.
     let text = without("=landlock_").replace("SystemCallErrorNumber=EPERM\n", "");
     let output = run(text);
     let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
@@ -286,7 +290,7 @@ fn a_call_that_a_unit_does_not_list_is_denied_and_seen() {
 }
 
 #[test]
-fn units_are_what_systemd_understands() {
+fn systemd_accepts_the_units() {
     if !have("systemd-analyze") {
         return;
     }
@@ -296,7 +300,7 @@ fn units_are_what_systemd_understands() {
         ("ringtap-filter@", "ringtap-filter@lo"),
         ("ringtap-forward", "ringtap-forward"),
     ] {
-        // It must exist, and is not installed.
+        // systemd-analyze requires that the program exists, and the command is not installed.
         let text = fs::read_to_string(unit(name)).unwrap();
         let text = text.replace("/usr/local/bin/ringtap", env!("CARGO_BIN_EXE_ringtap"));
         let file = folder.path().join(format!("{instance}.service"));
@@ -312,9 +316,9 @@ fn units_are_what_systemd_understands() {
     }
 }
 
-/// Neither the sandbox nor another user takes the manager away: its socket was connected before.
+/// The notification socket is connected before the sandbox and the change of the user.
 #[test]
-fn the_manager_is_told_after_root_was_given_up() {
+fn notifications_continue_after_the_process_has_dropped_root() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
@@ -323,7 +327,7 @@ fn the_manager_is_told_after_root_was_given_up() {
     let flags = ["monitor", "-i", "right", "--user", "nobody", "--duration", "300s"];
     let mut command = net.ringtap(Right, &flags);
     command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "300000");
-    let monitor = Beside::start(command, "listening: ");
+    let monitor = Background::start(command, "listening: ");
     let next = || {
         let mut bytes = [0; 4096];
         let length = manager.recv(&mut bytes).unwrap();
@@ -331,11 +335,11 @@ fn the_manager_is_told_after_root_was_given_up() {
     };
     let first = next();
     assert!(first.starts_with("READY=1\nSTATUS=monitoring right"), "{first}");
-    // For a while, packets or not.
+    // The watchdog is fed without packets, too.
     for _ in 0..5 {
         assert_eq!(next(), "WATCHDOG=1");
     }
-    // A hangup is no reason to go for what a manager watches, with files of records or without.
+    // Under a manager a hangup does not end the run, even without files of records.
     monitor.send(Signal::HUP);
     for _ in 0..3 {
         assert_eq!(next(), "WATCHDOG=1");
@@ -347,7 +351,7 @@ fn the_manager_is_told_after_root_was_given_up() {
 }
 
 #[test]
-fn the_manager_may_listen_at_an_abstract_socket_or_not_at_all() {
+fn the_manager_can_use_an_abstract_socket_and_a_bad_address_is_a_warning() {
     use std::os::linux::net::SocketAddrExt;
     let name = format!("ringtap-test-{}", std::process::id());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
@@ -356,7 +360,7 @@ fn the_manager_may_listen_at_an_abstract_socket_or_not_at_all() {
     let run = |place: &str| {
         let mut command = ringtap();
         command.args(["monitor", "-r"]).arg(office()).env("NOTIFY_SOCKET", place);
-        said(&mut command)
+        output_of(&mut command)
     };
     let (_, errors, code) = run(&format!("@{name}"));
     assert!(code == 0 && !errors.contains("NOTIFY_SOCKET"), "{errors}");

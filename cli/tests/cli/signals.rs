@@ -1,4 +1,4 @@
-//! Signals, on a stream that never ends by itself.
+//! Tests of signals: interrupts, hangups, kills.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,10 +15,10 @@ use ringtap_io::live::SendOptions;
 
 use crate::common::office;
 use crate::formats::records;
-use crate::net::{Beside, Net, Right, Within};
+use crate::net::{Background, Net, NetCommands, Right};
 use ringtap_testkit::send_all;
 
-/// A monitor that has read the bundled capture, all but its end, and waits for more.
+/// A monitor that has read the bundled capture on stdin except its last bytes, and waits for more.
 pub(crate) struct Waiting {
     child: Child,
     errors: BufReader<std::process::ChildStderr>,
@@ -26,11 +26,11 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new(folder: &Path, flags: &[&str]) -> Self {
-        Self::by(&mut Command::new(env!("CARGO_BIN_EXE_ringtap")), folder, flags)
+        Self::with(&mut Command::new(env!("CARGO_BIN_EXE_ringtap")), folder, flags)
     }
 
-    /// The same, started by a command that takes the flags.
-    pub(crate) fn by(command: &mut Command, folder: &Path, flags: &[&str]) -> Self {
+    /// As [`Self::new`], started by `command`, to which the flags are appended.
+    pub(crate) fn with(command: &mut Command, folder: &Path, flags: &[&str]) -> Self {
         let child = command
             .args(["monitor", "-r", "-", "--stats", "20ms", "--report", "json"])
             .args(flags)
@@ -53,7 +53,7 @@ impl Waiting {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// The exit code, stdout, and what else came on stderr.
+    /// Waits for the end and returns the exit code, stdout and the rest of stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut errors) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
@@ -62,7 +62,7 @@ impl Waiting {
     }
 }
 
-/// A named pipe of that name in a folder.
+/// Creates the named pipe `pipe` in a folder.
 fn named_pipe(folder: &Path) -> PathBuf {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let pipe = folder.join("pipe");
@@ -80,12 +80,15 @@ fn wait_for(lines: &mut impl BufRead, words: &str) {
 }
 
 #[test]
-fn an_interrupt_flushes_reports_and_succeeds() {
+fn an_interrupt_flushes_outputs_prints_the_report_and_succeeds() {
     for (signal, flags) in [(Signal::INT, &["--sequential"][..]), (Signal::TERM, &["-w", "3"])] {
         let folder = tempfile::tempdir().unwrap();
         let flags = [flags, &["--write", "json:flows.json"]].concat();
         let monitor = Waiting::new(folder.path(), &flags);
-        assert!(!folder.path().join("flows.json").exists(), "not before it is whole");
+        assert!(
+            !folder.path().join("flows.json").exists(),
+            "the file has its name before it is complete"
+        );
         monitor.send(signal);
         let (code, report, errors) = monitor.end();
         assert_eq!(code, Some(0), "{errors}");
@@ -99,7 +102,7 @@ fn an_interrupt_flushes_reports_and_succeeds() {
 }
 
 #[test]
-fn a_hangup_finishes_the_files_and_begins_new_ones() {
+fn a_hangup_finishes_the_files_and_starts_new_ones() {
     const FORMATS: [&str; 5] = ["csv", "json", "eve", "zeek", "parquet"];
     let folder = tempfile::tempdir().unwrap();
     let writes = FORMATS.map(|format| format!("--write={format}:flows.{format}"));
@@ -123,9 +126,8 @@ fn a_hangup_finishes_the_files_and_begins_new_ones() {
     }
 }
 
-/// Not even a kill leaves a file that looks whole.
 #[test]
-fn a_kill_leaves_no_half_file_under_its_name() {
+fn a_killed_run_leaves_no_incomplete_file_under_its_final_name() {
     let folder = tempfile::tempdir().unwrap();
     let monitor =
         Waiting::new(folder.path(), &["--write=parquet:flows.parquet", "--write=zeek:conn.log"]);
@@ -138,7 +140,7 @@ fn a_kill_leaves_no_half_file_under_its_name() {
 }
 
 #[test]
-fn before_the_first_byte_an_interrupt_is_no_failure() {
+fn an_interrupt_before_the_first_byte_is_not_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = named_pipe(folder.path());
     let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
@@ -156,42 +158,43 @@ fn before_the_first_byte_an_interrupt_is_no_failure() {
     assert!(code == Some(0) && out.contains("received"), "{out}{errors}");
 }
 
-/// A reader that takes nothing: neither a hangup nor an interrupt waits for it, and what it did not get is counted.
+/// Hangup and interrupt do not wait for a pipe that is not read. Its lost records are counted.
 #[test]
-fn an_interrupt_ends_it_whatever_an_output_does() {
+fn an_interrupt_ends_the_run_although_an_output_is_blocked() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--write", "json:-", "--write", "csv:flows.csv", "--sequential"];
     let mut monitor = Waiting::new(folder.path(), &flags);
     monitor.send(Signal::HUP);
     monitor.send(Signal::INT);
-    // Nobody reads the records before it has ended; they are more than a pipe holds.
+    // The records are not read before the process has ended, and they are more than a pipe holds.
     let mut errors = String::new();
     monitor.errors.read_to_string(&mut errors).unwrap();
     let code = monitor.child.wait().unwrap().code();
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("error: writing to json:-: it takes nothing"), "{errors}");
     assert!(errors.contains("json:-: ") && errors.contains(" flow records lost"), "{errors}");
-    assert!(errors.contains("\"residual\": 0"), "the report is there: {errors}");
+    assert!(errors.contains("\"residual\": 0"), "the report is missing: {errors}");
     let whole = ["flows.csv", "flows.csv.1"].map(|name| folder.path().join(name));
     let whole = whole.iter().filter(|file| file.exists()).map(|file| records("csv", file));
-    assert_eq!(whole.sum::<u64>(), 1_921, "the other output has everything");
+    assert_eq!(whole.sum::<u64>(), 1_921, "the other output lacks records");
 }
 
 #[test]
-fn the_second_interrupt_ends_it_at_once() {
+fn the_second_interrupt_ends_the_process_at_once() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
-        // Nobody reads the records, which fill the pipe: the first interrupt is done with after a while only.
+        // The pipe of the records is full and not read, so the run needs a while to end after the
+        // first interrupt.
         let flags = ["--write", "json:-", "--write", "csv:flows.csv", "--sequential"];
         let flags = [&flags[..], &["--export", "ipfix-file:flows.ipfix"]].concat();
         let mut monitor = Waiting::new(folder.path(), &flags);
         monitor.send(Signal::INT);
-        // Two signals that come together are one to the kernel.
+        // The kernel merges two pending signals into one.
         std::thread::sleep(Duration::from_millis(150));
         monitor.send(Signal::INT);
         let code = monitor.child.wait().unwrap().code();
         if code == Some(1) {
-            // The second one came too late. That may happen on a machine with other things to do.
+            // The second signal came too late, which may happen on a busy machine.
             continue;
         }
         assert_eq!(code, Some(130));
@@ -202,7 +205,7 @@ fn the_second_interrupt_ends_it_at_once() {
     panic!("the second interrupt always came too late");
 }
 
-/// A datagram of a flow of its own.
+/// A datagram of flow `number`.
 pub(crate) fn frame(number: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 28, 0, 0];
     frame.extend([0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 1, 1]);
@@ -212,11 +215,11 @@ pub(crate) fn frame(number: u16) -> Vec<u8> {
     frame
 }
 
-/// Flows whose records do not fit a pipe.
+/// Number of flows; their records do not fit in a pipe.
 const FLOWS: u16 = 1_500;
 
-/// Flags of a run with a file of records, and more records on stdout, all of which come at the end.
-const AT_THE_END: [&str; 8] = [
+/// Flags of a run that writes all records at its end, to stdout and to files.
+const RECORDS_AT_THE_END: [&str; 8] = [
     "--sequential",
     "--idle-timeout",
     "1d",
@@ -227,15 +230,15 @@ const AT_THE_END: [&str; 8] = [
     "--write=parquet:flows.parquet",
 ];
 
-/// Reads a page now and then, as a slow reader does, until `told`, and then the rest at once.
+/// Starts a thread that reads a page every 40 ms until `hurry` is set, and then the rest at once.
 pub(crate) fn read_slowly(
     mut pipe: std::process::ChildStdout,
-    told: &Arc<AtomicBool>,
+    hurry: &Arc<AtomicBool>,
 ) -> JoinHandle<Vec<u8>> {
-    let told = Arc::clone(told);
+    let hurry = Arc::clone(hurry);
     std::thread::spawn(move || {
         let (mut all, mut page) = (Vec::new(), [0; 4096]);
-        while !told.load(Ordering::Relaxed) {
+        while !hurry.load(Ordering::Relaxed) {
             match pipe.read(&mut page).unwrap() {
                 0 => break,
                 read => all.extend_from_slice(&page[..read]),
@@ -247,8 +250,8 @@ pub(crate) fn read_slowly(
     })
 }
 
-/// All records came, less the byte that was read first. If the machine kept the reader waiting for too long, some did not,
-/// and the exit code says so.
+/// Checks that all `count` lines arrived with code 0, or fewer with code 1 because the reader was
+/// too slow.
 pub(crate) fn check_slowly_read(records: &[u8], count: usize, code: i32) {
     let lines = records.iter().filter(|&&byte| byte == b'\n').count();
     let complete = code == 0 && lines == count;
@@ -260,28 +263,28 @@ fn send(net: &Net) {
     send_all(&mut net.sender(&SendOptions::default()), &frames);
 }
 
-/// A monitor whose duration ends. Records come then, more than the pipe takes, so the run cannot end.
-fn filled(net: &Net, folder: &Path) -> Beside {
+/// Starts a monitor with a duration. At its end the records fill the pipe, so the run cannot end.
+fn blocked_monitor(net: &Net, folder: &Path) -> Background {
     let base = ["monitor", "-i", "right", "--duration", "8s"];
-    let mut command = net.ringtap(Right, &[&base[..], &AT_THE_END].concat());
+    let mut command = net.ringtap(Right, &[&base[..], &RECORDS_AT_THE_END].concat());
     command.current_dir(folder);
-    let monitor = Beside::start(command, "listening: ");
+    let monitor = Background::start(command, "listening: ");
     send(net);
     monitor
 }
 
 #[test]
-fn an_interrupt_after_the_duration_destroys_nothing() {
+fn an_interrupt_after_the_duration_loses_no_records() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut monitor = filled(&net, folder.path());
+    let mut monitor = blocked_monitor(&net, folder.path());
     let mut stdout = monitor.child.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();
-    let told = Arc::default();
-    let reader = read_slowly(stdout, &told);
+    let hurry = Arc::default();
+    let reader = read_slowly(stdout, &hurry);
     monitor.interrupt();
     monitor.wait_for("already stopping");
-    told.store(true, Ordering::Relaxed);
+    hurry.store(true, Ordering::Relaxed);
     let (_, errors, code) = monitor.end();
     check_slowly_read(&reader.join().unwrap(), usize::from(FLOWS), code);
     assert!(errors.contains("1,500 received"), "the report: {errors}");
@@ -290,12 +293,13 @@ fn an_interrupt_after_the_duration_destroys_nothing() {
     }
 }
 
-/// The duration is over and nobody reads the pipe: the first interrupt ends the run, with its report.
+/// After the duration, with a pipe that is not read, the first interrupt ends the run with its
+/// report.
 #[test]
-fn an_interrupt_after_the_duration_releases_a_pipe_that_nobody_reads() {
+fn an_interrupt_after_the_duration_ends_a_run_with_a_blocked_pipe() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut monitor = filled(&net, folder.path());
+    let mut monitor = blocked_monitor(&net, folder.path());
     let mut stdout = monitor.child.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();
     monitor.interrupt();
@@ -306,16 +310,16 @@ fn an_interrupt_after_the_duration_releases_a_pipe_that_nobody_reads() {
     assert!(folder.path().join("flows.csv").exists());
 }
 
-/// The names of a program's threads.
-fn threads(program: &Beside) -> String {
+/// The names of a process's threads, concatenated.
+fn threads(program: &Background) -> String {
     let tasks = fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
-    // A thread may end while it is looked at.
+    // A thread may end during the loop.
     tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).collect()
 }
 
-/// The same for commands that have no records.
+/// A filter that writes drops to a pipe completes them after its duration and one interrupt.
 #[test]
-fn an_interrupt_after_the_duration_of_another_command_is_the_first() {
+fn an_interrupt_after_the_duration_of_a_filter_loses_no_drops() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let pipe = named_pipe(folder.path());
@@ -323,20 +327,20 @@ fn an_interrupt_after_the_duration_of_another_command_is_the_first() {
     let flags = ["filter", "-i", "right", "-o", "out", "--duration", "8s", "--default", "deny"];
     let mut command = net.ringtap(Right, &[&flags[..], &["--drops", "pipe"]].concat());
     command.current_dir(&folder);
-    // A reader must be there for the pipe to be opened.
+    // Opening a named pipe for writing waits for a reader.
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::File::open(pipe).unwrap()
     });
-    let mut filter = Beside::start(command, "listening: ");
+    let mut filter = Background::start(command, "listening: ");
     let mut reader = reader.join().unwrap();
-    // 256 KiB are written at a time, and a pipe takes 64: the writer waits for the reader.
+    // The writer writes 256 KiB at a time and a pipe holds 64 KiB, so it waits for the reader.
     send(&net);
     let large = || [frame(0), vec![0; 1_400]].concat();
     send_all(&mut net.sender(&SendOptions::default()), &vec![large(); 600]);
     let mut header = [0; 24];
     reader.read_exact(&mut header).unwrap();
-    // The duration is over when the worker has ended; what is left is the writer.
+    // The duration is over when the worker has ended; only the writer remains.
     while threads(&filter).contains("queue 0") {
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -349,6 +353,6 @@ fn an_interrupt_after_the_duration_of_another_command_is_the_first() {
     });
     let (report, errors, code) = filter.end();
     assert_eq!(code, 0, "{errors}");
-    assert!(String::from_utf8(report).unwrap().contains("2,100"), "the report is made");
-    assert!(drops.join().unwrap() > 600 * 1_400, "the drops are whole");
+    assert!(String::from_utf8(report).unwrap().contains("2,100"), "the report is missing");
+    assert!(drops.join().unwrap() > 600 * 1_400, "drops are missing");
 }

@@ -1,4 +1,4 @@
-//! `monitor --tui`, on a terminal that the test makes.
+//! Tests of `monitor --tui` on a pseudoterminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,23 +14,23 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 
-use crate::common::{ringtap, said};
-use crate::net::{Left, Net, Right, Within};
+use crate::common::{output_of, ringtap};
+use crate::net::{Left, Net, NetCommands, Right};
 use crate::signals::{check_slowly_read, frame, read_slowly};
 use ringtap_testkit::{Killed, send_all};
 
-/// The user's end of a terminal, and what it shows.
+/// The user's end of a pseudoterminal, and a parser that holds the screen.
 struct Terminal {
     user: File,
     shown: vt100::Parser,
 }
 
 impl Terminal {
-    /// Reads on until it is so.
-    fn wait_until(&mut self, is: impl Fn(&vt100::Screen) -> bool) {
-        // One octet at a time: what is shown for a moment only is seen, too.
+    /// Reads until `condition` holds for the screen.
+    fn wait_until(&mut self, condition: impl Fn(&vt100::Screen) -> bool) {
+        // One octet at a time, so that no intermediate screen is missed.
         let mut octet = [0];
-        while !is(self.shown.screen()) {
+        while !condition(self.shown.screen()) {
             let read = self.user.read_exact(&mut octet);
             read.unwrap_or_else(|_| panic!("{}", self.shown.screen().contents()));
             self.shown.process(&octet);
@@ -46,7 +46,8 @@ impl Terminal {
     }
 }
 
-/// `monitor -i right --tui` and more flags, in a session of its own on a terminal of 24 lines of 80 characters.
+/// Starts `monitor -i right --tui` with `flags` in a new session, on a terminal of 24 lines and 80
+/// columns.
 fn start(net: &Net, folder: &Path, flags: &[&str]) -> (Terminal, Killed) {
     let (user, program) = terminal();
     let mut command = net.program(Right, "setsid");
@@ -58,7 +59,7 @@ fn start(net: &Net, folder: &Path, flags: &[&str]) -> (Terminal, Killed) {
     (Terminal { user, shown: vt100::Parser::new(size(24), size(80), 0) }, Killed(child))
 }
 
-/// Both ends of a terminal: the user's, and the program's.
+/// Opens a pseudoterminal: the user's end and the program's end.
 fn terminal() -> (File, File) {
     let user: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&user).unwrap();
@@ -69,13 +70,13 @@ fn terminal() -> (File, File) {
 }
 
 #[test]
-fn it_shows_the_run_and_a_key_ends_it_with_the_report() {
+fn the_screen_shows_counts_and_a_key_ends_the_run_with_the_report() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--report", "json", "--duration", "300s", "--interval", "1s"];
     let (mut terminal, mut child) = start(&net, folder.path(), &flags);
     terminal.wait_until(vt100::Screen::alternate_screen);
-    terminal.wait_for("Accounts");
+    terminal.wait_for("Busiest hosts");
     let mut frame = vec![0; 60];
     frame[12] = 8;
     send_all(
@@ -94,29 +95,29 @@ fn it_shows_the_run_and_a_key_ends_it_with_the_report() {
     assert!(report["performance"]["seconds"].as_f64().unwrap() < 300.0, "the key ended it");
 }
 
-/// `q` asks for the report; Ctrl-C while it is made is the first interrupt, not the second.
+/// After `q`, Ctrl-C is the first interrupt, not the second.
 #[test]
-fn an_interrupt_after_the_key_destroys_nothing() {
+fn an_interrupt_after_the_key_loses_no_records() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--sequential", "--duration", "300s", "--idle-timeout", "1d"];
     let records = ["--active-timeout", "1d", "--write", "json:-", "--write", "csv:flows.csv"];
     let (mut terminal, mut child) =
         start(&net, folder.path(), &[&flags[..], &records[..]].concat());
-    terminal.wait_for("Accounts");
+    terminal.wait_for("Busiest hosts");
     let frames: Vec<_> = (0..1_500).map(frame).collect();
     send_all(&mut net.sender(&SendOptions::default()), &frames);
     terminal.wait_for("1,500");
     terminal.press(b"q");
-    // Records come; they are more than the pipe takes, so the run cannot end.
+    // The records fill the pipe, so the run cannot end.
     let mut stdout = child.0.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();
-    let told = Arc::default();
-    let reader = read_slowly(stdout, &told);
+    let hurry = Arc::default();
+    let reader = read_slowly(stdout, &hurry);
     terminal.press(b"\x03");
-    // Read slowly to the end, so that the key is noticed before that.
+    // Reads slowly until here, so that the run does not end before it receives the key.
     terminal.wait_until(|screen| !screen.alternate_screen());
-    told.store(true, Ordering::Relaxed);
+    hurry.store(true, Ordering::Relaxed);
     // The report goes to the terminal.
     terminal.wait_for("residual 0");
     let code = child.0.wait().unwrap().code().unwrap();
@@ -125,11 +126,11 @@ fn an_interrupt_after_the_key_destroys_nothing() {
 }
 
 #[test]
-fn without_a_terminal_it_is_refused_and_says_what_to_do() {
+fn without_a_terminal_the_flag_is_an_error_with_a_remedy() {
     let Some(net) = Net::new(1) else { return };
     let (_, errors, code) = net.run(Left, &["monitor", "-i", "left", "--tui"]);
     assert_eq!(code, 2, "{errors}");
     assert!(errors.contains("--stats"), "{errors}");
-    let (_, errors, code) = said(ringtap().args(["monitor", "-r", "x.pcap", "--tui"]));
+    let (_, errors, code) = output_of(ringtap().args(["monitor", "-r", "x.pcap", "--tui"]));
     assert!(code == 2 && errors.contains("--read"), "{errors}");
 }

@@ -1,14 +1,14 @@
-//! Help, mistakes and exit codes.
+//! Tests of help, usage errors and exit codes.
 
-use crate::common::{have, office, ringtap, said};
+use crate::common::{have, office, output_of, ringtap};
 
-/// Those that are listed.
+/// The commands that the help lists.
 const COMMANDS: [&str; 9] =
     ["monitor", "filter", "forward", "generate", "check", "measure", "merge", "ndn", "doctor"];
 
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {
-    let (help, errors, code) = said(&mut ringtap());
+    let (help, errors, code) = output_of(&mut ringtap());
     assert_eq!((errors.as_str(), code), ("", 0));
     for command in COMMANDS {
         assert!(help.contains(command), "{help}");
@@ -16,23 +16,23 @@ fn no_arguments_show_the_help_on_one_screen() {
     assert!(!help.contains("completions"), "{help}");
     assert!(help.lines().count() <= 24, "{} lines", help.lines().count());
     assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
-    let (same, _, code) = said(ringtap().arg("--help"));
+    let (same, _, code) = output_of(ringtap().arg("--help"));
     assert_eq!((same, code), (help, 0));
 }
 
 #[test]
-fn every_command_has_a_help_and_the_program_a_version() {
+fn every_command_has_help_and_the_program_has_a_version() {
     for command in COMMANDS {
-        let (help, _, code) = said(ringtap().args([command, "--help"]));
+        let (help, _, code) = output_of(ringtap().args([command, "--help"]));
         assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
-    let (version, _, code) = said(ringtap().arg("--version"));
+    let (version, _, code) = output_of(ringtap().arg("--version"));
     assert_eq!((version, code), (format!("ringtap {}\n", env!("CARGO_PKG_VERSION")), 0));
 }
 
 #[test]
-fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
+fn usage_errors_name_a_remedy_and_exit_with_2() {
     let office = office();
     let office = office.to_str().unwrap();
     for (flags, words) in [
@@ -40,15 +40,15 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitr"], "'monitor'"),
         (vec!["monitor", "--read"], "--read"),
         (vec!["monitor", "-r", office, "--worker", "3"], "'--workers'"),
-        (vec!["monitor", "-r", office, "--tunnels", "sideways"], "there are outer, inner and both"),
+        (vec!["monitor", "-r", office, "--tunnels", "sideways"], "use outer, inner or both"),
         (
             vec!["monitor", "-r", office, "--ring", "foo"],
-            "there are lock, lamport, fastforward, mcring,",
+            "use lock, lamport, fastforward, mcring or vernier",
         ),
-        (vec!["monitor", "-r", office, "--skeleton", "foo"], "there are reference, farm, pipeline"),
+        (vec!["monitor", "-r", office, "--skeleton", "foo"], "use reference, farm, pipeline"),
         (vec!["monitor", "-r", office, "--analyses", "flow"], "activity, flows, scans, talkers"),
         (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
-        (vec!["monitor", "-r", office, "-w", "0"], "from 1 to 512"),
+        (vec!["monitor", "-r", office, "-w", "0"], "workers 0: use 1 to 512"),
         (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),
         (vec!["monitor", "-r", office, "--cores", "3-1"], "0,1 or 0-3"),
         (vec!["monitor", "-r", office, "--cores", "0,1023"], "core 1023 is not available"),
@@ -61,7 +61,7 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--export", "ipfix://h", "--export", "ipfix://h"], "twice"),
         (
             vec!["monitor", "-r", office, "--export", "ipfix-file:f", "--write", "csv:f"],
-            "the same place",
+            "name the same file",
         ),
         (vec!["monitor", "-r", office, "--template-refresh", "0s"], "600s,4096"),
         (vec!["monitor", "-r", office, "--template-refresh", "600s,0"], "600s,4096"),
@@ -84,20 +84,20 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         ),
         (vec!["generate", "-i", "x", "--rate", "fast"], "100Mbit or 1Gbit"),
         (vec!["generate", "-i", "x", "--rate", "0"], "100Mbit or 1Gbit"),
-        (vec!["generate", "-w", "x", "--rate", "1Gbit"], "packets a second of packet time"),
-        (vec!["generate", "-w", "x", "--rate", "recorded"], "packets a second of packet time"),
+        (vec!["generate", "-w", "x", "--rate", "1Gbit"], "packets per second (of packet time)"),
+        (vec!["generate", "-w", "x", "--rate", "recorded"], "packets per second (of packet time)"),
         (vec!["generate", "-i", "x", "--dst-mac", "1:2:3"], "02:00:00:00:00:01"),
         (vec!["generate", "-i", "x", "-r", office, "--profile", "mix"], "--profile"),
         (vec!["generate", "-i", "x", "-r", office, "--truth", "t"], "--truth"),
-        (vec!["generate", "-i", "x", "-r", office, "--flows", "8"], "of a profile"),
-        (vec!["generate", "-i", "x", "-r", "-", "--loop", "2"], "once only"),
+        (vec!["generate", "-i", "x", "-r", office, "--flows", "8"], "applies to profiles"),
+        (vec!["generate", "-i", "x", "-r", "-", "--loop", "2"], "only once"),
         (vec!["generate", "-i", "x", "--loop", "2"], "--read"),
         (vec!["generate", "-i", "x", "--queue", "1"], "af-xdp"),
-        (vec!["generate", "-i", "x", "--method", "live", "--stamp"], "no --stamp"),
-        (vec!["generate", "-i", "x", "--method", "live", "--truth", "t"], "no --truth"),
+        (vec!["generate", "-i", "x", "--method", "live", "--stamp"], "omit --stamp"),
+        (vec!["generate", "-i", "x", "--method", "live", "--truth", "t"], "omit --truth"),
         (vec!["generate", "-i", "x", "--method", "live", "--flows", "100"], "power of two"),
-        (vec!["generate", "-i", "x", "--method", "live", "--rate", "2x"], "cannot leave 2x"),
-        (vec!["generate", "-i", "x", "--method", "live", "--size", "imix"], "one size"),
+        (vec!["generate", "-i", "x", "--method", "live", "--rate", "2x"], "cannot send 2x"),
+        (vec!["generate", "-i", "x", "--method", "live", "--size", "imix"], "one frame size"),
         (vec!["check"], "--interface"),
         (vec!["check", "-i", "x", "--method", "live"], "af-packet, af-xdp"),
         (vec!["check", "-i", "x", "--idle-stop", "soon"], "1h30m"),
@@ -105,25 +105,25 @@ fn mistakes_are_told_with_the_way_out_and_exit_with_2() {
         (vec!["filter", "bench", "--mix", "4"], "ringtap-lab filter"),
         (vec!["ndn", "bench", "cas", "--help"], "ringtap-lab ndn"),
         (vec!["ndn"], "ping"),
-        (vec!["ndn", "ping", "/a/seg=x"], "is no component of a name"),
+        (vec!["ndn", "ping", "/a/seg=x"], "invalid name component"),
         (vec!["ndn", "ping", "/a", "--to", "tcp://h"], "udp://HOST:6363 or unix:PATH"),
         (vec!["ndn", "server", "/a", "--payload", "9k"], "has room for"),
         (vec!["ndn", "server", "/a", "--register"], "--to"),
-        (vec!["ndn", "load", "/a", "--names", "zip"], "unique, uniform, zipf:S, one-hot"),
-        (vec!["ndn", "load", "/a", "--window", "0"], "from 1 to 4M"),
+        (vec!["ndn", "load", "/a", "--names", "zip"], "unique, uniform, zipf:S or one-hot"),
+        (vec!["ndn", "load", "/a", "--window", "0"], "window of 1 to 4M"),
     ] {
-        let (out, errors, code) = said(ringtap().args(&flags));
+        let (out, errors, code) = output_of(ringtap().args(&flags));
         assert!(errors.contains(words), "{flags:?}: {errors}");
         assert_eq!((out.as_str(), code), ("", 2), "{flags:?}: {errors}");
     }
 }
 
-/// Not how many cores there are counts, but which of them the process may use.
+/// The error lists the cores in the process's affinity mask, not all cores.
 #[test]
-fn a_core_that_the_process_may_not_use_is_refused_with_those_that_it_may() {
+fn a_core_that_the_process_may_not_use_is_refused_and_the_usable_ones_are_listed() {
     let allowed = ringtap_engine::Machine::this().allowed_cores;
     let [first, second, ..] = allowed[..] else {
-        eprintln!("SKIPPED: one core alone");
+        eprintln!("SKIPPED: only one core is available");
         return;
     };
     if !have("taskset") {
@@ -134,15 +134,14 @@ fn a_core_that_the_process_may_not_use_is_refused_with_those_that_it_may() {
         let mut command = assert_cmd::Command::new("taskset");
         command.args(["-c", &first.to_string(), env!("CARGO_BIN_EXE_ringtap")]);
         command.args(["monitor", "--dry-run", "--cores", &cores, "-r"]).arg(&office);
-        said(&mut command)
+        output_of(&mut command)
     };
     let (plan, errors, code) = on_first(first.to_string());
     assert_eq!(code, 0, "{errors}");
     assert!(plan.contains(&format!("core {first}")), "{plan}");
     let (out, errors, code) = on_first(format!("{first},{second}"));
-    let told =
-        format!("core {second} is not available to this process; --cores takes some of {first}\n");
-    assert!(errors.contains(&told), "{errors}");
+    let expected = format!("core {second} is not available to this process: use {first}\n");
+    assert!(errors.contains(&expected), "{errors}");
     assert_eq!((out.as_str(), code), ("", 2));
 }
 
@@ -157,15 +156,15 @@ fn the_last_of_two_flags_wins() {
     ] {
         let mut command = ringtap();
         command.args(["monitor", "--dry-run", "-r"]).arg(&office).args(flags);
-        let (plan, errors, _) = said(&mut command);
+        let (plan, errors, _) = output_of(&mut command);
         assert!(plan.contains(skeleton), "{flags:?}: {plan}{errors}");
     }
 }
 
 #[test]
-fn completions_and_man_pages_know_the_flags() {
+fn completions_and_man_pages_list_the_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (script, _, code) = said(ringtap().args(["completions", shell]));
+        let (script, _, code) = output_of(ringtap().args(["completions", shell]));
         assert!(code == 0 && script.contains("ring-capacity"), "{shell}");
     }
     let folder = tempfile::tempdir().unwrap();
@@ -176,22 +175,22 @@ fn completions_and_man_pages_know_the_flags() {
 }
 
 #[test]
-fn the_environment_says_how_much_is_told_unasked() {
+fn the_environment_sets_the_level_of_notices() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.pcap");
     let whole = std::fs::read(office()).unwrap();
     std::fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
-    let told = |level: &str| {
+    let printed = |level: &str| {
         let mut command = ringtap();
         command.env("RINGTAP_LOG", level).args(["monitor", "-r"]).arg(&cut).arg("no-such.pcap");
-        let (_, errors, code) = said(&mut command);
+        let (_, errors, code) = output_of(&mut command);
         assert_eq!(code, 1);
         ["alert: ", "warning: ", "error: "].map(|kind| errors.contains(kind))
     };
-    assert_eq!(told("error"), [false, false, true]);
-    assert_eq!(told("warn"), [true, true, true]);
-    assert_eq!(told("Error"), told("error"));
-    let (_, errors, code) = said(ringtap().env("RINGTAP_LOG", "loud").arg("doctor"));
+    assert_eq!(printed("error"), [false, false, true]);
+    assert_eq!(printed("warn"), [true, true, true]);
+    assert_eq!(printed("Error"), printed("error"));
+    let (_, errors, code) = output_of(ringtap().env("RINGTAP_LOG", "loud").arg("doctor"));
     assert_eq!(code, 0);
-    assert!(errors.contains("RINGTAP_LOG is error, warn or info, not loud"), "{errors}");
+    assert!(errors.contains("invalid RINGTAP_LOG \"loud\": use error, warn or info"), "{errors}");
 }

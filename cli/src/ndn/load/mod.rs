@@ -1,8 +1,8 @@
-//! `ringtap ndn load`: many Interests at a time, by a window or at a rate.
+//! `ringtap ndn load`: sends many Interests, by a window or at a rate, and measures the answers.
 //!
 //! ```text
-//!  names ─▶ Interest with a token that is its number ─▶ … ─▶ Data with the token ─▶ when was it sent? ─▶ Times
-//!  window: so many are on their way        rate: each has its time, and its answer is timed from then on
+//!  names ─▶ Interest with its number as token ─▶ … ─▶ Data with the token ─▶ latency ─▶ Times
+//!  window: bounds the Interests in flight     rate: latency counts from an Interest's due time
 //! ```
 
 mod pending;
@@ -17,59 +17,59 @@ use ringtap_traffic::Draw;
 
 use super::link::Link;
 use super::times::Times;
-use super::{LOOK, WATCH, fresh_number, lifetime_ms};
+use super::{POLL_INTERVAL, WATCH, fresh_number, lifetime_ms};
 use crate::args::{LoadArgs, Names};
 use pending::Pending;
 use ringtap_base::Clock;
 use ringtap_terminal::Usage;
 
-/// Interests on their way at the most.
+/// Default windows without and with `--rate`, and the largest window, in Interests.
 const WINDOW: usize = 64;
 const WINDOW_WITH_RATE: usize = 1 << 16;
 const WINDOW_MOST: usize = 1 << 22;
 
-/// How long it goes on if nobody says.
+/// The default duration.
 const DURATION_NS: u64 = 10_000_000_000;
 
-/// Interests sent before it looks what has come.
+/// Most Interests sent before answers are read.
 const TURN: usize = 32;
 
-struct Load<'a> {
+struct LoadGenerator<'a> {
     args: &'a LoadArgs,
     window: usize,
     clock: Clock,
     draw: Option<Draw>,
-    /// The number of the first name, where each has its own.
+    /// The number of the first name, with unique names.
     base: u64,
     pending: Pending,
-    found: Found,
+    results: Results,
     name: NameBuf,
     wire: Vec<u8>,
 }
 
-/// What came of it.
+/// Counters and latencies of a run.
 #[derive(Default)]
-struct Found {
+struct Results {
     sent: u64,
-    /// Interests that were answered, and Data that came; a Data may answer several.
+    /// Answered Interests, and received Data; a Data may answer several.
     answered: u64,
     data: u64,
     nacks: u64,
     lost: u64,
-    /// Datagrams that our own socket had no room for.
+    /// Datagrams dropped at this program's socket.
     dropped_here: u64,
-    /// Data that nobody waited for, or no longer.
+    /// Unsolicited or late Data.
     surplus: u64,
     marked: u64,
     bytes: u64,
     times: Times,
-    /// Until the last Interest was sent, and until the end.
+    /// Seconds until the last Interest was sent, and until the end.
     sending_s: f64,
     seconds: f64,
 }
 
-impl Found {
-    /// Lost Interests that our own socket may account for, and those that it cannot.
+impl Results {
+    /// Lost Interests that drops at this program's socket may explain, and the others.
     fn lost_here_and_elsewhere(&self) -> (u64, u64) {
         let here = self.lost.min(self.dropped_here);
         (here, self.lost - here)
@@ -79,76 +79,79 @@ impl Found {
 pub(super) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let window = args.window.unwrap_or(if args.rate.is_some() { WINDOW_WITH_RATE } else { WINDOW });
     if !(1..=WINDOW_MOST).contains(&window) || args.rate == Some(0) || args.population == 0 {
-        return Err(Usage::of("--window is from 1 to 4M, --rate and --population are at least 1"));
+        return Err(Usage::of(
+            "invalid --window, --rate or --population: use a window of 1 to 4M, and at least 1 for the others",
+        ));
     }
     let mut link = Link::connect(&args.to)?;
     let draw = match args.names {
         Names::Unique => None,
         Names::Drawn(popularity) => Some(popularity.draw(args.population, args.seed)),
     };
-    let mut load = Load {
+    let mut load = LoadGenerator {
         args,
         window,
         clock: Clock::start(),
         draw,
         base: fresh_number(),
         pending: Pending::default(),
-        found: Found::default(),
+        results: Results::default(),
         name: args.prefix.clone(),
         wire: Vec::new(),
     };
-    let there = load.all(&mut link)?;
-    load.found.seconds = load.clock.seconds();
-    load.found.dropped_here = link.dropped_here();
-    // Who stops does not wait: what is under way is neither answered nor lost.
-    report::print(args, window, &load.found, &link)?;
-    if !there {
+    let is_connected = load.send_and_receive(&mut link)?;
+    load.results.seconds = load.clock.seconds();
+    load.results.dropped_here = link.dropped_here();
+    // After an interrupt, Interests in flight count neither as answered nor as lost.
+    report::print(args, window, &load.results, &link)?;
+    if !is_connected {
         bail!("the forwarder at {} has closed the connection", args.to);
     }
-    Ok(if load.found.data > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if load.results.data > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Load<'_> {
-    /// Sends and receives until it is over; whether the other side is still there.
-    fn all(&mut self, link: &mut Link) -> anyhow::Result<bool> {
+impl LoadGenerator<'_> {
+    /// Sends and receives until the end; returns whether the other side is still connected.
+    fn send_and_receive(&mut self, link: &mut Link) -> anyhow::Result<bool> {
         let duration = self.args.duration.unwrap_or(match self.args.count {
             Some(_) => u64::MAX,
             None => DURATION_NS,
         });
         while !WATCH.stopped() {
             let now_ns = self.clock.now_ns();
-            self.found.lost += match now_ns.checked_sub(self.args.timeout) {
-                Some(before_ns) => self.pending.give_up(before_ns),
+            self.results.lost += match now_ns.checked_sub(self.args.timeout) {
+                Some(before_ns) => self.pending.expire(before_ns),
                 None => 0,
             };
             let more =
-                now_ns < duration && self.args.count.is_none_or(|count| self.found.sent < count);
+                now_ns < duration && self.args.count.is_none_or(|count| self.results.sent < count);
             if !more && self.pending.len() == 0 {
                 break;
             }
             let next_ns = if more { self.send_due(link, now_ns)? } else { u64::MAX };
             let oldest = self.pending.oldest_ns().map(|at| at.saturating_add(self.args.timeout));
             let until = next_ns.min(oldest.unwrap_or(u64::MAX));
-            let patience = Duration::from_nanos(until.saturating_sub(self.clock.now_ns()));
-            if !self.receive(link, patience.min(LOOK))? {
+            let timeout = Duration::from_nanos(until.saturating_sub(self.clock.now_ns()));
+            if !self.receive(link, timeout.min(POLL_INTERVAL))? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Sends what is due and has room; when the next one is due, if there is room for it.
+    /// Sends Interests that are due while the window has room. Returns the next due time, or
+    /// `u64::MAX` if the window is full or the count is reached.
     fn send_due(&mut self, link: &mut Link, now_ns: u64) -> anyhow::Result<u64> {
         for _ in 0..TURN {
             if self.pending.len() >= self.window {
                 return Ok(u64::MAX);
             }
-            if self.args.count.is_some_and(|count| self.found.sent >= count) {
+            if self.args.count.is_some_and(|count| self.results.sent >= count) {
                 return Ok(u64::MAX);
             }
             let due_ns = match self.args.rate {
                 Some(rate) => {
-                    (u128::from(self.found.sent) * 1_000_000_000 / u128::from(rate)) as u64
+                    (u128::from(self.results.sent) * 1_000_000_000 / u128::from(rate)) as u64
                 }
                 None => self.clock.now_ns(),
             };
@@ -164,7 +167,7 @@ impl Load<'_> {
         let number = self.pending.next();
         let name = match &mut self.draw {
             Some(draw) => draw.number(),
-            None => self.base + self.found.sent,
+            None => self.base + self.results.sent,
         };
         self.name.truncate(self.args.prefix.as_bytes().len());
         self.name.push(name.to_string().as_bytes());
@@ -172,7 +175,7 @@ impl Load<'_> {
         NewInterest {
             must_be_fresh: self.args.must_be_fresh,
             lifetime_ms: lifetime_ms(self.args.timeout),
-            // Another one for each, in no order that others might repeat.
+            // A different nonce for each Interest, and a different sequence in each run.
             ..NewInterest::new(
                 self.name.as_name(),
                 (self.base ^ number).wrapping_mul(0x9e37_79b1) as u32,
@@ -181,32 +184,32 @@ impl Load<'_> {
         .write(&mut self.wire);
         let token = PitToken::new(&number.to_be_bytes()).unwrap_or_default();
         self.pending.add(name, due_ns);
-        self.found.sent += 1;
+        self.results.sent += 1;
         link.send(&Headers { token, ..Headers::NONE }, &self.wire)?;
-        self.found.sending_s = self.clock.seconds();
+        self.results.sending_s = self.clock.seconds();
         Ok(())
     }
 
-    fn receive(&mut self, link: &mut Link, patience: Duration) -> anyhow::Result<bool> {
-        let Self { args, clock, pending, found, .. } = self;
-        link.receive(clock.now_ns(), patience, |headers, packet, _| {
+    fn receive(&mut self, link: &mut Link, timeout: Duration) -> anyhow::Result<bool> {
+        let Self { args, clock, pending, results, .. } = self;
+        link.receive(clock.now_ns(), timeout, |headers, packet, _| {
             let name = number_of(packet.name(), &args.prefix.as_name());
             let token = headers.token.as_bytes().try_into().map(u64::from_be_bytes).ok();
             let now_ns = clock.now_ns();
             match (packet, headers.nack) {
                 (Packet::Data(data), _) => {
-                    found.data += 1;
-                    found.bytes += data.wire.len() as u64;
-                    found.marked += u64::from(headers.congestion_mark > 0);
-                    let times = &mut found.times;
+                    results.data += 1;
+                    results.bytes += data.wire.len() as u64;
+                    results.marked += u64::from(headers.congestion_mark > 0);
+                    let times = &mut results.times;
                     let answered = name.map_or(0, |name| {
                         pending.answer(name, token, |at| times.add(now_ns.saturating_sub(at)))
                     });
-                    found.answered += answered;
-                    found.surplus += u64::from(answered == 0);
+                    results.answered += answered;
+                    results.surplus += u64::from(answered == 0);
                 }
                 (Packet::Interest(_), Some(_)) => {
-                    found.nacks += name.map_or(0, |name| pending.answer(name, token, |_| ()));
+                    results.nacks += name.map_or(0, |name| pending.answer(name, token, |_| ()));
                 }
                 (Packet::Interest(_), None) => {}
             }
@@ -214,7 +217,7 @@ impl Load<'_> {
     }
 }
 
-/// The number that a name ends with, behind the prefix.
+/// The number at the end of a name after the prefix.
 fn number_of(name: &Name<'_>, prefix: &Name<'_>) -> Option<u64> {
     if !prefix.is_prefix_of(name) {
         return None;

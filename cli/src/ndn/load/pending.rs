@@ -1,18 +1,18 @@
-//! What was asked and is not answered yet.
+//! Pending Interests: sent and not answered.
 //!
 //! ```text
-//!  by number:  | 7: /p/3 | 8: /p/1, answered | 9: /p/3 | …      the oldest first, which is given up first
+//!  by number:  | 7: /p/3 | 8: /p/1, answered | 9: /p/3 | …     by age; the oldest expires first
 //!  by name:    /p/3 ─▶ 7, 9        /p/1 ─▶ –
 //! ```
 //!
-//! A forwarder may join Interests of one name into one and answer them all by one Data, so a Data answers the Interest
-//! whose token it has and all older ones of its name.
+//! A forwarder may aggregate Interests of one name and answer all with one Data. Therefore a Data
+//! answers the Interest with its token and all older ones of its name.
 
 use std::collections::{HashMap, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// The number of the oldest.
+    /// The number of the oldest Interest in `sent`.
     first: u64,
     sent: VecDeque<Option<Sent>>,
     by_name: HashMap<u64, VecDeque<u64>>,
@@ -26,16 +26,17 @@ struct Sent {
 }
 
 impl Pending {
-    /// How many wait for an answer.
+    /// Number of pending Interests.
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// The number that the next one has.
+    /// The number of the next Interest.
     pub(super) fn next(&self) -> u64 {
         self.first + self.sent.len() as u64
     }
 
+    /// Adds an Interest for a name, sent at `at_ns`.
     pub(super) fn add(&mut self, name: u64, at_ns: u64) {
         let number = self.next();
         self.by_name.entry(name).or_default().push_back(number);
@@ -43,27 +44,27 @@ impl Pending {
         self.waiting += 1;
     }
 
-    /// An answer to a name, and to this number if that is known; `each` hears when what it answers was sent. How many
-    /// that are.
+    /// Handles an answer to a name, with its number if known. Calls `each` with the send time of
+    /// each Interest that it answers; returns their number.
     pub(super) fn answer(
         &mut self,
         name: u64,
         number: Option<u64>,
         mut each: impl FnMut(u64),
     ) -> u64 {
-        let Some(asked) = self.by_name.get_mut(&name) else { return 0 };
+        let Some(numbers) = self.by_name.get_mut(&name) else { return 0 };
         let mut answered = 0;
-        while let Some(&oldest) = asked.front()
+        while let Some(&oldest) = numbers.front()
             && number.is_none_or(|number| oldest <= number)
         {
-            asked.pop_front();
+            numbers.pop_front();
             let at = (oldest - self.first) as usize;
             if let Some(sent) = self.sent.get_mut(at).and_then(Option::take) {
                 each(sent.at_ns);
                 answered += 1;
             }
         }
-        if asked.is_empty() {
+        if numbers.is_empty() {
             self.by_name.remove(&name);
         }
         self.waiting -= answered as usize;
@@ -71,21 +72,21 @@ impl Pending {
         answered
     }
 
-    /// When the oldest was sent.
+    /// Send time of the oldest Interest.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.sent.front()?.as_ref().map(|sent| sent.at_ns)
     }
 
-    /// Gives up what was sent before this time; how many that are.
-    pub(super) fn give_up(&mut self, before_ns: u64) -> u64 {
+    /// Expires Interests sent before this time; returns their number.
+    pub(super) fn expire(&mut self, before_ns: u64) -> u64 {
         let mut lost = 0;
         while let Some(Some(sent)) = self.sent.front()
             && sent.at_ns <= before_ns
         {
-            if let Some(asked) = self.by_name.get_mut(&sent.name) {
+            if let Some(numbers) = self.by_name.get_mut(&sent.name) {
                 // The oldest of all is the oldest of its name.
-                asked.pop_front();
-                if asked.is_empty() {
+                numbers.pop_front();
+                if numbers.is_empty() {
                     self.by_name.remove(&sent.name);
                 }
             }
@@ -98,7 +99,7 @@ impl Pending {
         lost
     }
 
-    /// Forgets what is answered, up to the first that is not.
+    /// Removes answered Interests up to the first pending one.
     fn trim(&mut self) {
         while let Some(None) = self.sent.front() {
             self.sent.pop_front();
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_answers_its_own_and_all_older_ones_of_its_name() {
+    fn a_data_answers_its_interest_and_all_older_ones_of_its_name() {
         let mut pending = Pending::default();
         for (name, at) in [(3, 10), (1, 11), (3, 12), (3, 13)] {
             pending.add(name, at);
@@ -134,16 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_no_longer_answered() {
+    fn an_expired_interest_is_not_answered() {
         let mut pending = Pending::default();
         for (name, at) in [(1, 10), (2, 11), (1, 12)] {
             pending.add(name, at);
         }
         times(&mut pending, 2, None);
-        assert_eq!((pending.give_up(9), pending.give_up(11), pending.len()), (0, 1, 1));
+        assert_eq!((pending.expire(9), pending.expire(11), pending.len()), (0, 1, 1));
         assert_eq!(pending.oldest_ns(), Some(12));
         assert_eq!(times(&mut pending, 1, Some(0)), [0; 0]);
         assert_eq!(times(&mut pending, 1, Some(2)), [12]);
-        assert_eq!((pending.give_up(100), pending.len()), (0, 0));
+        assert_eq!((pending.expire(100), pending.len()), (0, 0));
     }
 }

@@ -1,8 +1,8 @@
-//! What a load found, for people and for programs.
+//! The report of `ringtap ndn load`, as text and JSON.
 
 use serde_json::json;
 
-use super::Found;
+use super::Results;
 use crate::args::{Form, LoadArgs, Names};
 use crate::ndn::link::Link;
 use crate::ndn::times::ms;
@@ -12,12 +12,12 @@ use ringtap_terminal::numbers::{bytes, count, of, rate};
 pub(super) fn print(
     args: &LoadArgs,
     window: usize,
-    found: &Found,
+    results: &Results,
     link: &Link,
 ) -> anyhow::Result<()> {
     let text = match args.output.report {
-        Form::Json => json(args, window, found, link)? + "\n",
-        Form::Text => text(args, found, link),
+        Form::Json => json(args, window, results, link)? + "\n",
+        Form::Text => text(args, results, link),
     };
     console::print(&text)
 }
@@ -29,8 +29,8 @@ fn names(args: &LoadArgs) -> String {
     }
 }
 
-fn json(args: &LoadArgs, window: usize, found: &Found, link: &Link) -> anyhow::Result<String> {
-    let (lost_here, lost_elsewhere) = found.lost_here_and_elsewhere();
+fn json(args: &LoadArgs, window: usize, results: &Results, link: &Link) -> anyhow::Result<String> {
+    let (lost_here, lost_elsewhere) = results.lost_here_and_elsewhere();
     let report = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "prefix": args.prefix.to_string(),
@@ -39,73 +39,73 @@ fn json(args: &LoadArgs, window: usize, found: &Found, link: &Link) -> anyhow::R
         "population": args.population,
         "window": window,
         "rate": args.rate,
-        "sent": found.sent,
-        "answered": found.answered,
-        "data": found.data,
-        "nacks": found.nacks,
-        "lost": found.lost,
+        "sent": results.sent,
+        "answered": results.answered,
+        "data": results.data,
+        "nacks": results.nacks,
+        "lost": results.lost,
         "lost_here": lost_here,
         "lost_elsewhere": lost_elsewhere,
-        "dropped_here": found.dropped_here,
+        "dropped_here": results.dropped_here,
         "receive_queue_bytes": link.queue_bytes,
-        "under_way": found.sent - found.answered - found.nacks - found.lost,
-        "loss": found.lost as f64 / found.sent.max(1) as f64,
-        "surplus": found.surplus,
-        "congestion_marks": found.marked,
+        "under_way": results.sent - results.answered - results.nacks - results.lost,
+        "loss": results.lost as f64 / results.sent.max(1) as f64,
+        "surplus": results.surplus,
+        "congestion_marks": results.marked,
         "malformed": link.malformed,
         "refused": link.refused,
-        "data_bytes": found.bytes,
-        "seconds": found.seconds,
-        "interests_per_second": per_second(found.sent, found.sending_s),
-        "answered_per_second": per_second(found.answered, found.sending_s),
-        "latency_ns": found.times.summary(),
+        "data_bytes": results.bytes,
+        "seconds": results.seconds,
+        "interests_per_second": per_second(results.sent, results.sending_s),
+        "answered_per_second": per_second(results.answered, results.sending_s),
+        "latency_ns": results.times.summary(),
     });
     Ok(serde_json::to_string_pretty(&report)?)
 }
 
-/// While Interests were sent: what comes behind the last one is waiting.
+/// A number per second; `seconds` excludes the final wait.
 fn per_second(number: u64, seconds: f64) -> f64 {
     number as f64 / seconds.max(1e-9)
 }
 
-fn text(args: &LoadArgs, found: &Found, link: &Link) -> String {
-    let share = 100.0 * found.lost as f64 / found.sent.max(1) as f64;
+fn text(args: &LoadArgs, results: &Results, link: &Link) -> String {
+    let share = 100.0 * results.lost as f64 / results.sent.max(1) as f64;
     let mut text = format!(
         "{} of {} ({}) in {:.2} s: {} sent/s, {} answered/s\n\
          {} answered by {} Data, {}, {} lost ({share:.2} %)\n",
-        of(found.sent, "Interest"),
+        of(results.sent, "Interest"),
         args.prefix,
         names(args),
-        found.sending_s,
-        rate(per_second(found.sent, found.sending_s)),
-        rate(per_second(found.answered, found.sending_s)),
-        count(found.answered),
-        count(found.data),
-        of(found.nacks, "Nack"),
-        count(found.lost),
+        results.sending_s,
+        rate(per_second(results.sent, results.sending_s)),
+        rate(per_second(results.answered, results.sending_s)),
+        count(results.answered),
+        count(results.data),
+        of(results.nacks, "Nack"),
+        count(results.lost),
     );
-    if found.dropped_here > 0 {
-        let (here, elsewhere) = found.lost_here_and_elsewhere();
+    if results.dropped_here > 0 {
+        let (here, elsewhere) = results.lost_here_and_elsewhere();
         text += &format!(
-            "  {} dropped at this program's own socket, whose receive queue of {} was full:\n  \
-             so up to {} of those lost were lost here, and {} elsewhere\n",
-            of(found.dropped_here, "datagram"),
+            "  {} dropped at this program's own socket (receive queue of {} full):\n  \
+             up to {} of the lost Interests were lost here, {} elsewhere\n",
+            of(results.dropped_here, "datagram"),
             bytes(link.queue_bytes.into()),
             count(here),
             count(elsewhere),
         );
     }
     for (number, what) in [
-        (found.surplus, "Data that nobody waited for"),
-        (found.marked, "Data with a congestion mark"),
-        (link.malformed, "no packets"),
-        (link.refused, "datagrams that nobody was there to take"),
+        (results.surplus, "unsolicited Data"),
+        (results.marked, "Data with a congestion mark"),
+        (link.malformed, "malformed packets"),
+        (link.refused, "datagrams refused by the forwarder"),
     ] {
         if number > 0 {
             text += &format!("  {} {what}\n", count(number));
         }
     }
-    if let Some(times) = found.times.summary() {
+    if let Some(times) = results.times.summary() {
         let all = [times.min, times.p50, times.p90, times.p99, times.p999, times.max];
         let [min, p50, p90, p99, p999, max] = all.map(ms);
         text += &format!(

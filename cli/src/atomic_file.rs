@@ -1,11 +1,11 @@
-//! A file that gets its name when it is whole, so that nobody reads half of one. Pipes and devices are written as they
-//! are, and `-` is stdout.
+//! A file that is written under a temporary name and renamed when complete, so that no reader sees
+//! a partial file. Pipes and devices are written directly, and `-` is stdout.
 //!
-//! Invariant: a file [begun](Whole::begin) here, of which a write failed, is never given its name. Whoever takes the file
-//! itself ([`Whole::begin_file`]) sees to that.
+//! Invariant: a file opened by [`AtomicFile::begin`] is not renamed after a failed write. A caller
+//! of [`AtomicFile::begin_file`] must ensure that itself.
 //!
 //! ```text
-//! .flows.json.PID.part ── whole ─▶ flows.json ── begun anew: .flows.json.PID.part ─▶ flows.json.1
+//! .flows.json.PID.part ── complete ─▶ flows.json ── next file: .flows.json.PID.part ─▶ flows.json.1
 //! ```
 
 use std::fs::File;
@@ -15,22 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(crate) struct Whole {
+/// An output file, and its successors under the same name.
+pub(crate) struct AtomicFile {
     path: PathBuf,
     part: Part,
-    /// Set when a write to the file that was begun last fails.
+    /// Set when a write to the current file fails.
     failed: Arc<AtomicBool>,
-    /// Files finished under this name.
+    /// Number of files finished under this name.
     finished: usize,
-    /// The part is complete and stays if it cannot get its name.
+    /// The temporary file is complete; it is kept if it cannot be renamed.
     keep: bool,
 }
 
-/// Where a regular file lies until it is whole.
+/// The path of the temporary file, while one exists.
 #[derive(Clone, Default)]
 pub(crate) struct Part(Arc<Mutex<Option<PathBuf>>>);
 
-impl Whole {
+impl AtomicFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, part: Part::default(), failed: Arc::default(), finished: 0, keep: false }
     }
@@ -39,12 +40,12 @@ impl Whole {
         self.path.as_os_str() == "-"
     }
 
-    /// To be removed by whoever ends the program at once.
+    /// The temporary file, to be removed when the program exits early.
     pub(crate) fn part(&self) -> Part {
         self.part.clone()
     }
 
-    /// Opens the first file, or the next one after a regular file is finished.
+    /// Opens the first file, or the next one after a regular file was finished.
     pub(crate) fn begin(&mut self) -> io::Result<Box<dyn Write + Send>> {
         if self.is_stdout() {
             return Ok(Box::new(io::stdout()));
@@ -57,7 +58,7 @@ impl Whole {
         Ok(Box::new(Checked { file, failed: Arc::clone(&self.failed) }))
     }
 
-    /// The same without the buffer of standard output.
+    /// Like [`begin`](Self::begin), but returns the file itself; stdout is not buffered.
     pub(crate) fn begin_file(&mut self) -> io::Result<File> {
         if self.is_stdout() {
             return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
@@ -71,13 +72,13 @@ impl Whole {
         Ok(file)
     }
 
-    /// Whether what was begun is a regular file, which gets its name when it is whole.
+    /// Whether the current file is a regular one, which is renamed when complete.
     pub(crate) fn is_regular(&self) -> bool {
         self.part.lock().is_some()
     }
 
-    /// Gives the file its name. Whether it is a regular one, after which another may begin. A file of which a write
-    /// failed is removed instead, and that is an error.
+    /// Renames the complete file. Returns whether it is a regular one, after which another may
+    /// begin. A file with a failed write is removed instead, and that is an error.
     pub(crate) fn finish(&mut self) -> io::Result<bool> {
         // Relaxed: the writer has been dropped or flushed by this thread, or its thread was joined.
         if self.failed.load(Ordering::Relaxed) {
@@ -89,9 +90,9 @@ impl Whole {
         let mut part = self.part.lock();
         let Some(path) = &*part else { return Ok(false) };
         if let Err(error) = std::fs::rename(path, self.name()) {
-            // It may work later; until then nothing of it is thrown away.
+            // A later rename may succeed; until then the file is kept.
             self.keep = true;
-            let text = format!("{error}; what was written is in {}", path.display());
+            let text = format!("{error}; the data is in {}", path.display());
             return Err(io::Error::new(error.kind(), text));
         }
         self.keep = false;
@@ -101,7 +102,7 @@ impl Whole {
         Ok(true)
     }
 
-    /// The first file replaces one of an earlier run; later ones replace nothing.
+    /// The final name. The first file replaces that of an earlier run; later ones replace nothing.
     fn name(&self) -> PathBuf {
         let mut name = self.path.clone();
         let mut number = 1;
@@ -114,7 +115,7 @@ impl Whole {
     }
 }
 
-/// A file that notes when a write fails.
+/// A file that records failed writes.
 struct Checked {
     file: File,
     failed: Arc<AtomicBool>,
@@ -141,7 +142,7 @@ impl Write for Checked {
     }
 }
 
-impl Drop for Whole {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.keep {
             self.part.remove();
@@ -150,7 +151,7 @@ impl Drop for Whole {
 }
 
 impl Part {
-    /// It is not whole and never will be; if it stays, it stays under its own name.
+    /// Removes the temporary file; if that fails, the file keeps its temporary name.
     pub(crate) fn remove(&self) {
         if let Some(part) = self.lock().take() {
             let _ = std::fs::remove_file(part);
@@ -162,7 +163,7 @@ impl Part {
     }
 }
 
-/// `flows.json` is `.flows.json.PID.part` beside it until it is whole.
+/// The temporary name: `.flows.json.PID.part` for `flows.json`.
 fn part(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
