@@ -1,4 +1,4 @@
-//! Tells the lab which commit it is built from: each row of its results says so.
+//! Build script: passes the commit to the program, which records it in each row of results.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ fn main() {
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])
         .is_some_and(|changes| !changes.is_empty());
     println!("cargo:rustc-env=RINGTAP_COMMIT={commit}{}", if changed { "-changed" } else { "" });
-    // The head moves with each commit, and its log with it.
+    // Each commit changes HEAD, and git appends a line to its log.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }

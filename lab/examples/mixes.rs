@@ -1,11 +1,11 @@
-//! Packets a second of each mix: the serial oracle, the paper's design, ours.
+//! Benchmark: packets per second of each mix, for the serial oracle, the paper's design and ours.
 //!
 //! ```text
 //! mixes [--packets N] [--rounds N] [--mixes 1,2,3] [--works off,serial] [--in-flight N] [--cache N] [--default allow]
 //! ```
 //!
-//! Packets are made before the clock starts, warm-ups pass before it starts, candidates take turns;
-//! each figure is the median of the rounds. Every outcome is compared with the oracle's.
+//! Packets are generated, and warm-up packets pass, before the clock starts. Candidates take turns.
+//! Each figure is the median of the rounds. Every outcome is compared with the oracle's.
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
 use std::error::Error;
@@ -56,12 +56,12 @@ const CANDIDATES: [Candidate; 7] = {
         candidate("ours 1 core", Design::Sharded, Reference, 1, Address),
         candidate("paper 2 workers", Design::Paper, Farm, 2, Address),
         candidate("ours 2 workers", Design::Sharded, Farm, 2, Address),
-        candidate("paper 2, by lot", Design::Paper, Farm, 2, Random),
-        candidate("ours 2, by lot", Design::Sharded, Farm, 2, Random),
+        candidate("paper 2, random", Design::Paper, Farm, 2, Random),
+        candidate("ours 2, random", Design::Sharded, Farm, 2, Random),
     ]
 };
 
-/// What is run, again and again.
+/// The packets and settings of one mix; every candidate processes them in every round.
 struct Stream<'a> {
     mix: Mix,
     packets: &'a [Packet],
@@ -107,7 +107,7 @@ impl Candidate {
                 run(self.skeleton, &app, vec![app.feed(packets)], &options)?.report
             }
         };
-        let took = started.get().map(Instant::elapsed).ok_or("nothing was run")?;
+        let took = started.get().map(Instant::elapsed).ok_or("the packets were never read")?;
         Ok((took, outcome))
     }
 }
@@ -124,15 +124,16 @@ struct Options {
 
 fn main() -> Result<(), Failure> {
     let options = options()?;
-    println!("packets/s in millions, medians of {} rounds; × is to the oracle", options.rounds);
+    println!("million packets/s, medians of {} rounds; ×: relative to the oracle", options.rounds);
     for work in &options.works {
         for &number in &options.mixes {
-            let mix = Mix::published(number).ok_or("there are mixes 1 to 8")?;
+            let mix = Mix::published(number)
+                .ok_or_else(|| format!("unknown mix {number}: use 1 to 8"))?;
             let mut generator = Generator::new(mix);
             (0..mix.warm_up()).for_each(|_| {
                 generator.control();
             });
-            // With work, so many packets that a serial run takes about half a second.
+            // With work, the number of packets for which a serial run takes about half a second.
             let count = match work {
                 Work::Serial | Work::Interleaved | Work::Simd => (3e8 / mix.work) as usize,
                 Work::Jump | Work::Off => options.packets,
@@ -152,7 +153,11 @@ fn main() -> Result<(), Failure> {
                     let (took, outcome) = candidate.run(&stream)?;
                     times.push(took);
                     if *expected.get_or_insert_with(|| outcome.clone()) != outcome {
-                        return Err(format!("{}: another outcome", candidate.name).into());
+                        return Err(format!(
+                            "{}: the outcome differs from the oracle's",
+                            candidate.name
+                        )
+                        .into());
                     }
                 }
             }
@@ -198,10 +203,14 @@ fn options() -> Result<Options, Failure> {
                 options.policy = match value.as_str() {
                     "allow" => Policy::Allow,
                     "deny" => Policy::Deny,
-                    _ => return Err("--default is allow or deny".into()),
+                    _ => {
+                        return Err(
+                            format!("invalid --default {value:?}: use allow or deny").into()
+                        );
+                    }
                 };
             }
-            _ => return Err(format!("there is no flag {flag}").into()),
+            _ => return Err(format!("unknown flag {flag}").into()),
         }
     }
     Ok(options)

@@ -1,9 +1,9 @@
-//! All experiments, from `experiments/`, within the program: an installed `ringtap` has them, too.
+//! The experiments of `experiments/`, compiled into the program.
 
 use crate::LabError;
 use crate::experiment::{Experiment, Paper};
 
-/// The file of `experiments/PAPER/NAME.toml`, and its name.
+/// Defines `PAPERS` and `EXPERIMENTS`: names and contents of `experiments/PAPER/NAME.toml`.
 macro_rules! files {
     ($($paper:literal: $($name:literal)*;)*) => {
         /// Papers in the order of the report, and their files.
@@ -26,7 +26,7 @@ files! {
     "measurement": "rss-table" "non-rss-table" "sketch-size" "pool-size" "cores" "packet-size" "which-design";
 }
 
-/// Papers by the names of their folders.
+/// All papers, each with the name of its folder.
 pub fn papers() -> Result<Vec<(&'static str, Paper)>, LabError> {
     let paper = |&(name, text): &(&'static str, &str)| {
         let paper = toml::from_str(text).map_err(|error| LabError::Experiment {
@@ -38,22 +38,23 @@ pub fn papers() -> Result<Vec<(&'static str, Paper)>, LabError> {
     PAPERS.iter().map(paper).collect()
 }
 
-/// All, in the order of the papers.
+/// All experiments, in the order of the papers.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
     EXPERIMENTS.iter().map(|(file, text)| Experiment::parse(file, text)).collect()
 }
 
-/// Those that are named; `all` is all, and a paper's name all of its.
+/// The experiments that `ids` select: an id, the part of an id before `/` for a group, or `all`.
+/// An id that selects nothing is [`LabError::Unknown`].
 pub fn chosen(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
     let all = experiments()?;
     let group = |id: &str| id.split('/').next().unwrap_or("").to_owned();
-    let means = |id: &String, experiment: &Experiment| {
+    let selects = |id: &String, experiment: &Experiment| {
         *id == "all" || *id == experiment.id || *id == group(&experiment.id)
     };
-    if let Some(id) = ids.iter().find(|id| !all.iter().any(|known| means(id, known))) {
+    if let Some(id) = ids.iter().find(|id| !all.iter().any(|known| selects(id, known))) {
         return Err(LabError::Unknown { id: id.clone() });
     }
-    Ok(all.into_iter().filter(|known| ids.iter().any(|id| means(id, known))).collect())
+    Ok(all.into_iter().filter(|known| ids.iter().any(|id| selects(id, known))).collect())
 }
 
 #[cfg(test)]
@@ -66,7 +67,7 @@ mod tests {
     use crate::settings::{Setting, settings};
 
     #[test]
-    fn every_file_of_the_folder_is_here() {
+    fn every_file_of_the_folder_is_in_the_catalogue() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
         let mut files = 0;
         for paper in std::fs::read_dir(folder).unwrap().flatten().filter(|f| f.path().is_dir()) {
@@ -77,21 +78,21 @@ mod tests {
     }
 
     #[test]
-    fn every_experiment_can_be_planned_and_every_claim_means_something() {
+    fn every_experiment_can_be_planned_and_every_claim_refers_to_existing_settings() {
         let papers: BTreeSet<_> = papers().unwrap().into_iter().map(|(name, _)| name).collect();
         let mut ids = BTreeSet::new();
         for experiment in experiments().unwrap() {
             let id = &experiment.id;
-            assert!(ids.insert(id.clone()), "{id} is there twice");
+            assert!(ids.insert(id.clone()), "{id} is defined twice");
             assert!(papers.contains(experiment.paper.as_str()), "{id}");
             settings(&experiment, true).unwrap();
-            // A quick run may leave out points.
+            // Claims are checked against the full run: a quick run may leave out points.
             let full = settings(&experiment, false).unwrap();
             assert!(full.len() < 400, "{id}: {} settings", full.len());
             let mut names = full.iter().flat_map(|setting| setting.parameters.keys());
             assert!(!names.any(|name| crate::rows::is_fixed(name)), "{id}");
             let of = |quantity: &str| full.iter().any(|s| s.values.contains_key(quantity));
-            assert!(of(&experiment.plot.y), "{id} plots what is not measured");
+            assert!(of(&experiment.plot.y), "{id} plots a quantity that is not measured");
             for claim in &experiment.claims {
                 let what = format!("{id}: {}", claim.text);
                 let Some(quantity) = &claim.quantity else {
@@ -101,17 +102,17 @@ mod tests {
                 assert!(of(quantity) && claim.over.as_deref().is_none_or(of), "{what}");
                 assert!(claim.at_least.is_some() || claim.at_most.is_some(), "{what}");
                 for selector in std::iter::once(&claim.of).chain(&claim.to) {
-                    means_something(&what, selector, claim.each.as_deref(), &full);
-                    means_something(&what, &claim.base(selector), claim.each.as_deref(), &full);
+                    check_selector(&what, selector, claim.each.as_deref(), &full);
+                    check_selector(&what, &claim.base(selector), claim.each.as_deref(), &full);
                 }
             }
         }
         assert!(crate::compare::DEFAULT.iter().all(|id| ids.contains(*id)));
     }
 
-    /// A claim that no measurement can contradict is not counted as measured.
+    /// A claim that no measurement can contradict must not have the kind `measured`.
     #[test]
-    fn claims_that_are_not_measured_are_said_to_be() {
+    fn the_kind_of_each_claim_matches_its_contents() {
         use crate::experiment::ClaimKind;
         let mut counts = [0; ClaimKind::ALL.len()];
         for experiment in experiments().unwrap() {
@@ -128,7 +129,7 @@ mod tests {
                 let expected = match &claim.quantity {
                     None => ClaimKind::ByConstruction,
                     Some(_) if is_modelled(&claim.of) => ClaimKind::Model,
-                    // A value with a unit of the machine's, over nothing.
+                    // A value with a unit, not a ratio.
                     Some(_)
                         if claim.to.is_none()
                             && !["×", "of a packet"].contains(&claim.unit.as_str()) =>
@@ -143,13 +144,13 @@ mod tests {
         assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     }
 
-    fn means_something(what: &str, selector: &Selector, each: Option<&str>, all: &[Setting]) {
+    fn check_selector(what: &str, selector: &Selector, each: Option<&str>, all: &[Setting]) {
         let fit = |selector: &Selector| -> Vec<&Setting> {
             all.iter().filter(|s| selector.fits(&s.candidate, &s.parameters)).collect()
         };
         let found = fit(selector);
         assert!(!found.is_empty(), "{what}: nothing fits {selector:?}");
-        // A value that is misspelled would be silently left out.
+        // A misspelled value would be left out silently.
         for (name, values) in &selector.wanted {
             let OneOrMore::More(values) = values else { continue };
             for value in values {
@@ -160,7 +161,7 @@ mod tests {
         if selector.best.is_none() {
             let point = |s: &&Setting| each.map(|name| s.parameters.get(name).cloned());
             let points: BTreeSet<_> = found.iter().map(point).collect();
-            assert_eq!(found.len(), points.len(), "{what}: {selector:?} means several");
+            assert_eq!(found.len(), points.len(), "{what}: {selector:?} fits several settings");
         }
     }
 

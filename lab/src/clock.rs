@@ -1,4 +1,4 @@
-//! Which day it is.
+//! The current date.
 
 /// Today in UTC, as 2026-11-22.
 pub(crate) fn today() -> String {

@@ -1,9 +1,9 @@
-//! Two programs on the same trials: what a change has made faster or slower.
+//! Compares two revisions of the programs on the same trials.
 //!
-//! Rounds have each setting twice, once a program, in an order drawn anew, so both see the same
-//! machine. A rank test says whether the two differ (`statistics`), and since many settings are tested at
-//! once, Holm's rule keeps the chance of any false alarm at 5 % (S. Holm, "A Simple Sequentially
-//! Rejective Multiple Test Procedure", 1979).
+//! Each round runs each setting twice, once per program, in a new random order, so a slow phase of
+//! the machine affects both. A rank test decides whether the two differ (`statistics`). Many
+//! settings are tested at once; Holm's rule keeps the chance of any false alarm at 5 % (S. Holm, "A
+//! Simple Sequentially Rejective Multiple Test Procedure", 1979).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,24 +16,24 @@ use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::programs::Programs;
 use crate::runner::shuffled;
-use crate::settings::{Setting, Surroundings, settings};
+use crate::settings::{Context, Setting, settings};
 use crate::{LabError, statistics, traffic, trial};
 
-/// What is compared unless it is said: something of each application, soon done.
+/// Experiments that are compared by default: a few quick ones that cover the applications.
 pub const DEFAULT: &[&str] =
     &["rings/fastforward", "skeletons/microbenchmarks", "probe/arrangements", "measure/choose"];
 
-/// The chance of a false alarm among all.
+/// Chance of any false alarm among all differences.
 const ALARM: f64 = 0.05;
-/// A smaller change is not worth a word, however sure.
+/// Smallest relative change that is reported, however certain.
 const LEAST: f64 = 0.03;
 
-/// What is to be compared, and where.
+/// The programs to compare, and where and how often.
 pub struct Comparison<'a> {
-    /// The earlier programs and these.
+    /// The programs of the earlier revision, and the current ones.
     pub programs: [Programs; 2],
     pub machine: &'a Machine,
-    /// For traffic and what trials write.
+    /// Folder for traffic and for files that trials write.
     pub folder: PathBuf,
     pub quick: bool,
     pub rounds: u32,
@@ -48,10 +48,11 @@ pub struct Difference {
     pub parameters: BTreeMap<String, String>,
     pub quantity: String,
     pub unit: String,
-    /// Medians.
+    /// Median of the earlier program.
     pub then: f64,
+    /// Median of the current program.
     pub now: f64,
-    /// Of the rank test.
+    /// The p-value of the rank test.
     pub chance: f64,
     pub verdict: Change,
 }
@@ -74,14 +75,17 @@ impl Change {
     }
 }
 
-/// All there is to tell: what differs, and what could not be compared, with the reason.
+/// The result of a comparison.
 pub struct Compared {
+    /// One entry for each setting that ran in both programs, the most certain first.
     pub differences: Vec<Difference>,
+    /// Settings that could not be compared: experiment, candidate and reason.
     pub left_out: Vec<String>,
 }
 
 impl Comparison<'_> {
-    /// `progress` is told how many of how many trials are done.
+    /// Runs all rounds. After each trial calls `progress` with the number of trials done and the
+    /// total.
     pub fn run(
         &self,
         experiments: &[Experiment],
@@ -97,7 +101,7 @@ impl Comparison<'_> {
                 experiment,
                 setting,
                 values: [Vec::new(), Vec::new()],
-                trouble: None,
+                failure: None,
             }));
         }
         let total = all.len() * 2 * self.rounds as usize;
@@ -106,29 +110,29 @@ impl Comparison<'_> {
             let seed = self.seed.wrapping_add(u64::from(round));
             for place in shuffled(all.len() * 2, seed) {
                 let pair = &mut all[place / 2];
-                if pair.trouble.is_none() {
-                    pair.trouble = self.trial(pair, place % 2, seed).err();
+                if pair.failure.is_none() {
+                    pair.failure = self.trial(pair, place % 2, seed).err();
                 }
                 done += 1;
                 progress(done, total);
             }
         }
-        let (well, ill): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|pair| pair.trouble.is_none());
-        let mut differences: Vec<_> = well.iter().filter_map(Pair::difference).collect();
+        let (complete, failed): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|pair| pair.failure.is_none());
+        let mut differences: Vec<_> = complete.iter().filter_map(Pair::difference).collect();
         judge(&mut differences);
-        let told = |pair: &Pair| {
-            let trouble = pair.trouble.as_deref().unwrap_or_default();
-            format!("{} {}: {trouble}", pair.experiment.id, pair.setting.candidate)
+        let describe = |pair: &Pair| {
+            let failure = pair.failure.as_deref().unwrap_or_default();
+            format!("{} {}: {failure}", pair.experiment.id, pair.setting.candidate)
         };
-        Ok(Compared { differences, left_out: ill.iter().map(told).collect() })
+        Ok(Compared { differences, left_out: failed.iter().map(describe).collect() })
     }
 
     fn trial(&self, pair: &mut Pair, which: usize, seed: u64) -> Result<(), String> {
         let setting = &pair.setting;
         let placement = setting.placement(self.machine)?;
         let (traffic, scratch) = (self.folder.join("traffic"), self.folder.join("scratch"));
-        let words = setting.words(&Surroundings {
+        let words = setting.words(&Context {
             cores: &placement.cores,
             seed,
             traffic: &traffic.to_string_lossy(),
@@ -142,19 +146,22 @@ impl Comparison<'_> {
             trial::run(&program, words, limit, &scratch).map_err(|error| error.to_string())?;
         ended.check(&setting.sane)?;
         let quantity = &pair.experiment.plot.y;
-        let reading = setting.values.get(quantity).ok_or("it has no value to compare")?;
+        let reading = setting
+            .values
+            .get(quantity)
+            .ok_or_else(|| format!("the setting has no value {quantity} to compare"))?;
         pair.values[which].push(ended.value(reading, setting.per(reading)?)?);
         Ok(())
     }
 }
 
-/// A setting in both programs.
+/// A setting and its values in both programs.
 struct Pair<'e> {
     experiment: &'e Experiment,
     setting: Setting,
     values: [Vec<f64>; 2],
-    /// What went wrong first.
-    trouble: Option<String>,
+    /// The first failure; no further trials are run.
+    failure: Option<String>,
 }
 
 impl Pair<'_> {
@@ -175,7 +182,7 @@ impl Pair<'_> {
     }
 }
 
-/// From the surest on, as long as Holm's rule lets it.
+/// Sets the verdicts by Holm's rule, from the smallest p-value on, and sorts by p-value.
 fn judge(differences: &mut [Difference]) {
     differences.sort_by(|a, b| a.chance.total_cmp(&b.chance));
     let count = differences.len();
@@ -185,19 +192,19 @@ fn judge(differences: &mut [Difference]) {
         }
         let ratio = difference.now / difference.then;
         if (ratio - 1.0).abs() >= LEAST {
-            // Rates shall be high, all else low.
+            // A higher rate is better; of any other quantity a lower value is.
             let good = (ratio > 1.0) == difference.unit.ends_with("/s");
             difference.verdict = if good { Change::Better } else { Change::Worse };
         }
     }
 }
 
-/// The programs of `revision`, built in `folder` unless they were before. The working tree is not touched. Early revisions
-/// have no lab of their own.
+/// Builds the programs of `revision` in `folder`, unless they are there already. The working tree
+/// is not touched. Early revisions have no `ringtap-lab`; only `ringtap` is built then.
 pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
-    let told = |reason: String| LabError::Revision { revision: revision.into(), reason };
+    let error = |reason: String| LabError::Revision { revision: revision.into(), reason };
     let commit = run("git", ["rev-parse", "--verify", &format!("{revision}^{{commit}}")], None)
-        .map_err(told)?;
+        .map_err(error)?;
     let folder =
         std::path::absolute(folder).map_err(LabError::io("finding", folder))?.join(commit.trim());
     let programs = Programs::within(&folder);
@@ -210,13 +217,13 @@ pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
         let words = [
             "worktree".as_ref(),
             "add".as_ref(),
-            // One that was begun and deleted by hand is in git's list still.
+            // A worktree whose folder was deleted by hand is still in git's list.
             "--force".as_ref(),
             "--detach".as_ref(),
             tree.as_os_str(),
             commit.trim().as_ref(),
         ];
-        run("git", words, None).map_err(told)?;
+        run("git", words, None).map_err(error)?;
     }
     let target = folder.join("target");
     let words = [
@@ -238,14 +245,14 @@ pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
         }
         copy(&made.ringtap, &programs.ringtap)
     });
-    // The tree was only for the build; the programs stay.
+    // The worktree was needed for the build only; the programs stay.
     let _ = run(
         "git",
         ["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), tree.as_os_str()],
         None,
     );
     let _ = fs::remove_dir_all(&target);
-    built.map_err(told)?;
+    built.map_err(error)?;
     Ok(programs)
 }
 
@@ -263,6 +270,7 @@ fn run<W: AsRef<OsStr>>(
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}", said.trim().lines().last().unwrap_or("it failed")))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.trim().lines().last().unwrap_or("failed without an error message");
+    Err(format!("{program}: {last}"))
 }

@@ -1,4 +1,4 @@
-//! What keeps the lab from going on. A trial that fails is no error: it is a row with its reason.
+//! The error type of the lab. A failed trial is not an error: it becomes a row with its reason.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::path::PathBuf;
 /// Why an experiment could not be run or reported.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    #[error("there is no experiment {id:?}; 'ringtap-lab list' shows them all")]
+    #[error("unknown experiment {id:?}: use an id that 'ringtap-lab list' prints, a group or all")]
     Unknown { id: String },
-    #[error("the experiment in {file}: {reason}")]
+    #[error("invalid experiment {file}: {reason}")]
     Experiment { file: String, reason: String },
     #[error("{doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("{}: {reason}", path.display())]
     Rows { path: PathBuf, reason: String },
-    #[error("{}: no run is here; 'ringtap-lab run' makes one", path.display())]
+    #[error("no run in {}: 'ringtap-lab run' makes one", path.display())]
     NoRun { path: PathBuf },
-    #[error("making the traffic {file}: {reason}")]
+    #[error("generating traffic {file}: {reason}")]
     Traffic { file: String, reason: String },
     #[error("building revision {revision}: {reason}")]
     Revision { revision: String, reason: String },
@@ -27,7 +27,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`: what was being done to which file.
+    /// A closure for `map_err` that adds the action (`doing`) and the path.
     pub(crate) fn io(
         doing: &'static str,
         path: impl Into<PathBuf>,

@@ -1,20 +1,20 @@
-//! An experiment as data: one TOML file, one figure or table of a paper.
+//! The file format of experiments: one TOML file per figure or table of a paper.
 //!
 //! ```toml
-//! id = "rings/capacity"                   what users type
+//! id = "rings/capacity"                   the id on the command line
 //! paper = "mcringbuffer"                  its folder, with paper.toml
 //! command = "ringtap-lab trial ring kind={ring} capacity={capacity} …"
-//! [sweep]                                 crossed with each other and with the candidates
+//! [sweep]                                 all combinations, with each other and with the candidates
 //! capacity = [100, 400, 2000]
 //! [[candidate]]
 //! name = "BasicRingBuffer"
 //! set = { ring = "lamport" }
-//! [values.throughput]                     what is read from the report, by JSON pointer
+//! [values.throughput]                     read from the report by JSON pointer
 //! at = "/items_per_second"
-//! [[claim]]                               what the paper says, and when that counts as reproduced
+//! [[claim]]                               a claim of the paper, and when it counts as reproduced
 //! ```
 //!
-//! The paper's own figures stand here alone, each with its place in the paper; no code knows them.
+//! The paper's figures are in these files only, each with its source; no code contains them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 pub struct Paper {
     pub title: String,
     pub authors: String,
-    /// Where and when it came out.
+    /// Where and when it was published.
     pub venue: String,
-    /// A paragraph for who has not read it.
+    /// A paragraph for readers who do not know the paper.
     pub introduction: String,
-    /// The machine that its figures are from, as far as it tells.
+    /// The machine of its measurements, as far as the paper states it.
     pub machine: String,
 }
 
@@ -41,20 +41,20 @@ pub struct Paper {
 pub struct Experiment {
     pub id: String,
     pub paper: String,
-    /// Its name in the paper: "Figure 8".
+    /// The figure or table in the paper: "Figure 8".
     pub figure: String,
     pub title: String,
     /// What is measured and how it differs from the paper, in a few sentences.
     pub about: String,
-    /// A command, its program first; `{name}` stands for a parameter.
+    /// The command of a trial, its program first; `{name}` is replaced by a parameter.
     pub command: String,
-    /// Threads a trial keeps busy: the sum of these, numbers or `{name}`.
+    /// Busy threads of a trial: the sum of these, numbers or `{name}`.
     #[serde(default = "one_thread")]
     pub threads: Vec<Value>,
-    /// Seconds after which a trial is given up.
+    /// Seconds after which a trial is killed.
     #[serde(default = "minute")]
     pub time_limit: u64,
-    /// Made before the first trial.
+    /// Files that are generated before the first trial.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
     #[serde(default)]
@@ -63,18 +63,18 @@ pub struct Experiment {
     pub candidates: Vec<Candidate>,
     /// Numbers to read from each trial.
     pub values: BTreeMap<String, Reading>,
-    /// Pointers whose contents must be the same in all trials that agree in the parameters `equal_by`.
+    /// JSON pointers whose values must be equal in all trials with equal parameters `equal_by`.
     #[serde(default)]
     pub equal: Vec<String>,
     #[serde(default)]
     pub equal_by: Vec<String>,
-    /// Pointers that must lead to just this, or the trial has failed.
+    /// JSON pointers and their required values; a trial with other values has failed.
     #[serde(default)]
     pub sane: BTreeMap<String, Value>,
     pub quick: Effort,
     pub full: Effort,
     pub plot: Plot,
-    /// Figures of the paper, where its text or tables give them.
+    /// Figures that the paper's text or tables print.
     #[serde(default, rename = "paper_value")]
     pub paper_values: Vec<PaperValue>,
     #[serde(rename = "claim")]
@@ -82,33 +82,33 @@ pub struct Experiment {
     pub model: Option<Model>,
 }
 
-/// How much is done, quickly or in full.
+/// Rounds and points of a quick or a full run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effort {
-    /// Trials of each setting that count.
+    /// Number of counted trials of each setting.
     pub repeat: u32,
-    /// Whether one that is checked and not counted comes before them.
+    /// Whether each setting first runs once, checked but not counted.
     #[serde(default = "yes")]
     pub warm_up: bool,
-    /// Parameters that every command has.
+    /// Parameters of every command.
     #[serde(default)]
     pub set: Parameters,
-    /// In place of parts of the experiment's sweep.
+    /// Points that replace those of the experiment's sweep, by parameter.
     #[serde(default)]
     pub sweep: Sweep,
 }
 
-/// One who is compared.
+/// One of the programs or configurations that are compared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     pub name: String,
     #[serde(default)]
     pub set: Parameters,
-    /// In place of the experiment's; an empty table sweeps nothing.
+    /// Replaces the experiment's sweep; an empty table sweeps nothing.
     pub sweep: Option<Sweep>,
-    /// In place of the experiment's.
+    /// Replaces the experiment's command, like the following fields.
     pub command: Option<String>,
     pub threads: Option<Vec<Value>>,
     pub values: Option<BTreeMap<String, Reading>>,
@@ -117,31 +117,32 @@ pub struct Candidate {
     /// Measured for the model only: neither plotted nor listed.
     #[serde(default)]
     pub probe: bool,
-    /// What it gives is worked out and not measured, and is drawn so.
+    /// Its values are computed, not measured; the figure marks them.
     #[serde(default)]
     pub modelled: bool,
 }
 
-/// A file of traffic. `{traffic}` is its folder.
+/// A generated traffic file. `{traffic}` is its folder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     pub file: String,
-    /// A command that writes it, without the file; the parameters are those of the effort.
+    /// The command that writes it, without the file name; its parameters are those of the effort.
     pub command: String,
 }
 
-/// Where a number of a trial is read.
+/// How a number of a trial is read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// A JSON pointer into the report, or `@seconds`: from the start of the process to its end. Parameters
-    /// are filled in.
+    /// A JSON pointer into the report, or `@seconds`: the run time of the process. Parameters are
+    /// replaced.
     pub at: String,
     pub unit: String,
     #[serde(default = "unscaled")]
     pub scale: f64,
-    /// The value is this parameter (with k, M or G) over what was read: packets a second, of seconds.
+    /// The value is this parameter (with k, M or G) divided by what was read: packets per second
+    /// from seconds, for example.
     pub per: Option<String>,
 }
 
@@ -158,7 +159,7 @@ pub enum Point {
     Together(Parameters),
 }
 
-/// A value as it is written.
+/// A TOML value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -168,15 +169,15 @@ pub enum Value {
     Text(String),
 }
 
-/// What a figure shows.
+/// The contents and axes of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
     pub kind: PlotKind,
-    /// The value that is shown.
+    /// The value on the vertical axis.
     pub y: String,
     pub y_label: String,
-    /// The parameter along the axis; of bars there is none, candidates stand side by side.
+    /// The parameter on the horizontal axis; none for bars, one of which each candidate has.
     pub x: Option<String>,
     pub x_label: Option<String>,
     #[serde(default)]
@@ -187,7 +188,7 @@ pub struct Plot {
     pub panels: Option<String>,
     /// A line for each value of this parameter, besides one for each candidate.
     pub lines: Option<String>,
-    /// Shown as a multiple of the same line's point at which the parameter has this value.
+    /// Values are shown as multiples of the same line's value at this value of the parameter `x`.
     pub relative_to: Option<Value>,
 }
 
@@ -207,12 +208,12 @@ pub struct PaperValue {
     pub at: Parameters,
     pub quantity: String,
     pub value: f64,
-    /// A multiple, as the figure shows it, and not the quantity itself.
+    /// The value is a multiple, as the figure shows it, not the quantity itself.
     #[serde(default)]
     pub relative: bool,
 }
 
-/// What the paper says, what ours is, and when that counts as reproduced.
+/// A claim of the paper, our figure for it, and the bounds within which it counts as reproduced.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -220,44 +221,45 @@ pub struct Claim {
     pub kind: ClaimKind,
     /// Section, figure, page.
     pub source: String,
-    /// What the paper has, in its own form.
+    /// The paper's figure, as the paper prints it.
     pub paper: String,
-    /// Which of the experiment's values; none for a claim that results are equal.
+    /// One of the experiment's values; none for a claim that results are equal.
     pub quantity: Option<String>,
-    /// Whose value.
+    /// The settings whose value is judged (the numerator).
     #[serde(default)]
     pub of: Selector,
-    /// Over whose; without it the value itself is judged.
+    /// The settings of the denominator; without it the value itself is judged.
     pub to: Option<Selector>,
-    /// The value that it is divided by, if that is another one.
+    /// The quantity of the denominator, if it is not `quantity`.
     pub over: Option<String>,
-    /// Both are taken over themselves with these parameters: their gains are compared, not they.
+    /// Both values are first divided by the value of the same setting with these parameters, so
+    /// that gains are compared.
     #[serde(default)]
     pub gain_over: BTreeMap<String, Value>,
-    /// Judged at each value of this parameter: all must hold.
+    /// The claim is judged at each value of this parameter and must hold at all.
     pub each: Option<String>,
-    /// Reproduced from here …
+    /// Lower bound of a reproduced figure.
     pub at_least: Option<f64>,
-    /// … to here.
+    /// Upper bound of a reproduced figure.
     pub at_most: Option<f64>,
-    /// Why these bounds.
+    /// The reason for the bounds.
     pub because: String,
-    /// What to write behind our figure: ×, cycles, …
+    /// Unit printed after our figure: ×, cycles, …
     #[serde(default = "times")]
     pub unit: String,
 }
 
-/// What a verdict on a claim is worth. Only verdicts on measured claims are counted together.
+/// What kind of statement a claim is. Only verdicts on measured claims are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// Settings are compared that were measured here, and the comparison could have come out otherwise.
+    /// Compares settings that were measured here, and could have come out otherwise.
     Measured,
-    /// It follows from how the program or the experiment is built.
+    /// Follows from the design of the program or of the experiment.
     ByConstruction,
-    /// It is arithmetic or a simulation.
+    /// Is arithmetic or a simulation.
     Model,
-    /// It states a speed, time or size of the paper's own machine.
+    /// States a speed, time or size of the paper's machine.
     Absolute,
 }
 
@@ -273,30 +275,30 @@ impl ClaimKind {
         }
     }
 
-    /// What it means, in a sentence.
+    /// A sentence that explains the kind, for the report.
     pub fn about(self) -> &'static str {
         match self {
             Self::Measured => {
-                "settings measured here are compared, and the comparison could have come out otherwise"
+                "compares settings that were measured here, and could have come out otherwise"
             }
             Self::ByConstruction => {
-                "it follows from how the program or the experiment is built: that results are equal, which the \
-                 tests enforce; shared against separate structures with a single worker; sizes of packets \
+                "follows from the design of the program or of the experiment: equal results, which the tests \
+                 enforce; shared against separate structures with a single worker; sizes of packets \
                  whose bytes are not moved"
             }
-            Self::Model => "it is arithmetic or a simulation",
+            Self::Model => "is arithmetic or a simulation",
             Self::Absolute => {
-                "it states a speed, time or size of the paper's machine, which another machine meets or misses \
+                "states a speed, time or size of the paper's machine, which another machine meets or misses \
                  by its age"
             }
         }
     }
 }
 
-/// Trials by what they have in common. `candidate` is a name here like a parameter's.
+/// Selects settings by candidate and parameters. `candidate` is used like the name of a parameter.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Selector {
-    /// Which of those that fit, if several do.
+    /// Which of the settings that fit is taken, if several do.
     pub best: Option<Best>,
     #[serde(flatten)]
     pub wanted: BTreeMap<String, OneOrMore>,
@@ -316,32 +318,34 @@ pub enum OneOrMore {
     More(Vec<Value>),
 }
 
-/// How a figure goes on beyond this machine's cores. `model.rs` has the formula.
+/// The inputs of the model that continues a figure beyond this machine's cores. `model.rs` has the
+/// formula.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// What it assumes, in a sentence.
+    /// The assumptions, in a sentence.
     pub text: String,
     pub quantity: String,
-    /// The parameter that counts the workers.
+    /// The parameter with the number of workers.
     pub workers: String,
     pub up_to: u32,
-    /// One thread that does everything: its rate.
+    /// Rate of one thread that does all work.
     pub whole: Selector,
-    /// One thread that does what the dispatcher does: its rate.
+    /// Rate of one thread that does the dispatcher's work only.
     pub dispatch: Selector,
-    /// A ring between two cores, items a second.
+    /// Rate of a ring between two cores, items per second.
     pub ring: Selector,
-    /// Memory read by one core, bytes a second, and how many bytes an item takes.
+    /// Bytes per second that one core reads from memory.
     pub bandwidth: Selector,
+    /// Bytes of memory per item.
     pub bytes: f64,
-    /// The values of the last two selectors.
+    /// The quantities of `ring` and `bandwidth`.
     pub ring_quantity: String,
     pub bandwidth_quantity: String,
 }
 
 impl Experiment {
-    /// From the text of `file`.
+    /// Parses the `text` of `file`; the file name is used in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Self, crate::LabError> {
         toml::from_str(text).map_err(|error| crate::LabError::Experiment {
             file: file.to_owned(),
@@ -353,7 +357,7 @@ impl Experiment {
         if quick { &self.quick } else { &self.full }
     }
 
-    /// The name of its files: `rings-capacity`.
+    /// The stem of its file names: `rings-capacity`.
     pub fn file_name(&self) -> String {
         self.id.replace('/', "-")
     }

@@ -1,10 +1,9 @@
-//! What the rows say of the paper's claims.
+//! Judges the paper's claims by the rows of a run.
 //!
-//! A figure of ours is a ratio within a round (or a value), and its interval over the rounds. The claim
-//! says from where to where it counts as reproduced. If the whole interval lies within, it is
-//! reproduced; if all of it lies outside, it is not; if it reaches over a bound, the spread is larger
-//! than what is to be decided, and the claim is not judged: inconclusive. So is a claim of which a
-//! setting failed, hung or gave a wrong result, whatever its other settings gave.
+//! Our figure is a ratio within a round, or a value; its interval is over the rounds. The claim has
+//! bounds. If the whole interval lies within them, the claim is reproduced; if all of it lies
+//! outside, it is not reproduced; if the interval crosses a bound, the claim is inconclusive. A
+//! claim is also inconclusive if one of its settings failed, hung or gave a wrong result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,26 +14,29 @@ use crate::experiment::{Best, Claim, ClaimKind, Experiment, Selector};
 use crate::rows::{Row, State};
 use crate::statistics;
 
-/// What was found of results that are not equal.
+/// Our figure for a claim of equal results, if they are not equal.
 const DIFFERENT: &str = "different";
 
-/// Fewer rounds decide nothing.
-const ROUNDS_LEAST: usize = 3;
+/// With fewer rounds a claim is inconclusive.
+const ROUNDS_MIN: usize = 3;
 
-/// A claim and what became of it.
+/// A claim and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     pub experiment: String,
     pub claim: String,
-    /// Verdicts on claims that are not measured are counted apart.
+    /// Verdicts on claims of other kinds than `Measured` are counted separately.
     pub kind: ClaimKind,
+    /// Place in the paper.
     pub source: String,
+    /// The paper's figure.
     pub paper: String,
+    /// Our figure.
     pub ours: String,
     pub verdict: Verdict,
-    /// Why, if it is not plainly reproduced.
+    /// The reason for the verdict; mostly empty if the claim is reproduced.
     pub reason: String,
-    /// When it would count as reproduced, and why so.
+    /// The bounds and the reason for them.
     pub judged: String,
 }
 
@@ -67,12 +69,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// All claims of `experiment`, by the rows of one run.
+/// Judges all claims of `experiment` by the rows of one run.
 pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
     experiment.claims.iter().map(|claim| judgement(experiment, claim, rows)).collect()
 }
 
-/// What was found for one claim.
+/// Figure, verdict and reason for one claim.
 struct Finding {
     ours: String,
     verdict: Verdict,
@@ -84,11 +86,11 @@ impl Finding {
         Self { ours: "–".into(), verdict, reason: reason.into() }
     }
 
-    /// The finding, given that these trials of the claim gave nothing: then it is inconclusive.
+    /// The finding, changed to inconclusive if `failed` (failed trials of the claim) is not empty.
     fn without(self, failed: &[&Row]) -> Self {
         let Some(first) = failed.first() else { return self };
         if self.verdict == Verdict::NotReproduced && self.ours == DIFFERENT {
-            // Two results that differ stay different, whatever a third one is.
+            // Two results that differ are enough; a missing third one does not matter.
             return self;
         }
         let settings: BTreeSet<_> =
@@ -105,10 +107,10 @@ impl Finding {
     }
 }
 
-/// Trials that a claim rests on and that failed, hung, or gave another result than the others.
+/// Trials that a claim depends on and that failed, hung, or gave a wrong result.
 fn failed<'r>(experiment: &Experiment, claim: &Claim, rows: &'r [Row]) -> Vec<&'r Row> {
     if claim.quantity.is_none() {
-        // Other results than the others' are what such a claim is about.
+        // For a claim of equal results, wrong results are the finding itself, not a failure.
         let compared = |row: &&Row| {
             let candidate = experiment.candidates.iter().find(|one| one.name == row.candidate);
             let own = candidate.and_then(|one| one.equal.as_ref());
@@ -131,8 +133,8 @@ fn failed<'r>(experiment: &Experiment, claim: &Claim, rows: &'r [Row]) -> Vec<&'
     rows.iter().filter(is_failed).filter(concerned).collect()
 }
 
-/// How many claims have each verdict, of those of these kinds.
-pub fn tally<'j>(
+/// Number of claims of these kinds by verdict.
+pub fn count_verdicts<'j>(
     judgements: impl IntoIterator<Item = &'j Judgement>,
     kinds: &[ClaimKind],
 ) -> [(Verdict, usize); Verdict::ALL.len()] {
@@ -164,18 +166,18 @@ fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> Judgement 
     }
 }
 
-/// In words: "reproduced from 1.2 × on: half of the paper's gain".
+/// The bounds as text: "reproduced if at least 1.2 ×: half of the paper's gain".
 fn bounds(claim: &Claim) -> String {
     let (unit, because) = (&claim.unit, &claim.because);
     match (claim.at_least, claim.at_most) {
-        (Some(low), Some(high)) => format!("reproduced from {low} to {high} {unit}: {because}"),
-        (Some(low), None) => format!("reproduced from {low} {unit} on: {because}"),
-        (None, Some(high)) => format!("reproduced up to {high} {unit}: {because}"),
+        (Some(low), Some(high)) => format!("reproduced if {low} to {high} {unit}: {because}"),
+        (Some(low), None) => format!("reproduced if at least {low} {unit}: {because}"),
+        (None, Some(high)) => format!("reproduced if at most {high} {unit}: {because}"),
         (None, None) => format!("reproduced if all results are equal: {because}"),
     }
 }
 
-/// Whether all trials that should have one result have.
+/// Judges whether all trials that should have equal results have.
 fn equality(experiment: &Experiment, rows: &[Row]) -> Finding {
     let with = rows
         .iter()
@@ -201,18 +203,18 @@ fn equality(experiment: &Experiment, rows: &[Row]) -> Finding {
     Finding { ours, verdict: Verdict::Reproduced, reason: String::new() }
 }
 
-/// Why there is nothing to judge.
+/// The finding for a claim without values: the reason of a row, or `otherwise`.
 fn missing<'a>(rows: impl Iterator<Item = &'a Row>, otherwise: &str) -> Finding {
     let mut reasons = BTreeMap::new();
     for row in rows.filter(|row| row.state != State::Ok) {
         reasons.entry(row.state).or_insert(&row.reason);
     }
-    let told = |state| reasons.get(&state).map(|reason| (state, reason.as_str()));
-    match told(State::NotPossible).or_else(|| told(State::Oversubscribed)) {
-        Some((_, reason)) => Finding::none(Verdict::NotPossibleHere, reason),
+    let reason = |state| reasons.get(&state).map(|reason| reason.as_str());
+    match reason(State::NotPossible).or_else(|| reason(State::Oversubscribed)) {
+        Some(reason) => Finding::none(Verdict::NotPossibleHere, reason),
         None => {
-            let reason = told(State::Wrong).or_else(|| told(State::Failed));
-            Finding::none(Verdict::Inconclusive, reason.map_or(otherwise, |(_, reason)| reason))
+            let reason = reason(State::Wrong).or_else(|| reason(State::Failed));
+            Finding::none(Verdict::Inconclusive, reason.unwrap_or(otherwise))
         }
     }
 }
@@ -250,7 +252,8 @@ fn figure(claim: &Claim, quantity: &str, rows: &[Row]) -> Finding {
         return without.into_iter().next().map_or_else(nothing, |(_, finding)| finding);
     }
     let mut finding = decide(claim, &found);
-    // Points that this machine does not reach decide nothing, and that is said.
+    // Points that are not possible on this machine do not affect the verdict; the reason lists
+    // them.
     if let Some((_, lacking)) = without.first() {
         let points: Vec<_> = without.iter().map(|(point, _)| *point).collect();
         let not_at = format!("not judged at {name} {}: {}", points.join(", "), lacking.reason);
@@ -263,7 +266,7 @@ fn figure(claim: &Claim, quantity: &str, rows: &[Row]) -> Finding {
     finding
 }
 
-/// The figure in each round.
+/// The figure of each round, or the finding if there is none.
 fn ratio(
     claim: &Claim,
     quantity: &str,
@@ -292,15 +295,15 @@ fn ratio(
     if values.is_empty() {
         return Err(none("nothing was measured"));
     }
-    if values.len() < ROUNDS_LEAST {
+    if values.len() < ROUNDS_MIN {
         let ours = show(statistics::median(&values).unwrap_or(f64::NAN), &claim.unit);
-        let reason = format!("{} rounds decide nothing", values.len());
+        let reason = format!("only {} rounds; {ROUNDS_MIN} are needed", values.len());
         return Err(Finding { ours, verdict: Verdict::Inconclusive, reason });
     }
     Ok(values)
 }
 
-/// Round by round.
+/// The quotients, round by round.
 fn over(above: &BTreeMap<u32, f64>, below: &BTreeMap<u32, f64>) -> BTreeMap<u32, f64> {
     above.iter().filter_map(|(round, a)| Some((*round, a / below.get(round)?))).collect()
 }
@@ -324,7 +327,7 @@ fn by_round(
             (Some(known), Some(Best::Highest)) => known.max(value),
             (Some(known), Some(Best::Lowest)) => known.min(value),
             (Some(_), None) => {
-                let reason = "the claim means one setting, but several fit";
+                let reason = "the claim must select one setting, but several fit";
                 return Err(Finding::none(Verdict::Inconclusive, reason));
             }
         };
@@ -333,7 +336,7 @@ fn by_round(
     Ok(found)
 }
 
-/// Of one figure, or of one at each point: all must hold.
+/// The verdict on one figure, or on one figure per point, all of which must lie within the bounds.
 fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
     let low = claim.at_least.unwrap_or(f64::NEG_INFINITY);
     let high = claim.at_most.unwrap_or(f64::INFINITY);
@@ -342,14 +345,14 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
     for (point, values) in points {
         let (from, to) = statistics::interval(values).unwrap_or((f64::NAN, f64::NAN));
         medians.push(statistics::median(values).unwrap_or(f64::NAN));
-        let told = || {
+        let interval = || {
             let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
             format!("{} to {}{at}", show(from, ""), show(to, &claim.unit))
         };
         if to < low || from > high {
-            outside.push(told());
+            outside.push(interval());
         } else if !(from >= low && to <= high) {
-            open.push(told());
+            open.push(interval());
         }
     }
     let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
@@ -363,9 +366,11 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
         _ => format!("{} to {}", show(least, ""), show(most, unit)),
     };
     let (verdict, reason) = match (outside.is_empty(), open.is_empty()) {
-        (false, _) => (Verdict::NotReproduced, format!("it is {}", outside.join(", "))),
+        (false, _) => {
+            (Verdict::NotReproduced, format!("outside the bounds: {}", outside.join(", ")))
+        }
         (true, false) => {
-            let reason = format!("the spread reaches over the bound: {}", open.join(", "));
+            let reason = format!("the interval crosses a bound: {}", open.join(", "));
             (Verdict::Inconclusive, reason)
         }
         (true, true) => (Verdict::Reproduced, String::new()),
@@ -373,7 +378,7 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
     Finding { ours, verdict, reason }
 }
 
-/// Three digits that matter, and the unit.
+/// A number with three significant digits and its unit.
 pub fn show(value: f64, unit: &str) -> String {
     let size = value.abs();
     let number = if value.is_infinite() {
@@ -394,7 +399,7 @@ pub fn show(value: f64, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// With commas between thousands.
+/// A number with commas between groups of three digits.
 fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -407,7 +412,7 @@ fn grouped(number: i64) -> String {
     if number < 0 { format!("-{text}") } else { text }
 }
 
-/// Numbers by their size, other words by their letters.
+/// Compares two parameters: numbers by value, other texts alphabetically.
 pub(crate) fn by_number(a: &str, b: &str) -> std::cmp::Ordering {
     match (crate::template::number(a), crate::template::number(b)) {
         (Some(x), Some(y)) => x.total_cmp(&y),
@@ -444,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_effect_is_judged_either_way() {
+    fn an_interval_within_or_outside_the_bounds_is_decided() {
         let twice = rows(&[20.0, 22.0, 19.0, 40.0, 21.0], &[10.0, 11.0, 10.0, 20.0, 10.0]);
         let (found, ours, _) = verdict(A_TO_B, &twice);
         assert_eq!((found, ours.as_str()), (Verdict::Reproduced, "2.00 × (1.90–2.10)"));
@@ -455,11 +460,11 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_larger_than_the_effect_is_not_judged() {
+    fn an_interval_across_a_bound_and_too_few_rounds_are_inconclusive() {
         let noisy = rows(&[10.0, 30.0, 18.0, 12.0], &[10.0, 10.0, 10.0, 10.0]);
         let (found, _, reason) = verdict(A_TO_B, &noisy);
         assert_eq!(found, Verdict::Inconclusive);
-        assert!(reason.contains("spread"), "{reason}");
+        assert!(reason.contains("crosses a bound"), "{reason}");
         let (found, _, reason) = verdict(A_TO_B, &rows(&[20.0, 20.0], &[10.0, 10.0]));
         assert_eq!(found, Verdict::Inconclusive);
         assert!(reason.contains("2 rounds"), "{reason}");
@@ -478,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_failed_leaves_its_claims_open() {
+    fn claims_of_a_failed_setting_are_inconclusive() {
         let experiment = |claims: &str| {
             let text = "id = 'test/test'\npaper = 'p'\nfigure = 'f'\ntitle = 't'\nabout = 'a'\n\
                         command = 'c'\nequal = ['/x']\n[values.v]\nat = '/v'\nunit = 'u'\n\
@@ -509,23 +514,23 @@ mod tests {
             "{:?}",
             verdicts(&good)
         );
-        // One round that hung is enough, and only for the claims that rest on that setting.
+        // One hung round is enough, and affects only the claims that depend on the setting.
         let hung = |candidate: &str, trial: u32| Row {
             state: State::Failed,
             value: None,
             result: String::new(),
-            reason: "not done after 9 s".into(),
+            reason: "timed out after 9 s".into(),
             ..row(candidate, trial, 0.0)
         };
         let all = verdicts(&[good.clone(), vec![hung("c", 5)]].concat());
         let found: Vec<_> = all.iter().map(|(verdict, _)| *verdict).collect();
         use Verdict::{Inconclusive as Open, Reproduced as Good};
         assert_eq!(found, [Open, Good, Open, Open]);
-        assert!(all[0].1.contains("a setting gave no result (c: not done after 9 s)"), "{all:?}");
-        // What takes no part in a comparison of results does not matter to it.
+        assert!(all[0].1.contains("a setting gave no result (c: timed out after 9 s)"), "{all:?}");
+        // A candidate without compared results does not affect a claim of equal results.
         let alone = verdicts(&[good.clone(), vec![hung("alone", 0)]].concat());
         assert!(alone.iter().all(|(verdict, _)| *verdict == Good), "{alone:?}");
-        // Results that differ are no less different for a third that is missing.
+        // Two results that differ are enough, even if a third is missing.
         let other = Row { result: "other".into(), ..row("b", 6, 10.0) };
         let differ = verdicts(&[good, vec![other, hung("c", 5)]].concat());
         assert_eq!(differ[0].0, Verdict::NotReproduced);
@@ -550,14 +555,14 @@ mod tests {
             judgement(ClaimKind::Absolute, Verdict::Reproduced),
             judgement(ClaimKind::Measured, Verdict::Reproduced),
         ];
-        let counts = |kinds: &[ClaimKind]| tally(&all, kinds).map(|(_, count)| count);
+        let counts = |kinds: &[ClaimKind]| count_verdicts(&all, kinds).map(|(_, count)| count);
         assert_eq!(counts(&[ClaimKind::Measured]), [1, 0, 0, 1]);
         assert_eq!(counts(&ClaimKind::ALL[1..]), [2, 0, 0, 0]);
-        assert_eq!(tally(&all, &[])[3].0, Verdict::Inconclusive);
+        assert_eq!(count_verdicts(&all, &[])[3].0, Verdict::Inconclusive);
     }
 
     #[test]
-    fn each_point_must_hold_and_the_best_of_several_can_be_meant() {
+    fn a_claim_must_hold_at_each_point_and_can_select_the_best_of_several() {
         let mut all = Vec::new();
         for (size, factor) in [("8", 3.0), ("64", 2.0), ("1024", 1.0)] {
             for mut row in rows(&[10.0 * factor; 3], &[10.0; 3]) {
@@ -578,8 +583,8 @@ mod tests {
     }
 
     #[test]
-    fn gains_are_compared_apart_from_what_they_start_from() {
-        // b starts twice as high, and gains half as much by a second worker.
+    fn gains_are_compared_independently_of_the_base_values() {
+        // With one worker b is twice as fast, but a second worker doubles a and does not help b.
         let mut all = Vec::new();
         for (workers, a, b) in [("1", 10.0, 20.0), ("2", 20.0, 20.0)] {
             for mut row in rows(&[a; 3], &[b; 3]) {
@@ -594,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn points_without_cores_are_told() {
+    fn points_with_too_many_threads_are_listed_in_the_reason() {
         let mut all = Vec::new();
         for workers in ["1", "2"] {
             for mut row in rows(&[20.0; 3], &[10.0; 3]) {

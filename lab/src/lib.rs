@@ -1,4 +1,4 @@
-//! The lab: every quantitative claim of the papers, measured on this machine and judged.
+//! Measures every quantitative claim of the papers on this machine and judges it.
 //!
 //! ```text
 //!  experiments/PAPER/*.toml ─▶ settings ─▶ trials ────────▶ rows ─▶ verdicts ─▶ page, plots
@@ -6,15 +6,15 @@
 //!                                          a process each   CSV
 //! ```
 //!
-//! An experiment is data: which commands, over which parameters, what is read from their reports, what
-//! the paper says, and when that counts as reproduced. A trial is a process of its own, mostly a
-//! `ringtap` command with its report as JSON, so every row can be repeated by pasting its command.
-//! What no command measures is a [`workloads`] of the lab, behind `ringtap-lab trial`, or a published design:
-//! [`filter`], [`exclusion`].
+//! An experiment is a data file: the commands, their parameters, the values to read from the
+//! reports, the paper's claims, and the bounds within which these count as reproduced. A trial is a
+//! separate process, usually a `ringtap` command with a JSON report, so pasting its command repeats
+//! a row. Other measurements are [`workloads`] of the lab, run by `ringtap-lab trial`, or published
+//! designs: [`filter`], [`exclusion`].
 //!
-//! Invariants: no number without its provenance (commit, machine, seed, trial, command). Nothing is
-//! judged when the spread reaches over the line that decides. What needs more cores than there are
-//! is labelled, never plotted as scaling and never judged.
+//! Invariants: each number has its provenance (commit, machine, seed, trial, command). A claim
+//! whose interval crosses a bound is not decided. Settings with more threads than cores are
+//! labelled; they are neither plotted as scaling nor judged.
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
@@ -50,5 +50,5 @@ pub use runner::{Progress, Runner};
 pub use settings::Setting;
 pub use trial::UNAVAILABLE;
 
-/// The commit that this program was built from; with `-changed` if files differed from it.
+/// The commit that this program was built from, with `-changed` if tracked files differed from it.
 pub const COMMIT: &str = env!("RINGTAP_COMMIT");

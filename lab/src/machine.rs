@@ -1,4 +1,4 @@
-//! The machine: what its rows are labelled with, and which cores a trial gets.
+//! Description of the machine, and selection of cores for a trial.
 //!
 //! ```text
 //!  package ┬ L2 ┬ core 0  ┐ sibling: they share an L2 (threads of one core do, too)
@@ -6,8 +6,8 @@
 //!          └ L2 ─ core 2    non-sibling to both: the same package, no L2 in common
 //! ```
 //!
-//! The paper on rings calls such pairs so. Where a machine has none of a kind, the trial is not
-//! possible here, and the row says why.
+//! These terms come from the paper on rings. On a machine without such a pair the trial is not
+//! possible, and the row holds the reason.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,43 +16,43 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the machine that a run is from.
+/// Properties of the machine of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
-    /// That this process may use, in the order of their numbers.
+    /// Cores that this process may use, by number.
     pub cores: Vec<Core>,
     pub kernel: String,
-    /// Of the clock frequency, where the kernel tells.
+    /// Governor of the clock frequency, if the kernel reports it.
     pub governor: Option<String>,
     pub memory_bytes: u64,
     pub virtual_machine: bool,
 }
 
-/// One logical core and what it shares.
+/// A logical core and its place in the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Core {
     pub number: usize,
-    /// Logical cores on the same physical one, as the kernel writes lists.
+    /// Logical cores on the same physical core, as a list in the kernel's format.
     pub thread_siblings: String,
-    /// Those with the same second-level cache.
+    /// Logical cores with the same second-level cache, in the same format.
     pub l2: String,
     pub package: String,
     pub node: usize,
 }
 
-/// Which cores a trial wants.
+/// The cores that a trial requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// As many as there are threads, physical cores first.
+    /// Any cores, physical cores first.
     Anywhere,
-    /// Two with a second-level cache in common.
+    /// Two cores that share a second-level cache.
     Sibling,
-    /// Two of one package without.
+    /// Two cores of one package that do not share a second-level cache.
     NonSibling,
-    /// All of one NUMA node.
+    /// Cores of one NUMA node.
     OneNode,
-    /// In turn from two NUMA nodes.
+    /// Cores of two NUMA nodes in turn.
     TwoNodes,
 }
 
@@ -60,7 +60,7 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub cores: Vec<usize>,
-    /// More threads than cores: such a trial says nothing about scaling.
+    /// There are more threads than cores, so the trial does not measure scaling.
     pub oversubscribed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Machine {
         Self::read(Path::new("/"), &usable)
     }
 
-    /// From `sys` and `proc` below `root`.
+    /// A machine read from `sys` and `proc` below `root`.
     fn read(root: &Path, usable: &[usize]) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
         let line = |path: &str| text(path).map(|text| text.trim().to_owned());
@@ -90,7 +90,7 @@ impl Machine {
         let core = |&number: &usize| {
             let of = |file: &str| line(&format!("sys/devices/system/cpu/cpu{number}/{file}"));
             let alone = || number.to_string();
-            // The second-level cache is not always the third that is listed.
+            // The index of the second-level cache differs between processors.
             let l2 =
                 (0..8).find(|at| of(&format!("cache/index{at}/level")).as_deref() == Some("2"));
             let node = (0..1_024).find(|node| {
@@ -119,12 +119,13 @@ impl Machine {
 
     /// A short name: `xeon-2c`.
     pub fn label(&self) -> String {
-        // The first word that says more than who made it.
-        let dull = ["intel", "amd", "genuine", "authentic", "cpu", "processor", "unknown", "core"];
+        // The first word of the processor's name that is not generic.
+        let generic =
+            ["intel", "amd", "genuine", "authentic", "cpu", "processor", "unknown", "core"];
         let words = self.processor.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
         let name: String = words
             .split_whitespace()
-            .find(|word| !dull.contains(word))
+            .find(|word| !generic.contains(word))
             .unwrap_or("cpu")
             .chars()
             .filter(char::is_ascii_alphanumeric)
@@ -132,11 +133,11 @@ impl Machine {
         format!("{name}-{}c", self.cores.len())
     }
 
-    /// In a sentence.
+    /// A description in one line.
     pub fn describe(&self) -> String {
         let gib = self.memory_bytes as f64 / f64::from(1 << 30);
         let nodes: BTreeSet<_> = self.cores.iter().map(|core| core.node).collect();
-        let governor = self.governor.as_deref().unwrap_or("not told");
+        let governor = self.governor.as_deref().unwrap_or("unknown");
         let kind = if self.virtual_machine { "virtual machine" } else { "machine" };
         format!(
             "{}; {} cores, {} NUMA node(s), {gib:.0} GiB, Linux {}, frequency governor: {governor}, {kind}",
@@ -147,7 +148,7 @@ impl Machine {
         )
     }
 
-    /// Cores for so many threads; an error says what the machine lacks.
+    /// Cores for a trial with this number of threads. The error states what the machine lacks.
     pub fn placement(&self, place: Place, threads: usize) -> Result<Placement, String> {
         let pair = |fits: &dyn Fn(&Core, &Core) -> bool| {
             let others = |a: usize| self.cores[a + 1..].iter();
@@ -206,7 +207,7 @@ impl FromStr for Place {
             "two-nodes" => Self::TwoNodes,
             _ => {
                 return Err(format!(
-                    "{text:?} is no place: sibling, non-sibling, one-node, two-nodes"
+                    "unknown placement {text:?}: use sibling, non-sibling, one-node or two-nodes"
                 ));
             }
         })
@@ -236,7 +237,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cores_are_found_by_what_they_share() {
+    fn cores_are_selected_by_caches_packages_and_nodes() {
         let machine = eight();
         let cores = |place, threads| machine.placement(place, threads).map(|found| found.cores);
         assert_eq!(cores(Place::Anywhere, 5), Ok(vec![0, 2, 4, 6, 1]));
@@ -248,7 +249,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_machine_lacks_is_said_and_too_many_threads_are_marked() {
+    fn a_lack_is_reported_and_too_many_threads_are_marked() {
         let mut machine = eight();
         machine.cores = vec![machine.cores[0].clone(), machine.cores[2].clone()];
         let found = machine.placement(Place::Anywhere, 3).unwrap();

@@ -1,24 +1,26 @@
-//! How a figure would go on with more cores than there are: a model, never a measurement.
+//! A model that continues a figure beyond the cores of this machine. Its values are not
+//! measurements.
 //!
-//! The slowest stage of a farm decides. The dispatcher spends `d` on an item and `r` on putting it into a
-//! ring; each of n workers spends `w` and `r` on an n-th of the items; and all of them draw on memory:
+//! The slowest stage of a farm limits the rate. The dispatcher spends `d` on an item and `r` on
+//! pushing it into a ring; each of n workers spends `w` and `r` on an n-th of the items; all share
+//! the memory bandwidth:
 //!
 //! ```text
 //!   rate(n) = 1 / max( d + r , (w + r) / n , bytes / bandwidth )
-//!   w = whole − d        whole: one thread that does everything
+//!   w = whole − d        whole: one thread that does all work
 //! ```
 //!
-//! All inputs are medians of the run itself. What the model leaves out: that caches are shared, that
-//! clocks slow down when all cores work, and that rings cross packages.
+//! All inputs are medians of the same run. The model ignores shared caches, lower clock rates when
+//! all cores are busy, and rings between packages.
 
 use crate::experiment::{Model, Selector};
 use crate::rows::{Row, State};
 use crate::statistics;
 
-/// Workers and rates.
+/// Pairs of number of workers and rate.
 pub(crate) type Curve = Vec<(f64, f64)>;
 
-/// The curve from one worker on, if everything that it needs was measured.
+/// The curve from one worker to `model.up_to`; `None` if an input was not measured.
 pub(crate) fn curve(model: &Model, rows: &[Row]) -> Option<Curve> {
     let seconds = |selector: &Selector, quantity: &str| {
         let values: Vec<f64> = rows
@@ -47,7 +49,7 @@ mod tests {
     use crate::rows::tests::row;
 
     #[test]
-    fn the_slowest_stage_decides() {
+    fn the_slowest_stage_limits_the_rate() {
         let model: Model = toml::from_str(
             "text = 't'\nquantity = 'v'\nworkers = 'n'\nup_to = 4\nbytes = 64.0\n\
              whole = { candidate = 'whole' }\ndispatch = { candidate = 'dispatch' }\n\
@@ -55,15 +57,16 @@ mod tests {
              ring_quantity = 'v'\nbandwidth_quantity = 'v'",
         )
         .unwrap();
-        // 100 ns in all, 20 of them the dispatcher's, 5 a ring; memory gives 64 bytes in 26 ns.
+        // An item takes 100 ns, 20 of them in the dispatcher; a ring takes 5 ns, 64 bytes of memory
+        // 26 ns.
         let rows = [("whole", 1e7), ("dispatch", 5e7), ("ring", 2e8), ("memory", 64.0 / 26e-9)];
         let rows = rows.map(|(name, rate)| row(name, 1, rate));
-        let told: Vec<_> = curve(&model, &rows)
+        let times: Vec<_> = curve(&model, &rows)
             .unwrap()
             .into_iter()
             .map(|(n, rate)| (n as u32, (1e9 / rate).round() as u32))
             .collect();
-        assert_eq!(told, [(1, 85), (2, 43), (3, 28), (4, 26)]);
+        assert_eq!(times, [(1, 85), (2, 43), (3, 28), (4, 26)]);
         assert!(curve(&model, &rows[1..]).is_none());
     }
 }

@@ -1,30 +1,30 @@
-//! Where the programs of trials are.
+//! Finds the programs of trials.
 
 use std::path::{Path, PathBuf};
 
-/// The two programs of one revision. Others are looked for where programs are.
+/// Paths of the two programs of one revision. Other programs are searched in PATH.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The product.
+    /// The program `ringtap`.
     pub ringtap: PathBuf,
-    /// The lab.
+    /// The program `ringtap-lab`.
     pub lab: PathBuf,
 }
 
 impl Programs {
-    /// `lab`, and the ringtap beside it, else that which the shell would find.
+    /// `lab`, and the ringtap in the same folder or, if there is none, in PATH.
     pub fn of(lab: PathBuf) -> Self {
         let beside = lab.with_file_name("ringtap");
         let ringtap = Some(beside.clone()).filter(|file| file.is_file());
         Self { ringtap: ringtap.or_else(|| find("ringtap")).unwrap_or(beside), lab }
     }
 
-    /// Those in a folder, whether they are there or not.
+    /// The programs in a folder; the files need not exist.
     pub(crate) fn within(folder: &Path) -> Self {
         Self { ringtap: folder.join("ringtap"), lab: folder.join("ringtap-lab") }
     }
 
-    /// The file of the program that a command begins with; an error says that there is none.
+    /// The file of the program `name`; an error if it is not installed.
     pub(crate) fn file(&self, name: &str) -> Result<PathBuf, String> {
         let file = match name {
             "ringtap" => Some(self.ringtap.clone()),
@@ -43,7 +43,7 @@ pub(crate) fn is_own(name: &str) -> bool {
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<_> = std::env::split_paths(&path).collect();
-    // Where Debian puts what is not for every user.
+    // Debian installs administrative programs here; the PATH of ordinary users lacks these folders.
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
     folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
 }

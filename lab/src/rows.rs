@@ -1,11 +1,11 @@
-//! The results of trials, as CSV: a line a number, with everything that is needed to repeat it.
+//! The results of trials as CSV: a line for each number, with its provenance.
 //!
 //! ```text
 //! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,commit,machine,seed,command
 //! ```
 //!
-//! Lines are added as trials end, each in one write, so a run that is cut off loses one trial at the
-//! most: a line without its end is dropped when the file is read.
+//! Lines are appended when a trial ends, in one write, so an interrupted run loses at most one
+//! trial: an incomplete last line is dropped when the file is opened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,29 +17,29 @@ use crate::LabError;
 use crate::settings::Setting;
 
 const BEFORE: [&str; 2] = ["experiment", "candidate"];
-const BEHIND: [&str; 12] = [
+const AFTER: [&str; 12] = [
     "quantity", "value", "unit", "trial", "status", "reason", "result", "load", "commit",
     "machine", "seed", "command",
 ];
 
-/// One number of one trial, or why there is none.
+/// One number of one trial, or the reason for its absence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub experiment: String,
     pub candidate: String,
     pub parameters: BTreeMap<String, String>,
-    /// Empty in the row of a trial that gave no numbers.
+    /// Empty in the row of a trial without numbers.
     pub quantity: String,
     pub value: Option<f64>,
     pub unit: String,
-    /// From 1; 0 is the one that is checked and not counted.
+    /// Round, from 1; 0 is checked but not counted.
     pub trial: u32,
     pub state: State,
-    /// Why there is no number, or none to be relied on.
+    /// The reason for a state other than `Ok`.
     pub reason: String,
-    /// A hash of what must be equal.
+    /// A hash of the parts of the report that must be equal between trials.
     pub result: String,
-    /// Processes that wanted to run, on average over the minute before.
+    /// System load, averaged over the minute before the trial.
     pub load: f64,
     pub commit: String,
     pub machine: String,
@@ -47,16 +47,16 @@ pub struct Row {
     pub command: String,
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Ok,
-    /// It ran, with more threads than cores: no statement about scaling.
+    /// It ran with more threads than cores, so its values do not measure scaling.
     Oversubscribed,
-    /// Its result is not that of the others.
+    /// Its result differs from that of the other trials.
     Wrong,
     Failed,
-    /// The machine lacks what it needs.
+    /// The machine lacks something that the trial requires.
     NotPossible,
 }
 
@@ -74,7 +74,7 @@ impl State {
         }
     }
 
-    /// Whether such a row has a number that was really measured.
+    /// Whether a row in this state has a measured value.
     pub fn has_value(self) -> bool {
         matches!(self, Self::Ok | Self::Oversubscribed)
     }
@@ -86,7 +86,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The rows of one experiment in a run, in memory and in their file.
+/// The rows of one experiment in a run, in memory and in a file.
 pub(crate) struct RowFile {
     path: PathBuf,
     parameters: Vec<String>,
@@ -94,19 +94,20 @@ pub(crate) struct RowFile {
 }
 
 impl RowFile {
-    /// The file at `path`, as far as it was written; made when the first row comes.
+    /// Opens the file at `path` and reads its rows. Without a file, the first [`add`](Self::add)
+    /// creates it.
     pub(crate) fn open(path: PathBuf, settings: &[Setting]) -> Result<Self, LabError> {
         let names: BTreeSet<&String> = settings.iter().flat_map(|s| s.parameters.keys()).collect();
         let parameters: Vec<String> = names.into_iter().cloned().collect();
-        let told = |reason: &str| LabError::Rows { path: path.clone(), reason: reason.into() };
+        let error = |reason: &str| LabError::Rows { path: path.clone(), reason: reason.into() };
         if let Some(name) = parameters.iter().find(|name| is_fixed(name)) {
-            return Err(told(&format!("no parameter can be called {name:?}")));
+            return Err(error(&format!("invalid parameter {name:?}: every file has this column")));
         }
         let rows = if path.exists() {
             cut_unfinished(&path)?;
             let (found, rows) = read(&path)?;
             if found != parameters {
-                return Err(told("of another version of the experiment; move it away"));
+                return Err(error("belongs to another version of the experiment: move it away"));
             }
             rows
         } else {
@@ -115,28 +116,29 @@ impl RowFile {
         Ok(Self { path, parameters, rows })
     }
 
-    /// Adds the rows of a trial.
+    /// Appends the rows of a trial.
     pub(crate) fn add(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let told = |error: &dyn fmt::Display| LabError::Rows {
+        let failed = |error: &dyn fmt::Display| LabError::Rows {
             path: self.path.clone(),
             reason: error.to_string(),
         };
         if fs::metadata(&self.path).map_or(true, |data| data.len() == 0) {
             let names = self.parameters.iter().map(String::as_str);
-            let header = BEFORE.into_iter().chain(names).chain(BEHIND);
-            writer.write_record(header).map_err(|error| told(&error))?;
+            let header = BEFORE.into_iter().chain(names).chain(AFTER);
+            writer.write_record(header).map_err(|error| failed(&error))?;
         }
         for row in &rows {
-            writer.write_record(self.fields(row)).map_err(|error| told(&error))?;
+            writer.write_record(self.fields(row)).map_err(|error| failed(&error))?;
         }
-        let lines = writer.into_inner().map_err(|error| told(&error))?;
+        let lines = writer.into_inner().map_err(|error| failed(&error))?;
         let doing = "writing";
         let append = || {
             let mut file = fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
             let before = file.metadata()?.len();
             file.write_all(&lines).inspect_err(|_| {
-                // No part of a trial stays. If this fails too, a line without its end is dropped when the file is read.
+                // Remove the part that was written. If this fails too, the incomplete line is
+                // dropped when the file is opened.
                 let _ = file.set_len(before);
             })
         };
@@ -145,7 +147,7 @@ impl RowFile {
         Ok(())
     }
 
-    /// Adds why there are no numbers, unless that stands there already. What became of the trial.
+    /// Appends a row without a number, unless an equal row exists. Returns its state.
     pub(crate) fn add_once(&mut self, row: Row) -> Result<State, LabError> {
         let state = row.state;
         let same = |known: &Row| {
@@ -185,14 +187,14 @@ impl RowFile {
 
 /// The names of the parameters in a file, and its rows.
 pub(crate) fn read(path: &Path) -> Result<(Vec<String>, Vec<Row>), LabError> {
-    let told = |reason: String| LabError::Rows { path: path.into(), reason };
-    let mut reader = csv::Reader::from_path(path).map_err(|error| told(error.to_string()))?;
-    let header = reader.headers().map_err(|error| told(error.to_string()))?.clone();
+    let failed = |reason: String| LabError::Rows { path: path.into(), reason };
+    let mut reader = csv::Reader::from_path(path).map_err(|error| failed(error.to_string()))?;
+    let header = reader.headers().map_err(|error| failed(error.to_string()))?.clone();
     let parameters: Vec<String> =
         header.iter().filter(|name| !is_fixed(name)).map(str::to_owned).collect();
     let mut rows = Vec::new();
     for (number, record) in reader.records().enumerate() {
-        let record = record.map_err(|error| told(error.to_string()))?;
+        let record = record.map_err(|error| failed(error.to_string()))?;
         let field = |name: &str| {
             header
                 .iter()
@@ -201,7 +203,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<String>, Vec<Row>), LabError> {
                 .unwrap_or("")
         };
         let row = row(&field, &parameters)
-            .map_err(|reason| told(format!("line {}: {reason}", number + 2)))?;
+            .map_err(|reason| failed(format!("line {}: {reason}", number + 2)))?;
         rows.push(row);
     }
     Ok((parameters, rows))
@@ -209,7 +211,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<String>, Vec<Row>), LabError> {
 
 fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Row, String> {
     fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
-        text.parse().map_err(|_| format!("{name} is {text:?}"))
+        text.parse().map_err(|_| format!("invalid {name} {text:?}: expected a number"))
     }
     let given = |name: &String| {
         let value = field(name);
@@ -228,7 +230,7 @@ fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Ro
         state: State::ALL
             .into_iter()
             .find(|known| known.name() == state)
-            .ok_or_else(|| format!("status is {state:?}"))?,
+            .ok_or_else(|| format!("unknown status {state:?}"))?,
         reason: field("reason").into(),
         result: field("result").into(),
         load: number("load", field("load"))?,
@@ -239,25 +241,25 @@ fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Ro
     })
 }
 
-/// Whether a column that every file has is called so; then no parameter can be.
+/// Whether every file has a column of this name; a parameter must not have it.
 pub(crate) fn is_fixed(name: &str) -> bool {
-    BEFORE.contains(&name) || BEHIND.contains(&name)
+    BEFORE.contains(&name) || AFTER.contains(&name)
 }
 
-/// Takes off what stands behind the last end of line.
+/// Removes an incomplete last line; removes the file if it has no complete line.
 fn cut_unfinished(path: &Path) -> Result<(), LabError> {
     let text = fs::read(path).map_err(LabError::io("reading", path))?;
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     if whole < text.len() {
-        // Nothing is written, so a full disk cannot cost the lines that are whole.
+        // Truncation writes nothing, so complete lines are safe even if the disk is full.
         fs::OpenOptions::new()
             .write(true)
             .open(path)
             .and_then(|file| file.set_len(whole as u64))
-            .map_err(LabError::io("mending", path))?;
+            .map_err(LabError::io("repairing", path))?;
     }
     if whole == 0 {
-        fs::remove_file(path).map_err(LabError::io("mending", path))?;
+        fs::remove_file(path).map_err(LabError::io("repairing", path))?;
     }
     Ok(())
 }
@@ -266,7 +268,7 @@ fn cut_unfinished(path: &Path) -> Result<(), LabError> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A number of a trial that went well.
+    /// A row of a successful trial.
     pub(crate) fn row(candidate: &str, trial: u32, value: f64) -> Row {
         Row {
             experiment: "test/test".into(),
@@ -293,7 +295,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_come_back_as_they_were_written() {
+    fn written_rows_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut written = file(folder.path());
         let mut odd = row("a, \"b\"", 2, 1.0 / 3.0);
@@ -313,7 +315,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_is_dropped() {
+    fn an_incomplete_last_line_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let mut written = file(folder.path());
         written.add(vec![row("a", 1, 1.0), row("b", 1, 2.0)]).unwrap();
@@ -327,7 +329,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_told_with_its_line() {
+    fn an_invalid_row_is_an_error_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let mut written = file(folder.path());
         written.add(vec![row("a", 1, 1.0)]).unwrap();

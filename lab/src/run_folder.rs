@@ -1,8 +1,9 @@
-//! A run's folder: `runs/2026-11-22-xeon-2c-0123456789ab-quick`.
+//! The folder of a run: `runs/2026-11-22-xeon-2c-0123456789ab-quick`.
 //!
-//! It holds `machine.json`, a CSV file an experiment, and what `report` makes of them. The folder's
-//! name says machine, commit and effort, so a run that was cut off is taken up again, and results of
-//! different programs never get into one file. Traffic lies beside the runs, in `traffic`.
+//! It contains `machine.json`, a CSV file for each experiment, and the output of `report`. Its name
+//! contains machine, commit and effort, so an interrupted run is continued in the same folder, and
+//! results of different programs are never mixed. Traffic is in the folder `traffic` next to the
+//! runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub struct RunFolder {
     pub facts: Facts,
 }
 
-/// What a run is from.
+/// Provenance of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
     pub date: String,
@@ -34,7 +35,7 @@ pub struct Facts {
 }
 
 impl RunFolder {
-    /// The run of this program on this machine below `root`, taken up again if there is one.
+    /// Opens the run of this program on this machine below `root`, or creates it.
     pub fn open(root: &Path, machine: &Machine, quick: bool) -> Result<Self, LabError> {
         let effort = if quick { "quick" } else { "full" };
         let name = format!("{}-{COMMIT}-{effort}", machine.label());
@@ -56,7 +57,7 @@ impl RunFolder {
         Ok(Self { path, facts })
     }
 
-    /// The folder at `path`.
+    /// Opens the run at `path`.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let file = path.join(FACTS);
         let text = fs::read_to_string(&file).map_err(|_| LabError::NoRun { path: path.into() })?;
@@ -65,7 +66,7 @@ impl RunFolder {
         Ok(Self { path: path.into(), facts })
     }
 
-    /// The run below `root` that was written to last.
+    /// The most recently modified run below `root`.
     pub fn latest(root: &Path) -> Result<Self, LabError> {
         let changed = |path: &PathBuf| {
             let files = fs::read_dir(path).into_iter().flatten().flatten();
@@ -75,7 +76,7 @@ impl RunFolder {
         Self::read(&latest.ok_or_else(|| LabError::NoRun { path: root.into() })?)
     }
 
-    /// An experiment's rows, as far as they were written.
+    /// The file with the rows of an experiment.
     pub(crate) fn rows(
         &self,
         experiment: &Experiment,
@@ -84,13 +85,13 @@ impl RunFolder {
         RowFile::open(self.file(experiment), settings)
     }
 
-    /// What was measured, if anything was.
+    /// The rows of an experiment; empty if it was not measured.
     pub fn measured(&self, experiment: &Experiment) -> Result<Vec<Row>, LabError> {
         let file = self.file(experiment);
         if file.exists() { Ok(rows::read(&file)?.1) } else { Ok(Vec::new()) }
     }
 
-    /// Where files of traffic are, for all runs below the same root.
+    /// The folder of traffic files, which all runs below the same root share.
     pub(crate) fn traffic(&self) -> PathBuf {
         self.path.parent().unwrap_or(Path::new(".")).join("traffic")
     }
@@ -100,7 +101,7 @@ impl RunFolder {
     }
 }
 
-/// Runs below `root`, by name.
+/// Folders of runs below `root`, sorted by name.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let mut folders: Vec<_> =

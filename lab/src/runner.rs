@@ -1,12 +1,12 @@
-//! Runs experiments: the check of each setting first, then all trials in turn.
+//! Runs experiments: first a check of each setting, then all rounds.
 //!
 //! ```text
-//!  round 0   A B C D    checked, not counted; who fails here is left out, with the reason
-//!  round 1   C A D B    each round has every setting once, in an order drawn anew
-//!  round 2   B D A C    so what disturbs the machine for a while disturbs all alike
+//!  round 0   A B C D    checked, not counted; settings that fail are left out, with the reason
+//!  round 1   C A D B    each round has every setting once, in a new random order,
+//!  round 2   B D A C    so a temporary disturbance affects all settings alike
 //! ```
 //!
-//! What is in the run's folder already is not measured again.
+//! Rows that are in the run's folder already are not measured again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,49 +21,49 @@ use crate::machine::Machine;
 use crate::programs::Programs;
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
-use crate::settings::{Setting, Surroundings, settings};
+use crate::settings::{Context, Setting, settings};
 use crate::traffic;
-use crate::trial::{self, Unfit};
+use crate::trial::{self, TrialError};
 use ringtap_base::Clock;
 use ringtap_base::SplitMix;
 
-/// Runs what it is given with the programs of one revision, on one machine, into one folder.
+/// Runs experiments with the programs of one revision, on one machine, into one folder.
 pub struct Runner<'a> {
-    /// What is measured.
+    /// The programs to measure.
     pub programs: &'a Programs,
     pub machine: &'a Machine,
     pub folder: &'a RunFolder,
-    /// Of the first round; each round has the next.
+    /// Seed of round 0; the seed of round n is `seed + n`.
     pub seed: u64,
-    /// Told after each trial.
+    /// Called after each trial.
     pub progress: &'a mut dyn FnMut(&Progress),
 }
 
-/// How far it is.
+/// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub experiment: String,
     pub done: usize,
     pub total: usize,
-    /// None until something was measured.
+    /// Estimate; `None` until a trial has run.
     pub seconds_left: Option<f64>,
-    /// What happened last, if it is worth a line and was not told before.
-    pub trouble: Option<String>,
+    /// The failure of the last trial, unless it was reported before.
+    pub warning: Option<String>,
 }
 
-/// An experiment under way.
+/// A running experiment.
 struct Work<'e> {
     experiment: &'e Experiment,
     settings: Vec<Setting>,
     file: RowFile,
-    /// Seconds of the trials so far, checks included.
+    /// Durations of the trials so far including checks, in seconds.
     took: Vec<f64>,
-    /// Trials not done yet.
+    /// Remaining trials.
     left: usize,
 }
 
 impl Runner<'_> {
-    /// Measures what is missing of `experiments`.
+    /// Runs the trials of `experiments` that are not in the run's folder yet.
     pub fn run(&mut self, experiments: &[&Experiment]) -> Result<(), LabError> {
         let quick = self.folder.facts.quick;
         let mut all = Vec::new();
@@ -86,39 +86,40 @@ impl Runner<'_> {
         let traffic = self.folder.traffic();
         traffic::make(self.programs, &traffic, experiment, quick)?;
         let mut expected = BTreeMap::new();
-        let mut out = BTreeSet::new();
-        let mut told = BTreeSet::new();
+        let mut left_out = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for round in rounds(experiment, quick) {
             let seed = self.seed.wrapping_add(u64::from(round));
             for number in shuffled(all[at].settings.len(), seed) {
                 let work = &mut all[at];
                 work.left -= 1;
                 let setting = work.settings[number].clone();
-                let mut trouble = None;
-                if !out.contains(&number) {
+                let mut warning = None;
+                if !left_out.contains(&number) {
                     let task =
                         Task { experiment, setting: &setting, round, seed, traffic: &traffic };
                     let done = self.trial(&task, work, &mut expected)?;
                     let first = round == *rounds(experiment, quick).start();
-                    // What fails at first would fail again, and what says nothing is said once.
+                    // A setting that fails in the first round would fail again. An oversubscribed
+                    // one is never judged, so it runs once.
                     if first && !done.has_value() || done == State::Oversubscribed {
-                        out.insert(number);
+                        left_out.insert(number);
                     }
                     if !done.has_value() {
-                        trouble = work.file.rows.last().map(trouble_of);
-                        trouble = trouble.filter(|words| told.insert(words.clone()));
+                        warning = work.file.rows.last().map(warning_of);
+                        warning = warning.filter(|text| reported.insert(text.clone()));
                     }
                 }
                 let done = total - all.iter().map(|work| work.left).sum::<usize>();
                 let seconds_left = seconds_left(all);
                 let experiment = experiment.id.clone();
-                (self.progress)(&Progress { experiment, done, total, seconds_left, trouble });
+                (self.progress)(&Progress { experiment, done, total, seconds_left, warning });
             }
         }
         Ok(())
     }
 
-    /// One trial, unless its rows are there. What became of it.
+    /// Runs one trial, unless its rows exist, and returns its state.
     fn trial(
         &self,
         task: &Task,
@@ -133,13 +134,13 @@ impl Runner<'_> {
                 return work.file.add_once(row);
             }
         };
-        // It runs once, and that is its check, too.
+        // An oversubscribed setting runs once, in a later round; that trial is its check, too.
         if placement.oversubscribed && task.round == 0 {
             return Ok(State::Ok);
         }
         let words = task
             .setting
-            .words(&Surroundings {
+            .words(&Context {
                 cores: &placement.cores,
                 seed: task.seed,
                 traffic: &task.traffic.to_string_lossy(),
@@ -149,7 +150,7 @@ impl Runner<'_> {
         row.command = command(&words);
         let mut measured =
             work.file.rows.iter().filter(|known| known.state.has_value() && task.is_of(known));
-        // The check leaves no rows if all is well: a later round has been there since.
+        // A successful check writes no rows. If a later round has, the check was done.
         if task.round == 0 && measured.clone().next().is_some() {
             return Ok(State::Ok);
         }
@@ -164,16 +165,16 @@ impl Runner<'_> {
         work.took.push(watch.seconds());
         let (values, result) = match done {
             Ok(done) => done,
-            Err(Unfit::NotPossible(reason)) => {
+            Err(TrialError::NotPossible(reason)) => {
                 return work.file.add_once(Row { state: State::NotPossible, reason, ..row });
             }
-            Err(Unfit::Failed(reason)) => {
+            Err(TrialError::Failed(reason)) => {
                 return work.file.add_once(Row { state: State::Failed, reason, ..row });
             }
         };
         row.result = hash(&result);
         if !task.agrees(&row.result, expected) {
-            let reason = format!("its result {} is not that of the others", row.result);
+            let reason = format!("its result {} differs from that of other trials", row.result);
             return work.file.add_once(Row { state: State::Wrong, reason, ..row });
         }
         if task.round == 0 {
@@ -215,16 +216,16 @@ impl Runner<'_> {
         }
     }
 
-    fn measure(&self, task: &Task, words: &[String]) -> Result<Measured, Unfit> {
+    fn measure(&self, task: &Task, words: &[String]) -> Result<Measured, TrialError> {
         let setting = task.setting;
         let (program, words) = words.split_first().ok_or("the command is empty".to_owned())?;
-        let program = self.programs.file(program).map_err(Unfit::NotPossible)?;
+        let program = self.programs.file(program).map_err(TrialError::NotPossible)?;
         let scratch = self.scratch();
         let limit = Duration::from_secs(task.experiment.time_limit);
         let doing = |error| format!("{}: {error}", scratch.display());
         fs::create_dir_all(&scratch).map_err(doing)?;
         let ended = trial::run(&program, words, limit, &scratch);
-        // It is made anew for the next; what is left over does no harm.
+        // Each trial creates its folder; remaining files do no harm.
         let _ = fs::remove_dir_all(&scratch);
         let ended = ended?;
         ended.check(&setting.sane)?;
@@ -237,25 +238,26 @@ impl Runner<'_> {
     }
 }
 
-/// What a row without a number says. What the machine lacks is the same for all candidates.
-fn trouble_of(row: &Row) -> String {
+/// The warning for a row without a number. The reason of `NotPossible` is the machine's, so the
+/// candidate is omitted.
+fn warning_of(row: &Row) -> String {
     let Row { experiment, candidate, state, reason, .. } = row;
     match state {
-        State::NotPossible => format!("{experiment}: {state} in part: {reason}"),
+        State::NotPossible => format!("{experiment}: some settings are {state}: {reason}"),
         _ => format!("{experiment} {candidate}: {state}: {reason}"),
     }
 }
 
-/// With the round of the check, if there is one.
+/// The rounds of a run, including round 0 if the experiment has a check.
 fn rounds(experiment: &Experiment, quick: bool) -> std::ops::RangeInclusive<u32> {
     let effort = experiment.effort(quick);
     u32::from(!effort.warm_up)..=effort.repeat
 }
 
-/// Numbers with their names and units, and what must be equal.
+/// Values (quantity, unit, number), and the text that must be equal between trials.
 type Measured = (Vec<(String, String, f64)>, String);
 
-/// What is to be done now.
+/// One trial.
 struct Task<'a> {
     experiment: &'a Experiment,
     setting: &'a Setting,
@@ -264,11 +266,11 @@ struct Task<'a> {
     traffic: &'a Path,
 }
 
-/// The result of whoever came first, for each group that must agree.
+/// The first result of each group that must agree.
 type Expected = BTreeMap<Vec<String>, String>;
 
 impl Task<'_> {
-    /// Whether `result` is that of the others; the first is believed. Who has none always agrees.
+    /// Whether `result` equals the first result of its group. An empty result always agrees.
     fn agrees(&self, result: &str, expected: &mut Expected) -> bool {
         let of = |name: &String| self.setting.parameters.get(name).cloned().unwrap_or_default();
         let group = self.experiment.equal_by.iter().map(of).collect();
@@ -280,7 +282,8 @@ impl Task<'_> {
     }
 }
 
-/// From what trials took so far; those of an experiment that was not begun yet count as the others.
+/// Estimates the remaining time from the durations so far. Trials of experiments that have not
+/// started count with the mean of all others.
 fn seconds_left(all: &[Work]) -> Option<f64> {
     let took: Vec<f64> = all.iter().flat_map(|work| &work.took).copied().collect();
     let mean =
@@ -289,7 +292,7 @@ fn seconds_left(all: &[Work]) -> Option<f64> {
     Some(all.iter().map(|work| work.left as f64 * mean(&work.took).unwrap_or(typical)).sum())
 }
 
-/// As it can be pasted into a shell.
+/// The command as text that can be pasted into a shell.
 pub(crate) fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = words.iter().map(|word| {
@@ -298,7 +301,7 @@ pub(crate) fn command(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Short, for people: what is compared is random enough at 64 bits.
+/// The first 64 bits of a SHA-256 hash in hexadecimal; empty for an empty text.
 fn hash(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -306,7 +309,7 @@ fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 0 to n − 1 in an order drawn from the seed (Fisher and Yates).
+/// A random permutation of 0 to n − 1, by seed (Fisher and Yates).
 pub(crate) fn shuffled(n: usize, seed: u64) -> Vec<usize> {
     let mut random = SplitMix::new(seed);
     let mut order: Vec<_> = (0..n).collect();

@@ -1,4 +1,4 @@
-//! From an experiment to its settings: each candidate at each point of its sweep.
+//! The settings of an experiment: each candidate at each point of its sweep.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::machine::{Machine, Place, Placement};
 use crate::programs::is_own;
 use crate::template;
 
-/// What a trial is of; all trials of one differ in their seed alone.
+/// A candidate with its parameters. Trials of one setting differ only in their seed.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub candidate: String,
-    /// Swept or set, as they are written.
+    /// Parameters from the sweep and from `set`, as text.
     pub parameters: BTreeMap<String, String>,
-    /// Threads it keeps busy.
+    /// Number of busy threads.
     pub threads: usize,
-    /// For the model only.
+    /// Measured for the model only.
     pub probe: bool,
     pub(crate) command: String,
     pub(crate) values: BTreeMap<String, Reading>,
@@ -26,14 +26,14 @@ pub struct Setting {
     pub(crate) sane: BTreeMap<String, String>,
 }
 
-/// What a trial's command is filled in with, besides the parameters.
+/// Values for a trial's command besides the parameters.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) cores: &'a [usize],
     pub(crate) seed: u64,
-    /// The folder of the files of traffic.
+    /// Folder of the traffic files.
     pub(crate) traffic: &'a str,
-    /// A folder for what it writes.
+    /// Folder for files that the trial writes.
     pub(crate) scratch: &'a str,
 }
 
@@ -68,7 +68,8 @@ fn setting(
     let mut threads = 0;
     for part in candidate.threads.as_ref().unwrap_or(&experiment.threads) {
         let part = template::fill_word(&part.to_string(), &parameters)?;
-        threads += part.parse::<usize>().map_err(|_| format!("{part:?} threads"))?;
+        threads +=
+            part.parse::<usize>().map_err(|_| format!("invalid number of threads {part:?}"))?;
     }
     let mut values = candidate.values.as_ref().unwrap_or(&experiment.values).clone();
     for reading in values.values_mut() {
@@ -89,8 +90,8 @@ fn setting(
         equal: candidate.equal.as_ref().unwrap_or(&experiment.equal).clone(),
         sane,
     };
-    // Whatever is wrong with it shall be known before the first trial.
-    setting.words(&Surroundings::default())?;
+    // Report errors before the first trial.
+    setting.words(&Context::default())?;
     setting.place()?;
     for reading in setting.values.values() {
         setting.per(reading)?;
@@ -98,7 +99,7 @@ fn setting(
     Ok(setting)
 }
 
-/// Each combination of points.
+/// All combinations of points.
 fn crossed(sweep: &Sweep) -> Vec<Parameters> {
     sweep.iter().fold(vec![Parameters::new()], |combined, (name, points)| {
         let with = |so_far: &Parameters, point: &Point| {
@@ -114,7 +115,7 @@ fn crossed(sweep: &Sweep) -> Vec<Parameters> {
 }
 
 impl Setting {
-    /// Where its threads go on `machine`; an error says why that cannot be.
+    /// The cores for its threads on `machine`; an error if `machine` lacks suitable cores.
     pub(crate) fn placement(&self, machine: &Machine) -> Result<Placement, String> {
         self.place().and_then(|place| machine.placement(place, self.threads))
     }
@@ -123,31 +124,33 @@ impl Setting {
         self.parameters.get("place").map_or(Ok(Place::Anywhere), |place| place.parse())
     }
 
-    /// The command, its program first.
-    pub(crate) fn words(&self, around: &Surroundings) -> Result<Vec<String>, String> {
+    /// The words of the command, its program first.
+    pub(crate) fn words(&self, context: &Context) -> Result<Vec<String>, String> {
         let mut known = self.parameters.clone();
-        let cores: Vec<_> = around.cores.iter().map(ToString::to_string).collect();
+        let cores: Vec<_> = context.cores.iter().map(ToString::to_string).collect();
         known.insert("cores".into(), cores.join(","));
-        known.insert("seed".into(), around.seed.to_string());
-        known.insert("traffic".into(), around.traffic.to_owned());
-        known.insert("scratch".into(), around.scratch.to_owned());
+        known.insert("seed".into(), context.seed.to_string());
+        known.insert("traffic".into(), context.traffic.to_owned());
+        known.insert("scratch".into(), context.scratch.to_owned());
         template::fill(&self.command, &known)
     }
 
-    /// Whether its program is one of a revision's.
+    /// Whether its program is `ringtap` or `ringtap-lab`.
     pub(crate) fn is_own(&self) -> bool {
         self.command.split(' ').next().is_some_and(is_own)
     }
 
-    /// What a reading is divided into, if it is.
+    /// The value of the parameter `reading.per` (the dividend), if there is one.
     pub(crate) fn per(&self, reading: &Reading) -> Result<Option<f64>, String> {
         let Some(name) = &reading.per else { return Ok(None) };
-        let value = self.parameters.get(name).ok_or_else(|| format!("there is no {name:?}"))?;
-        template::number(value).map(Some).ok_or_else(|| format!("{value:?} is no number"))
+        let value =
+            self.parameters.get(name).ok_or_else(|| format!("missing parameter {name:?}"))?;
+        template::number(value).map(Some).ok_or_else(|| format!("invalid number {value:?}"))
     }
 }
 
 impl Selector {
+    /// Whether a setting has the candidate and parameters of the selector.
     pub(crate) fn fits(&self, candidate: &str, parameters: &BTreeMap<String, String>) -> bool {
         self.wanted.iter().all(|(name, values)| {
             let has = match name.as_str() {
@@ -158,7 +161,7 @@ impl Selector {
         })
     }
 
-    /// The same, and `name` is `value`.
+    /// The same selector with the additional condition that `name` is `value`.
     pub(crate) fn and(&self, name: &str, value: &str) -> Self {
         let mut selector = self.clone();
         selector.wanted.insert(name.to_owned(), OneOrMore::One(Value::Text(value.to_owned())));
@@ -167,7 +170,7 @@ impl Selector {
 }
 
 impl Claim {
-    /// What a gain starts from.
+    /// The selector of the denominator of a gain: `selector` with the parameters of `gain_over`.
     pub(crate) fn base(&self, selector: &Selector) -> Selector {
         let start = self.gain_over.iter();
         start.fold(selector.clone(), |base, (name, value)| base.and(name, &value.to_string()))
@@ -184,7 +187,7 @@ mod tests {
         figure = "Figure 1"
         title = "t"
         about = "a"
-        command = "ringtap-lab trial x n={n} who={who} size={size} rate={rate} seed={seed}"
+        command = "ringtap-lab trial x n={n} name={name} size={size} rate={rate} seed={seed}"
         threads = ["{n}", 1]
         [sweep]
         n = [1, 2]
@@ -193,11 +196,11 @@ mod tests {
         at = "/v"
         unit = "s"
         [[candidate]]
-        name = "us"
-        set = { who = "we" }
+        name = "swept"
+        set = { name = "a" }
         [[candidate]]
-        name = "them"
-        set = { who = "they", n = 1, size = 1, rate = 1 }
+        name = "fixed"
+        set = { name = "b", n = 1, size = 1, rate = 1 }
         sweep = {}
         [quick]
         repeat = 1
@@ -217,35 +220,34 @@ mod tests {
     "#;
 
     #[test]
-    fn candidates_are_crossed_with_the_sweep() {
+    fn candidates_are_combined_with_the_sweep() {
         let experiment = Experiment::parse("test", TEXT).unwrap();
         let full = settings(&experiment, false).unwrap();
-        let told: Vec<_> = full
+        let found: Vec<_> = full
             .iter()
             .map(|setting| {
                 (
-                    setting.words(&Surroundings { seed: 7, ..Surroundings::default() }).unwrap()
-                        [3..]
+                    setting.words(&Context { seed: 7, ..Context::default() }).unwrap()[3..]
                         .join(" "),
                     setting.threads,
                 )
             })
             .collect();
         assert_eq!(
-            told,
+            found,
             [
-                ("n=1 who=we size=64 rate=14M seed=7".to_owned(), 2),
-                ("n=1 who=we size=128 rate=8M seed=7".to_owned(), 2),
-                ("n=2 who=we size=64 rate=14M seed=7".to_owned(), 3),
-                ("n=2 who=we size=128 rate=8M seed=7".to_owned(), 3),
-                ("n=1 who=they size=1 rate=1 seed=7".to_owned(), 2),
+                ("n=1 name=a size=64 rate=14M seed=7".to_owned(), 2),
+                ("n=1 name=a size=128 rate=8M seed=7".to_owned(), 2),
+                ("n=2 name=a size=64 rate=14M seed=7".to_owned(), 3),
+                ("n=2 name=a size=128 rate=8M seed=7".to_owned(), 3),
+                ("n=1 name=b size=1 rate=1 seed=7".to_owned(), 2),
             ]
         );
         assert_eq!(settings(&experiment, true).unwrap().len(), 3);
     }
 
     #[test]
-    fn a_parameter_that_nobody_sets_is_named() {
+    fn the_error_names_a_parameter_that_is_not_set() {
         let text = TEXT.replace("rate={rate}", "rate={speed}");
         let error = settings(&Experiment::parse("test", &text).unwrap(), true).unwrap_err();
         assert!(error.to_string().contains("speed"), "{error}");

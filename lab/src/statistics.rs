@@ -1,14 +1,14 @@
-//! What can be said of a few measurements whose distribution nobody knows: order statistics alone.
+//! Order statistics of a few measurements of unknown distribution.
 //!
 //! The rank test is that of H. B. Mann and D. R. Whitney, "On a Test of Whether One of Two Random
 //! Variables is Stochastically Larger than the Other" (1947).
 
-/// The confidence that [`interval`] asks for.
+/// Confidence level of [`interval`].
 const CONFIDENCE: f64 = 0.95;
-/// Up to so many pairs, and without ties, the rank test counts all arrangements.
+/// Maximum number of pairs for which the rank test is exact, if there are no ties.
 const EXACT_PAIRS: usize = 1_600;
 
-/// The middle and the quartiles of some values.
+/// Median, quartiles and number of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub median: f64,
@@ -17,11 +17,11 @@ pub struct Summary {
     pub count: usize,
 }
 
-/// Of no values there is none.
+/// The summary of values; `None` if there are none.
 pub fn summary(values: &[f64]) -> Option<Summary> {
     let sorted = sorted(values);
     let last = sorted.len().checked_sub(1)?;
-    // Linear between the two neighbours.
+    // Linear interpolation between two neighbours.
     let at = |share: f64| {
         let place = share * last as f64;
         let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
@@ -34,14 +34,15 @@ pub fn median(values: &[f64]) -> Option<f64> {
     summary(values).map(|summary| summary.median)
 }
 
-/// Where the true median lies, with the confidence of 95 % if there are six values or more: from the
-/// k-th smallest to the k-th largest, as large a k as that allows. Of fewer it is all they cover,
-/// which is less sure (five: 94 %, three: 75 %).
+/// A confidence interval of the true median, from the k-th smallest value to the k-th largest. With
+/// six values or more, k is the largest for a confidence of 95 %. With fewer values the interval is
+/// their range, with lower confidence (five: 94 %, three: 75 %). `None` without values.
 pub fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();
     let last = n.checked_sub(1)?;
-    // The chance that fewer than k of n fair coins fall on heads, twice, is how often it misses.
+    // The interval misses the median with twice the probability of fewer than k heads in n coin
+    // flips.
     let (mut k, mut below, mut term) = (0, 0.0, 0.5f64.powi(n as i32));
     while k < last / 2 {
         below += term;
@@ -54,8 +55,8 @@ pub fn interval(values: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[k], sorted[last - k]))
 }
 
-/// How likely two samples of one distribution differ in their ranks as much as `a` and `b` do, or
-/// more, in either direction. Two empty samples differ in nothing.
+/// The two-sided p-value of the rank test: the probability that two samples of one distribution
+/// differ in their ranks at least as much as `a` and `b`. It is 1 if a sample is empty.
 pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -88,26 +89,28 @@ pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
 
 /// The share of all arrangements of n and m values with a U of at most `u` or at least nm − u.
 fn exact(n: usize, m: usize, u: usize) -> f64 {
-    // ways[j][s]: the arrangements of i values of a and j of b with U = s. If the largest is of a it
-    // stands above all j, else above it is nobody: ways(i, j, s) = ways(i − 1, j, s − j) + ways(i, j − 1, s).
-    let mut ways = vec![vec![0.0f64; n * m + 1]; m + 1];
-    for row in &mut ways {
+    // counts[j][s]: number of arrangements of i values of a and j of b with U = s. If the largest
+    // value is of a, it exceeds all j of b; otherwise it adds nothing to U:
+    // counts(i, j, s) = counts(i − 1, j, s − j) + counts(i, j − 1, s).
+    let mut counts = vec![vec![0.0f64; n * m + 1]; m + 1];
+    for row in &mut counts {
         row[0] = 1.0;
     }
     for _ in 0..n {
         for j in 1..=m {
             for s in (0..=n * m).rev() {
-                let of_a = if s >= j { ways[j][s - j] } else { 0.0 };
-                ways[j][s] = of_a + ways[j - 1][s];
+                let of_a = if s >= j { counts[j][s - j] } else { 0.0 };
+                counts[j][s] = of_a + counts[j - 1][s];
             }
         }
     }
-    let all: f64 = ways[m].iter().sum();
-    let tail: f64 = ways[m][..=u].iter().sum();
+    let all: f64 = counts[m].iter().sum();
+    let tail: f64 = counts[m][..=u].iter().sum();
     (2.0 * tail / all).min(1.0)
 }
 
-/// Of the normal distribution, beyond ±z (Abramowitz and Stegun, 26.2.17: right to 1.5 × 10⁻⁷).
+/// The probability beyond ±z of the normal distribution (Abramowitz and Stegun, 26.2.17, with an
+/// error below 1.5 × 10⁻⁷).
 fn two_tails(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let polynomial = t
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_the_sign_test() {
+    fn intervals_equal_those_of_the_sign_test() {
         let first = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
         assert_eq!(interval(&[]), None);
         assert_eq!(interval(&first(3)), Some((1.0, 3.0)));
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_tested_as_the_tables_say() {
+    fn rank_tests_match_published_tables() {
         let upto = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
         // All of one above all of the other: 2 / (n + m choose n).
         near(rank_test(&upto(3), &[4.0, 5.0, 6.0]), 2.0 / 20.0, 1e-12);
@@ -165,7 +168,7 @@ mod tests {
         let b = [8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 19.0, 20.0];
         near(rank_test(&a, &b), 0.0524, 5e-5);
         assert_eq!(rank_test(&a, &b), rank_test(&b, &a));
-        // With ties and with many the normal law stands in.
+        // With ties or many values the test uses the normal approximation.
         near(rank_test(&[1.0, 1.0, 2.0, 2.0], &[1.0, 1.0, 2.0, 2.0]), 1.0, 1e-6);
         near(two_tails(1.96), 0.05, 1e-4);
         assert_eq!(rank_test(&[], &[1.0]), 1.0);

@@ -1,9 +1,9 @@
-//! Words with `{name}` in them, which stand for parameters.
+//! Command templates: `{name}` is replaced by a parameter.
 
 use std::collections::BTreeMap;
 
-/// The words of `template`, filled in. Words are split before they are filled, so a value may have
-/// spaces. An error names what is not known.
+/// The words of `template` with their parameters replaced. Words are split before the replacement,
+/// so a value may contain spaces. The error names an unknown parameter.
 pub(crate) fn fill(
     template: &str,
     known: &BTreeMap<String, String>,
@@ -11,14 +11,15 @@ pub(crate) fn fill(
     template.split_whitespace().map(|word| fill_word(word, known)).collect()
 }
 
-/// One word, filled in.
+/// One word with its parameters replaced.
 pub(crate) fn fill_word(word: &str, known: &BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = word;
     while let Some((before, behind)) = rest.split_once('{') {
         let (name, behind) =
             behind.split_once('}').ok_or_else(|| format!("{word:?} lacks a closing brace"))?;
-        let value = known.get(name).ok_or_else(|| format!("{word:?}: there is no {name:?}"))?;
+        let value =
+            known.get(name).ok_or_else(|| format!("{word:?}: unknown parameter {name:?}"))?;
         filled += before;
         filled += value;
         rest = behind;
@@ -26,7 +27,8 @@ pub(crate) fn fill_word(word: &str, known: &BTreeMap<String, String>) -> Result<
     Ok(filled + rest)
 }
 
-/// A number with k, M or G (thousands), as the command's flags take it.
+/// Parses a number with an optional suffix k, M or G (powers of 1,000), like the flags of the
+/// command.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.char_indices().next_back()? {
         (at, 'k') => (&text[..at], 1e3),
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_filled_in_and_stay_words() {
+    fn parameters_are_replaced_and_do_not_split_words() {
         let known = [("n", "3"), ("file", "a b.pcap")];
         let known = known.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         assert_eq!(
@@ -55,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_letters_for_thousands() {
+    fn numbers_may_have_suffixes() {
         assert_eq!(number("2M"), Some(2e6));
         assert_eq!(number("1.5k"), Some(1_500.0));
         assert_eq!(number("7"), Some(7.0));

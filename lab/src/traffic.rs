@@ -1,4 +1,4 @@
-//! Files of traffic that experiments read, made once and kept beside the runs.
+//! Traffic files that experiments read, generated once and stored next to the runs.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use crate::experiment::{Experiment, Traffic};
 use crate::programs::Programs;
 use crate::{LabError, template, trial};
 
-/// Making a file takes no longer.
+/// Time limit for the generation of a file.
 const LIMIT: Duration = Duration::from_secs(1_200);
 
-/// Writes into `folder` what `experiment` needs and is not there yet.
+/// Generates the traffic files of `experiment` that `folder` lacks.
 pub(crate) fn make(
     programs: &Programs,
     folder: &Path,
@@ -21,21 +21,21 @@ pub(crate) fn make(
     let parameters = &experiment.effort(quick).set;
     let known = parameters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
     for Traffic { file, command } in &experiment.traffic {
-        let told = |reason| LabError::Traffic { file: file.clone(), reason };
-        let path = folder.join(template::fill_word(file, &known).map_err(told)?);
+        let failed = |reason| LabError::Traffic { file: file.clone(), reason };
+        let path = folder.join(template::fill_word(file, &known).map_err(failed)?);
         if path.exists() {
             continue;
         }
         fs::create_dir_all(folder).map_err(LabError::io("making", folder))?;
-        // Under its name only when it is whole.
+        // The file gets its name when it is complete.
         let part = path.with_extension("part");
-        let mut words = template::fill(command, &known).map_err(told)?;
+        let mut words = template::fill(command, &known).map_err(failed)?;
         words.extend(["-w".into(), part.to_string_lossy().into_owned()]);
         let (program, words) =
-            words.split_first().ok_or_else(|| told("an empty command".into()))?;
-        let program = programs.file(program).map_err(told)?;
-        trial::run(&program, words, LIMIT, folder).map_err(|error| told(error.to_string()))?;
-        fs::rename(&part, &path).map_err(LabError::io("naming", &path))?;
+            words.split_first().ok_or_else(|| failed("the command is empty".into()))?;
+        let program = programs.file(program).map_err(failed)?;
+        trial::run(&program, words, LIMIT, folder).map_err(|error| failed(error.to_string()))?;
+        fs::rename(&part, &path).map_err(LabError::io("renaming", &path))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One trial: a process, its time limit, and what it printed.
+//! One trial: a process with a time limit, and its report.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,44 +13,45 @@ use serde_json::Value;
 use crate::experiment::Reading;
 use ringtap_base::Clock;
 
-/// No report is as long; the rest is not read.
-const OUTPUT_MOST: u64 = 64 << 20;
+/// Maximum number of bytes that are read of a process's output.
+const OUTPUT_MAX: u64 = 64 << 20;
 
-/// What a process left.
+/// The result of a process.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Null if what it printed is no JSON.
+    /// Its standard output; null if that is not JSON.
     pub(crate) report: Value,
-    /// From its start to its end.
+    /// Its run time.
     pub(crate) seconds: f64,
 }
 
-/// The exit status of a trial that this machine cannot do (sysexits(3): EX_UNAVAILABLE).
+/// The exit status of a trial that is not possible on this machine (sysexits(3): EX_UNAVAILABLE).
 pub const UNAVAILABLE: u8 = 69;
 
-/// Why a trial gave nothing; the reason stands in its row.
+/// Why a trial has no values; its row holds the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum TrialError {
     #[error("{0}")]
     Failed(String),
-    /// The machine lacks what it needs.
+    /// The machine lacks something that the trial requires.
     #[error("{0}")]
     NotPossible(String),
 }
 
-impl From<String> for Unfit {
+impl From<String> for TrialError {
     fn from(reason: String) -> Self {
         Self::Failed(reason)
     }
 }
 
-/// Runs `program` and waits, `limit` at the most. `scratch` is a folder of its own.
+/// Runs `program` and waits for its end; kills it after `limit`. Standard output and standard error
+/// go to files in the folder `scratch`.
 pub(crate) fn run(
     program: &Path,
     words: &[impl AsRef<OsStr>],
     limit: Duration,
     scratch: &Path,
-) -> Result<Ended, Unfit> {
+) -> Result<Ended, TrialError> {
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
     let file = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
     let (stdout, stderr) = (file(&out)?, file(&err)?);
@@ -67,25 +68,26 @@ pub(crate) fn run(
             break status;
         }
         if watch.elapsed() >= limit {
-            // It may have ended meanwhile; then there is nothing to kill.
+            // It may have ended in the meantime; then `kill` fails.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!("not done after {} s", limit.as_secs()).into());
+            return Err(format!("timed out after {} s", limit.as_secs()).into());
         }
-        // Seldom enough to leave the cores alone, often enough to be right to half a percent.
-        let nap =
+        // Polling adds at most 20 ms and, beyond 200 ms, half a percent to the measured time.
+        let pause =
             (watch.elapsed() / 200).clamp(Duration::from_millis(1), Duration::from_millis(20));
-        std::thread::sleep(nap);
+        std::thread::sleep(pause);
     };
     let seconds = watch.seconds();
     if !status.success() {
-        let said = text(&err);
-        let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing");
-        let said = said.strip_prefix("error: ").unwrap_or(said);
+        let errors = text(&err);
+        let first = errors.lines().map(str::trim).find(|line| !line.is_empty());
+        let first = first.unwrap_or("no error message");
+        let reason = first.strip_prefix("error: ").unwrap_or(first);
         if status.code() == Some(UNAVAILABLE.into()) {
-            return Err(Unfit::NotPossible(said.into()));
+            return Err(TrialError::NotPossible(reason.into()));
         }
-        return Err(format!("{status}; it said: {said}").into());
+        return Err(format!("{status}: {reason}").into());
     }
     let report = serde_json::from_str(&text(&out)).unwrap_or(Value::Null);
     Ok(Ended { report, seconds })
@@ -93,13 +95,13 @@ pub(crate) fn run(
 
 fn text(path: &Path) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read is told as nothing said.
-    let _ = File::open(path).and_then(|file| file.take(OUTPUT_MOST).read_to_end(&mut bytes));
+    // A file that cannot be read counts as empty.
+    let _ = File::open(path).and_then(|file| file.take(OUTPUT_MAX).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Ended {
-    /// The number that `reading` is about; `per` is what it is divided into, if it is.
+    /// The number at `reading`, scaled; with `per`, `per` divided by that number.
     pub(crate) fn value(&self, reading: &Reading, per: Option<f64>) -> Result<f64, String> {
         let raw = match reading.at.as_str() {
             "@seconds" => self.seconds,
@@ -109,10 +111,14 @@ impl Ended {
             }
         };
         let value = per.map_or(raw, |of| of / raw) * reading.scale;
-        if value.is_finite() { Ok(value) } else { Err(format!("{} is {value}", reading.at)) }
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(format!("{} is {value}, not a finite number", reading.at))
+        }
     }
 
-    /// Whether everything is as it must be.
+    /// Checks that the report has the required values at these JSON pointers.
     pub(crate) fn check(&self, sane: &BTreeMap<String, String>) -> Result<(), String> {
         for (at, wanted) in sane {
             let found = self.report.pointer(at).map_or("nothing".into(), plain);
@@ -123,7 +129,7 @@ impl Ended {
         Ok(())
     }
 
-    /// What must be equal, in one text.
+    /// The values at the JSON pointers `equal`, a line each.
     pub(crate) fn result(&self, equal: &[String]) -> Result<String, String> {
         let found = |at: &String| {
             let found = self.report.pointer(at).ok_or_else(|| format!("its report lacks {at}"));
@@ -133,12 +139,12 @@ impl Ended {
     }
 }
 
-/// Texts without their quotation marks.
+/// A JSON value as text; strings without quotation marks.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Processes that wanted to run in the last minute, on average.
+/// The system load, averaged over the last minute; 0 if it is unknown.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -148,7 +154,7 @@ pub(crate) fn load() -> f64 {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limit: Duration) -> Result<Ended, Unfit> {
+    fn shell(script: &str, limit: Duration) -> Result<Ended, TrialError> {
         let scratch = tempfile::tempdir().unwrap();
         run(Path::new("/bin/sh"), &["-c", script], limit, scratch.path())
     }
@@ -175,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_or_hangs_is_told_with_the_reason() {
+    fn failures_and_timeouts_are_errors_with_a_reason() {
         let failed = shell("echo 'error: no such file' >&2; exit 3", Duration::from_secs(10));
         let reason = failed.unwrap_err().to_string();
-        assert!(reason.contains('3') && reason.contains("said: no such file"), "{reason}");
+        assert!(reason.contains('3') && reason.ends_with(": no such file"), "{reason}");
         let hung = shell("sleep 60", Duration::from_millis(50)).unwrap_err().to_string();
-        assert!(hung.contains("not done"), "{hung}");
+        assert!(hung.contains("timed out"), "{hung}");
         let lacking = shell("echo 'error: no counters' >&2; exit 69", Duration::from_secs(10));
-        assert_eq!(lacking.unwrap_err(), Unfit::NotPossible("no counters".into()));
+        assert_eq!(lacking.unwrap_err(), TrialError::NotPossible("no counters".into()));
     }
 }

@@ -1,13 +1,17 @@
-//! Does one core's compare-and-swap stop the others? One core does the worst it can, another does work that is its own,
-//! and is timed.
+//! Measures whether compare-and-swaps of one core slow down another core that shares no data with
+//! it.
+//!
+//! One core (the neighbour) loads the memory system. The other (the bystander) works on cache lines
+//! of its own and is timed.
 //!
 //! ```text
-//!  core 0, the neighbour:  sleeps │ cas-own │ cas-all │ store-all │ load-all          32 MiB of lines of its own
-//!  core 1, the bystander:  load │ chase │ cas                                         and these are its own, too
+//!  core 0, the neighbour:  sleeps │ cas-own │ cas-all │ store-all │ load-all   on 32 MiB of its own
+//!  core 1, the bystander:  load │ chase │ cas                                  on 32 MiB of its own
 //! ```
 //!
-//! If the shared bus were locked, `chase` (every load goes to memory) would stand still beside `cas-own` and, above all,
-//! `cas-all`; if only lines are locked, `cas-all` costs it what `load-all` costs: the memory's bandwidth.
+//! If a compare-and-swap locked the shared bus, `chase` (each load goes to memory) would stall next
+//! to `cas-own` and, above all, `cas-all`. If it locks only its cache line, `cas-all` slows the
+//! bystander as much as `load-all` does: both use memory bandwidth.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +23,7 @@ use ringtap_skeleton::on_core;
 use crate::exclusion::spread::Spread;
 use ringtap_base::SplitMix;
 
-/// Lines of each side: more than second-level caches hold.
+/// Cache lines of each core: more than a second-level cache holds.
 const LINES: usize = (32 << 20) / 64;
 
 /// Operations between two readings of the counter.
@@ -32,20 +36,20 @@ struct Line(AtomicU64);
 /// What the other core does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// Nothing.
+    /// Sleeps.
     Sleeps,
-    /// Compare-and-swaps on one line, as fast as it can.
+    /// Compare-and-swaps on one line, back to back.
     CasOwn,
-    /// Compare-and-swaps on all its lines, each a miss.
+    /// Compare-and-swaps on all its lines; each is a cache miss.
     CasAll,
-    /// Plain stores to the same.
+    /// Plain stores to all its lines.
     StoreAll,
-    /// Plain loads of the same.
+    /// Plain loads of all its lines.
     LoadAll,
 }
 
 impl Neighbour {
-    /// All of them; the first is what the others are compared with.
+    /// All neighbours; the first is the baseline of the slowdowns.
     pub const ALL: [Self; 5] =
         [Self::Sleeps, Self::CasOwn, Self::CasAll, Self::StoreAll, Self::LoadAll];
 
@@ -61,19 +65,19 @@ impl Neighbour {
     }
 }
 
-/// What is timed.
+/// The bystander's operation, which is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Loads of one line.
     Load,
-    /// Loads of all lines, each of which says which is next.
+    /// Loads of all lines; each line holds the index of the next (pointer chasing).
     Chase,
     /// Compare-and-swaps on one line.
     Cas,
 }
 
 impl Work {
-    /// All works.
+    /// All operations.
     pub const ALL: [Self; 3] = [Self::Load, Self::Chase, Self::Cas];
 
     /// Its name in reports.
@@ -86,20 +90,21 @@ impl Work {
     }
 }
 
-/// A row: how long an operation of the bystander took.
+/// The time of one operation of the bystander, next to one neighbour.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// What the other core did.
     pub neighbour: Neighbour,
-    /// What was timed.
+    /// The operation that was timed.
     pub work: Work,
-    /// Ticks of an operation.
+    /// Ticks per operation.
     pub ticks: Spread,
-    /// How often longer than beside a neighbour that sleeps; medians.
+    /// Median ticks divided by those next to [`Neighbour::Sleeps`].
     pub slowdown: f64,
 }
 
-/// Measures every neighbour beside every work, in turn, `rounds` times. `cores`: the neighbour's and the bystander's.
+/// Measures every operation next to every neighbour, in turn, `rounds` times, `chunks` readings
+/// each. `cores`: those of the neighbour and of the bystander; `None` leaves a thread unpinned.
 pub fn measure(cores: [Option<usize>; 2], rounds: usize, chunks: usize) -> Vec<Row> {
     let ring = ring(11);
     let mut samples = vec![Vec::new(); Neighbour::ALL.len() * Work::ALL.len()];
@@ -126,7 +131,7 @@ pub fn measure(cores: [Option<usize>; 2], rounds: usize, chunks: usize) -> Vec<R
     rows
 }
 
-/// The works' ticks an operation, a chunk each.
+/// Ticks per operation of each [`Work`], one value per chunk.
 fn beside(
     neighbour: Neighbour,
     cores: [Option<usize>; 2],
@@ -149,7 +154,7 @@ fn beside(
                 time();
                 (0..chunks).map(|_| time()).collect()
             });
-            // Relaxed: it says when, it hands over nothing.
+            // Relaxed: a stop flag; no data depends on it.
             over.store(true, Ordering::Relaxed);
             found
         })
@@ -195,7 +200,7 @@ fn disturb(neighbour: Neighbour, start: &Barrier, over: &AtomicBool) {
                 Neighbour::LoadAll => sum += line.load(Ordering::Relaxed),
                 Neighbour::StoreAll => line.store(1, Ordering::Relaxed),
                 _ => {
-                    // It succeeds the first time on each line; the line is taken either way.
+                    // It succeeds once on each line; the core acquires the line in any case.
                     let _ = line.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
                 }
             }
@@ -204,11 +209,12 @@ fn disturb(neighbour: Neighbour, start: &Barrier, over: &AtomicBool) {
     std::hint::black_box(sum);
 }
 
-/// Lines that each say which is next, so that one round comes by all, in no order.
+/// Lines that each hold the index of the next: one random cycle through all.
 fn ring(seed: u64) -> Vec<Line> {
     let mut order: Vec<u32> = (0..LINES as u32).collect();
     let mut random = SplitMix::new(seed);
-    // One cycle through all: each place changes with one before it (S. Sattolo, 1986).
+    // Sattolo's algorithm (1986): swap each place with an earlier one; the result is a single
+    // cycle.
     for at in (1..LINES).rev() {
         order.swap(at, random.below(at as u64) as usize);
     }
@@ -220,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chase_comes_by_every_line() {
+    fn the_chase_visits_every_line() {
         let ring = ring(3);
         let (mut at, mut steps) = (0, 0);
         loop {
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_neighbour_stands_beside_every_work() {
+    fn every_operation_is_measured_next_to_every_neighbour() {
         let rows = measure([None, None], 1, 3);
         assert_eq!(rows.len(), 15);
         assert!(rows.iter().all(|row| row.ticks.samples == 3 && row.ticks.median > 0.0));

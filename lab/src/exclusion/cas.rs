@@ -1,14 +1,14 @@
-//! Ticks of a compare-and-swap that takes a lock.
+//! Measures the ticks of a compare-and-swap that acquires a lock.
 //!
 //! ```text
-//!  lock lines:   | 0 | . | . | 0 | . | . | 1 | …     a cache line each; every thread takes and gives back locks at random
-//!                  └ naive: as they are, in another core's cache or in none
-//!                              └ prefetched: asked for, to be written, 16 locks ahead
-//!  uncontended:  64 lines of the thread's own, always near
+//!  lock lines:   | 0 | . | . | 0 | . | . | 1 | …     a cache line each; threads lock them at random
+//!                  └ naive: the line is in another core's cache or in none
+//!                              └ prefetched: prefetched for writing, 16 locks ahead
+//!  uncontended:  64 lines of the thread's own, always in its cache
 //! ```
 //!
-//! A reading of the counter before and one behind each compare-and-swap; what two readings cost with nothing between
-//! them is subtracted.
+//! The counter is read before and after each compare-and-swap. The ticks between two readings with
+//! nothing in between are subtracted.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,30 +19,30 @@ use ringtap_skeleton::on_core;
 use crate::exclusion::spread::Spread;
 use ringtap_base::SplitMix;
 
-/// Locks asked for ahead.
+/// Prefetch distance, in locks.
 const AHEAD: usize = 16;
 
-/// Lines that a thread has to itself.
+/// Private lock lines of a thread, for [`Access::Uncontended`].
 const OWN: usize = 64;
 
-/// A lock and nothing else on its line.
+/// A lock, alone on its cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line(AtomicU32);
 
-/// Which lines, and whether they are near.
+/// Which lines are locked, and whether they are prefetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Shared lines, as they are.
+pub enum Access {
+    /// Shared lines, not prefetched.
     Naive,
-    /// Shared lines, asked for ahead.
+    /// Shared lines, prefetched for writing.
     Prefetched,
-    /// The thread's own.
+    /// Private lines of the thread.
     Uncontended,
 }
 
-impl Way {
-    /// All ways.
+impl Access {
+    /// All kinds of access.
     pub const ALL: [Self; 3] = [Self::Naive, Self::Prefetched, Self::Uncontended];
 
     /// Its name in reports.
@@ -55,35 +55,35 @@ impl Way {
     }
 }
 
-/// What shall be measured.
+/// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Which lines.
-    pub way: Way,
+    /// Which lines are locked.
+    pub access: Access,
     /// Threads that share the lines, at least 1.
     pub threads: usize,
-    /// Cores that threads are pinned to, in turn; none: left to the kernel.
+    /// Cores that threads are pinned to, in turn; if empty, threads are not pinned.
     pub cores: Vec<usize>,
     /// Shared lock lines, at least 1; the paper has 2^20.
     pub lines: usize,
     /// Compare-and-swaps of each thread.
     pub samples: usize,
-    /// Of the order of the locks.
+    /// Seed of the order of the locks.
     pub seed: u64,
 }
 
-/// What was found.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Ticks of a compare-and-swap; what the readings cost is subtracted.
+    /// Ticks of a compare-and-swap, less `overhead`.
     pub ticks: Spread,
-    /// What the readings cost.
+    /// Ticks of the two counter readings.
     pub overhead: f64,
-    /// Locks that were found taken, and tried again; they are not among the samples.
+    /// Compare-and-swaps that found the lock taken; not among the samples.
     pub taken: u64,
 }
 
-/// Measures it.
+/// Runs the trial.
 pub fn measure(trial: &Trial) -> Measured {
     let lines: Vec<Line> = (0..trial.lines.max(1)).map(|_| Line::default()).collect();
     let threads = trial.threads.max(1);
@@ -105,23 +105,24 @@ pub fn measure(trial: &Trial) -> Measured {
 
 fn take_locks(trial: &Trial, thread: usize, shared: &[Line], start: &Barrier) -> (Vec<f64>, u64) {
     let own: Vec<Line> = (0..OWN).map(|_| Line::default()).collect();
-    let lines = if trial.way == Way::Uncontended { &own[..] } else { shared };
+    let lines = if trial.access == Access::Uncontended { &own[..] } else { shared };
     let mut random = SplitMix::new(trial.seed.wrapping_add(thread as u64) << 1 | 1);
     let mut next = [0; AHEAD].map(|_: usize| random.below(lines.len() as u64) as usize);
     let mut samples = Vec::with_capacity(trial.samples);
     let mut taken = 0;
-    // As many before the clock starts as it takes for lines to have been elsewhere, and no more than are measured.
+    // Enough uncounted operations that most lines have been in other caches, and no more than are
+    // measured.
     let warm_up = lines.len().min(trial.samples);
     start.wait();
     for number in 0..warm_up + trial.samples {
         let lock = &lines[next[number % AHEAD]].0;
         let later = random.below(lines.len() as u64) as usize;
         next[number % AHEAD] = later;
-        if trial.way == Way::Prefetched {
+        if trial.access == Access::Prefetched {
             prefetch_write(&lines[later]);
         }
         let before = ticks();
-        // Acquire: as a lock is taken. Pairs with the Release below, in whichever thread gave it back.
+        // Acquire, as in a real lock. Pairs with the Release below, in the thread that unlocked it.
         let free = lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let after = ticks();
         if free {
@@ -152,17 +153,17 @@ pub(crate) fn overhead() -> f64 {
 mod tests {
     use super::*;
 
-    fn trial(way: Way, threads: usize) -> Trial {
-        Trial { way, threads, cores: Vec::new(), lines: 1 << 12, samples: 5_000, seed: 1 }
+    fn trial(access: Access, threads: usize) -> Trial {
+        Trial { access, threads, cores: Vec::new(), lines: 1 << 12, samples: 5_000, seed: 1 }
     }
 
     #[test]
-    fn each_way_has_all_its_samples() {
-        for way in Way::ALL {
-            let found = measure(&trial(way, 2));
+    fn each_kind_of_access_yields_all_its_samples() {
+        for access in Access::ALL {
+            let found = measure(&trial(access, 2));
             let samples = found.ticks.samples as u64;
-            // Those found taken are no samples, of the measured part and of the one before.
-            assert!(samples <= 10_000 && samples + found.taken >= 10_000, "{way:?}: {found:?}");
+            // `taken` counts failures of the warm-up, too.
+            assert!(samples <= 10_000 && samples + found.taken >= 10_000, "{access:?}: {found:?}");
             assert!(found.ticks.p10 <= found.ticks.median && found.ticks.median <= found.ticks.p90);
             assert!(found.overhead > 0.0);
         }

@@ -1,20 +1,22 @@
-//! Exchanges a second in memory: Interests and Data through one of three designs, by several workers.
+//! Measures exchanges per second in memory: Interests and Data through one of three designs, with
+//! several workers.
 //!
 //! ```text
-//!  round r:   Interests of round r and Data of round r − 1, in turns of 32 each     ─▶ all wait for all ─▶ round r + 1
+//!  round r:   Interests of round r and Data of round r − 1, 32 of each in turn   ─▶ barrier ─▶ round r + 1
 //!
-//!  sharded          an exchange is its owner's, by the first component of the name
-//!  locked           Interest and Data are given to workers at random: another one has had the lock before
+//!  sharded    the first component of the name selects the worker of an exchange
+//!  locked     Interest and Data go to random workers: often another worker held the lock before
 //! ```
 //!
-//! A name is /SITE/OBJECT: sites are drawn as [`Popularity`] says, objects are new each time. So every exchange is one
-//! of its own, while exchanges of one site share a lock, or a shard: `one-hot` is the burst that no sharding spreads.
+//! A name is /SITE/OBJECT. Sites are drawn from [`Popularity`], objects are new each time. So each
+//! exchange has a name of its own, and exchanges of one site share a lock or a shard. With
+//! `one-hot` all exchanges have the same site, which no sharding can spread.
 
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use ringtap_base::Usage;
 use ringtap_ndn::forwarder::{
-    Came, Counters, Face, FaceId, Forwarder, Locked, Prefetching, Settings, Sharded,
+    Counters, Face, FaceId, Forwarder, Locked, Prefetching, Received, Settings, Sharded,
 };
 use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest};
 use ringtap_skeleton::on_core;
@@ -22,71 +24,73 @@ use ringtap_skeleton::on_core;
 use ringtap_base::SplitMix;
 use ringtap_traffic::Popularity;
 
-/// Packets handed over at once.
+/// Packets of each kind per burst.
 const TURN: usize = 32;
 
-/// Rounds whose packets differ; later ones are theirs again.
+/// Rounds with different packets; later rounds use the same packets again.
 const ROUNDS: usize = 4;
 
-const ASKS: FaceId = FaceId(1);
-const ANSWERS: FaceId = FaceId(2);
+/// Face of the Interests.
+const CONSUMER: FaceId = FaceId(1);
+/// Face of the Data.
+const PRODUCER: FaceId = FaceId(2);
 
-/// Packets have nothing said about them.
+/// Packets have no link-layer headers.
 const PLAIN: Headers = Headers::NONE;
 
 ringtap_base::choices! {
-    /// Who takes a packet, and what is shared.
+    /// Which worker handles a packet, and what the workers share.
     pub enum Mode: "mode" {
-        /// The worker that owns the name; nothing.
+        /// The worker that owns the name; nothing is shared.
         Sharded = "sharded",
-        /// Any worker; tables behind locks.
+        /// Any worker; tables are shared behind locks.
         Locked = "locked",
-        /// The same, and locks are asked for ahead.
+        /// Any worker; tables are shared behind locks that are prefetched.
         LockedPrefetch = "locked-prefetch",
     }
 }
 
-/// What shall be measured.
+/// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The design.
     pub mode: Mode,
-    /// Which sites are asked for how often.
+    /// Distribution of the sites.
     pub popularity: Popularity,
-    /// How many sites there are.
+    /// Number of sites.
     pub names: u64,
     /// Workers, 1 to 256.
     pub workers: usize,
-    /// Cores that workers are pinned to, in turn; none: left to the kernel.
+    /// Cores that workers are pinned to, in turn; if empty, workers are not pinned.
     pub cores: Vec<usize>,
-    /// Exchanges at the least; whole rounds are done.
+    /// Minimum number of exchanges; rounded up to whole rounds.
     pub exchanges: usize,
-    /// Interests pending at a time, about; a round.
+    /// Interests of a round, and so the approximate number pending at a time.
     pub pending: usize,
     /// Locks of the locked designs, 1 to 256.
     pub locks: usize,
     /// Bytes of content of a Data.
     pub payload: usize,
-    /// Of names, and of who gets which packet.
+    /// Seed of the names and of the assignment of packets to workers.
     pub seed: u64,
 }
 
-/// What was found.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Exchanges done, each an Interest passed on and its Data passed back.
+    /// Exchanges done: each an Interest forwarded and its Data returned.
     pub exchanges: u64,
-    /// From the first packet to the last.
+    /// Seconds from the first packet to the last.
     pub seconds: f64,
-    /// The same by the processor's counter, if that counts cycles.
+    /// Ticks of the processor's counter of the slowest worker.
     pub ticks: u64,
     /// Exchanges of the worker that had most.
     pub most: u64,
 }
 
-/// An exchange was lost on the way: the run says nothing.
+/// Some exchanges were lost, so the run yields no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{satisfied} of {exchanges} exchanges were done")]
+#[error("only {satisfied} of {exchanges} exchanges completed")]
 pub struct Lost {
     satisfied: u64,
     exchanges: u64,
@@ -95,15 +99,15 @@ pub struct Lost {
 /// An Interest and its Data.
 type Exchange = (Vec<u8>, Vec<u8>);
 
-/// By round and worker: which exchanges' packets it takes.
+/// By round and worker: the indices of its exchanges.
 type Shares = Vec<Vec<Vec<u32>>>;
 
-/// Makes the packets, and measures.
+/// Builds the packets and runs the trial.
 pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     let round = trial.pending.clamp(TURN, 1 << 20);
     let rounds = trial.exchanges.div_ceil(round).max(1);
     let exchanges = exchanges(trial, round * ROUNDS.min(rounds));
-    // A part of the tables has room for two rounds of the busiest one, whatever the names.
+    // Each part of the tables has room for two rounds of the busiest part.
     let settings = |parts: usize| Settings {
         pit_capacity: 2 * busiest(&exchanges, round, parts) * parts,
         cs_capacity: 0,
@@ -115,11 +119,11 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
         Mode::Sharded => {
             let workers = trial.workers.clamp(1, 256);
             let mut sharded = Sharded::new(&settings(workers), workers);
-            for face in [ASKS, ANSWERS] {
+            for face in [CONSUMER, PRODUCER] {
                 sharded.set_face(face, Face::NEIGHBOUR);
             }
-            // The empty prefix has no component, so it is not too long.
-            let _ = sharded.add_route(0, &Name::EMPTY, ANSWERS, 1, &mut nobody);
+            // The only error is a prefix that is too long; the empty prefix is not.
+            let _ = sharded.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
             let owner = |name: &Name<'_>| sharded.shard_of(name);
             let shares = shares(&exchanges, workers, round, owner);
             let shards = sharded.into_shards().into_iter().map(Mutex::new).collect();
@@ -133,26 +137,28 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
             };
             let locks = trial.locks.clamp(1, 256);
             let locked = Locked::new(&settings(locks), locks, prefetching);
-            for face in [ASKS, ANSWERS] {
+            for face in [CONSUMER, PRODUCER] {
                 locked.set_face(face, Face::NEIGHBOUR);
             }
-            let _ = locked.add_route(0, &Name::EMPTY, ANSWERS, 1, &mut nobody);
+            let _ = locked.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
             let mut random = SplitMix::new(trial.seed ^ 0x5eed);
             let workers = trial.workers.clamp(1, 256);
-            let mut any = || {
-                let spray = |_: &Name<'_>| random.below(workers as u64) as usize;
-                shares(&exchanges, workers, round, spray)
+            let mut random_shares = || {
+                let owner = |_: &Name<'_>| random.below(workers as u64) as usize;
+                shares(&exchanges, workers, round, owner)
             };
-            let (asked, answered) = (any(), any());
-            run(trial, &exchanges, [&asked, &answered], rounds, &Design::Locked(locked))
+            let (interests, data) = (random_shares(), random_shares());
+            run(trial, &exchanges, [&interests, &data], rounds, &Design::Locked(locked))
         }
     }
 }
 
-fn nobody(_: FaceId, _: &Headers, _: &[u8]) {}
+/// Discards a packet that the forwarder sends.
+fn discard(_: FaceId, _: &Headers, _: &[u8]) {}
 
 enum Design {
-    /// A lock that only its owner takes, once for the run: it hands the shard to the thread.
+    /// One shard per worker. The mutex is locked once per run, by the shard's worker; it only moves
+    /// the shard to the thread.
     Shards(Vec<Mutex<Forwarder>>),
     Locked(Locked),
 }
@@ -173,7 +179,8 @@ fn exchanges(trial: &Trial, count: usize) -> Vec<Exchange> {
     (0..count as u64).map(exchange).collect()
 }
 
-/// Exchanges of a round that the busiest of so many parts has: shards and locks have names by the same hash.
+/// Maximum number of exchanges of a round in one of `parts` parts. Shards and locks are selected by
+/// the same hash of the name.
 fn busiest(exchanges: &[Exchange], round: usize, parts: usize) -> usize {
     let none = Settings {
         pit_capacity: 0,
@@ -187,7 +194,7 @@ fn busiest(exchanges: &[Exchange], round: usize, parts: usize) -> usize {
     shares.iter().flatten().map(Vec::len).max().unwrap_or(0)
 }
 
-/// Shares the exchanges of each round out.
+/// Assigns the exchanges of each round to workers.
 fn shares(
     exchanges: &[Exchange],
     workers: usize,
@@ -204,15 +211,15 @@ fn shares(
     shares
 }
 
-/// Starts the workers, and adds up.
+/// Runs the workers and adds up their results. `shares`: those of the Interests and of the Data.
 fn run(
     trial: &Trial,
     exchanges: &[Exchange],
-    [asked, answered]: [&Shares; 2],
+    [interests, data]: [&Shares; 2],
     rounds: usize,
     design: &Design,
 ) -> Result<Measured, Lost> {
-    let workers = asked[0].len();
+    let workers = interests[0].len();
     let (start, spans) = (Barrier::new(workers), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for worker in 0..workers {
@@ -220,7 +227,7 @@ fn run(
             let (start, spans) = (&start, &spans);
             scope.spawn(move || {
                 on_core(core, || {
-                    let all = Rounds { exchanges, asked, answered, rounds, worker, start };
+                    let all = Rounds { exchanges, interests, data, rounds, worker, start };
                     let span = all.work(design);
                     spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
                 });
@@ -231,8 +238,8 @@ fn run(
     let first = spans.iter().map(|span| span.start_s).fold(f64::MAX, f64::min);
     let last = spans.iter().map(|span| span.end_s).fold(0.0, f64::max);
     let ticks = spans.iter().map(|span| span.ticks).max().unwrap_or(0);
-    let most = spans.iter().map(|span| span.asked).max().unwrap_or(0);
-    let count: u64 = spans.iter().map(|span| span.asked).sum();
+    let most = spans.iter().map(|span| span.interests).max().unwrap_or(0);
+    let count: u64 = spans.iter().map(|span| span.interests).sum();
     let mut counters = Counters::default();
     match design {
         Design::Shards(shards) => {
@@ -249,19 +256,19 @@ fn run(
     Ok(Measured { exchanges: count, seconds: last - first, ticks, most })
 }
 
-/// What one worker did, when.
+/// Start, end and number of Interests of one worker.
 struct Span {
     start_s: f64,
     end_s: f64,
     ticks: u64,
-    asked: u64,
+    interests: u64,
 }
 
 /// The rounds of one worker.
 struct Rounds<'a> {
     exchanges: &'a [Exchange],
-    asked: &'a Shares,
-    answered: &'a Shares,
+    interests: &'a Shares,
+    data: &'a Shares,
     rounds: usize,
     worker: usize,
     start: &'a Barrier,
@@ -272,30 +279,31 @@ impl Rounds<'_> {
         match design {
             Design::Shards(shards) => {
                 let mut own = shards[self.worker].lock().unwrap_or_else(PoisonError::into_inner);
-                self.through(|now_ns, burst| own.burst(now_ns, burst, &mut nobody))
+                self.run(|now_ns, burst| own.burst(now_ns, burst, &mut discard))
             }
             Design::Locked(locked) => {
-                self.through(|now_ns, burst| locked.take(now_ns, burst, &mut nobody))
+                self.run(|now_ns, burst| locked.take(now_ns, burst, &mut discard))
             }
         }
     }
 
-    /// What the worker takes in a round; those that there are packets of come again and again.
+    /// The worker's exchanges of a round; empty for no round and beyond the last. Packets of the
+    /// first rounds are reused.
     fn share<'a>(&self, shares: &'a Shares, round: Option<usize>) -> &'a [u32] {
         let round = round.filter(|&round| round < self.rounds);
         round.map_or(&[], |round| &shares[round % shares.len()][self.worker])
     }
 
-    fn through(&self, mut take: impl FnMut(u64, &[Came<'_>])) -> Span {
+    fn run(&self, mut handle: impl FnMut(u64, &[Received<'_>])) -> Span {
         let mut burst = Vec::with_capacity(2 * TURN);
-        let mut asked = 0;
+        let mut interests = 0;
         self.start.wait();
         let (start_s, begin) = (Usage::now().wall_s, ringtap_base::ticks());
         for round in 0..=self.rounds {
             let now_ns = 1 + round as u64 * 10_000_000;
-            let new = self.share(self.asked, Some(round));
-            let back = self.share(self.answered, round.checked_sub(1));
-            asked += new.len() as u64;
+            let new = self.share(self.interests, Some(round));
+            let back = self.share(self.data, round.checked_sub(1));
+            interests += new.len() as u64;
             let turns = new.len().div_ceil(TURN).max(back.len().div_ceil(TURN));
             for turn in 0..turns {
                 let part = |all: &[u32]| -> std::ops::Range<usize> {
@@ -304,18 +312,18 @@ impl Rounds<'_> {
                 burst.clear();
                 let exchange = |&number: &u32| &self.exchanges[number as usize];
                 burst.extend(
-                    new[part(new)].iter().map(exchange).map(|(i, _)| (ASKS, &PLAIN, &i[..])),
+                    new[part(new)].iter().map(exchange).map(|(i, _)| (CONSUMER, &PLAIN, &i[..])),
                 );
                 burst.extend(
-                    back[part(back)].iter().map(exchange).map(|(_, d)| (ANSWERS, &PLAIN, &d[..])),
+                    back[part(back)].iter().map(exchange).map(|(_, d)| (PRODUCER, &PLAIN, &d[..])),
                 );
-                take(now_ns, &burst);
+                handle(now_ns, &burst);
             }
-            // Data answer what another worker may have asked.
+            // Another worker may have forwarded the Interests of the next round's Data.
             self.start.wait();
         }
         let (end_s, end) = (Usage::now().wall_s, ringtap_base::ticks());
-        Span { start_s, end_s, ticks: end - begin, asked }
+        Span { start_s, end_s, ticks: end - begin, interests }
     }
 }
 
@@ -339,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_design_does_all_exchanges_whatever_the_names() {
+    fn every_design_completes_all_exchanges_for_every_distribution_of_names() {
         for mode in Mode::ALL {
             for popularity in [Popularity::Uniform, Popularity::Zipf(1.0), Popularity::OneHot] {
                 for workers in [1, 2, 3] {
@@ -356,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_read_back() {
+    fn mode_names_parse() {
         assert!(Mode::ALL.iter().all(|mode| mode.name().parse() == Ok(*mode)));
         assert!("lock".parse::<Mode>().unwrap_err().to_string().contains("locked-prefetch"));
     }

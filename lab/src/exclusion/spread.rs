@@ -1,22 +1,22 @@
-//! How samples lie.
+//! Summary statistics of samples.
 
-/// Quantiles of samples, and how many there were.
+/// Quantiles, mean and number of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// A tenth is not above this.
+    /// 10th percentile.
     pub p10: f64,
-    /// Half is not above this.
+    /// Median.
     pub median: f64,
-    /// Nine tenths are not above this.
+    /// 90th percentile.
     pub p90: f64,
-    /// Without the highest hundredth: interrupts are not what is measured.
+    /// Mean without the highest 1 %, which contains interrupts.
     pub mean: f64,
-    /// How many there were.
+    /// Number of samples.
     pub samples: usize,
 }
 
 impl Spread {
-    /// Of these samples, each less `overhead`. Nothing is below 0.
+    /// Statistics of `samples`, each less `overhead` but at least 0. Sorts `samples`.
     pub fn of(samples: &mut [f64], overhead: f64) -> Self {
         samples.sort_unstable_by(f64::total_cmp);
         let less = |sample: f64| (sample - overhead).max(0.0);
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_the_ranks_and_the_highest_hundredth_is_left_out_of_the_mean() {
+    fn quantiles_use_ranks_and_the_mean_omits_the_highest_percent() {
         let mut samples: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         samples[0] = 1e9;
         let spread = Spread::of(&mut samples, 1.0);

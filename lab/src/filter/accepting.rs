@@ -1,17 +1,18 @@
-//! The sources that one destination accepts: the places where the answer changes.
+//! The set of sources that one destination accepts, stored as the addresses where acceptance
+//! changes (flips).
 //!
 //! ```text
-//! at first: refused       ───────┐          ┌────────────┐          ┌────
+//! initially refused       ───────┐          ┌────────────┐          ┌────
 //! flips:                         12         40           97        130
 //! accepted:                       [12, 40)                [97, 130)
 //! ```
 //!
-//! A source is accepted if the number of flips up to it is odd (or even, where all are accepted at
-//! first). Two bytes a flip: at mix 8 some 100 flips a destination, where a bitmap would take 8 KiB. To count them,
-//! all are compared, eight or more in an instruction: for 100 flips that is sooner done than a bisection, whose
-//! steps wait for each other.
+//! A source is accepted if the number of flips up to it is odd (or even, if all are accepted
+//! initially). A flip takes two bytes: at mix 8 a destination has about 100 flips, where a bitmap
+//! would take 8 KiB. A look-up compares all flips, eight or more per instruction. For 100 flips
+//! that is faster than a binary search, whose steps depend on each other.
 //!
-//! Invariant: flips ascend strictly, so neighbouring ranges of equal answer have become one.
+//! Invariant: flips ascend strictly, so adjacent ranges with the same result are merged.
 
 use ringtap_base::prefetch;
 
@@ -19,24 +20,24 @@ use ringtap_filter::Policy;
 
 use crate::filter::packet::Address;
 
-/// Flips that are compared at once.
+/// Flips of a block; the flips of a block are compared together.
 const BLOCK: usize = 32;
-/// More blocks than these are bisected first.
+/// With more blocks than this, a binary search selects one first.
 const SCANNED: usize = 8;
 
 /// A set of sources, changed range by range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Accepting {
-    /// Whole blocks; behind the flips the largest address stands as often as it takes.
+    /// The flips, padded with the largest address to whole blocks.
     blocks: Vec<Address>,
     flips: usize,
-    at_first: bool,
+    initially: bool,
 }
 
 impl Accepting {
-    /// All sources, or none.
+    /// The set of all sources (`Allow`) or of none (`Deny`).
     pub fn new(policy: Policy) -> Self {
-        Self { blocks: Vec::new(), flips: 0, at_first: policy == Policy::Allow }
+        Self { blocks: Vec::new(), flips: 0, initially: policy == Policy::Allow }
     }
 
     /// Whether a source is accepted.
@@ -45,13 +46,13 @@ impl Accepting {
         self.after(self.upto(source))
     }
 
-    /// How many flips lie before a source or at it.
+    /// Number of flips less than or equal to a source.
     #[inline]
     fn upto(&self, source: Address) -> usize {
         let (blocks, _) = self.blocks.as_chunks::<BLOCK>();
         let (before, scanned) =
             if blocks.len() <= SCANNED { (0, blocks) } else { bisect(blocks, source) };
-        // A sum for each place in a block, so that blocks add up without their places doing so.
+        // One sum per position in a block, so that the loop over blocks vectorises.
         let mut sums = [0_u16; BLOCK];
         for block in scanned {
             for (sum, &flip) in sums.iter_mut().zip(block) {
@@ -62,7 +63,7 @@ impl Accepting {
         (BLOCK * before + usize::from(within)).min(self.flips)
     }
 
-    /// Brings near what a look-up reads.
+    /// Prefetches the memory that a look-up reads.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.blocks.chunks_exact(BLOCK).take(SCANNED).for_each(|block| prefetch(&block[0]));
@@ -80,15 +81,15 @@ impl Accepting {
         self.splice(from, upto, first.into_iter().chain(last));
     }
 
-    /// Puts other flips in the place of some.
+    /// Replaces the flips `from..upto` by `others`.
     fn splice(&mut self, from: usize, upto: usize, others: impl Iterator<Item = Address> + Clone) {
-        let behind = from + others.clone().count();
-        let flips = behind + (self.flips - upto);
+        let end = from + others.clone().count();
+        let flips = end + (self.flips - upto);
         if flips > self.blocks.len() {
             self.blocks.resize(flips.next_multiple_of(BLOCK), Address::MAX);
         }
-        self.blocks.copy_within(upto..self.flips, behind);
-        self.blocks[from..behind].iter_mut().zip(others).for_each(|(place, flip)| *place = flip);
+        self.blocks.copy_within(upto..self.flips, end);
+        self.blocks[from..end].iter_mut().zip(others).for_each(|(place, flip)| *place = flip);
         if flips < self.flips {
             self.blocks[flips..self.flips].fill(Address::MAX);
             self.blocks.truncate(flips.next_multiple_of(BLOCK));
@@ -96,14 +97,15 @@ impl Accepting {
         self.flips = flips;
     }
 
-    /// The answer behind so many flips.
+    /// Whether sources after the first `flips` flips are accepted.
     #[inline]
     fn after(&self, flips: usize) -> bool {
-        (flips % 2 == 1) != self.at_first
+        (flips % 2 == 1) != self.initially
     }
 }
 
-/// The blocks that lie wholly up to a source, and the one behind them.
+/// The number of blocks whose flips are all less than or equal to a source, and the block after
+/// them.
 #[cold]
 fn bisect(blocks: &[[Address; BLOCK]], source: Address) -> (usize, &[[Address; BLOCK]]) {
     let before = blocks.partition_point(|block| block[BLOCK - 1] <= source);
@@ -118,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_bitmap_in_less_space(
+        fn it_agrees_with_a_bitmap(
             allow: bool,
             step in prop_oneof![Just(1_u16), Just(128)],
             ranges in prop::collection::vec((0..512_u16, 0..512_u16, any::<bool>()), 0..60),
@@ -126,7 +128,7 @@ mod tests {
         ) {
             let mut set = Accepting::new(if allow { Policy::Allow } else { Policy::Deny });
             let mut bitmap = [allow; 512];
-            // Hundreds of flips first: every other source.
+            // First hundreds of flips: every other source.
             let comb = (0..combs * 170).map(|source| (source, source + 1, source % 2 == u16::from(allow)));
             for (begin, end, accepting) in comb.chain(ranges) {
                 set.set(begin * step, end * step, accepting);

@@ -1,7 +1,8 @@
-//! The published benchmark: a mix of control and data packets through a design, and how fast.
+//! The published benchmark: runs a mix of control and data packets through a design and measures
+//! the time.
 //!
-//! The packets of a run are made before its clock starts, and the warm-up passes by the same path before it starts, too.
-//! See `ringtap_filter` for what the packets, designs and outcomes are.
+//! The packets are generated before the clock starts. The warm-up packets take the same path before
+//! the clock starts.
 
 use std::sync::OnceLock;
 
@@ -16,63 +17,63 @@ use ringtap_skeleton::{RunError, RunOptions, Seating, ShardMap, Skeleton, free_c
 
 use crate::filter::{Distribution, Work};
 
-/// Who decides.
+/// A design of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// The serial reading that defines the right answer; one thread, no queues.
+    /// The serial implementation that defines the correct result; one thread, no queues.
     Oracle,
-    /// A shared table with striped locks, and caches of the least recently used.
+    /// A shared table with striped locks, and LRU caches.
     Paper,
-    /// Ours: nothing mutable is shared.
+    /// Ours: no mutable state is shared.
     Sharded,
 }
 
-/// What shall run.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench {
-    /// 1 to 8.
+    /// Published mix, 1 to 8.
     pub mix: usize,
-    /// Packets behind the warm-up.
+    /// Packets after the warm-up.
     pub packets: usize,
     /// Workers: 1 runs on one thread, without rings.
     pub workers: usize,
-    /// Who decides.
+    /// The design.
     pub design: Design,
-    /// Who gets which packet.
+    /// How packets are assigned to workers.
     pub distribution: Distribution,
     /// Entries of each worker's cache, in the paper's design.
     pub cache: usize,
-    /// What happens to packets that nothing was said about.
+    /// Policy for packets without a rule.
     pub policy: Policy,
-    /// What is done for packets that pass.
+    /// Work for each packet that passes.
     pub work: Work,
-    /// Packets between dispatch and verdict, at the most.
+    /// Maximum number of packets between dispatch and verdict.
     pub in_flight: usize,
 }
 
-/// Why there is no figure.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The published mixes are eight.
-    #[error("there are mixes 1 to 8, not {0}")]
+    /// The number of the mix is not in 1 to 8.
+    #[error("unknown mix {0}: use mixes 1 to 8")]
     Mix(usize),
-    /// A thread failed, or so many workers are not possible.
+    /// A thread failed, or the number of workers is not supported.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// A figure.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Measured {
-    /// All verdicts, and the histogram; of the warm-up's packets, too.
+    /// All verdicts and the histogram, including those of the warm-up.
     pub outcome: Outcome,
     /// Packets of the warm-up.
     pub warm_up: u64,
-    /// From the first packet behind the warm-up to the end.
+    /// Seconds from the first packet after the warm-up to the end.
     pub seconds: f64,
 }
 
-/// Runs it once.
+/// Runs the benchmark once.
 pub fn measure(bench: &Bench) -> Result<Measured, BenchError> {
     let mix = Mix::published(bench.mix).ok_or(BenchError::Mix(bench.mix))?;
     let mut generator = Generator::new(mix);

@@ -1,24 +1,27 @@
-//! Recorded histories of concurrent runs, and whether they are linearizable.
+//! A linearizability checker for recorded histories of concurrent runs.
 //!
 //! ```text
-//! packet 0  ├──────────┤                    ├ invoked: dispatched    ┤ returned: its verdict stands
+//! packet 0  ├──────────┤                    ├ invoked: dispatched    ┤ returned: its verdict is final
 //! packet 1     ├────┤
-//! packet 2             ├─────────┤          0 is over before 2 begins; 1 may come before or after 0
+//! packet 2             ├─────────┤          0 returns before 2 is invoked; 1 may precede or follow 0
 //! ```
 //!
 //! A history is linearizable (Herlihy and Wing, 1990) if all packets can be put in one order that
-//! explains every verdict and in which no packet stands before one that was over when it began.
+//! yields every verdict, and in which a packet that returned before another was invoked precedes
+//! it.
 //!
-//! The search is that of Wing and Gong, with Lowe's memory of what was tried, and one thing more: data
-//! packets change nothing. So a data packet that may come next, and whose verdict is right now, can
-//! come now: moving it here from a later place of any order breaks nothing. Only the order of
-//! concurrent control packets is guessed at, the order of their dispatch first. Of these, only such
-//! as have to do, directly or through others, with the packet that is over first: the rest can wait, for
-//! before that packet has its place nothing else joins those that may come next.
+//! The search is that of Wing and Gong with Lowe's memoization of visited states. It also uses that
+//! data packets change no state: a data packet that may come next, and whose verdict is right in
+//! the current state, is placed at once, because moving it here from a later place of a valid order
+//! keeps the order valid. So the search branches only on the order of concurrent control packets,
+//! and tries the order of dispatch first. Among these it branches only on packets that depend,
+//! directly or through others, on the packet that returns first: until that packet is placed, no
+//! further packet becomes a candidate, so the others can be placed later.
 //!
-//! A wrong history is wrong in some corner, while the orders of all else are beyond number. So each pair
-//! of addresses is judged first, with the control packets that matter to it and nothing else: what cannot
-//! be explained there cannot be explained at all. What can, in each corner, is then searched as a whole.
+//! An error usually concerns one pair of addresses, while the orders of all packets are too many to
+//! enumerate. So each pair of addresses is checked first, with its data packets and the control
+//! packets that affect them: if these have no valid order, the whole history has none. If every
+//! pair has one, the whole history is searched.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,17 +31,17 @@ use crate::filter::accepting::Accepting;
 use crate::filter::packet::{Address, Control, Packet};
 use crate::filter::permissions::Permissions;
 
-/// Notes when packets are dispatched and when their verdicts stand, by one shared clock that counts
-/// these moments.
+/// Records when packets are dispatched and when their verdicts are final, by a shared logical clock
+/// that counts these events.
 #[derive(Debug)]
 pub struct Recorder {
     clock: AtomicU64,
-    /// Invoked and returned, by the packet's number; 0 is never.
+    /// Times of invocation and return, by packet number; 0: not recorded.
     moments: Box<[[AtomicU64; 2]]>,
 }
 
 impl Recorder {
-    /// For the first so many packets; later ones are not recorded.
+    /// A recorder of the first `packets` packets; later ones are not recorded.
     pub fn new(packets: usize) -> Self {
         let moments = (0..packets).map(|_| Default::default()).collect();
         Self { clock: AtomicU64::new(1), moments }
@@ -54,15 +57,16 @@ impl Recorder {
 
     fn note(&self, number: u64, which: usize) {
         if let Some(moments) = self.moments.get(number as usize) {
-            // All moments have one total order, that of the clock's read-modify-writes. A packet's
-            // effects lie between its two, for each is also an Acquire and a Release of the clock.
+            // AcqRel: the clock's read-modify-writes order all moments totally. Each one is an
+            // Acquire and a Release of the clock, so a packet's effects lie between its two
+            // moments.
             let now = self.clock.fetch_add(1, Ordering::AcqRel);
             moments[which].store(now, Ordering::Relaxed);
         }
     }
 
-    /// The history of a run that is over, and whose packets are known. Without packets that have no
-    /// verdict.
+    /// The history of a finished run. `packets`: the packets of the run in order; `passed`: the
+    /// verdict by packet number. Packets without a verdict are omitted.
     pub fn history(
         &self,
         packets: impl IntoIterator<Item = Packet>,
@@ -83,41 +87,41 @@ impl Recorder {
     }
 }
 
-/// What happened to a packet.
+/// A packet of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The packet.
     pub packet: Packet,
-    /// Of data: its verdict.
+    /// The verdict, if it is a data packet.
     pub passed: bool,
-    /// When it was dispatched.
+    /// Time of its dispatch.
     pub invoked: u64,
-    /// When its verdict stood, or its change was made.
+    /// Time when its verdict was final, or its change was made.
     pub returned: u64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// In this order (indices into the history) packets one after the other have the same verdicts.
+    /// Handling the packets in this order (indices into the history) yields the same verdicts.
     Linearizable(Vec<usize>),
-    /// No order explains all verdicts.
+    /// No order yields all verdicts.
     Wrong {
-        /// The packet that the longest explanation ends before.
+        /// The packet at which the longest valid order ends.
         stuck: usize,
     },
-    /// So many orders were tried that the check gave up.
+    /// The budget was used up.
     Undecided,
 }
 
-/// Looks for an order that explains a history, beginning with `permissions`. Gives up on an order of all
-/// after having placed `patience` control packets.
-pub fn check(history: &[Event], mut permissions: Permissions, patience: u64) -> Judgement {
-    let corners = corners(history);
+/// Searches an order that yields the verdicts of a history, starting from `permissions`. Each
+/// search ends undecided after having placed `budget` control packets.
+pub fn check(history: &[Event], mut permissions: Permissions, budget: u64) -> Judgement {
+    let pairs = pair_histories(history);
     let whole = (0..history.len()).collect();
     let mut judgement = Judgement::Undecided;
-    for part in corners.into_iter().chain([whole]) {
-        judgement = Search::new(history, part, &mut permissions).run(patience);
+    for part in pairs.into_iter().chain([whole]) {
+        judgement = Search::new(history, part, &mut permissions).run(budget);
         if let Judgement::Wrong { .. } = judgement {
             break;
         }
@@ -125,8 +129,9 @@ pub fn check(history: &[Event], mut permissions: Permissions, patience: u64) -> 
     judgement
 }
 
-/// For each pair of addresses with data: where its data and all control that matters to it stand.
-fn corners(history: &[Event]) -> Vec<Vec<usize>> {
+/// For each pair of addresses with data packets: the indices of these and of all control packets
+/// that affect them.
+fn pair_histories(history: &[Event]) -> Vec<Vec<usize>> {
     let mut pairs: BTreeMap<(Address, Address), Vec<usize>> = BTreeMap::new();
     let mut controls: BTreeMap<Address, Vec<usize>> = BTreeMap::new();
     for (at, event) in history.iter().enumerate() {
@@ -141,32 +146,33 @@ fn corners(history: &[Event]) -> Vec<Vec<usize>> {
         let data = &history[part[0]].packet;
         let about = |address| controls.get(address).unwrap_or(&none);
         let others = if source == destination { &none } else { about(destination) };
-        let matters = |at: &&usize| depend(data, &history[**at].packet);
-        part.extend(about(source).iter().chain(others).filter(matters));
+        let affects = |at: &&usize| depend(data, &history[**at].packet);
+        part.extend(about(source).iter().chain(others).filter(affects));
     }
     pairs.into_values().collect()
 }
 
 struct Search<'a> {
-    /// In the order of their dispatch, with their places in the history.
+    /// Events in the order of their dispatch.
     events: Vec<Event>,
+    /// Their indices in the history.
     places: Vec<usize>,
     placed: Vec<bool>,
-    /// All before this one are placed.
+    /// The first event that is not placed.
     first: usize,
     sequence: Vec<usize>,
-    /// How many were placed at best, and the first that was not.
+    /// The most events placed so far, and the first one that was not placed then.
     furthest: (usize, usize),
-    /// As they were, again, when the search is over.
+    /// Restored when the search ends.
     permissions: &'a mut Permissions,
     choices: Vec<Choice>,
-    /// A hash of what `permissions` differ in from those at first.
+    /// Hash of the difference between `permissions` and the initial ones.
     state: u64,
-    /// What was tried in vain: what was placed beyond `first`, and `state`.
+    /// Visited states: `first`, the events placed beyond it, and `state`.
     tried: HashSet<(usize, Vec<usize>, u64)>,
 }
 
-/// A control packet about to be placed: what undoes it, and what else could be placed.
+/// A control packet that was placed: how to undo it, and the alternatives.
 struct Choice {
     control: Control,
     before: (bool, Accepting),
@@ -176,7 +182,7 @@ struct Choice {
 }
 
 impl<'a> Search<'a> {
-    /// Of some packets of a history, given by their places in it.
+    /// A search over some packets of a history, given by their indices.
     fn new(history: &[Event], mut places: Vec<usize>, permissions: &'a mut Permissions) -> Self {
         places.sort_by_key(|&at| history[at].invoked);
         Self {
@@ -193,15 +199,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(mut self, patience: u64) -> Judgement {
-        let judgement = self.search(patience);
+    fn run(mut self, budget: u64) -> Judgement {
+        let judgement = self.search(budget);
         while let Some(choice) = self.choices.pop() {
             self.undo(choice);
         }
         judgement
     }
 
-    fn search(&mut self, mut patience: u64) -> Judgement {
+    fn search(&mut self, mut budget: u64) -> Judgement {
         loop {
             self.place_data();
             if self.sequence.len() == self.events.len() {
@@ -223,16 +229,17 @@ impl<'a> Search<'a> {
                 };
                 others = self.undo(choice);
             }
-            if patience == 0 {
+            if budget == 0 {
                 return Judgement::Undecided;
             }
-            patience -= 1;
+            budget -= 1;
             let choice = self.place_control(others);
             self.choices.push(choice);
         }
     }
 
-    /// Those not placed that may come next: nothing else was over when they began.
+    /// The unplaced events that may come next: no other unplaced event returned before they were
+    /// invoked.
     fn next(&self) -> Vec<usize> {
         let mut horizon = u64::MAX;
         let mut next = Vec::new();
@@ -274,8 +281,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Control packets that may come next and have to do with the one that is over first; that to be
-    /// tried first is the last.
+    /// Control packets that may come next and depend on the event that returns first. The last one
+    /// is to be tried first.
     fn controls_next(&self) -> Vec<usize> {
         let mut rest = self.next();
         let Some(first) = rest.iter().copied().min_by_key(|&at| self.events[at].returned) else {
@@ -316,7 +323,7 @@ impl<'a> Search<'a> {
         choice
     }
 
-    /// Takes back a control packet and all that was placed behind it; what is left to be tried.
+    /// Undoes a control packet and all events placed after it; returns the untried alternatives.
     fn undo(&mut self, choice: Choice) -> Vec<usize> {
         for at in self.sequence.drain(choice.placed..) {
             self.placed[at] = false;
@@ -328,7 +335,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether it may matter which of two packets comes first.
+/// Whether the order of two packets can affect a verdict or the permissions.
 fn depend(one: &Packet, other: &Packet) -> bool {
     match (one, other) {
         (Packet::Data(_), Packet::Data(_)) => false,
@@ -346,7 +353,7 @@ fn depend(one: &Packet, other: &Packet) -> bool {
 }
 
 fn hash(address: Address, state: &(bool, Accepting)) -> u64 {
-    // Without a key, so that a check takes the same steps every time.
+    // Not keyed, so that a check is deterministic.
     let mut hasher = DefaultHasher::new();
     (address, state).hash(&mut hasher);
     hasher.finish()
@@ -381,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_may_fall_before_or_after_what_is_concurrent() {
+    fn a_packet_may_precede_or_follow_a_concurrent_one() {
         for passed in [false, true] {
             let order = if passed { vec![0, 1] } else { vec![1, 0] };
             let history = [control(true, 1, 4), data(passed, 2, 3)];
@@ -390,8 +397,8 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_is_too_late_or_too_early_is_wrong() {
-        // Allowed before it began, and yet refused: what a stale cache does.
+    fn a_verdict_from_the_state_too_long_before_or_after_is_wrong() {
+        // Allowed before it was invoked, and yet refused: the error of a stale cache.
         let history = [control(true, 1, 2), data(false, 3, 4)];
         assert_eq!(judge(&history), Judgement::Wrong { stuck: 1 });
         // Passed before it was allowed.
@@ -400,20 +407,20 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_changes_take_the_order_that_explains_all() {
+    fn concurrent_changes_take_the_order_that_yields_all_verdicts() {
         let both = [control(true, 1, 4), control(false, 2, 3)];
-        let explained = |then: &[Event]| judge(&[&both[..], then].concat());
-        // The second one first.
+        let judged = |then: &[Event]| judge(&[&both[..], then].concat());
+        // The second one precedes the first.
         let order = vec![1, 0, 2, 3];
         let history = [data(true, 5, 6), data(true, 7, 8)];
-        assert_eq!(explained(&history), Judgement::Linearizable(order));
-        // Neither order explains a refusal and then a passing without a change between.
+        assert_eq!(judged(&history), Judgement::Linearizable(order));
+        // Neither order yields a refusal and then an acceptance without a change in between.
         let history = [data(false, 5, 6), data(true, 7, 8)];
-        assert!(matches!(explained(&history), Judgement::Wrong { .. }));
+        assert!(matches!(judged(&history), Judgement::Wrong { .. }));
     }
 
     #[test]
-    fn it_says_when_it_gives_up() {
+    fn a_search_without_budget_is_undecided() {
         let history = [control(true, 1, 2), data(true, 3, 4)];
         let permissions = Permissions::new(4, Policy::Deny);
         assert_eq!(check(&history, permissions, 0), Judgement::Undecided);

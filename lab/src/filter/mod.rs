@@ -1,4 +1,5 @@
-//! The published packet filter: who may send to whom, changed by packets among the others.
+//! The published packet filter: it decides which sources may send to which destinations. Control
+//! packets in the stream change its permissions.
 //!
 //! ```text
 //! control ─┐                ┌─▶ worker 0 ─┐
@@ -6,11 +7,12 @@
 //! data ────┘                └─▶ worker 2 ─┘
 //! ```
 //!
-//! A control packet takes effect exactly at its place in the stream, for every packet before and
-//! behind it, on all workers. Two designs do that: the paper's ([`paper`]; M. B. Smith, *A Prototype of
-//! an Efficient Multithreaded Packet Filter*, Brown University), a shared table with striped locks and
-//! caches, and ours ([`sharded`]), where nothing mutable is shared. Both are held to one serial
-//! [`oracle`], verdict by verdict, on the published [`traffic`]. [`mod@bench`] measures them.
+//! A control packet takes effect exactly at its place in the stream: for every packet after it and
+//! none before it, on all workers. There are two designs. The paper's ([`paper`]; M. B. Smith, *A
+//! Prototype of an Efficient Multithreaded Packet Filter*, Brown University) is a shared table with
+//! striped locks and caches. Ours ([`sharded`]) shares no mutable state. Tests compare every
+//! verdict of both with those of the serial [`oracle`], on the published [`traffic`]. [`mod@bench`]
+//! measures them.
 
 mod accepting;
 pub mod bench;

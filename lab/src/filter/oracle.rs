@@ -1,13 +1,13 @@
-//! The serial oracle: one packet after the other, as plainly as it can be said. Every design must
-//! give its verdicts and its histogram.
+//! The serial oracle: handles one packet after the other, in the simplest possible way. Every
+//! design must yield its verdicts and its histogram.
 
-use crate::filter::outcome::{Outcome, Tally};
+use crate::filter::outcome::{Outcome, WorkerOutcome};
 use crate::filter::packet::Packet;
 use crate::filter::permissions::Permissions;
 use crate::filter::work::Work;
 use ringtap_filter::Policy;
 
-/// The right answer.
+/// Handles all packets and returns the reference outcome.
 pub fn run(
     packets: impl IntoIterator<Item = Packet>,
     addresses: usize,
@@ -15,18 +15,18 @@ pub fn run(
     work: Work,
 ) -> Outcome {
     let mut permissions = Permissions::new(addresses, policy);
-    let mut tally = Tally::new(work, None);
+    let mut outcome = WorkerOutcome::new(work, None);
     for (number, packet) in (0..).zip(packets) {
         match packet {
             Packet::Control(control) => {
                 permissions.change(&control);
-                tally.control(number);
+                outcome.control(number);
             }
             Packet::Data(data) => {
-                tally.data(number, data.job(), permissions.pass(&data));
-                tally.work_off();
+                outcome.data(number, data.job(), permissions.pass(&data));
+                outcome.run_jobs();
             }
         }
     }
-    tally.close()
+    outcome.close()
 }

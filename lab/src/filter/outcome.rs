@@ -1,4 +1,4 @@
-//! What a run of the benchmark found: which packets passed, and how often each fingerprint came.
+//! The result of a benchmark run: which packets passed, and how often each fingerprint occurred.
 //!
 //! ```text
 //! worker 0  verdicts 1 0 0 0 1 …   histogram ─┐
@@ -6,8 +6,8 @@
 //! worker 2  verdicts 0 0 0 0 0 …   histogram ─┘
 //! ```
 //!
-//! A verdict is the bit of the packet's number, so workers never agree on an order, and outcomes
-//! are equal only if every single verdict is. Memory: a bit a packet and 512 KiB a worker.
+//! The verdict of a packet is the bit at the packet's number, so workers need no common order, and
+//! outcomes are equal only if every verdict is. Memory: one bit per packet and 512 KiB per worker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use sha2::{Digest, Sha256};
 use crate::filter::history::Recorder;
 use crate::filter::work::{FINGERPRINTS, Job, Work};
 
-/// What a run of the benchmark counted: packets, verdicts and histograms.
+/// Packet counts, verdicts and histogram of a benchmark run.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Control packets.
     pub controls: u64,
     /// Data packets that passed.
     pub accepted: u64,
-    /// Data packets that did not.
+    /// Data packets that were refused.
     pub refused: u64,
-    /// Bit n of these words, lowest first: packet n is data and passed.
+    /// Bit n of these words, lowest first, is set if packet n is data and passed.
     verdicts: Vec<u64>,
     histogram: Vec<u64>,
 }
@@ -40,23 +40,23 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Packets in all.
+    /// Number of all packets.
     pub fn packets(&self) -> u64 {
         self.controls + self.accepted + self.refused
     }
 
-    /// How often each of the 65,536 fingerprints came.
+    /// Number of occurrences of each of the 65,536 fingerprints.
     pub fn histogram(&self) -> &[u64] {
         &self.histogram
     }
 
-    /// Whether packet `number` is data and passed.
+    /// Whether packet `number` is a data packet that passed.
     pub fn passed(&self, number: u64) -> bool {
         let word = self.verdicts.get((number / 64) as usize).copied().unwrap_or(0);
         word >> (number % 64) & 1 == 1
     }
 
-    /// The first packet that passed in one and not in the other.
+    /// The number of the first packet that passed in one outcome and not in the other.
     pub fn first_difference(&self, other: &Self) -> Option<u64> {
         let words = self.verdicts.len().max(other.verdicts.len());
         let word = |outcome: &Self, at| outcome.verdicts.get(at).copied().unwrap_or(0);
@@ -66,14 +66,14 @@ impl Outcome {
         })
     }
 
-    /// SHA-256 of the words of verdicts, lowest byte first, in hexadecimal digits.
+    /// SHA-256 of the verdicts as little-endian 64-bit words, in hexadecimal.
     pub fn verdicts_sha256(&self) -> String {
         let words = (self.packets() as usize).div_ceil(64);
         let present = self.verdicts.iter().copied().chain(std::iter::repeat(0));
         sha256(present.take(words))
     }
 
-    /// SHA-256 of the 65,536 counts, eight bytes each, lowest first, in hexadecimal digits.
+    /// SHA-256 of the 65,536 counts as little-endian 64-bit words, in hexadecimal.
     pub fn histogram_sha256(&self) -> String {
         sha256(self.histogram.iter().copied())
     }
@@ -107,18 +107,18 @@ fn sha256(words: impl Iterator<Item = u64>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A worker's part of the outcome, and the work of packets that passed but are not worked off yet.
+/// A worker's part of the outcome, and the pending jobs of packets that passed.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct WorkerOutcome {
     outcome: Outcome,
     work: Work,
-    /// The first `waiting` of these.
+    /// The first `pending` of these are to be run.
     jobs: Vec<Job>,
-    waiting: usize,
+    pending: usize,
     recorder: Option<Arc<Recorder>>,
 }
 
-impl Tally {
+impl WorkerOutcome {
     pub(crate) fn new(work: Work, recorder: Option<Arc<Recorder>>) -> Self {
         Self { work, recorder, ..Self::default() }
     }
@@ -134,15 +134,16 @@ impl Tally {
         if word >= self.outcome.verdicts.len() {
             self.outcome.verdicts.resize(word + 1, 0);
         }
-        // Nobody can guess whether a packet passes, so no branch asks it: the job of one that does not is written over.
+        // Verdicts are unpredictable, so the code has no branch on them: the job of a refused
+        // packet is overwritten.
         self.outcome.verdicts[word] |= u64::from(passed) << bit;
         self.outcome.accepted += u64::from(passed);
         self.outcome.refused += u64::from(!passed);
-        if self.waiting == self.jobs.len() {
+        if self.pending == self.jobs.len() {
             self.jobs.push(job);
         }
-        self.jobs[self.waiting] = job;
-        self.waiting += usize::from(passed);
+        self.jobs[self.pending] = job;
+        self.pending += usize::from(passed);
         self.returned(number);
     }
 
@@ -152,23 +153,23 @@ impl Tally {
         }
     }
 
-    /// Does the work of all that passed since the last time.
-    pub(crate) fn work_off(&mut self) {
+    /// Runs the pending jobs.
+    pub(crate) fn run_jobs(&mut self) {
         let histogram = &mut self.outcome.histogram;
-        self.work.run(&self.jobs[..self.waiting], |fingerprint| histogram[fingerprint] += 1);
-        self.waiting = 0;
+        self.work.run(&self.jobs[..self.pending], |fingerprint| histogram[fingerprint] += 1);
+        self.pending = 0;
     }
 
     pub(crate) fn close(&mut self) -> Outcome {
-        self.work_off();
+        self.run_jobs();
         std::mem::take(&mut self.outcome)
     }
 }
 
-/// What a worker hands over at a mark: at the end, its part of the outcome.
+/// A worker's result at a mark: at the end, its part of the outcome; otherwise none.
 pub type Partial = Option<Box<Outcome>>;
 
-/// Joins the workers' parts.
+/// Adds up the workers' parts.
 #[derive(Debug, Default)]
 pub struct OutcomeMerger {
     outcome: Outcome,

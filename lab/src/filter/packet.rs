@@ -1,9 +1,9 @@
-//! What the filter is given: control packets, which change permissions, and data packets, which
-//! need them.
+//! The packets of the benchmark: control packets, which change permissions, and data packets, which
+//! are checked against them.
 //!
 //! ```text
-//! control   address  banned  accepting  [begin, end)      may `address` send; whom does it accept
-//! data      source   destination        iterations, seed  the work an accepted packet asks for
+//! control   address  banned  accepting  [begin, end)      may `address` send; which sources it accepts
+//! data      source   destination        iterations, seed  the work if the packet is accepted
 //! ```
 
 use crate::filter::work::Job;
@@ -11,51 +11,51 @@ use crate::filter::work::Job;
 /// An address of the benchmark: 0 ≤ address < the number of addresses, at most 2¹⁶.
 pub type Address = u16;
 
-/// A packet, in the order of the stream.
+/// A packet of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
     /// Changes permissions.
     Control(Control),
-    /// Asks for them.
+    /// Passes if permissions allow it.
     Data(Data),
 }
 
 /// Sets, in one step, whether an address may send, and whether it accepts a range of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// Whose permissions change, as a source and as a destination.
+    /// The address whose permissions change, as a source and as a destination.
     pub address: Address,
-    /// The address may send to nobody from now on ("persona non grata"), or again.
+    /// Whether the address is banned as a source from now on ("persona non grata").
     pub banned: bool,
     /// Whether the address accepts the sources of the range from now on.
     pub accepting: bool,
     /// First source of the range.
     pub begin: Address,
-    /// First source behind the range.
+    /// End of the range, exclusive.
     pub end: Address,
 }
 
-/// Wants to pass from a source to a destination.
+/// A packet from a source to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Who sends.
+    /// Source address.
     pub source: Address,
-    /// To whom.
+    /// Destination address.
     pub destination: Address,
-    /// Place in its train, from 0.
+    /// Index in its train, from 0.
     pub sequence: u32,
     /// Packets in its train.
     pub train_size: u32,
-    /// Names its train.
+    /// Identifier of its train.
     pub tag: u32,
     /// Steps of work.
     pub iterations: u32,
-    /// Where the work starts.
+    /// Start value of the work.
     pub seed: u32,
 }
 
 impl Data {
-    /// The work it asks for.
+    /// The work for the packet, if it passes.
     #[inline]
     pub(crate) fn job(&self) -> Job {
         Job { iterations: self.iterations, seed: self.seed }

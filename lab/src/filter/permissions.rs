@@ -1,13 +1,14 @@
-//! What stands at a place of the stream: bans, and what each address accepts.
+//! The permissions at one place of the stream: bans, and the sources that each address accepts.
 
 use crate::filter::accepting::Accepting;
 use crate::filter::packet::{Address, Control, Data};
 use ringtap_filter::Policy;
 
-/// Who may send, and whom each address accepts. The meaning of packets stands here and nowhere else:
+/// The banned sources, and the sources that each address accepts. This type defines the meaning of
+/// packets:
 ///
-/// - Control, in one step: `banned[address] ← banned`, and the range is added to, or taken out of,
-///   what the address accepts.
+/// - Control sets `banned[address] ← banned` and adds the range to the accepted sources of the
+///   address or removes it, in one step.
 /// - Data passes if its source is not banned and its destination accepts its source.
 #[derive(Clone, Debug)]
 pub struct Permissions {
@@ -16,25 +17,26 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Nobody is banned; everybody accepts everybody, or nobody.
+    /// The initial permissions: no bans; each address accepts all sources (`Allow`) or none
+    /// (`Deny`).
     pub fn new(addresses: usize, policy: Policy) -> Self {
         Self { banned: vec![false; addresses], accepting: vec![Accepting::new(policy); addresses] }
     }
 
-    /// Takes a control packet.
+    /// Applies a control packet.
     pub fn change(&mut self, control: &Control) {
         let address = usize::from(control.address);
         self.banned[address] = control.banned;
         self.accepting[address].set(control.begin, control.end, control.accepting);
     }
 
-    /// What stands for an address.
+    /// Whether an address is banned, and the sources it accepts.
     pub(crate) fn of(&self, address: Address) -> (bool, Accepting) {
         let address = usize::from(address);
         (self.banned[address], self.accepting[address].clone())
     }
 
-    /// Puts back what stood for an address.
+    /// Restores the state of an address that [`of`](Self::of) returned.
     pub(crate) fn put(&mut self, address: Address, (banned, accepting): (bool, Accepting)) {
         let address = usize::from(address);
         self.banned[address] = banned;

@@ -1,28 +1,28 @@
-//! What both designs are told.
+//! The settings of a run of the benchmark.
 
 use ringtap_filter::Policy;
 
 use crate::filter::packet::Address;
 use crate::filter::work::Work;
 
-/// What both designs are told.
+/// Settings of both designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Addresses there are: all in packets must be below.
+    /// Number of addresses; all addresses in packets must be below it.
     pub addresses: usize,
-    /// What happens to data that no control packet was about.
+    /// Policy for sources that no control packet has named.
     pub policy: Policy,
-    /// What is done for data that passes.
+    /// Work for each data packet that passes.
     pub work: Work,
-    /// Who gets which packet.
+    /// How packets are assigned to workers.
     pub distribution: Distribution,
-    /// Packets between dispatch and verdict, at the most.
+    /// Maximum number of packets between dispatch and verdict.
     pub in_flight: usize,
 }
 
 impl Settings {
-    /// For so many addresses, otherwise as published: nothing passes unless it was allowed, the
-    /// serial chain, 256 packets in flight.
+    /// The published settings for a number of addresses: default deny, serial work, distribution by
+    /// address, 256 packets in flight.
     pub fn new(addresses: usize) -> Self {
         let (policy, work, distribution) = (Policy::Deny, Work::Serial, Distribution::Address);
         Self { addresses, policy, work, distribution, in_flight: 256 }
@@ -30,22 +30,22 @@ impl Settings {
 }
 
 ringtap_base::choices! {
-    /// Which worker gets a packet.
+    /// How packets are assigned to workers.
     pub enum Distribution: "distribution" {
-        /// Control by its address, data by its destination.
+        /// By address: that of a control packet, the destination of a data packet.
         Address = "address",
-        /// Whoever the number of the packet falls on, as if by lot.
+        /// By a hash of the packet's number.
         Random = "random",
     }
 }
 
 impl Distribution {
-    /// The shard key of a packet, spread over 32 bits.
+    /// The shard key of a packet, a 32-bit hash.
     pub(crate) fn key(self, number: u64, address: Address) -> u32 {
-        let what = match self {
+        let input = match self {
             Self::Address => u64::from(address),
             Self::Random => number,
         };
-        ((what + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+        ((input + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 }

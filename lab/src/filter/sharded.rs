@@ -1,21 +1,21 @@
-//! Our design: nothing mutable is shared.
+//! Our design: no mutable state is shared.
 //!
 //! ```text
-//!                by address                          by lot
+//!                by address                          random
 //! dispatcher     owns the bans, stamps them          owns bans and ranges, stamps the verdict
 //! worker         owns the ranges of its addresses    owns nothing; does the work
 //! ```
 //!
-//! A data packet asks two things: is its source banned, and does its destination accept its source?
-//! Sharded by destination, all that reads or writes the ranges of an address meets in one worker, in
-//! the order of the stream. Bans would be written in one worker and read in all of them; so the
-//! dispatcher keeps them, which sees all packets in order anyway, and tells each data packet on its
-//! way whether its source was banned. Everything takes effect at its place in the stream, because
-//! whoever decides has seen exactly what stands before: linearizable by construction, without a lock,
-//! a version or a cache.
+//! The verdict of a data packet depends on two facts: whether its source is banned, and whether its
+//! destination accepts its source. Packets are sharded by destination, so one worker handles, in
+//! the order of the stream, all packets that read or change the ranges of an address. Bans would be
+//! written by one worker and read by all. So the dispatcher, which handles all packets in order,
+//! keeps them and stamps each data packet with the ban of its source. When a worker decides a
+//! packet, exactly the changes before the packet have been made. So the design is linearizable by
+//! construction, without locks, versions or caches.
 //!
-//! Packets distributed by lot cannot meet the ranges of their destination, so then the dispatcher
-//! decides all, and what is distributed is the work.
+//! With random distribution a packet does not reach the worker with the ranges of its destination.
+//! Then the dispatcher decides every packet, and only the work is distributed.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
 
 use crate::filter::accepting::Accepting;
 use crate::filter::history::Recorder;
-use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, Tally};
+use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, WorkerOutcome};
 use crate::filter::packet::{Address, Control, Data, Packet};
 use crate::filter::permissions::Permissions;
 use crate::filter::settings::{Distribution, Settings};
 use crate::filter::window::{Dispatch, Stamp, Window};
 use crate::filter::work::Job;
 
-/// Packets whose memory is fetched at once.
+/// Packets whose memory is prefetched together.
 const GROUP: usize = 32;
 
-/// The application. A value serves one run.
+/// The application. A value is good for one run.
 #[derive(Debug)]
 pub struct Sharded {
     settings: Settings,
@@ -42,18 +42,18 @@ pub struct Sharded {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// A packet on its way to a worker: what the worker needs of it, in 24 bytes.
+/// A packet as sent to a worker: the fields that the worker needs, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     number: u64,
-    /// Whose ranges it is about.
+    /// The address whose ranges it changes or reads.
     address: Address,
-    asks: Asks,
+    task: Task,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Asks {
-    /// Nothing any more: the dispatcher has done all of it.
+enum Task {
+    /// A control packet that the dispatcher has applied.
     Done,
     Change {
         begin: Address,
@@ -67,22 +67,22 @@ enum Asks {
     },
 }
 
-/// A verdict, as far as the dispatcher could tell.
+/// The dispatcher's part of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamped {
-    /// The destination's ranges decide.
+    /// The worker decides by the destination's ranges.
     Open,
     Passed,
     Refused,
 }
 
 impl Sharded {
-    /// Without a recorder nothing is recorded.
+    /// An application; with a recorder it records its history.
     pub fn new(settings: Settings, recorder: Option<Arc<Recorder>>) -> Self {
         Self { settings, window: Arc::new(Window::new(settings.in_flight)), recorder }
     }
 
-    /// The feed of its run.
+    /// The feed of the run: `packets` with their stamps.
     pub fn feed<P: Iterator<Item = Packet>>(&self, packets: P) -> Dispatch<'_, P, Stamper> {
         let stamper = Stamper::new(&self.settings);
         Dispatch::new(packets, stamper, &self.window, self.recorder.as_deref())
@@ -102,13 +102,13 @@ impl Application for Sharded {
     }
 
     fn worker(&self, shard: Shard) -> ShardedWorker {
-        self.window.expect(shard.count);
+        self.window.set_workers(shard.count);
         let Settings { addresses, policy, work, distribution, .. } = self.settings;
         let owns = if distribution == Distribution::Address { addresses } else { 0 };
         ShardedWorker {
             index: shard.index,
             accepting: vec![Accepting::new(policy); owns],
-            tally: Tally::new(work, self.recorder.clone()),
+            outcome: WorkerOutcome::new(work, self.recorder.clone()),
             window: Arc::clone(&self.window),
         }
     }
@@ -118,12 +118,12 @@ impl Application for Sharded {
     }
 }
 
-/// The dispatcher's part.
+/// The dispatcher's state.
 #[derive(Debug)]
 pub enum Stamper {
-    /// By address: whether each address is banned.
+    /// With distribution by address: whether each address is banned.
     Bans(Vec<bool>),
-    /// By lot: all there is to know.
+    /// With random distribution: all permissions.
     All(Permissions),
 }
 
@@ -145,13 +145,13 @@ impl Stamp for Stamper {
     fn stamp(&mut self, number: u64, packet: Packet) -> Item {
         let stamped = |data: &Data, stamped| {
             let job = data.job();
-            (data.destination, Asks::Verdict { source: data.source, stamped, job })
+            (data.destination, Task::Verdict { source: data.source, stamped, job })
         };
-        let (address, asks) = match (self, &packet) {
+        let (address, task) = match (self, &packet) {
             (Self::Bans(banned), &Packet::Control(control)) => {
                 let Control { address, begin, end, accepting, .. } = control;
                 banned[usize::from(address)] = control.banned;
-                (address, Asks::Change { begin, end, accepting })
+                (address, Task::Change { begin, end, accepting })
             }
             (Self::Bans(banned), Packet::Data(data)) => {
                 let banned = banned[usize::from(data.source)];
@@ -159,30 +159,30 @@ impl Stamp for Stamper {
             }
             (Self::All(permissions), Packet::Control(control)) => {
                 permissions.change(control);
-                (control.address, Asks::Done)
+                (control.address, Task::Done)
             }
             (Self::All(permissions), Packet::Data(data)) => {
                 let passes = permissions.pass(data);
                 stamped(data, if passes { Stamped::Passed } else { Stamped::Refused })
             }
         };
-        Item { number, address, asks }
+        Item { number, address, task }
     }
 }
 
-/// Owns the ranges of its addresses.
+/// A worker; it owns the ranges of its addresses.
 #[derive(Debug)]
 pub struct ShardedWorker {
     index: usize,
-    /// By address; those of other workers stay as they were made. Empty if packets come by lot.
+    /// Ranges by address; those of other workers are unused. Empty with random distribution.
     accepting: Vec<Accepting>,
-    tally: Tally,
+    outcome: WorkerOutcome,
     window: Arc<Window>,
 }
 
 impl ShardedWorker {
-    /// Looks up all of a group at once: the memory of each is on its way while the others' is.
-    fn fetch(&self, group: &[Item]) {
+    /// Prefetches the memory of all packets of a group, so that the cache misses overlap.
+    fn prefetch(&self, group: &[Item]) {
         let ranges = |item: &Item| self.accepting.get(usize::from(item.address));
         group.iter().filter_map(ranges).for_each(prefetch);
         group.iter().filter_map(ranges).for_each(Accepting::prefetch);
@@ -190,21 +190,21 @@ impl ShardedWorker {
 
     #[inline]
     fn handle(&mut self, item: &Item) {
-        let Item { number, address, asks } = *item;
+        let Item { number, address, task } = *item;
         let address = usize::from(address);
-        match asks {
-            Asks::Done => self.tally.control(number),
-            Asks::Change { begin, end, accepting } => {
+        match task {
+            Task::Done => self.outcome.control(number),
+            Task::Change { begin, end, accepting } => {
                 self.accepting[address].set(begin, end, accepting);
-                self.tally.control(number);
+                self.outcome.control(number);
             }
-            Asks::Verdict { source, stamped, job } => {
+            Task::Verdict { source, stamped, job } => {
                 let passed = match stamped {
                     Stamped::Passed => true,
                     Stamped::Refused => false,
                     Stamped::Open => self.accepting[address].contains(source),
                 };
-                self.tally.data(number, job, passed);
+                self.outcome.data(number, job, passed);
             }
         }
     }
@@ -222,10 +222,10 @@ impl Worker for ShardedWorker {
         _outbox: &mut impl Outbox<Self::Message>,
     ) {
         for group in burst.chunks(GROUP) {
-            self.fetch(group);
+            self.prefetch(group);
             group.iter().for_each(|item| self.handle(item));
         }
-        self.tally.work_off();
+        self.outcome.run_jobs();
     }
 
     fn on_mark(
@@ -238,7 +238,7 @@ impl Worker for ShardedWorker {
                 self.window.pass(self.index, *number);
                 None
             }
-            Mark::End { .. } => Some(Box::new(self.tally.close())),
+            Mark::End { .. } => Some(Box::new(self.outcome.close())),
         })
     }
 }

@@ -1,14 +1,15 @@
-//! The bound on packets in flight, and the dispatcher's part of a run.
+//! The bound on packets in flight, and the feed that keeps it.
 //!
 //! ```text
-//! stream   ┆ interval 0 ┆ interval 1 ┆ interval 2 ┆ …       a tick behind each
-//! passed     by all       by one       may not begin: interval 0 is over, interval 1 is not
+//! stream   ┆ interval 0 ┆ interval 1 ┆ interval 2 ┆ …       a tick after each
+//! passed     by all       by one       may begin: all workers passed the tick after interval 0
 //! ```
 //!
-//! After every half of the bound the dispatcher puts a tick, which reaches all workers in their
-//! streams. It begins interval k when every worker has passed the tick behind interval k − 2, so no
-//! more packets than the bound are between dispatch and verdict, and whoever handles a packet of
-//! interval k knows that all before interval k − 1 are over ([`Window::settled`]).
+//! An interval has half as many packets as the bound. After each interval the dispatcher sends a
+//! tick, which reaches all workers in their streams. It begins interval k when every worker has
+//! passed the tick after interval k − 2. So at most `in_flight` packets are between dispatch and
+//! verdict, and when a worker handles a packet of interval k, all packets before interval k − 1
+//! have been handled ([`Window::settled`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,28 +23,31 @@ use crate::filter::packet::Packet;
 pub(crate) struct Window {
     /// Packets in an interval.
     step: u64,
-    /// Ticks each worker has passed; written by that worker only.
+    /// Number of ticks that each worker has passed; written by that worker only.
     passed: OnceLock<Box<[Passed]>>,
 }
 
-/// On a cache line of its own (two, for those that are fetched in pairs).
+/// A counter on cache lines of its own (two lines, because some processors fetch lines in pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Passed(AtomicU64);
 
 impl Window {
-    /// `in_flight` packets at the most, rounded down to an even number, at least 2.
+    /// A window of at most `in_flight` packets, rounded down to an even number, at least 2.
     pub(crate) fn new(in_flight: usize) -> Self {
         Self { step: (in_flight as u64 / 2).max(1), passed: OnceLock::new() }
     }
 
-    /// There are so many workers. All calls must agree.
-    pub(crate) fn expect(&self, workers: usize) {
-        let seats = || (0..workers).map(|_| Passed::default()).collect();
-        assert_eq!(self.passed.get_or_init(seats).len(), workers, "one window serves one run");
+    /// Sets the number of workers.
+    ///
+    /// # Panics
+    /// If an earlier call had another number.
+    pub(crate) fn set_workers(&self, workers: usize) {
+        let counters = || (0..workers).map(|_| Passed::default()).collect();
+        assert_eq!(self.passed.get_or_init(counters).len(), workers, "a window is for one run");
     }
 
-    /// A worker has handled everything before a tick.
+    /// Records that a worker has handled everything before a tick.
     pub(crate) fn pass(&self, worker: usize, tick: u64) {
         if let Some(passed) = self.passed.get() {
             // Pairs with the Acquire load in `passed_by_all`.
@@ -51,7 +55,7 @@ impl Window {
         }
     }
 
-    /// All packets below this number were handled before `number` was dispatched.
+    /// A number below which all packets were handled before packet `number` was dispatched.
     pub(crate) fn settled(&self, number: u64) -> u64 {
         (number / self.step * self.step).saturating_sub(self.step)
     }
@@ -63,16 +67,17 @@ impl Window {
     }
 }
 
-/// What a design does with each packet before any worker sees it, in the order of the stream.
+/// The dispatcher's part of a design: it handles all packets in the order of the stream, before the
+/// workers.
 pub trait Stamp {
-    /// What travels to the workers.
+    /// A packet as sent to a worker.
     type Item;
 
-    /// Makes the item of packet `number`.
+    /// The item of packet `number`. Called once for each packet, in order.
     fn stamp(&mut self, number: u64, packet: Packet) -> Self::Item;
 }
 
-/// The feed of a run: numbers packets from 0, has them stamped, keeps to the bound.
+/// The feed of a run: numbers packets from 0, stamps them and keeps the bound on packets in flight.
 pub struct Dispatch<'a, P, S> {
     packets: P,
     stamp: S,
@@ -80,7 +85,7 @@ pub struct Dispatch<'a, P, S> {
     recorder: Option<&'a Recorder>,
     number: u64,
     interval: u64,
-    /// What `passed_by_all` was when last asked.
+    /// The last result of `passed_by_all`.
     passed: u64,
 }
 
@@ -147,7 +152,7 @@ mod tests {
     fn no_more_than_the_bound_are_in_flight() {
         let control = Control { address: 0, banned: false, accepting: true, begin: 0, end: 1 };
         let window = Window::new(8);
-        window.expect(2);
+        window.set_workers(2);
         let packets = std::iter::repeat_n(Packet::Control(control), 13);
         let mut feed = Dispatch::new(packets, Number, &window, None);
         let mut burst = Burst::with_capacity(100);

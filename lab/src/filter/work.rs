@@ -1,9 +1,9 @@
-//! The work that an accepted packet asks for: a fingerprint, one of 65,536.
+//! The work for an accepted packet: the computation of a fingerprint, one of 65,536.
 //!
-//! Steps of the generator of `java.util.Random`, s ← (25,214,903,917 · s + 11) mod 2⁴⁸, from a
-//! seed; the fingerprint is bits 12 to 27 of the last s. Each step needs the one before, so the
-//! published form measures the latency of a multiplier. The other modes give the same fingerprints
-//! sooner, and are told apart because a figure without its mode says nothing.
+//! The work is a number of steps of the generator of `java.util.Random`, s ← (25,214,903,917 · s +
+//! 11) mod 2⁴⁸, from a seed. The fingerprint is bits 12 to 27 of the last s. Each step depends on
+//! the one before, so the published form measures the latency of a multiplier. Other modes compute
+//! the same fingerprints faster; a figure is meaningful only with its mode.
 
 use std::fmt;
 use std::hint::black_box;
@@ -11,48 +11,48 @@ use std::str::FromStr;
 
 const FACTOR: u64 = 25_214_903_917;
 const ADDEND: u64 = 11;
-/// Chains that are worked on side by side: as many as hide a multiplication's latency.
+/// Parallel chains of [`Work::Interleaved`]: enough to hide the latency of a multiplication.
 const LANES: usize = 4;
-/// Chains in vector registers, two or more of them.
+/// Parallel chains of [`Work::Simd`], in two or more vector registers.
 const VECTOR_LANES: usize = 16;
-/// How many fingerprints there are.
+/// Number of different fingerprints.
 pub const FINGERPRINTS: usize = 1 << 16;
 
-/// How fingerprints are found.
+/// How fingerprints are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Work {
     /// One step after the other, as published.
     #[default]
     Serial,
-    /// The chains of four packets side by side, so that multiplications overlap.
+    /// The chains of four packets in parallel, so that multiplications overlap.
     Interleaved,
-    /// The chains of sixteen packets in the widest vector registers that the machine has.
+    /// The chains of sixteen packets in the widest vector registers of the machine.
     Simd,
-    /// All steps of a packet at once: affine maps compose, so n of them take log₂ n squarings.
+    /// All steps of a packet at once: affine maps compose, so n steps take log₂ n squarings.
     Jump,
-    /// No step at all: the fingerprint of the seed. What is left is the filter.
+    /// No steps: the fingerprint of the seed. A run measures the filter only.
     Off,
 }
 
 /// The work of one accepted packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// Steps.
+    /// Number of steps.
     pub iterations: u32,
-    /// Where they start.
+    /// Start value.
     pub seed: u32,
 }
 
-/// A name that is none of [`Work::ALL`].
+/// A name that is not the name of a [`Work`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no work is called \"{0}\"; there are serial, interleaved, simd, jump, off")]
+#[error("unknown work {0:?}: use serial, interleaved, simd, jump or off")]
 pub struct UnknownWork(pub String);
 
 impl Work {
-    /// All there are, the published one first.
+    /// All modes, the published one first.
     pub const ALL: [Self; 5] = [Self::Serial, Self::Interleaved, Self::Simd, Self::Jump, Self::Off];
 
-    /// The name by which [`FromStr`] knows it.
+    /// The name that [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Serial => "serial",
@@ -63,16 +63,16 @@ impl Work {
         }
     }
 
-    /// Does all jobs; tells the fingerprints in any order.
+    /// Runs all jobs. Calls `found` with the fingerprint of each, in any order.
     pub fn run(self, jobs: &[Job], mut found: impl FnMut(usize)) {
         match self {
             Self::Serial => jobs.iter().for_each(|job| found(serial(*job))),
-            Self::Interleaved => side_by_side::<LANES>(jobs, steps, found),
+            Self::Interleaved => in_lanes::<LANES>(jobs, steps, found),
             Self::Simd => {
-                // Compiled for each of several instruction sets, of which the machine's is taken.
+                // Compiled for several instruction sets; the machine's is selected at run time.
                 let machine = pulp::Arch::new();
                 let steps = |states: &mut _, n| machine.dispatch(|| steps(states, n));
-                side_by_side::<VECTOR_LANES>(jobs, steps, found);
+                in_lanes::<VECTOR_LANES>(jobs, steps, found);
             }
             Self::Jump => jobs.iter().for_each(|job| found(jump(*job))),
             Self::Off => jobs.iter().for_each(|job| found(fingerprint(job.seed.into()))),
@@ -101,8 +101,8 @@ fn fingerprint(state: u64) -> usize {
     (state >> 12) as usize & (FINGERPRINTS - 1)
 }
 
-/// A step whose constants the compiler must not know: otherwise it composes several steps into one, and
-/// a chain is not a chain any more.
+/// A step with constants hidden from the compiler, which would otherwise compose several steps into
+/// one.
 fn opaque_step() -> impl Fn(u64) -> u64 {
     let (factor, addend) = (black_box(FACTOR), black_box(ADDEND));
     move |state| state.wrapping_mul(factor).wrapping_add(addend)
@@ -115,13 +115,13 @@ fn serial(job: Job) -> usize {
 fn finish(mut state: u64, left: u32) -> usize {
     let step = opaque_step();
     for _ in 0..left {
-        // The published chain cuts to 48 bits at every step, and that is a part of its cost.
+        // The published chain truncates to 48 bits at every step; that is part of its cost.
         state = step(state) & 0xffff_ffff_ffff;
     }
     fingerprint(state)
 }
 
-/// So many steps of all lanes. Bits above 48 never reach those below.
+/// `n` steps of all lanes. There is no truncation: higher bits never affect the lower 48.
 #[inline(always)]
 fn steps<const LANES: usize>(states: &mut [u64; LANES], n: u32) {
     let step = opaque_step();
@@ -130,8 +130,8 @@ fn steps<const LANES: usize>(states: &mut [u64; LANES], n: u32) {
     }
 }
 
-/// Keeps every lane busy while there are jobs.
-fn side_by_side<const LANES: usize>(
+/// Runs the jobs in parallel lanes. A lane whose job ends takes the next one.
+fn in_lanes<const LANES: usize>(
     jobs: &[Job],
     steps: impl Fn(&mut [u64; LANES], u32),
     mut found: impl FnMut(usize),
@@ -152,7 +152,8 @@ fn side_by_side<const LANES: usize>(
             }
             found(fingerprint(states[lane]));
             let Some(job) = rest.next() else {
-                // Lanes before this one hold new jobs, or some with steps left; those behind may be done, with none.
+                // The other lanes hold jobs with the steps left; those after this one may have
+                // none.
                 let others = (0..LANES).filter(|&other| other != lane);
                 return others.for_each(|other| found(finish(states[other], left[other])));
             };
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_are_those_of_java() {
+    fn fingerprints_equal_those_of_java() {
         // java.util.Random's state after n steps from the seed, bits 12 to 27.
         let one = |iterations, seed| serial(Job { iterations, seed });
         assert_eq!(one(0, 0x1234_5678), 0x2345);
@@ -213,14 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known() {
+    fn names_parse_and_an_unknown_name_is_an_error() {
         for work in Work::ALL {
             assert_eq!(work.name().parse(), Ok(work));
         }
         let error = "java".parse::<Work>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "no work is called \"java\"; there are serial, interleaved, simd, jump, off"
-        );
+        assert_eq!(error, "unknown work \"java\": use serial, interleaved, simd, jump or off");
     }
 }

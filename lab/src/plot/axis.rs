@@ -1,17 +1,17 @@
-//! An axis: from numbers to places, and which numbers are written beside it.
+//! An axis: maps values to coordinates and selects ticks.
 
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     low: f64,
     high: f64,
     log: bool,
-    /// Where it begins and ends in the picture.
+    /// Coordinates of its ends.
     from: f64,
     to: f64,
 }
 
 impl Axis {
-    /// An axis that has room for all `values`; without `log` it begins at 0, as sizes do.
+    /// An axis that covers all `values`, with a margin. A linear axis includes 0.
     pub(super) fn new(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
         let values: Vec<f64> =
             values.filter(|value| value.is_finite() && (!log || *value > 0.0)).collect();
@@ -25,7 +25,7 @@ impl Axis {
         Self { low, high, log, from, to }
     }
 
-    /// The same, closely around the values.
+    /// The same with a smaller margin if the axis is logarithmic.
     pub(super) fn close(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
         let mut axis = Self::new(values, log, from, to);
         if log {
@@ -34,7 +34,8 @@ impl Axis {
         axis
     }
 
-    /// Where a value stands. What has no logarithm stands at the beginning.
+    /// The coordinate of a value. On a logarithmic axis values below its start are placed at its
+    /// start.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -44,7 +45,7 @@ impl Axis {
         self.from + share * (self.to - self.from)
     }
 
-    /// Values to be written, with their texts.
+    /// The ticks: values and labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let ticks: Vec<f64> = if self.log { self.log_ticks() } else { self.even_ticks() };
         ticks.into_iter().map(|tick| (tick, short(tick))).collect()
@@ -77,7 +78,7 @@ impl Axis {
     }
 }
 
-/// With k, M, G; without needless digits.
+/// A number as text, with suffix k, M or G and without trailing zeros.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     let (factor, letter) = match size {
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn even_axes_begin_at_zero_and_logarithms_do_not() {
+    fn linear_axes_begin_at_zero_and_logarithmic_ones_do_not() {
         let axis = Axis::new([3.0, 47.0].into_iter(), false, 0.0, 100.0);
         let ticks: Vec<_> = axis.ticks().into_iter().map(|(_, text)| text).collect();
         assert_eq!(ticks, ["0", "10", "20", "30", "40"]);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_values_make_no_odd_axes() {
+    fn axes_of_unusual_values_are_finite() {
         for values in [vec![], vec![0.0], vec![f64::NAN, f64::INFINITY], vec![-1.0], vec![5.0, 5.0]]
         {
             for log in [false, true] {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_have_suffixes_and_few_digits() {
         let short = [0.0, 0.25, 1.5, 64.0, 2_000.0, 16_384.0, 14_880_000.0, 2e9, 1e-5].map(short);
         assert_eq!(short, ["0", "0.25", "1.5", "64", "2000", "16.38k", "14.88M", "2G", "1e-5"]);
     }

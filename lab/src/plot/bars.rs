@@ -1,4 +1,4 @@
-//! Bars beneath each other: who is compared stands at the left, at any length of name.
+//! A chart of horizontal bars, with the names of the candidates on the left.
 
 use super::axis::{Axis, short};
 use super::{Canvas, FONT, WIDTH};
@@ -19,7 +19,7 @@ pub(crate) struct Bar {
     pub(crate) measured: Option<(f64, f64, f64)>,
     pub(crate) oversubscribed: bool,
     pub(crate) paper: Option<f64>,
-    /// In place of a bar: why there is none.
+    /// Text in place of a bar that was not measured: the reason.
     pub(crate) missing: String,
 }
 

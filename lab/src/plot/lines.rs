@@ -1,4 +1,4 @@
-//! Lines over an axis, in panels beside each other.
+//! A line chart with one or more panels side by side.
 
 use super::axis::Axis;
 use super::{COLOURS, Canvas, FONT, WIDTH};
@@ -11,7 +11,7 @@ pub(crate) struct Chart {
     pub(crate) y_label: String,
     pub(crate) log_x: bool,
     pub(crate) log_y: bool,
-    /// Each with its heading.
+    /// Panels: heading and lines.
     pub(crate) panels: Vec<(String, Vec<Line>)>,
 }
 
@@ -26,15 +26,15 @@ pub(crate) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Measured,
-    /// Points alone, hollow: what was run with more threads than cores.
+    /// Hollow points without a line: trials with more threads than cores.
     Oversubscribed,
-    /// What the paper gives, points alone.
+    /// The paper's figures: points without a line.
     Paper,
-    /// Dashed, without points.
+    /// A dashed line without points.
     Model,
 }
 
-/// A point, with its quartiles.
+/// A point and its quartiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) x: f64,
@@ -86,7 +86,7 @@ impl Chart {
         canvas.finish(&self.title)
     }
 
-    /// The values that were measured, if they are few; else round numbers.
+    /// Draws the ticks: the measured values if there are at most 12, otherwise round numbers.
     fn x_ticks(&self, canvas: &mut Canvas, x: &Axis, bottom: f64, width: f64) {
         let all = self.panels.iter().flat_map(|(_, lines)| lines).flat_map(|line| &line.marks);
         let mut values: Vec<f64> = all.map(|mark| mark.x).collect();
@@ -99,7 +99,7 @@ impl Chart {
             let at = x.place(tick);
             let half = text.len() as f64 * FONT * 0.3 + 3.0;
             canvas.line((at, bottom), (at, bottom + 4.0), "axis");
-            // Texts do not run into each other.
+            // Labels that would overlap the previous one are omitted.
             if at - half > free && half * 2.0 < width {
                 canvas.text(at, bottom + 18.0, "soft middle", &text);
                 free = at + half;
@@ -107,7 +107,7 @@ impl Chart {
         }
     }
 
-    /// Names of lines, each once, in the order in which they come.
+    /// Distinct names of lines, in order of appearance.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for line in self.panels.iter().flat_map(|(_, lines)| lines) {
@@ -118,7 +118,7 @@ impl Chart {
         names
     }
 
-    /// What is to be explained besides.
+    /// The kinds of lines in the chart that the legend explains.
     fn keys(&self) -> Vec<(LineKind, &'static str)> {
         let all = [
             (LineKind::Oversubscribed, "hollow: more threads than cores"),

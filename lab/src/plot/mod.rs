@@ -1,17 +1,17 @@
-//! Figures, as SVG without a script.
+//! Figures as SVG without scripts.
 //!
 //! ```text
 //!  title
 //!  y │      ╭──●  a line, its points and their quartiles
-//!    │  ●───╯  ◇   what the paper gives
+//!    │  ●───╯  ◇   the paper's figure
 //!    │      ○      oversubscribed: points without a line
 //!    │ - - - - -   the model, dashed
 //!    └───────────
 //!        x
 //! ```
 //!
-//! Colours are classes: the page has a style for light and one for dark, and a file by itself brings
-//! both along. What is told by colour is told by a mark and by the legend's words, too.
+//! Colours are CSS classes: the style has a light and a dark scheme, and stand-alone files contain
+//! it. Every distinction by colour is also one by shape, and the legend names it.
 
 mod axis;
 mod bars;
@@ -24,13 +24,13 @@ pub(crate) use bars::{Bar, Bars};
 pub(crate) use lines::{Chart, Line, LineKind, Mark};
 pub(crate) use overview::{Entry, Overview, Sign};
 
-/// Of all figures; the page takes it over as it is.
+/// The style of all figures; the page contains it, too.
 const STYLE: &str = include_str!("style.css");
 
 const WIDTH: f64 = 720.0;
 const FONT: f64 = 13.0;
 
-/// The classes of the colours; a ninth line begins again.
+/// Number of colours; a ninth line has the first colour again.
 const COLOURS: usize = 8;
 
 /// A figure as a file of its own.
@@ -41,7 +41,7 @@ pub(crate) fn stand_alone(svg: &str) -> String {
     )
 }
 
-/// A picture under way.
+/// An SVG document under construction.
 struct Canvas {
     svg: String,
     height: f64,
@@ -78,7 +78,7 @@ impl Canvas {
         );
     }
 
-    /// One of several shapes, so that lines differ without colour; `hollow` is for what does not count.
+    /// Draws one of four shapes, so that lines differ without colour. Hollow marks are not counted.
     fn mark(&mut self, (x, y): (f64, f64), shape: usize, colour: usize, hollow: bool) {
         let class = format!("{} c{}", if hollow { "hollow" } else { "mark" }, colour % COLOURS);
         let r = 4.0;
@@ -104,7 +104,7 @@ impl Canvas {
         };
     }
 
-    /// The whole, with words for who cannot see it.
+    /// The whole document; the title is also the text for screen readers.
     fn finish(self, title: &str) -> String {
         let title = escaped(title);
         format!(
@@ -115,7 +115,7 @@ impl Canvas {
     }
 }
 
-/// Text within XML or HTML.
+/// Text escaped for XML and HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,13 +1,13 @@
-//! A mark for each claim, a row for each experiment: a whole run at a glance.
+//! The overview of a run: a row for each experiment with a mark for each claim.
 
 use super::{Canvas, WIDTH};
 
 #[derive(Debug)]
 pub(crate) struct Overview {
     pub(crate) title: String,
-    /// What is said of the claims that are counted apart; nothing if there are none.
+    /// Text about claims that are not counted with the others; empty if there are none.
     pub(crate) note: String,
-    /// What the signs mean.
+    /// Legend of the signs.
     pub(crate) kinds: Vec<(String, Sign)>,
     pub(crate) rows: Vec<Entry>,
 }
@@ -16,11 +16,11 @@ pub(crate) struct Overview {
 pub(crate) enum Entry {
     /// The title of a paper.
     Heading(String),
-    /// An experiment by its name, and a sign for each of its claims.
-    Claims { id: String, measured: Vec<Sign>, apart: Vec<Sign> },
+    /// An experiment and a sign for each of its claims: measured ones and those of other kinds.
+    Claims { id: String, measured: Vec<Sign>, others: Vec<Sign> },
 }
 
-/// How a mark looks.
+/// Shape and colour of a mark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign {
     pub(crate) shape: usize,
@@ -30,12 +30,12 @@ pub(crate) struct Sign {
 
 const TOP: f64 = 70.0;
 const ROW: f64 = 18.0;
-/// Before a heading.
+/// Space before a heading.
 const GAP: f64 = 9.0;
-/// Where the marks begin.
+/// Left edge of the marks.
 const LEFT: f64 = 224.0;
 const STEP: f64 = 17.0;
-/// Letters of a paper's title that fit into a line.
+/// Maximum number of characters of a paper's title in a line.
 const LETTERS: usize = 84;
 
 impl Overview {
@@ -57,17 +57,17 @@ impl Overview {
                     y += GAP;
                     canvas.text(8.0, y + 4.0, "bold", &shortened(title));
                 }
-                Entry::Claims { id, measured, apart } => {
+                Entry::Claims { id, measured, others } => {
                     canvas.text(20.0, y + 4.0, "soft", id);
                     let place = |number: usize| LEFT + number as f64 * STEP;
                     for (number, sign) in measured.iter().enumerate() {
                         sign.draw(&mut canvas, place(number), y);
                     }
-                    if !apart.is_empty() {
+                    if !others.is_empty() {
                         let x = place(measured.len());
                         canvas.line((x, y - 7.0), (x, y + 7.0), "axis");
                     }
-                    for (number, sign) in apart.iter().enumerate() {
+                    for (number, sign) in others.iter().enumerate() {
                         sign.draw(&mut canvas, place(measured.len() + 1 + number), y);
                     }
                 }

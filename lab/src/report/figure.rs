@@ -1,16 +1,16 @@
-//! From rows to a figure, as the experiment wants it.
+//! Builds the figures of a report from rows.
 
 use std::collections::BTreeMap;
 
 use super::paper::{paper_value, parameters};
 use super::{Chapter, Section};
 use crate::experiment::{ClaimKind, Experiment, Plot, PlotKind};
-use crate::judge::{Verdict, by_number, tally};
+use crate::judge::{Verdict, by_number, count_verdicts};
 use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};
 use crate::rows::{Row, State};
 use crate::{model, statistics, template};
 
-/// The experiment's figure.
+/// The figure of an experiment as SVG.
 pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
     let probes: Vec<_> =
         experiment.candidates.iter().filter(|c| c.probe).map(|c| &c.name).collect();
@@ -21,13 +21,13 @@ pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
     }
 }
 
-/// All claims of a run, a mark each: measured ones, and behind these the others, which are counted apart.
+/// The overview of a run as SVG: a mark for each claim, measured ones first.
 pub(super) fn overview(papers: &[Chapter]) -> String {
     let all = || {
         let sections = papers.iter().flat_map(|(_, sections)| sections);
         sections.flat_map(|section| &section.judgements)
     };
-    let kinds = tally(all(), &[ClaimKind::Measured]).map(|(verdict, count)| {
+    let kinds = count_verdicts(all(), &[ClaimKind::Measured]).map(|(verdict, count)| {
         (format!("{count} {}", verdict.name().replace('-', " ")), sign(verdict))
     });
     let mut rows = Vec::new();
@@ -39,25 +39,25 @@ pub(super) fn overview(papers: &[Chapter]) -> String {
                 of.map(|judgement| sign(judgement.verdict)).collect()
             };
             let id = experiment.id.clone();
-            rows.push(Entry::Claims { id, measured: signs(true), apart: signs(false) });
+            rows.push(Entry::Claims { id, measured: signs(true), others: signs(false) });
         }
     }
     let of_kind = |kind| all().filter(move |judgement| judgement.kind == kind).count();
     let measured = of_kind(ClaimKind::Measured);
     let title = format!("{measured} measured claims of {} papers", papers.len());
-    let apart: Vec<String> = ClaimKind::ALL[1..]
+    let others: Vec<String> = ClaimKind::ALL[1..]
         .iter()
         .filter(|kind| of_kind(**kind) > 0)
         .map(|kind| format!("{} {}", of_kind(*kind), kind.name().replace('-', " ")))
         .collect();
-    let note = match apart.is_empty() {
+    let note = match others.is_empty() {
         true => String::new(),
-        false => format!("behind the bar and not counted: {}", apart.join(", ")),
+        false => format!("right of the bar, not counted: {}", others.join(", ")),
     };
     Overview { title, note, kinds: kinds.into(), rows }.svg()
 }
 
-/// Shape, colour, and whether it is hollow: each tells the verdict alone.
+/// The mark of a verdict. Verdicts differ both by shape and by colour.
 fn sign(verdict: Verdict) -> Sign {
     let (shape, colour, hollow) = match verdict {
         Verdict::Reproduced => (0, 2, false),
@@ -68,7 +68,7 @@ fn sign(verdict: Verdict) -> Sign {
     Sign { shape, colour, hollow }
 }
 
-/// With the paper's name of it, where there is room.
+/// The title, with the figure's number in the paper if it fits.
 fn title(experiment: &Experiment) -> String {
     let Experiment { title, figure, .. } = experiment;
     if title.len() + figure.len() < 80 { format!("{title} ({figure})") } else { title.clone() }
@@ -76,7 +76,7 @@ fn title(experiment: &Experiment) -> String {
 
 /// Values of one setting, by round.
 type Rounds = BTreeMap<u32, f64>;
-/// The points of a line, by whether they were oversubscribed.
+/// The points of a line; the key is whether they were oversubscribed.
 type Points = BTreeMap<bool, Vec<(f64, Rounds)>>;
 
 fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
@@ -141,7 +141,7 @@ fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
             let marks = marks.into_iter().map(|(x, y)| Mark { x, y, low: y, high: y }).collect();
             lines.push(Line { name: "model".into(), kind: LineKind::Model, marks });
         }
-        // What the machine lacks is told beneath the figure.
+        // Panels without points are omitted; the page lists the reasons below the figure.
         if lines.iter().any(|line| !line.marks.is_empty()) {
             chart.panels.push((panel_heading(plot, &panel), lines));
         }
@@ -153,7 +153,7 @@ fn panel_heading(plot: &Plot, panel: &str) -> String {
     plot.panels.as_ref().map_or_else(String::new, |name| format!("{name}: {panel}"))
 }
 
-/// The name of a row's line, behind the number that puts it in order.
+/// The sort key and the name of a row's line.
 fn line_name(
     experiment: &Experiment,
     candidate: &str,
@@ -181,7 +181,7 @@ fn mark(plot: &Plot, x: f64, rounds: &Rounds, base: Option<&Rounds>) -> Option<M
     Some(Mark { x, y: found.median, low: found.low, high: found.high })
 }
 
-/// What the paper gives for this panel, a line for each candidate.
+/// The paper's figures in this panel, as one line per candidate.
 fn of_paper(
     experiment: &Experiment,
     x_name: &str,

@@ -1,4 +1,4 @@
-//! The report of a run: one page that needs nothing else, and each figure as a file.
+//! The report of a run: a self-contained HTML page, and each figure as a file.
 
 mod figure;
 mod page;
@@ -14,7 +14,7 @@ use crate::rows::Row;
 use crate::run_folder::RunFolder;
 use crate::{LabError, catalogue, files, plot};
 
-/// What is known of one experiment in a run.
+/// The part of the report about one experiment.
 struct Section {
     experiment: Experiment,
     rows: Vec<Row>,
@@ -22,7 +22,8 @@ struct Section {
     svg: String,
 }
 
-/// Writes `report.html`, `figures/*.svg` and `verdicts.csv` into the run's folder: where the page is.
+/// Writes `report.html`, `figures/*.svg` and `verdicts.csv` into the run's folder. Returns the path
+/// of the page.
 pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
     let experiments = catalogue::experiments()?;
     let of = |name: &str| experiments.iter().filter(|e| e.paper == name).cloned().collect();
@@ -30,14 +31,14 @@ pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
     write_of(folder, papers.collect())
 }
 
-/// The same, of these papers and experiments alone.
+/// Like [`write!`], for these papers and experiments only.
 pub fn write_of(
     folder: &RunFolder,
     papers: Vec<(Paper, Vec<Experiment>)>,
 ) -> Result<PathBuf, LabError> {
     let section = |experiment: Experiment| {
         let rows = folder.measured(&experiment)?;
-        // Without a row there is nothing to be judged, not even as undecided.
+        // An experiment without rows was not run; its claims get no verdict.
         let judgements =
             if rows.is_empty() { Vec::new() } else { judge::judge(&experiment, &rows) };
         let svg = figure::svg(&experiment, &rows);
@@ -62,14 +63,15 @@ pub fn write_of(
     Ok(file)
 }
 
-/// The verdict on each claim, a line each.
+/// Writes a CSV file with a line for each claim.
 fn verdicts(path: &Path, judgements: &[&Judgement]) -> Result<(), LabError> {
-    let told = |error: csv::Error| LabError::Rows { path: path.into(), reason: error.to_string() };
+    let failed =
+        |error: csv::Error| LabError::Rows { path: path.into(), reason: error.to_string() };
     let mut writer = csv::Writer::from_writer(Vec::new());
     for judgement in judgements {
-        writer.serialize(judgement).map_err(told)?;
+        writer.serialize(judgement).map_err(failed)?;
     }
-    let lines = writer.into_inner().map_err(|error| told(error.into_error().into()))?;
+    let lines = writer.into_inner().map_err(|error| failed(error.into_error().into()))?;
     files::write(path, &lines)
 }
 

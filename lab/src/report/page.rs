@@ -1,17 +1,18 @@
-//! The page: HTML with its style and figures within, no script, readable on paper and on a phone.
+//! The report page: one HTML file with embedded styles and figures and without scripts, for screen,
+//! phone and print.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Chapter, Section, table};
 use crate::experiment::ClaimKind;
-use crate::judge::{Judgement, Verdict, tally};
+use crate::judge::{Judgement, Verdict, count_verdicts};
 use crate::plot::escaped;
 use crate::rows::State;
 use crate::run_folder::Facts;
 
 const STYLE: &str = include_str!("style.css");
-/// The figures' classes are those of their files.
+/// The style of the figures, which their files contain, too.
 const FIGURES: &str = include_str!("../plot/style.css");
 
 pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
@@ -49,15 +50,16 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
     let of_kind = |kind| all().filter(move |judgement| judgement.kind == kind).count();
     let measured = of_kind(ClaimKind::Measured);
     let mut html = format!("<p>{measured} measured claims of {} papers: ", papers.len());
-    for (verdict, count) in tally(all(), &[ClaimKind::Measured]) {
+    for (verdict, count) in count_verdicts(all(), &[ClaimKind::Measured]) {
         let _ = write!(html, "{} {count} ", badge(verdict));
     }
     if measured < all().count() {
-        let _ =
-            write!(html, "</p>\n<p>Counted apart, {} claims:</p><ul>", all().count() - measured);
+        let others = all().count() - measured;
+        let _ = write!(html, "</p>\n<p>Counted separately, {others} claims:</p><ul>");
         for kind in ClaimKind::ALL.into_iter().filter(|kind| *kind != ClaimKind::Measured) {
             let _ = write!(html, "<li>{} {}: ", of_kind(kind), words(kind));
-            for (verdict, count) in tally(all(), &[kind]).into_iter().filter(|(_, n)| *n > 0) {
+            let counts = count_verdicts(all(), &[kind]);
+            for (verdict, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
                 let _ = write!(html, "{} {count} ", badge(verdict));
             }
             let _ = write!(html, "<span class=\"soft\">({})</span></li>", escaped(kind.about()));
@@ -65,17 +67,17 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
         html += "</ul>\n<p>";
     }
     let effort = if facts.quick {
-        "This was a quick run: few rounds and little traffic, so more claims than need be are undecided."
+        "This was a quick run with few rounds and little traffic; a full run decides more claims."
     } else {
         "This was a full run."
     };
     let _ = write!(
         html,
         "</p><p>Measured {} at commit {} on: {}. {effort}</p>\n\
-         <p class=\"soft\">A figure is the median of interleaved rounds, in brackets the interval in which \
-         the true median lies (with 95 % confidence from six rounds on; of fewer rounds, all they cover). A claim \
-         is judged only if that whole interval lies on one side of the bound. In figures, bars through points \
-         and in tables brackets are quartiles.</p>\n<nav><ul>",
+         <p class=\"soft\">Each figure is the median of interleaved rounds. The interval in brackets contains \
+         the true median with 95 % confidence; with fewer than six rounds it is the range of all values. A \
+         claim is decided only if its whole interval lies on one side of each bound. Vertical bars in figures \
+         and brackets in tables are quartiles.</p>\n<nav><ul>",
         escaped(&facts.date),
         escaped(&facts.commit),
         escaped(&facts.machine.describe())
@@ -85,13 +87,13 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
         let anchor = section.experiment.file_name();
         let _ = write!(html, "<li><a href=\"#{anchor}\">{}</a>", escaped(id));
         let is_measured = |judgement: &&Judgement| judgement.kind == ClaimKind::Measured;
-        let (measured, apart): (Vec<_>, Vec<_>) = section.judgements.iter().partition(is_measured);
+        let (measured, others): (Vec<_>, Vec<_>) = section.judgements.iter().partition(is_measured);
         for judgement in &measured {
             let _ = write!(html, " {}", dot(judgement.verdict));
         }
-        if !apart.is_empty() {
-            let apart: Vec<_> = apart.iter().map(|judgement| dot(judgement.verdict)).collect();
-            let _ = write!(html, " <span class=\"soft\">apart: {}</span>", apart.join(" "));
+        if !others.is_empty() {
+            let others: Vec<_> = others.iter().map(|judgement| dot(judgement.verdict)).collect();
+            let _ = write!(html, " <span class=\"soft\">other kinds: {}</span>", others.join(" "));
         }
         html += "</li>";
     }
@@ -120,7 +122,7 @@ fn experiment(section: &Section, quick: bool) -> String {
         let flag = if quick { " --quick" } else { "" };
         let _ = write!(
             html,
-            "<p class=\"soft\">Again: <code>ringtap-lab run {}{flag}</code>",
+            "<p class=\"soft\">Repeat: <code>ringtap-lab run {}{flag}</code>",
             escaped(&experiment.id)
         );
         if let Some(row) = rows.iter().find(|row| row.state.has_value()) {
@@ -137,15 +139,15 @@ fn experiment(section: &Section, quick: bool) -> String {
 
 fn claim(judgement: &Judgement) -> String {
     let Judgement { claim, kind, source, paper, ours, verdict, reason, judged, .. } = judgement;
-    let apart = match kind {
+    let note = match kind {
         ClaimKind::Measured => String::new(),
         kind => format!(
-            "<p class=\"soft\">Counted apart ({}): {}</p>",
+            "<p class=\"soft\">Counted separately ({}): {}</p>",
             words(*kind),
             escaped(kind.about())
         ),
     };
-    // What has no figure has a dash already.
+    // A claim without a figure has a dash already.
     let reason = match (reason.as_str(), ours.as_str()) {
         ("", _) => String::new(),
         (reason, "–") => format!(" {}", escaped(reason)),
@@ -153,7 +155,7 @@ fn claim(judgement: &Judgement) -> String {
     };
     format!(
         "<div class=\"claim\"><p>{} {} <span class=\"soft\">({})</span></p>\
-         <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p>{apart}</div>\n",
+         <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p>{note}</div>\n",
         badge(*verdict),
         escaped(claim),
         escaped(source),
@@ -163,21 +165,21 @@ fn claim(judgement: &Judgement) -> String {
     )
 }
 
-/// What is missing from a figure, each reason once.
+/// The candidates that a figure lacks, by reason.
 fn absent(section: &Section) -> String {
     let mut reasons: BTreeMap<(State, &str), Vec<&str>> = BTreeMap::new();
     for row in section.rows.iter().filter(|row| !row.state.has_value()) {
-        let who = reasons.entry((row.state, &row.reason)).or_default();
-        if !who.contains(&row.candidate.as_str()) {
-            who.push(&row.candidate);
+        let candidates = reasons.entry((row.state, &row.reason)).or_default();
+        if !candidates.contains(&row.candidate.as_str()) {
+            candidates.push(&row.candidate);
         }
     }
     let mut html = String::new();
-    for ((state, reason), who) in reasons {
+    for ((state, reason), candidates) in reasons {
         let _ = write!(
             html,
             "<p class=\"none\">{}: {}: {}</p>",
-            escaped(&who.join(", ")),
+            escaped(&candidates.join(", ")),
             state,
             escaped(reason)
         );
@@ -193,7 +195,7 @@ fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {0}\">{1}</span>", verdict, verdict.name().replace('-', " "))
 }
 
-/// A badge as small as a letter; its sign and its words say what its colour says.
+/// A one-letter badge. Its sign and its title state the verdict, too, not only its colour.
 fn dot(verdict: Verdict) -> String {
     let sign = match verdict {
         Verdict::Reproduced => "✓",

@@ -1,11 +1,11 @@
-//! The paper's figures beside ours.
+//! Look-up of the paper's figures.
 
 use std::collections::BTreeMap;
 
 use crate::experiment::{Experiment, PaperValue};
 use crate::rows::Row;
 
-/// The paper's figure for a row's setting, if it gives one.
+/// The paper's figure for a row's setting, if the experiment has one.
 pub(super) fn paper_value(experiment: &Experiment, row: &Row, quantity: &str) -> Option<f64> {
     let fits = |value: &&PaperValue| {
         value.candidate == row.candidate

@@ -1,4 +1,4 @@
-//! The figures of an experiment as a table: a line a setting, with spread and state.
+//! The table of an experiment: a line for each setting, with median, quartiles and state.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::plot::escaped;
 use crate::rows::{Row, State};
 use crate::statistics;
 
-/// Rows by setting: candidates in their order, parameters by their numbers.
+/// Rows grouped by setting, sorted by candidate and by parameters.
 pub(super) fn settings<'r>(experiment: &Experiment, rows: &[&'r Row]) -> Vec<Vec<&'r Row>> {
     let place = |row: &Row| experiment.candidates.iter().position(|c| c.name == row.candidate);
     let mut sorted = rows.to_vec();
@@ -27,7 +27,7 @@ pub(super) fn settings<'r>(experiment: &Experiment, rows: &[&'r Row]) -> Vec<Vec
     sorted.chunk_by(same).map(<[_]>::to_vec).collect()
 }
 
-/// Parameters that tell settings of one candidate apart.
+/// Parameters that differ between settings of one candidate.
 pub(super) fn varying<'r>(experiment: &Experiment, rows: &[&'r Row]) -> Vec<&'r str> {
     let mut names = BTreeSet::new();
     for candidate in &experiment.candidates {
@@ -42,7 +42,7 @@ pub(super) fn varying<'r>(experiment: &Experiment, rows: &[&'r Row]) -> Vec<&'r 
     names.into_iter().collect()
 }
 
-/// As HTML.
+/// The table as HTML.
 pub(super) fn html(experiment: &Experiment, rows: &[Row]) -> String {
     let rows: Vec<&Row> = rows.iter().collect();
     let names = varying(experiment, &rows);
@@ -102,7 +102,7 @@ fn cells(experiment: &Experiment, group: &[&Row], quantity: &str) -> String {
     cells
 }
 
-/// How many, and what was the matter with them.
+/// The number of trials with a value, and state and reason of the first other one.
 fn trials(group: &[&Row]) -> String {
     let good: BTreeSet<u32> =
         group.iter().filter(|row| row.state.has_value()).map(|row| row.trial).collect();

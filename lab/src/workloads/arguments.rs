@@ -1,4 +1,4 @@
-//! The words of a workload: `key=value`.
+//! The arguments of a workload: `key=value`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{LabError, template};
 
-/// What nobody asked for is a mistake.
+/// Arguments by key. Each method removes the argument that it returns.
 #[derive(Debug)]
 pub struct Arguments(BTreeMap<String, String>);
 
@@ -22,31 +22,31 @@ impl Arguments {
         words.iter().map(pair).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The value of `key`, if it was given.
+    /// The value of `key`, if there is one.
     pub(super) fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, LabError> {
         let Some(text) = self.0.remove(key) else { return Ok(None) };
-        let wrong = || LabError::Trial(format!("{key}={text}: that is no {key}"));
+        let wrong = || LabError::Trial(format!("invalid {key}: {text}"));
         text.parse().map(Some).map_err(|_| wrong())
     }
 
-    /// The value of `key`, which must be there.
+    /// The value of `key`; an error if it is missing.
     pub(super) fn text(&mut self, key: &str) -> Result<String, LabError> {
-        self.0.remove(key).ok_or_else(|| LabError::Trial(format!("{key}=… is missing")))
+        self.0.remove(key).ok_or_else(|| LabError::Trial(format!("missing argument {key}=…")))
     }
 
-    /// A number, from 1 to `most`, with k, M or G for thousands.
-    pub(super) fn count(&mut self, key: &str, most: u64) -> Result<u64, LabError> {
+    /// A number from 1 to `max`, with an optional suffix k, M or G.
+    pub(super) fn count(&mut self, key: &str, max: u64) -> Result<u64, LabError> {
         let text = self.text(key)?;
         let number =
-            template::number(&text).filter(|n| n.fract() == 0.0 && *n >= 1.0 && *n <= most as f64);
-        let wrong = || LabError::Trial(format!("{key}={text}: from 1 to {most} is possible"));
+            template::number(&text).filter(|n| n.fract() == 0.0 && *n >= 1.0 && *n <= max as f64);
+        let wrong = || LabError::Trial(format!("invalid {key}={text}: use 1 to {max}"));
         number.map(|n| n as u64).ok_or_else(wrong)
     }
 
-    /// The cores to run on, in turn; empty leaves it to the kernel.
+    /// The cores to pin threads to, in turn; if empty, threads are not pinned.
     pub(super) fn cores(&mut self) -> Result<Vec<usize>, LabError> {
         let text = self.text("cores")?;
-        let wrong = || LabError::Trial(format!("cores={text}: write them as 0,1"));
+        let wrong = || LabError::Trial(format!("invalid cores={text}: use a list like 0,1"));
         let cores = text.split(',').filter(|word| !word.is_empty());
         cores
             .map(|word| word.parse().ok().filter(|&core| core < CpuSet::MAX_CPU))
@@ -54,20 +54,21 @@ impl Arguments {
             .ok_or_else(wrong)
     }
 
+    /// An error if an argument was not used.
     pub(super) fn all_used(&self) -> Result<(), LabError> {
         match self.0.keys().next() {
-            Some(key) => Err(LabError::Trial(format!("{key}: this workload has no such word"))),
+            Some(key) => Err(LabError::Trial(format!("unknown argument {key}: omit it"))),
             None => Ok(()),
         }
     }
 }
 
-/// Binds the calling thread to the core for thread number `thread`, if there are any.
+/// Pins the calling thread to the core for thread number `thread`, if `cores` is not empty.
 pub(super) fn bind(cores: &[usize], thread: usize) {
     if let Some(&core) = cores.get(thread % cores.len().max(1)) {
         let mut set = CpuSet::new();
         set.set(core);
-        // A core that is not ours is no reason to give up: then the kernel chooses.
+        // If the process may not use the core, the thread is not pinned.
         let _ = sched_setaffinity(None, &set);
     }
 }

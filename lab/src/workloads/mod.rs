@@ -1,7 +1,7 @@
-//! What is measured though no command does it: each is a trial of its own, behind `ringtap-lab trial`.
+//! Workloads of the lab that no `ringtap` command measures; `ringtap-lab trial` runs them.
 //!
-//! A workload takes `key=value` words, runs once, checks its own result and gives back what it
-//! found as JSON. Threads are scoped: they end with the workload.
+//! A workload takes `key=value` arguments, runs once, checks its result and returns its
+//! measurements as JSON. Threads are scoped: they end with the workload.
 
 mod arguments;
 pub mod cache;
@@ -18,7 +18,7 @@ use crate::LabError;
 
 type Workload = fn(&mut Arguments) -> Result<Value, LabError>;
 
-/// All of them, with what they take.
+/// All workloads: name, arguments and function.
 const ALL: [(&str, &str, Workload); 5] = [
     ("ring", "kind bytes capacity batch mode items cores", ring::run),
     ("cache-misses", "kind by capacity batch items cores seed", cache::run),
@@ -27,12 +27,12 @@ const ALL: [(&str, &str, Workload); 5] = [
     ("memory", "bytes cores", memory::run),
 ];
 
-/// Runs the workload `name`.
+/// Runs the workload `name` with `key=value` arguments.
 pub fn run(name: &str, words: &[String]) -> Result<Value, LabError> {
     let Some((_, _, workload)) = ALL.iter().find(|(known, ..)| *known == name) else {
         let known: Vec<_> = ALL.iter().map(|(name, keys, _)| format!("{name} ({keys})")).collect();
         return Err(LabError::Trial(format!(
-            "no workload {name:?}; there are {}",
+            "unknown workload {name:?}: use {}",
             known.join(", ")
         )));
     };

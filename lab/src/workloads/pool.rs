@@ -1,14 +1,15 @@
-//! How many buffers a receiver should have: the pool of Wu, Li, Ran and Luo ("DPDK Mempool Size").
+//! The workload `pool`: drops and time per packet by the number of buffers, as measured by Wu, Li,
+//! Ran and Luo ("DPDK Mempool Size").
 //!
 //! ```text
 //!  card, core a                                   measurer, core b
 //!  takes a free buffer, writes a packet ─▶ full ─▶ reads it, counts it in a sketch
-//!        none free: the packet is dropped ◀─ free ◀─ gives the buffer back
+//!     none free: the packet is dropped ◀─ free ◀─ returns the buffer
 //! ```
 //!
-//! A core plays the card: it writes packets when they are due, in gusts as traffic has them. Few
-//! buffers do not outlast a gust; many buffers, used in turn, are more than a cache holds. Buffers are
-//! 2 KiB as in DPDK, of which a packet takes the first 64 bytes.
+//! One core simulates the network card: it writes packets when they are due, in trains. Too few
+//! buffers are used up by a train; many buffers, used in turn, exceed the cache. Buffers are 2 KiB
+//! as in DPDK; a packet takes the first 64 bytes.
 
 use std::hint::spin_loop;
 
@@ -23,12 +24,12 @@ use ringtap_base::Clock;
 
 const BUFFER_BYTES: usize = 2_048;
 const BURST: usize = 32;
-/// Packets that come together, four times as fast as on average; then there is silence.
-const GUST: u64 = 8_192;
-const GUST_SPEED: f64 = 4.0;
+/// Packets of a train. They arrive at four times the mean rate; a pause follows.
+const TRAIN: u64 = 8_192;
+const TRAIN_SPEED: f64 = 4.0;
 
-/// A packet on its way, and the buffer that holds it. Buffers travel by value of their box, so each has
-/// one owner at a time.
+/// A buffer, with or without a packet. The box moves through the rings, so a buffer has one owner
+/// at a time.
 type Buffer = Box<[u64; BUFFER_BYTES / 8]>;
 /// A flow's number.
 type Key = [u8; 8];
@@ -51,14 +52,14 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         cores: arguments.cores()?,
     };
     let wrong = |error: &dyn std::fmt::Display| LabError::Trial(error.to_string());
-    // Four rows of counters of four bytes; their width is a power of two.
+    // A sketch of four rows of four-byte counters; the width of a row is a power of two.
     let width = 1 << (plan.memory / 16).max(1).ilog2();
     let shape = Shape::new(4, width).map_err(|error| wrong(&error))?;
     let sketch = CountMin::<Key>::new(shape, plan.seed);
     let (mut to_free, free) = spsc::<Buffer>(buffers).map_err(|error| wrong(&error))?;
     let (full, to_measure) = spsc::<Buffer>(buffers).map_err(|error| wrong(&error))?;
     for _ in 0..buffers {
-        // The ring has room for all there are.
+        // The ring has room for all buffers.
         let _ = to_free.push(Box::new([0; BUFFER_BYTES / 8]));
     }
     to_free.flush();
@@ -78,7 +79,8 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     };
     if counted + dropped != plan.packets {
         return Err(LabError::Trial(format!(
-            "{counted} counted and {dropped} dropped are not all"
+            "{counted} counted + {dropped} dropped packets are not {}",
+            plan.packets
         )));
     }
     Ok(json!({
@@ -92,7 +94,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     }))
 }
 
-/// The card: packets when they are due. How many found no buffer.
+/// The card: writes packets when they are due. Returns the number of drops for lack of a buffer.
 fn offer(
     plan: &Plan,
     mut free: Consumer<Buffer, Vernier>,
@@ -101,10 +103,9 @@ fn offer(
     let watch = Clock::start();
     let (mut next, mut dropped, mut state) = (0u64, 0u64, plan.seed);
     while next < plan.packets {
-        // Within a gust packets come faster, and the next gust begins when it would have by the mean rate.
-        let gust = next / GUST;
-        let due =
-            gust as f64 * GUST as f64 / plan.rate + (next % GUST) as f64 / (plan.rate * GUST_SPEED);
+        // Trains start at the mean rate; packets within a train arrive faster.
+        let start = (next - next % TRAIN) as f64 / plan.rate;
+        let due = start + (next % TRAIN) as f64 / (plan.rate * TRAIN_SPEED);
         if watch.seconds() < due {
             full.flush();
             spin_loop();
@@ -119,7 +120,7 @@ fn offer(
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            // Half of the packets are of one in 256 flows.
+            // Half of the packets belong to 256 flows, the others to 65,536.
             let flow = if state >> 63 == 0 { state >> 33 & 0xff } else { state >> 33 & 0xffff };
             buffer[..8].fill(flow);
             buffer[7] = number;
@@ -133,7 +134,7 @@ fn offer(
     dropped
 }
 
-/// The measurer: packets counted, and the seconds that took.
+/// The measurer: counts packets in the sketch. Returns their number and the seconds of counting.
 fn count(
     mut sketch: CountMin<Key>,
     mut full: Consumer<Buffer, Vernier>,
@@ -159,7 +160,7 @@ fn count(
         busy += watch.seconds();
         counted += burst.len() as u64;
         for buffer in burst.drain(..) {
-            // As many slots as buffers: there is always room.
+            // The ring has as many slots as there are buffers, so there is always room.
             let _ = free.push(buffer);
         }
         free.flush();

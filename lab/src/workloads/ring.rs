@@ -1,8 +1,8 @@
-//! How many items a second one thread hands to another through a ring.
+//! The workload `ring`: items per second from one thread to another through a ring.
 //!
-//! The paper's evaluations 1 to 3 (Lee, Bu and Chandranmenon, section II-D): a producer inserts, a
-//! consumer extracts, both as fast as they can and busily waiting. Every item is written in full,
-//! read in full, and checked.
+//! These are the paper's evaluations 1 to 3 (Lee, Bu and Chandranmenon, section II-D): a producer
+//! inserts and a consumer extracts at full speed, both with busy waiting. Every item is written and
+//! read completely, and checked.
 
 use std::hint::spin_loop;
 use std::sync::Barrier;
@@ -17,8 +17,8 @@ use ringtap_base::Clock;
 
 /// Items of a burst.
 const BURST: usize = 256;
-/// Failed tries after which the other thread gets a chance, if it should need this core.
-const PATIENCE: u32 = 1 << 14;
+/// Failed attempts after which a thread yields, in case both threads share a core.
+const SPINS: u32 = 1 << 14;
 
 /// Item sizes, as words of 8 bytes.
 macro_rules! by_size {
@@ -26,7 +26,7 @@ macro_rules! by_size {
         match $bytes {
             $(n if n == $words * 8 => transfer::<$words>($plan),)*
             n => Err(LabError::Trial(format!(
-                "bytes={n}: there are {:?}", [$($words * 8),*]
+                "invalid bytes={n}: use one of {:?}", [$($words * 8),*]
             ))),
         }
     };
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         bursts: match mode.as_str() {
             "single" => false,
             "burst" => true,
-            _ => return Err(LabError::Trial(format!("mode={mode}: single or burst"))),
+            _ => return Err(LabError::Trial(format!("invalid mode={mode}: use single or burst"))),
         },
         items: arguments.count("items", 1 << 40)?,
         cores: arguments.cores()?,
@@ -72,11 +72,11 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     }))
 }
 
-/// Seconds, and the sum over all words of all items.
+/// Runs the transfer. Returns its seconds and the sum of all words of all items.
 fn transfer<const WORDS: usize>(plan: &Plan) -> Result<(f64, u64), LabError> {
     let (producer, consumer) = ring::<[u64; WORDS]>(plan.kind, plan.capacity, plan.batch)
         .map_err(|error| LabError::Trial(error.to_string()))?;
-    // A tenth first, so that the slots are in memory and the clocks are up.
+    // Warm-up with a tenth of the items: slots are in memory, and the clock rate has risen.
     let warm = plan.items / 10;
     let start = Barrier::new(2);
     let received = std::thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn send<const WORDS: usize>(
     producer.flush();
 }
 
-/// The sum of all words; none if an item was not the one that was due.
+/// The sum of all words; `None` if an item was lost or out of order.
 fn receive<const WORDS: usize>(
     consumer: &mut Consumer<[u64; WORDS]>,
     numbers: std::ops::Range<u64>,
@@ -163,7 +163,7 @@ fn wait_if(nothing: bool, idle: &mut u32) {
         return;
     }
     *idle += 1;
-    if (*idle).is_multiple_of(PATIENCE) { std::thread::yield_now() } else { spin_loop() }
+    if (*idle).is_multiple_of(SPINS) { std::thread::yield_now() } else { spin_loop() }
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
     use super::super::run;
 
     #[test]
-    fn all_rings_hand_over_the_same_items() {
+    fn all_rings_transfer_the_same_items() {
         let mut sums = std::collections::BTreeSet::new();
         for kind in ringtap_ring::Kind::ALL {
             for mode in ["single", "burst"] {
@@ -193,18 +193,18 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_wrong_are_told() {
-        let told = |words: &str| {
+    fn invalid_arguments_are_named_in_the_error() {
+        let error = |words: &str| {
             let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
             run("ring", &words).unwrap_err().to_string()
         };
         let good = "kind=lamport bytes=8 capacity=10 batch=1 mode=single items=10 cores=";
-        assert!(told(&good.replace("kind=lamport", "kind=rope")).contains("rope"));
-        assert!(told(&good.replace("bytes=8", "bytes=9")).contains("bytes=9"));
-        assert!(told(&good.replace("items=10", "items=0")).contains("items=0"));
-        assert!(told(&good.replace("mode=single", "mode=many")).contains("mode"));
-        assert!(told(&format!("{good} extra=1")).contains("extra"));
-        assert!(told("kind=lamport").contains("missing"));
+        assert!(error(&good.replace("kind=lamport", "kind=rope")).contains("rope"));
+        assert!(error(&good.replace("bytes=8", "bytes=9")).contains("bytes=9"));
+        assert!(error(&good.replace("items=10", "items=0")).contains("items=0"));
+        assert!(error(&good.replace("mode=single", "mode=many")).contains("mode"));
+        assert!(error(&format!("{good} extra=1")).contains("extra"));
+        assert!(error("kind=lamport").contains("missing"));
         assert!(run("rope", &[]).unwrap_err().to_string().contains("ring"));
     }
 }

@@ -1,6 +1,6 @@
-//! FastFlow's micro-benchmarks (Danelutto, Deri, De Sensi, slide "FastFlow results"): a matrix product by
-//! a farm without collector, quicksort and Fibonacci numbers by divide and conquer. The kernels are
-//! those of the skeleton crate's examples.
+//! The workload `skeleton`: FastFlow's micro-benchmarks (Danelutto, Deri, De Sensi, slide "FastFlow
+//! results"). A matrix product by a farm without collector, quicksort and Fibonacci numbers by
+//! divide and conquer. The kernels are those of the examples of ringtap-skeleton.
 
 #[path = "../../../crates/skeleton/examples/kernels/fibonacci.rs"]
 mod fibonacci;
@@ -17,7 +17,7 @@ use super::Arguments;
 use crate::LabError;
 use ringtap_base::Clock;
 
-/// What is computed, with how many workers; 0 is a plain program without skeleton.
+/// Size and number of workers; with 0 workers the job runs without a skeleton.
 struct Plan {
     size: usize,
     workers: usize,
@@ -36,8 +36,9 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         "quicksort" => sort(&plan),
         "fibonacci" => number(&plan),
         _ => {
-            let there = "matmul, quicksort, fibonacci";
-            return Err(LabError::Trial(format!("job={job}: there are {there}")));
+            return Err(LabError::Trial(format!(
+                "invalid job={job}: use matmul, quicksort or fibonacci"
+            )));
         }
     };
     let (seconds, right) = done.map_err(|error| LabError::Trial(error.to_string()))?;
@@ -86,7 +87,7 @@ fn sort(plan: &Plan) -> Result<(f64, bool), RunError> {
     Ok((seconds, list.is_sorted() && quicksort::fingerprint(&list) == before))
 }
 
-/// The same quicksort, by recursion.
+/// The same quicksort by recursion, without a skeleton.
 fn sort_alone(list: &mut [u32]) {
     match divide_list(list) {
         Divided::Solved(()) => {}
@@ -128,7 +129,7 @@ mod tests {
     use super::super::run;
 
     #[test]
-    fn each_job_is_right_alone_and_with_workers() {
+    fn each_job_is_correct_with_and_without_workers() {
         for (job, size) in [("matmul", 96), ("quicksort", 200_000), ("fibonacci", 27)] {
             for workers in [0, 1, 3] {
                 let words =

@@ -1,4 +1,4 @@
-//! The lab by its commands, as users type them.
+//! Tests of the commands of `ringtap-lab`.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ fn lab() -> Command {
     command
 }
 
-/// What was said on stdout and stderr, and the exit code.
-fn said(command: &mut Command) -> (String, String, i32) {
+/// Standard output, standard error and exit code of a command.
+fn output(command: &mut Command) -> (String, String, i32) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
+    (text(&output.stdout), text(&output.stderr), output.status.code().expect("an exit code"))
 }
 
-/// The report of a command that succeeds.
+/// The JSON report of a command that must succeed.
 fn report(words: &[&str]) -> Value {
-    let (out, errors, code) = said(lab().args(words).args(["--report", "json"]));
+    let (out, errors, code) = output(lab().args(words).args(["--report", "json"]));
     assert_eq!(code, 0, "{errors}");
     serde_json::from_str(&out).unwrap()
 }
 
-/// Those that others rely on.
+/// IDs that documents and scripts use.
 const IDS: [&str; 21] = [
     "rings/element-size",
     "rings/capacity",
@@ -54,7 +54,7 @@ const IDS: [&str; 21] = [
 
 #[test]
 fn all_experiments_are_listed_with_their_figures() {
-    let (list, errors, code) = said(lab().arg("list"));
+    let (list, errors, code) = output(lab().arg("list"));
     assert_eq!((errors.as_str(), code), ("", 0));
     for id in IDS {
         assert!(list.contains(&format!("  {id} ")), "{id}");
@@ -68,7 +68,7 @@ fn a_run_measures_judges_and_reports() {
     let run = || {
         let mut command = lab();
         command.current_dir(&folder).args(["run", "rings/cache-misses", "--quick"]);
-        said(command.args(["--report", "json"]))
+        output(command.args(["--report", "json"]))
     };
     let (out, errors, code) = run();
     assert_eq!(code, 0, "{errors}");
@@ -78,7 +78,7 @@ fn a_run_measures_judges_and_reports() {
     for judgement in judgements {
         let (claim, verdict) =
             (judgement["claim"].as_str().unwrap(), judgement["verdict"].as_str());
-        // Counters are a matter of the machine; the simulation is the same everywhere.
+        // The machine may lack counters; the simulation runs everywhere.
         let wanted: &[_] = if claim.contains("simulation") {
             &["reproduced", "not-reproduced"]
         } else {
@@ -91,24 +91,24 @@ fn a_run_measures_judges_and_reports() {
     assert_eq!(runs.len(), 1);
     let rows = fs::read_to_string(runs[0].path().join("rings-cache-misses.csv")).unwrap();
     assert!(rows.lines().count() > 15 && rows.contains(",simulation,"), "{rows}");
-    // What is there is not measured again, and the page can be made from it at any time.
+    // A second run measures nothing again, and the page can be rebuilt from the rows.
     assert_eq!(run().0, out);
     assert_eq!(fs::read_to_string(runs[0].path().join("rings-cache-misses.csv")).unwrap(), rows);
-    let (page, _, code) = said(lab().current_dir(&folder).arg("report"));
+    let (page, _, code) = output(lab().current_dir(&folder).arg("report"));
     assert!(code == 0 && folder.path().join(Path::new(page.trim())).is_file(), "{page}");
 }
 
 #[test]
 fn a_workload_prints_its_numbers() {
     let words = "trial ring kind=mcring bytes=64 capacity=100 batch=10 mode=burst items=50k cores=";
-    let (out, errors, code) = said(lab().args(words.split(' ')));
+    let (out, errors, code) = output(lab().args(words.split(' ')));
     assert_eq!((errors.as_str(), code), ("", 0));
     let found: Value = serde_json::from_str(&out).unwrap();
     assert!(found["items"] == 50_000 && found["items_per_second"].as_f64().unwrap() > 0.0, "{out}");
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_name_the_mistake() {
     for (words, wanted) in [
         ("run rings/colour", "ringtap-lab list"),
         ("run", "ID"),
@@ -116,23 +116,23 @@ fn mistakes_are_told() {
         ("trial ring kind=mcring", "missing"),
         ("compare", "REV"),
         ("filter --mix 9 --packets 10", "mixes 1 to 8"),
-        ("filter --work java", "serial, interleaved, simd, jump, off"),
+        ("filter --work java", "serial, interleaved, simd, jump or off"),
         ("ndn cas --cores 1023", "core 1023 is not available"),
         ("ndn pit --cores 1023", "core 1023 is not available"),
-        ("ndn pit --mode free", "sharded, locked and locked-prefetch"),
+        ("ndn pit --mode free", "sharded, locked or locked-prefetch"),
         ("ndn pit --workers 0", "from 1 to 256"),
         ("ndn model --cores-max 0", "from 1 to 1024"),
     ] {
-        let (_, errors, code) = said(lab().args(words.split(' ')));
+        let (_, errors, code) = output(lab().args(words.split(' ')));
         assert!(code == 2 && errors.contains(wanted), "{words}: {code} {errors}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let (_, errors, code) = said(lab().current_dir(&folder).arg("report"));
+    let (_, errors, code) = output(lab().current_dir(&folder).arg("report"));
     assert!(code == 1 && errors.contains("ringtap-lab run"), "{errors}");
 }
 
 #[test]
-fn a_full_disk_leaves_no_cut_file_of_a_run() {
+fn a_full_disk_leaves_no_incomplete_file_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, left) = (folder.path().join("disk"), folder.path().join("left"));
     fs::create_dir(&disk).unwrap();
@@ -141,9 +141,9 @@ fn a_full_disk_leaves_no_cut_file_of_a_run() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh"]).args([&disk, &left]);
     let (_, errors, code) =
-        said(command.arg(env!("CARGO_BIN_EXE_ringtap-lab")).env("NO_COLOR", "1"));
+        output(command.arg(env!("CARGO_BIN_EXE_ringtap-lab")).env("NO_COLOR", "1"));
     if code == 77 || errors.starts_with("unshare: ") {
-        return eprintln!("SKIPPED: a small disk is mounted as root, by unshare: {errors}");
+        return eprintln!("SKIPPED: mounting a small disk needs root and unshare: {errors}");
     }
     assert!(code == 1 && errors.contains("No space left on device"), "{code}: {errors}");
     let mut folders = vec![left];
@@ -177,7 +177,7 @@ fn a_full_disk_leaves_no_cut_file_of_a_run() {
 }
 
 #[test]
-fn all_designs_of_the_benchmark_find_the_same() {
+fn all_designs_of_the_benchmark_have_the_same_outcome() {
     let bench = |flags: &[&str]| -> Value {
         report(&[&["filter", "--mix", "1", "--packets", "20k"], flags].concat())
     };
@@ -201,7 +201,7 @@ fn all_designs_of_the_benchmark_find_the_same() {
 }
 
 #[test]
-fn the_benches_give_a_flat_object_for_each_trial() {
+fn the_benchmarks_print_a_flat_object_for_each_trial() {
     let flat = |trial: &Value| trial.as_object().unwrap().values().all(|value| !value.is_object());
     let pit = [
         "ndn",
@@ -243,7 +243,7 @@ fn the_benches_give_a_flat_object_for_each_trial() {
 }
 
 #[test]
-fn the_published_model_loses_as_much_as_published() {
+fn the_published_model_yields_the_published_loss() {
     let found = report(&["ndn", "model", "--published"]);
     let trials = found["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 120);
@@ -254,6 +254,6 @@ fn the_published_model_loses_as_much_as_published() {
     assert_eq!([relative("paper", 1), relative("paper", 20)], [100.0, 58.0]);
     assert_eq!(relative("line-prefetched", 20), 100.0);
     assert!(relative("line-naive", 20) < 90.0);
-    let (out, _, _) = said(lab().args(["ndn", "model", "--published"]));
+    let (out, _, _) = output(lab().args(["ndn", "model", "--published"]));
     assert!(out.contains("With 20 cores the published model loses 42 % by exclusion."), "{out}");
 }

@@ -1,5 +1,5 @@
-//! Both designs, both distributions, all mixes, any number of workers: every verdict and the
-//! histogram are the serial oracle's.
+//! Tests of the packet filter's designs: with both distributions, all mixes and several numbers of
+//! workers, every verdict and the histogram equal those of the serial oracle.
 
 use std::sync::Arc;
 
@@ -21,13 +21,16 @@ enum Design {
     Sharded,
 }
 
+/// How steps of the workers are ordered.
 #[derive(Clone, Copy, Debug)]
 enum Steps {
+    /// By real threads.
     Threads,
-    Dice(u64),
+    /// By a simulation with a seed.
+    Simulated(u64),
 }
 
-/// A run of a design, and what else it is told.
+/// A design and the settings of its run.
 #[derive(Clone, Debug)]
 struct Case {
     design: Design,
@@ -56,7 +59,7 @@ impl Case {
                 let feeds = vec![app.feed(packets)];
                 match steps {
                     Steps::Threads => run(skeleton, &app, feeds, &options),
-                    Steps::Dice(seed) => simulate::run(skeleton, &app, feeds, &options, seed),
+                    Steps::Simulated(seed) => simulate::run(skeleton, &app, feeds, &options, seed),
                 }
             }
             (Design::Sharded, steps) => {
@@ -64,7 +67,7 @@ impl Case {
                 let feeds = vec![app.feed(packets)];
                 match steps {
                     Steps::Threads => run(skeleton, &app, feeds, &options),
-                    Steps::Dice(seed) => simulate::run(skeleton, &app, feeds, &options, seed),
+                    Steps::Simulated(seed) => simulate::run(skeleton, &app, feeds, &options, seed),
                 }
             }
         };
@@ -85,7 +88,7 @@ fn settings(mix: usize, policy: Policy, work: Work) -> Settings {
     Settings { policy, work, ..Settings::new(addresses) }
 }
 
-/// A stretch of a mix, behind some of its warm-up.
+/// 2,000 packets of warm-up and then data of a mix, `count` packets in all.
 fn packets(mix: usize, seed: usize, count: usize) -> Vec<Packet> {
     let mut generator = Generator::new(Mix::published(mix).expect("a published mix"));
     let warm_up: Vec<_> = (0..2_000).map(|_| Packet::Control(generator.control())).collect();
@@ -111,7 +114,7 @@ fn all(settings: Settings, steps: Steps, mut check: impl FnMut(Case)) {
 }
 
 #[test]
-fn on_threads_every_verdict_is_the_oracles() {
+fn with_threads_every_verdict_equals_the_oracles() {
     for mix in 1..=8 {
         for (seed, policy) in [(0, Policy::Deny), (1, Policy::Allow), (2, Policy::Deny)] {
             let packets = packets(mix, seed, 12_000);
@@ -123,7 +126,7 @@ fn on_threads_every_verdict_is_the_oracles() {
 }
 
 #[test]
-fn in_any_order_of_steps_every_verdict_is_the_oracles() {
+fn in_random_orders_of_steps_every_verdict_equals_the_oracles() {
     for mix in 1..=8 {
         for seed in 0..4 {
             let packets = packets(mix, seed, 5_000);
@@ -131,23 +134,23 @@ fn in_any_order_of_steps_every_verdict_is_the_oracles() {
             let in_flight = [256, 2, 30, 1_000][seed];
             let settings = Settings { in_flight, ..settings(mix, policy, Work::Off) };
             let expected = expected(&packets, &settings);
-            let steps = Steps::Dice(seed as u64);
+            let steps = Steps::Simulated(seed as u64);
             all(settings, steps, |case| case.check(mix, &packets, &expected));
         }
     }
 }
 
 #[test]
-fn under_every_skeleton_and_work_every_verdict_is_the_oracles() {
+fn with_every_skeleton_and_work_every_verdict_equals_the_oracles() {
     let packets = packets(2, 0, 4_000);
     for skeleton in Skeleton::ALL {
         for work in Work::ALL {
             let settings = settings(2, Policy::Allow, work);
             let expected = expected(&packets, &settings);
             all(settings, Steps::Threads, |case| {
-                // Those two have a single worker behind one queue.
-                let lone = matches!(skeleton, Skeleton::Reference | Skeleton::MultiQueue);
-                if case.workers == 1 || !lone {
+                // With a single feed these two skeletons have one worker.
+                let single = matches!(skeleton, Skeleton::Reference | Skeleton::MultiQueue);
+                if case.workers == 1 || !single {
                     Case { skeleton, ..case }.check(2, &packets, &expected);
                 }
             });
@@ -155,9 +158,9 @@ fn under_every_skeleton_and_work_every_verdict_is_the_oracles() {
     }
 }
 
-/// The marks of more and more conflicting changes: few addresses, half of the packets control.
+/// Many conflicting changes: few addresses, and half of the packets are control packets.
 #[test]
-fn crowded_addresses_change_in_their_order() {
+fn changes_of_few_addresses_take_effect_in_order() {
     let mix = Mix {
         addresses_log: 4,
         trains_log: 4,
@@ -170,7 +173,7 @@ fn crowded_addresses_change_in_their_order() {
     let settings = Settings { work: Work::Off, ..Settings::new(mix.addresses()) };
     let expected = expected(&packets, &settings);
     assert!(expected.accepted > 1_000 && expected.refused > 1_000);
-    for steps in [Steps::Threads, Steps::Dice(1), Steps::Dice(2)] {
+    for steps in [Steps::Threads, Steps::Simulated(1), Steps::Simulated(2)] {
         all(settings, steps, |case| case.check(0, &packets, &expected));
     }
 }
@@ -190,18 +193,18 @@ fn histories_on_threads_are_linearizable() {
             let fresh = || Permissions::new(settings.addresses, settings.policy);
             let judgement = check(&history, fresh(), 100_000);
             assert!(matches!(judgement, Judgement::Linearizable(_)), "{case:?}: {judgement:?}");
-            // A single verdict turned round is found out.
-            let quiet = quiet_data(&history).expect("some verdict leaves no choice");
-            history[quiet].passed ^= true;
+            // A single inverted verdict is detected.
+            let index = determined_data(&history).expect("a packet with a determined verdict");
+            history[index].passed ^= true;
             let judgement = check(&history, fresh(), 100_000);
             assert!(matches!(judgement, Judgement::Wrong { .. }), "{case:?}: {judgement:?}");
         });
     }
 }
 
-/// A data packet whose verdict leaves no choice: no two control packets of its addresses, nor one and
-/// the packet itself, were under way together.
-fn quiet_data(history: &[Event]) -> Option<usize> {
+/// A data packet with only one possible verdict: among it and the control packets of its addresses,
+/// no two were in flight at the same time.
+fn determined_data(history: &[Event]) -> Option<usize> {
     let apart =
         |one: &Event, other: &Event| one.returned < other.invoked || other.returned < one.invoked;
     (history.len() / 3..history.len()).rev().find(|&at| {

@@ -1,5 +1,5 @@
-//! The lab on an experiment of seconds: it tells what is so, refuses what it cannot know, and finds a
-//! regression that was planted.
+//! Tests of runs, verdicts and comparisons on an experiment that takes seconds: rows have their
+//! provenance, failures are not judged, and a planted regression is found.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,25 +28,25 @@ fn every_number_has_its_provenance() {
         );
         assert_eq!(row.seed, 1 + u64::from(row.trial), "{row:?}");
         let again =
-            format!("who={} size={} seed={}", row.candidate, row.parameters["size"], row.seed);
+            format!("name={} size={} seed={}", row.candidate, row.parameters["size"], row.seed);
         assert_eq!(row.command, format!("ringtap measure {again}"));
     }
 }
 
 #[test]
-fn a_planted_regression_of_two_turns_a_verdict() {
+fn a_planted_slowdown_of_two_changes_a_verdict() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
     let claims = twice("fast") + &twice("slow") + EQUAL;
     let experiment = experiment(&["plain", "fast", "slow"], &claims);
     let (_, rows) = run(folder.path(), &program, &experiment);
     let verdicts: Vec<_> = judge(&experiment, &rows).into_iter().map(|j| j.verdict).collect();
-    // What should be as fast as `fast` takes twice as long.
+    // `slow` takes twice as long as `fast`, so its claim is not reproduced.
     assert_eq!(verdicts, [Verdict::Reproduced, Verdict::NotReproduced, Verdict::Reproduced]);
 }
 
 #[test]
-fn a_planted_regression_of_two_is_found_between_programs_and_none_is_made_up() {
+fn a_comparison_finds_a_planted_slowdown_of_two_and_reports_no_false_one() {
     let folder = tempfile::tempdir().unwrap();
     let [then, now] =
         [("then", 2), ("now", 1)].map(|(name, factor)| program(folder.path(), name, factor));
@@ -79,13 +79,13 @@ fn a_planted_regression_of_two_is_found_between_programs_and_none_is_made_up() {
 }
 
 #[test]
-fn who_gives_another_result_is_wrong_however_fast() {
+fn a_candidate_with_a_different_result_is_wrong_even_if_it_is_fast() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
-    let claims = twice("liar") + EQUAL;
-    let experiment = experiment(&["plain", "liar"], &claims);
+    let claims = twice("differing") + EQUAL;
+    let experiment = experiment(&["plain", "differing"], &claims);
     let (_, rows) = run(folder.path(), &program, &experiment);
-    // Whoever came first is believed; the other one is wrong, and has no numbers.
+    // The first result counts as right; a different one is wrong, and its row has no value.
     let wrong: Vec<_> = rows.iter().filter(|row| row.state == State::Wrong).collect();
     assert!(
         !wrong.is_empty() && wrong.iter().all(|row| row.value.is_none() && !row.reason.is_empty())
@@ -96,7 +96,7 @@ fn who_gives_another_result_is_wrong_however_fast() {
 }
 
 #[test]
-fn who_fails_is_a_row_with_the_reason_and_the_others_go_on() {
+fn a_failed_trial_is_a_row_with_its_reason_and_others_continue() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
     let claims = twice("broken") + &twice("lacking");
@@ -104,7 +104,7 @@ fn who_fails_is_a_row_with_the_reason_and_the_others_go_on() {
     let (_, rows) = run(folder.path(), &program, &experiment);
     let of = |name: &str| rows.iter().filter(|row| row.candidate == name).collect::<Vec<_>>();
     assert_eq!(of("plain").len(), 18);
-    // Once each size: it would fail in every round.
+    // One trial per size: a candidate that fails in the first round is left out.
     assert_eq!(of("broken").len(), 3);
     assert!(of("broken").iter().all(|r| r.state == State::Failed && r.reason.contains("no luck")));
     assert!(
@@ -119,26 +119,26 @@ fn who_fails_is_a_row_with_the_reason_and_the_others_go_on() {
 }
 
 #[test]
-fn what_hangs_is_given_up() {
+fn a_hung_trial_is_killed_after_the_time_limit() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
     let mut experiment = experiment(&["plain"], EQUAL);
-    experiment.command = "ringtap wait who={who} size={size}".into();
+    experiment.command = "ringtap wait name={name} size={size}".into();
     experiment.time_limit = 1;
     let (_, rows) = run(folder.path(), &program, &experiment);
     assert_eq!(rows.len(), 3);
-    assert!(rows.iter().all(|row| row.reason.contains("not done after 1 s")), "{rows:?}");
+    assert!(rows.iter().all(|row| row.reason.contains("timed out after 1 s")), "{rows:?}");
 }
 
 #[test]
-fn results_are_not_said_to_agree_when_a_setting_failed_or_hung() {
-    for trouble in ["broken", "hung"] {
+fn equality_is_inconclusive_if_a_setting_failed_or_hung() {
+    for failing in ["broken", "hung"] {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "ringtap", 1);
-        let mut experiment = experiment(&["plain", "fast", trouble], EQUAL);
+        let mut experiment = experiment(&["plain", "fast", failing], EQUAL);
         experiment.time_limit = 1;
-        if trouble == "hung" {
-            experiment.candidates[2].command = Some("ringtap wait who={who} size={size}".into());
+        if failing == "hung" {
+            experiment.candidates[2].command = Some("ringtap wait name={name} size={size}".into());
         }
         let (_, rows) = run(folder.path(), &program, &experiment);
         assert!(rows.iter().filter(|row| row.state == State::Ok).count() > 20);
@@ -165,7 +165,7 @@ fn more_threads_than_cores_are_labelled_run_once_and_not_judged() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_goes_on_where_it_was() {
+fn an_interrupted_run_continues_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
     let calls = folder.path().join("calls");
@@ -177,7 +177,7 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     assert_eq!((rows.len(), called()), (18, 21));
     let file = runs.path.join("test-tiny.csv");
     let text = fs::read_to_string(&file).unwrap();
-    // As if it had been killed while it wrote the row before the last three.
+    // As if the run had been killed while it wrote the fourth row from the end.
     let lines: Vec<_> = text.lines().collect();
     let cut = lines[..lines.len() - 4].join("\n") + "\n" + &lines[lines.len() - 4][..20];
     fs::write(&file, cut).unwrap();

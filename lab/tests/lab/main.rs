@@ -1,7 +1,7 @@
-//! The lab from outside.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stdout, reason = "processes of tests talk to them")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! Integration tests of the lab.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(clippy::print_stdout, reason = "child processes report on stdout")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 mod commands;
 mod common;

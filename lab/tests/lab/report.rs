@@ -1,18 +1,19 @@
-//! The page: whole in itself, honest about what is missing, and readable on paper and on a phone.
+//! Tests of the report page: it is self-contained, lists what is missing, and fits phones and
+//! paper.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{EQUAL, experiment, program, run, twice};
-use ringtap_lab::judge::{Judgement, judge, tally};
+use ringtap_lab::judge::{Judgement, count_verdicts, judge};
 use ringtap_lab::{ClaimKind, Experiment, Paper, report};
 
-/// A page with something of everything: lines, what was not possible, bars, and long words.
+/// A page with lines, bars, settings that are not possible, and long words.
 fn page(folder: &Path) -> PathBuf {
     let program = program(folder, "ringtap", 1);
-    let claims = twice("fast") + &twice("lacking") + &twice("liar") + EQUAL;
-    let lines = experiment(&["plain", "fast", "lacking", "liar"], &claims);
+    let claims = twice("fast") + &twice("lacking") + &twice("differing") + EQUAL;
+    let lines = experiment(&["plain", "fast", "lacking", "differing"], &claims);
     let (_, _) = run(folder, &program, &lines);
     let mut bars =
         experiment(&["plain", "fast", "a candidate with a rather long name, as some have"], EQUAL);
@@ -24,16 +25,16 @@ fn page(folder: &Path) -> PathBuf {
     empty.id = "test/empty".into();
     let paper = Paper {
         title: "On <Rings> & \"Cores\"".into(),
-        authors: "A. Nobody".into(),
-        venue: "Nowhere 2026".into(),
-        introduction: "About nothing.".into(),
+        authors: "A. Author".into(),
+        venue: "A venue, 2026".into(),
+        introduction: "An introduction.".into(),
         machine: "a machine".into(),
     };
     report::write_of(&runs, vec![(paper, vec![lines, bars, empty])]).unwrap()
 }
 
 #[test]
-fn the_page_says_everything_and_needs_nothing_else() {
+fn the_page_is_complete_and_self_contained() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
     let html = fs::read_to_string(&page).unwrap();
@@ -43,22 +44,22 @@ fn the_page_says_everything_and_needs_nothing_else() {
         "fast is twice as fast",
         "half of the gain",
         "<p>3 measured claims of 1 papers: <span class=\"badge reproduced\">reproduced</span> 1 ",
-        "Counted apart, 2 claims:",
-        "Counted apart (by construction)",
+        "Counted separately, 2 claims:",
+        "Counted separately (by construction)",
         "badge reproduced",
         "badge not-reproduced",
         "badge not-possible-here",
         "no counters here",
         "ringtap-lab run test/tiny --quick",
-        "one trial: <code>ringtap measure who=",
+        "one trial: <code>ringtap measure name=",
         "Not measured in this run.",
         "1,0",
     ] {
-        assert!(html.contains(wanted), "{wanted:?} is not there");
+        assert!(html.contains(wanted), "{wanted:?} is missing");
     }
     for unwanted in ["<script", "src=", "@import", "http://", "https://", "url("] {
         let html = html.replace("http://www.w3.org/2000/svg", "");
-        assert!(!html.contains(unwanted), "{unwanted:?} is there");
+        assert!(!html.contains(unwanted), "the page contains {unwanted:?}");
     }
     assert_eq!(html.matches("<svg").count(), 2);
     let run = page.parent().unwrap();
@@ -69,8 +70,8 @@ fn the_page_says_everything_and_needs_nothing_else() {
     };
     figure("test-tiny.svg");
     let overview = figure("verdicts.svg");
-    // Three measured claims: one reproduced, one not possible, one of a program with a wrong result. That all agree
-    // is counted apart, in both experiments.
+    // Three measured claims: one reproduced, one not possible, one of a program with a wrong
+    // result. The claim of equal results in both experiments is counted separately.
     for wanted in [
         "3 measured claims of 1 papers",
         "1 reproduced",
@@ -79,23 +80,23 @@ fn the_page_says_everything_and_needs_nothing_else() {
         "not counted: 2 by construction",
         "test/tiny",
     ] {
-        assert!(overview.contains(wanted), "{wanted:?} is not in {overview}");
+        assert!(overview.contains(wanted), "{wanted:?} is missing in {overview}");
     }
     let verdicts = fs::read_to_string(run.join("verdicts.csv")).unwrap();
     let mut lines = verdicts.lines();
     assert_eq!(lines.next(), Some("experiment,claim,kind,source,paper,ours,verdict,reason,judged"));
-    // Four of the lines, one of the bars; what was not measured has none.
+    // Four claims of the lines, one of the bars; the third experiment was not run.
     assert_eq!(lines.count(), 5);
 }
 
 #[test]
-fn a_run_without_its_folder_is_told() {
+fn a_missing_run_is_an_error_that_names_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let error = ringtap_lab::RunFolder::latest(folder.path()).unwrap_err().to_string();
     assert!(error.contains("ringtap-lab run"), "{error}");
 }
 
-/// What the browser prints.
+/// Opens a page in a browser and returns its standard output; `None` without a browser.
 fn browse(flags: &[&str], page: &Path) -> Option<String> {
     let browser = ["chromium", "chromium-browser"].into_iter().find(|name| {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -125,25 +126,25 @@ fn browse(flags: &[&str], page: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_phone_shows_it_without_scrolling_sideways() {
+fn the_page_fits_the_width_of_a_phone() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
-    // The page within a frame as wide as a phone; the script is the test's.
+    // The page in a frame of a phone's width. The script belongs to the test.
     let html = fs::read_to_string(&page).unwrap();
     let inner = html.replace('&', "&amp;").replace('"', "&quot;");
     let outer = folder.path().join("phone.html");
-    let script = "let frame = document.querySelector('iframe'); let ask = () => { \
+    let script = "let frame = document.querySelector('iframe'); let measure = () => { \
                   let root = frame.contentDocument.documentElement; \
                   for (let details of root.querySelectorAll('details')) details.open = true; \
                   document.title = root.clientWidth + ' shown, ' + root.scrollWidth + ' wide, ' + \
                   root.querySelectorAll('svg').length + ' figures'; }; \
-                  frame.addEventListener('load', ask);";
+                  frame.addEventListener('load', measure);";
     let text = format!(
         "<!doctype html><body><iframe width=\"360\" height=\"640\" srcdoc=\"{inner}\"></iframe><script>{script}</script>"
     );
     fs::write(&outer, text).unwrap();
     let Some(dom) = browse(&["--virtual-time-budget=5000", "--dump-dom"], &outer) else { return };
-    let (_, title) = dom.split_once("<title>").expect("the page was asked");
+    let (_, title) = dom.split_once("<title>").expect("a title set by the script");
     let title = title.split('<').next().unwrap();
     let numbers: Vec<u32> = title.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!((300..=360).contains(&numbers[0]), "{title}");
@@ -151,7 +152,7 @@ fn a_phone_shows_it_without_scrolling_sideways() {
 }
 
 #[test]
-fn it_prints_on_paper() {
+fn the_page_can_be_printed() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
     let pdf = folder.path().join("report.pdf");
@@ -163,9 +164,10 @@ fn it_prints_on_paper() {
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() > 10_000, "{} bytes", bytes.len());
 }
 
-/// The verdicts of a kept run are those that its rows and the claims of today give, and docs/PAPERS.md quotes them.
+/// The committed verdicts of a kept run follow from its rows and the current claims, and
+/// docs/PAPERS.md has their numbers.
 #[test]
-fn kept_runs_are_judged_by_the_claims_of_today() {
+fn verdicts_of_kept_runs_match_the_current_claims() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = fs::read_to_string(root.join("docs/PAPERS.md")).unwrap();
     let mut quoted = 0;
@@ -180,11 +182,15 @@ fn kept_runs_are_judged_by_the_claims_of_today() {
         }
         let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
         let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(verdicts == expected, "'ringtap-lab report {}' makes it anew", run.path.display());
+        assert!(
+            verdicts == expected,
+            "outdated verdicts: run 'ringtap-lab report {}'",
+            run.path.display()
+        );
         let name = kept.file_name().into_string().unwrap();
         if page.contains(&name) {
             let [(_, reproduced), (_, not), (_, impossible), (_, open)] =
-                tally(&verdicts, &[ClaimKind::Measured]);
+                count_verdicts(&verdicts, &[ClaimKind::Measured]);
             let measured = reproduced + not + impossible + open;
             let apart = verdicts.len() - measured;
             for sentence in [
@@ -202,9 +208,9 @@ fn kept_runs_are_judged_by_the_claims_of_today() {
     assert_eq!(quoted, 1);
 }
 
-/// The experiments that are committed can be shown, measured or not.
+/// The page lists every experiment of the catalogue, measured or not.
 #[test]
-fn the_page_of_all_experiments_has_a_place_for_each() {
+fn the_page_has_an_article_for_each_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let machine = ringtap_lab::machine::Machine::this();
     let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true).unwrap();

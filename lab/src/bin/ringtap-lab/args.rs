@@ -1,4 +1,4 @@
-//! The flags: one list from which parsing and help come.
+//! Command-line flags and their help texts.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use ringtap_terminal::{Form, Output};
 use ringtap_traffic::Popularity;
 
 const AFTER: &str = "\
-IDs are those of 'ringtap-lab list'; 'rings' is all that begin with it, 'all' is all. A run that was
-cut off goes on where it was. What no command measures: 'ringtap-lab trial NAME KEY=VALUE…'. The ringtap
-that is measured lies beside this program, or where programs are looked for.";
+'ringtap-lab list' prints the IDs; 'rings' selects all IDs that begin with 'rings/', 'all' selects all. An
+interrupted run continues where it stopped. 'ringtap-lab trial NAME KEY=VALUE…' runs one workload. The lab
+measures the ringtap in the folder of this program, otherwise the one in PATH.";
 
-/// The experiments of five papers on this machine, and their published designs
+/// Repeats the experiments of five papers on this machine, and runs the papers' designs
 #[derive(Parser)]
 #[command(name = "ringtap-lab", version, after_help = AFTER, arg_required_else_help = true)]
 pub(crate) struct CommandLine {
@@ -25,52 +25,52 @@ pub(crate) struct CommandLine {
 
 #[derive(Subcommand)]
 pub(crate) enum Action {
-    /// The experiments, and the figure of which paper each is about
+    /// Lists the experiments and the figure of the paper that each repeats
     List,
     /// Measures on this machine, judges the papers' claims, and writes the report
     Run(RunArgs),
-    /// The latest run as one page, with its figures
+    /// Writes the latest run as one page, with its figures
     Report(ReportArgs),
-    /// Whether ringtap is faster or slower than that of another revision
+    /// Compares the speed of ringtap with that of another revision
     Compare(CompareArgs),
-    /// The published packet filter: control and data packets through a design
+    /// Runs the published packet-filter benchmark with one of its designs
     Filter(FilterArgs),
-    /// What mutual exclusion costs an NDN forwarder
+    /// Measures the cost of mutual exclusion in an NDN forwarder
     Ndn {
         #[command(subcommand)]
         action: NdnAction,
     },
-    /// One workload, once; its numbers as JSON
+    /// Runs one workload once and prints its numbers as JSON
     #[command(hide = true)]
     Trial {
-        /// Which
+        /// Name of the workload
         name: String,
-        /// What it takes, as KEY=VALUE
+        /// Arguments of the workload, as KEY=VALUE
         words: Vec<String>,
     },
 }
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
-    /// What to run
+    /// Experiments to run
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
-    /// In minutes: fewer rounds, fewer points, less traffic
+    /// Takes minutes instead of hours: fewer rounds, fewer points, less traffic
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Of the round that is not counted; each round has the next
+    /// Seed of the uncounted first round; each further round uses the next number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) runs: Runs,
-    /// The verdicts on stdout: text or json
+    /// Format of the verdicts on stdout: text or json
     #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,
 }
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {
-    /// The folder of the run [default: the latest]
+    /// Folder of the run [default: the latest]
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
@@ -79,29 +79,29 @@ pub(crate) struct ReportArgs {
 
 #[derive(Args)]
 pub(crate) struct CompareArgs {
-    /// The other revision, as git knows it; it is built from the repository here
+    /// The other revision, as a git revision; built from the repository in the current folder
     #[arg(value_name = "REV")]
     pub(crate) revision: String,
-    /// What to compare [default: something of each application]
+    /// Experiments to compare [default: a few quick ones that cover the applications]
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Fewer points, less traffic
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Trials of each setting, in each program
+    /// Trials of each setting in each program
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) rounds: u32,
-    /// Of the first round; each round has the next
+    /// Seed of the first round; each further round uses the next number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) runs: Runs,
 }
 
-/// Where runs are kept.
+/// Where runs are stored.
 #[derive(Args)]
 pub(crate) struct Runs {
-    /// The folder of all runs and their traffic
+    /// Folder of all runs and their traffic
     #[arg(long = "runs", value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }
@@ -111,28 +111,28 @@ pub(crate) struct FilterArgs {
     /// Published mix, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) mix: usize,
-    /// Packets behind the warm-up
+    /// Packets after the warm-up
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
     pub(crate) packets: usize,
     /// Workers; 1 is a single thread
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub(crate) workers: usize,
-    /// Who decides: sharded (ours), paper (locks and caches) or oracle (serial)
+    /// Design of the filter: sharded (ours), paper (locks and caches) or oracle (serial)
     #[arg(long, value_name = "NAME", default_value = "sharded", hide_possible_values = true)]
     pub(crate) design: DesignName,
-    /// Who gets which packet: address or random
+    /// How packets are assigned to workers: address or random
     #[arg(long, value_name = "HOW", default_value_t = Distribution::Address)]
     pub(crate) distribution: Distribution,
     /// Entries of each worker's cache, in the paper's design
     #[arg(long, value_name = "N", default_value = "1024", value_parser = units::index_count)]
     pub(crate) cache: usize,
-    /// What happens to packets that nothing was said about: allow or deny
+    /// Policy for packets without a rule: allow or deny
     #[arg(long, value_name = "POLICY", default_value = "deny", value_parser = policy)]
     pub(crate) default: Policy,
-    /// What is done for a packet that passes: serial, interleaved, simd, jump or off
+    /// Work for each accepted packet: serial, interleaved, simd, jump or off
     #[arg(long, value_name = "MODE", default_value_t)]
     pub(crate) work: Work,
-    /// Packets between dispatch and verdict, at the most
+    /// Maximum number of packets between dispatch and verdict
     #[arg(long, value_name = "N", default_value = "256", value_parser = units::index_count)]
     pub(crate) in_flight: usize,
     #[command(flatten)]
@@ -148,24 +148,24 @@ pub(crate) enum DesignName {
 
 #[derive(Subcommand)]
 pub(crate) enum NdnAction {
-    /// Cycles of a compare-and-swap, and whether it stops other cores
+    /// Measures the cycles of a compare-and-swap, and whether it stalls other cores
     Cas(CasArgs),
-    /// Exchanges a second by mode, names and workers
+    /// Measures exchanges per second by mode, names and workers
     Pit(PitArgs),
-    /// Forwarding speed by cores: the published model, and one of what processors do
+    /// Computes forwarding speed by cores: the published model, and a model of cache lines
     Model(ModelArgs),
 }
 
-/// How often an experiment is made, where, and with what chance.
+/// Rounds, cores and seed of a measurement.
 #[derive(Args)]
 pub(crate) struct Rounds {
     /// Cores to pin the threads to, in order: 0,1 or 0-3 [default: all]
     #[arg(long, value_name = "LIST", value_parser = units::cores)]
     pub(crate) cores: Option<Cores>,
-    /// Rounds, each of all trials in turn
+    /// Rounds; each runs every trial once
     #[arg(long, value_name = "N", default_value = "3", value_parser = units::index_count)]
     pub(crate) trials: usize,
-    /// Of all that is drawn: the order of locks, names, who gets which packet
+    /// Seed of all random choices: the order of locks, names, packets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -189,7 +189,7 @@ pub(crate) struct PitArgs {
     /// sharded, locked, locked-prefetch [default: each in turn]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) mode: Vec<Mode>,
-    /// Which first components are asked for how often: uniform, zipf:S, one-hot
+    /// Distribution of the first name components: uniform, zipf:S, one-hot
     #[arg(
         long,
         value_name = "LIST",
@@ -197,19 +197,19 @@ pub(crate) struct PitArgs {
         default_value = "uniform,zipf:1,one-hot"
     )]
     pub(crate) names: Vec<Popularity>,
-    /// First components there are
+    /// Number of distinct first components
     #[arg(long, value_name = "N", default_value = "1048576", value_parser = units::count)]
     pub(crate) population: u64,
-    /// Workers [default: 1, 2, … as many as cores]
+    /// Numbers of workers [default: 1, 2, … up to the number of cores]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) workers: Vec<usize>,
-    /// Exchanges of a trial, at the least
+    /// Minimum number of exchanges of a trial
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
     pub(crate) exchanges: usize,
     /// Interests pending at a time
     #[arg(long, value_name = "N", default_value = "65536", value_parser = units::index_count)]
     pub(crate) pending: usize,
-    /// Locks of the locked modes
+    /// Number of locks in the locked modes
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) locks: usize,
     /// Bytes of content in each Data
@@ -223,13 +223,13 @@ pub(crate) struct PitArgs {
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
-    /// The published parameters, not those measured here: 1018, 226 and 41 cycles
+    /// Uses the published parameters (1018, 226 and 41 cycles) instead of measuring
     #[arg(long)]
     pub(crate) published: bool,
-    /// Numbers of cores, from 1 to this
+    /// Largest number of cores; the table has a row for each from 1
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) cores_max: usize,
-    /// Locks that packets are spread over
+    /// Number of locks that packets are spread over
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) locks: usize,
     #[command(flatten)]
@@ -240,6 +240,6 @@ fn policy(name: &str) -> Result<Policy, String> {
     match name {
         "allow" => Ok(Policy::Allow),
         "deny" => Ok(Policy::Deny),
-        _ => Err(format!("{name:?} is neither allow nor deny")),
+        _ => Err(format!("invalid policy {name:?}: use allow or deny")),
     }
 }

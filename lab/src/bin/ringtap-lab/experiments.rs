@@ -1,4 +1,4 @@
-//! Flags → experiments → run → verdicts.
+//! The commands `list`, `run`, `report`, `compare` and `trial`.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_lab::compare::{self, Change, Compared, Comparison};
-use ringtap_lab::judge::{Judgement, judge, show, tally};
+use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::{
     ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, catalogue,
@@ -43,7 +43,7 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
         machine: &machine,
         folder: &folder,
         seed: args.seed,
-        progress: &mut |progress| meter.told(progress),
+        progress: &mut |progress| meter.show(progress),
     };
     let done = runner.run(&experiments.iter().collect::<Vec<_>>());
     meter.0.finish_and_clear();
@@ -61,7 +61,7 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An id that nobody knows is a mistake of whoever typed it.
+/// The experiments that `ids` select. An unknown id is a usage error.
 fn chosen(ids: &[String]) -> anyhow::Result<Vec<Experiment>> {
     catalogue::chosen(ids).map_err(|error| match error {
         LabError::Unknown { .. } => Usage::of(error),
@@ -91,14 +91,14 @@ fn verdicts(judgements: &[Judgement]) -> String {
         }
     }
     let counts = |kinds: &[ClaimKind]| {
-        let of = tally(judgements, kinds).into_iter().filter(|(_, count)| *count > 0);
-        let of: Vec<_> = of.map(|(verdict, count)| format!("{count} {verdict}")).collect();
-        if of.is_empty() { "none".to_owned() } else { of.join(", ") }
+        let counts = count_verdicts(judgements, kinds).into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<_> = counts.map(|(verdict, count)| format!("{count} {verdict}")).collect();
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
     };
     text += &format!("measured claims: {}\n", counts(&[ClaimKind::Measured]));
     let others = &ClaimKind::ALL[1..];
     if judgements.iter().any(|judgement| others.contains(&judgement.kind)) {
-        text += &format!("counted apart (by construction, model, absolute): {}\n", counts(others));
+        text += &format!("other claims (by construction, model, absolute): {}\n", counts(others));
     }
     text
 }
@@ -120,7 +120,7 @@ pub(crate) fn compare_with(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let experiments = chosen(&ids)?;
     let folder = &args.runs.folder;
     note(&format!(
-        "building {}, which takes minutes, in {}",
+        "building {} in {}; this takes minutes",
         args.revision,
         folder.join("programs").display()
     ));
@@ -188,7 +188,7 @@ pub(crate) fn trial(name: &str, words: &[String]) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Progress on stderr: a bar on a terminal, else a line an experiment.
+/// Progress on stderr: a bar on a terminal, otherwise one line per experiment.
 struct Meter(ProgressBar);
 
 impl Meter {
@@ -201,8 +201,8 @@ impl Meter {
         Self(bar)
     }
 
-    fn told(&self, progress: &Progress) {
-        let Progress { experiment, done, total, seconds_left, trouble } = progress;
+    fn show(&self, progress: &Progress) {
+        let Progress { experiment, done, total, seconds_left, warning } = progress;
         let left = seconds_left.map_or(String::new(), |seconds| {
             format!(
                 ", {} left",
@@ -210,8 +210,8 @@ impl Meter {
             )
         });
         let begins = !self.0.message().contains(experiment.as_str());
-        if let Some(trouble) = trouble {
-            self.0.suspend(|| complain("warning", trouble));
+        if let Some(warning) = warning {
+            self.0.suspend(|| complain("warning", warning));
         }
         if begins && !io::stderr().is_terminal() {
             note(&format!("{experiment}: {done} of {total} trials done{left}"));

@@ -1,4 +1,4 @@
-//! `ringtap-lab filter`: the published benchmark, once.
+//! `ringtap-lab filter`: runs the published benchmark once.
 
 use std::process::ExitCode;
 
@@ -11,15 +11,15 @@ use ringtap_terminal::console;
 use ringtap_terminal::numbers::{count, rate};
 use ringtap_terminal::{Form, Usage};
 
-/// Packets of a run are kept in memory, 28 bytes each.
-const PACKETS_MOST: usize = 100_000_000;
+/// Maximum number of packets of a run. They are kept in memory, 28 bytes each.
+const PACKETS_MAX: usize = 100_000_000;
 
 pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
-    if !(1..=PACKETS_MOST).contains(&args.packets) {
-        return Err(Usage::of("from 1 to 100M packets are possible"));
+    if !(1..=PACKETS_MAX).contains(&args.packets) {
+        return Err(Usage::of(format!("invalid --packets {}: use 1 to 100M", args.packets)));
     }
     if !(1..=1 << 24).contains(&args.cache) || args.in_flight == 0 {
-        return Err(Usage::of("--cache is from 1 to 16M entries, --in-flight at least 1"));
+        return Err(Usage::of("--cache takes 1 to 16M entries, --in-flight at least 1"));
     }
     let design = match args.design {
         DesignName::Oracle => Design::Oracle,
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
             serde_json::to_string_pretty(&report)? + "\n"
         }
         Form::Text => format!(
-            "mix {}, {:?}, work {}, default {default}: {} packets behind {} of warm-up\n\
+            "mix {}, {:?}, work {}, default {default}: {} packets after {} of warm-up\n\
              {} accepted, {} refused, {} control\n\
              {} packets/s ({:.3} s)\nverdicts sha256:{}\nhistogram sha256:{}\n",
             args.mix,

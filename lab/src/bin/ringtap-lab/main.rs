@@ -1,4 +1,4 @@
-//! The program `ringtap-lab`: what the papers claim, measured and judged, and what they published.
+//! The program `ringtap-lab`: measures and judges the papers' claims, and runs the papers' designs.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,10 +1,10 @@
-//! A worker's cache of verdicts: bounded, least recently used out first.
+//! A worker's cache of verdicts: bounded, with LRU eviction.
 //!
 //! ```text
-//! index: pair ─▶ entry        entries: newest ⇄ … ⇄ oldest, doubly linked by their numbers
+//! index: pair ─▶ entry        entries: newest ⇄ … ⇄ oldest, doubly linked by their indices
 //! ```
 //!
-//! Invariant: no more entries than the bound; nothing is allocated after construction.
+//! Invariants: there are at most `bound` entries; nothing is allocated after construction.
 
 use hashbrown::HashTable;
 
@@ -31,8 +31,8 @@ struct Entry {
     older: u32,
 }
 
-/// A verdict, and the packet for which it was right: a later one may trust it if neither address was
-/// marked obsolete since.
+/// A verdict and the revision for which it was computed. It is valid for later packets unless one
+/// of the two addresses was marked obsolete since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cached {
     pub(super) passed: bool,
@@ -40,15 +40,15 @@ pub(super) struct Cached {
 }
 
 impl Cache {
-    /// Of at most `bound` entries; 0 is a cache that holds nothing.
+    /// A cache of at most `bound` entries; with 0 it stays empty.
     pub(super) fn new(bound: usize) -> Self {
         let bound = bound.min(NONE as usize);
-        // Twice the room, so that taking entries out and in never makes it grow.
+        // Twice the capacity, so that removals and insertions never make it grow.
         let index = HashTable::with_capacity(2 * bound);
         Self { index, entries: Vec::with_capacity(bound), newest: NONE, oldest: NONE, bound }
     }
 
-    /// The entry of a pair, which is the newest from now on.
+    /// The entry of a pair, if there is one; it becomes the newest.
     pub(super) fn get(&mut self, source: Address, destination: Address) -> Option<&mut Cached> {
         let pair = pair(source, destination);
         let entries = &self.entries;
@@ -60,7 +60,7 @@ impl Cache {
         Some(&mut self.entries[at as usize].cached)
     }
 
-    /// Puts in a pair that is not there; the oldest goes if there is no room.
+    /// Inserts a pair that must be absent. Evicts the oldest entry if the cache is full.
     pub(super) fn put(&mut self, source: Address, destination: Address, cached: Cached) {
         let pair = pair(source, destination);
         let entry = Entry { pair, cached, newer: NONE, older: NONE };
@@ -72,8 +72,8 @@ impl Cache {
         } else {
             let at = self.oldest;
             self.unlink(at);
-            let gone = self.entries[at as usize].pair;
-            if let Ok(found) = self.index.find_entry(hash(gone), |&other| other == at) {
+            let evicted = self.entries[at as usize].pair;
+            if let Ok(found) = self.index.find_entry(hash(evicted), |&other| other == at) {
                 found.remove();
             }
             self.entries[at as usize] = entry;
@@ -112,7 +112,7 @@ fn pair(source: Address, destination: Address) -> u32 {
     u32::from(source) << 16 | u32::from(destination)
 }
 
-/// Well spread over all bits, by folding a product.
+/// A hash of a pair by folded multiplication; all bits are well distributed.
 fn hash(pair: u32) -> u64 {
     let product = u128::from(u64::from(pair) + 1) * 0x9e37_79b9_7f4a_7c15_f39c_0c69;
     product as u64 ^ (product >> 64) as u64
@@ -126,14 +126,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_was_used_last(
+        fn it_holds_the_pairs_that_were_used_last(
             bound in 0..6usize,
-            asked in prop::collection::vec((0..4u16, 0..4u16), 0..200),
+            lookups in prop::collection::vec((0..4u16, 0..4u16), 0..200),
         ) {
             let mut cache = Cache::new(bound);
             // Oldest first.
             let mut model: Vec<((u16, u16), u64)> = Vec::new();
-            for (at, (source, destination)) in (0..).zip(asked) {
+            for (at, (source, destination)) in (0..).zip(lookups) {
                 let found = cache.get(source, destination).copied();
                 let known = model.iter().position(|(pair, _)| *pair == (source, destination));
                 prop_assert_eq!(found.map(|cached| cached.at), known.map(|n| model[n].1));

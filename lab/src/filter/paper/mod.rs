@@ -3,20 +3,21 @@
 //! ```text
 //!                       ┌─ cache ─ worker 0 ─┐
 //! distributor ══ FIFO ══╪═ cache ═ worker 1 ═╪═▶ shared table, locked by stripes
-//!   by address / by lot └─ cache ─ worker 2 ─┘   obsolete marks for all caches
+//!   by address / random └─ cache ─ worker 2 ─┘   obsolete marks for all caches
 //! ```
 //!
-//! As the paper has it: one distributor; a queue for each worker, packets by address or at random; when a
-//! worker takes a verdict from the table it puts it into its cache of limited size, the least recently
-//! used out first; who handles a control packet marks its address obsolete for each worker.
+//! As in the paper: one distributor and a queue per worker; packets are distributed by address or
+//! at random. A worker that reads a verdict from the table puts it into its bounded LRU cache. A
+//! worker that handles a control packet marks the packet's address obsolete for each worker.
 //!
-//! What the paper leaves open is how a packet keeps its place when workers are unequally fast. Here the
-//! distributor tells each packet which change of its addresses was the last one before it, and
-//! - a packet waits (in its worker's queue; see [`Worker::resume`]) until these changes have been made,
-//! - and reads the table as of its own place, whatever was changed since.
+//! The paper does not state how a packet keeps its place when workers differ in speed. Here the
+//! distributor stamps each packet with the last changes of its addresses before it. A packet
+//! - waits in its worker's queue (see [`Worker::resume`]) until these changes have been made,
+//! - and reads the table as of its own place, without later changes.
 //!
-//! So each packet takes effect at its place in the stream: linearizable, in the order of dispatch. No
-//! deadlock: a packet waits for earlier ones only, so the earliest of all does not wait.
+//! So each packet takes effect at its place in the stream: the filter is linearizable, in the order
+//! of dispatch. There is no deadlock: a packet waits for earlier ones only, so the earliest does
+//! not wait.
 
 mod cache;
 mod table;
@@ -29,17 +30,17 @@ use ringtap_stage::{Application, Attachments, Mark, Outbox, Resumed, Shard, Work
 use self::cache::{Cache, Cached};
 use self::table::Table;
 use crate::filter::history::Recorder;
-use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, Tally};
+use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, WorkerOutcome};
 use crate::filter::packet::{Data, Packet};
 use crate::filter::settings::Settings;
 use crate::filter::window::{Dispatch, Stamp, Window};
 
-/// What the paper's design is told besides.
+/// Settings of the paper's design only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaperSettings {
-    /// Pairs of addresses in a worker's cache, at the most. The paper: 16 to 65,536.
+    /// Maximum number of address pairs in a worker's cache. The paper: 16 to 65,536.
     pub cache: usize,
-    /// Locks of the table.
+    /// Number of locks of the table.
     pub stripes: usize,
 }
 
@@ -49,7 +50,7 @@ impl Default for PaperSettings {
     }
 }
 
-/// The application. A value serves one run.
+/// The application. A value is good for one run.
 #[derive(Debug)]
 pub struct Paper {
     settings: Settings,
@@ -58,28 +59,29 @@ pub struct Paper {
     window: Arc<Window>,
     recorder: Option<Arc<Recorder>>,
     #[cfg(test)]
-    forgets_marks: bool,
+    omits_marks: bool,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
 struct Shared {
     table: Table,
     window: Arc<Window>,
 }
 
-/// A packet on its way to a worker.
+/// A packet with its stamp, as sent to a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
-    /// Its number plus one.
+    /// Number of the packet plus one.
     revision: u64,
     packet: Packet,
-    /// The last changes before it: of the source and the destination, or, of control, of its address.
+    /// Revisions of the last changes before it: of source and destination for data, of the address
+    /// for control.
     needs: [u64; 2],
 }
 
 impl Paper {
-    /// Without a recorder nothing is recorded.
+    /// An application; with a recorder it records its history.
     pub fn new(settings: Settings, paper: PaperSettings, recorder: Option<Arc<Recorder>>) -> Self {
         Self {
             settings,
@@ -88,11 +90,11 @@ impl Paper {
             window: Arc::new(Window::new(settings.in_flight)),
             recorder,
             #[cfg(test)]
-            forgets_marks: false,
+            omits_marks: false,
         }
     }
 
-    /// The feed of its run.
+    /// The feed of the run: `packets` with their stamps.
     pub fn feed<P: Iterator<Item = Packet>>(&self, packets: P) -> Dispatch<'_, P, Latest> {
         let latest = Latest(vec![0; self.settings.addresses]);
         Dispatch::new(packets, latest, &self.window, self.recorder.as_deref())
@@ -104,7 +106,7 @@ impl Paper {
         let mut table = Table::new(addresses, policy, self.paper.stripes, workers);
         #[cfg(test)]
         {
-            table.forgets_marks = self.forgets_marks;
+            table.omits_marks = self.omits_marks;
         }
         Shared { table, window: Arc::clone(&self.window) }
     }
@@ -127,13 +129,13 @@ impl Application for Paper {
     }
 
     fn worker(&self, shard: Shard) -> PaperWorker {
-        self.window.expect(shard.count);
+        self.window.set_workers(shard.count);
         let shared = self.shared.get_or_init(|| Arc::new(self.share(shard.count)));
         PaperWorker {
             index: shard.index,
             cache: Cache::new(self.paper.cache),
             waiting: VecDeque::new(),
-            tally: Tally::new(self.settings.work, self.recorder.clone()),
+            outcome: WorkerOutcome::new(self.settings.work, self.recorder.clone()),
             shared: Arc::clone(shared),
         }
     }
@@ -143,7 +145,7 @@ impl Application for Paper {
     }
 }
 
-/// The distributor's part: by address, the revision of the last change.
+/// The distributor's state: by address, the revision of the last change.
 #[derive(Debug)]
 pub struct Latest(Vec<u64>);
 
@@ -171,14 +173,14 @@ impl Stamp for Latest {
 pub struct PaperWorker {
     index: usize,
     cache: Cache,
-    /// What is left of a burst whose first packet has to wait.
+    /// Items that wait for earlier changes, and those received after them.
     waiting: VecDeque<Item>,
-    tally: Tally,
+    outcome: WorkerOutcome,
     shared: Arc<Shared>,
 }
 
 impl PaperWorker {
-    /// False if it has to wait.
+    /// Handles an item; returns false, without effect, if it has to wait for a change.
     fn handle(&mut self, item: &Item) -> bool {
         let Item { revision, packet, needs } = item;
         let table = &self.shared.table;
@@ -189,14 +191,14 @@ impl PaperWorker {
                 }
                 let settled = self.shared.window.settled(revision - 1);
                 table.change(control, *revision, settled);
-                self.tally.control(revision - 1);
+                self.outcome.control(revision - 1);
             }
             Packet::Data(data) => {
                 if !table.has(data.source, needs[0]) || !table.has(data.destination, needs[1]) {
                     return false;
                 }
                 let passed = self.pass(data, *revision);
-                self.tally.data(revision - 1, data.job(), passed);
+                self.outcome.data(revision - 1, data.job(), passed);
             }
         }
         true
@@ -232,7 +234,7 @@ impl Worker for PaperWorker {
     ) {
         let handled = burst.iter().take_while(|item| self.handle(item)).count();
         self.waiting.extend(&burst[handled..]);
-        self.tally.work_off();
+        self.outcome.run_jobs();
     }
 
     fn resume(&mut self, _outbox: &mut impl Outbox<Self::Message>) -> Resumed {
@@ -247,7 +249,7 @@ impl Worker for PaperWorker {
                 break;
             }
         }
-        self.tally.work_off();
+        self.outcome.run_jobs();
         Resumed::Moved
     }
 
@@ -261,7 +263,7 @@ impl Worker for PaperWorker {
                 self.shared.window.pass(self.index, *number);
                 None
             }
-            Mark::End { .. } => Some(Box::new(self.tally.close())),
+            Mark::End { .. } => Some(Box::new(self.outcome.close())),
         })
     }
 }

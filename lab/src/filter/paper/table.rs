@@ -1,16 +1,17 @@
 //! The shared permission table with striped locks, and the obsolete marks of all workers.
 //!
 //! ```text
-//! stripe 0 (lock)   addresses 0, n, 2n, …     each: banned, accepting, recent changes by number
+//! stripe 0 (lock)   addresses 0, n, 2n, …     each: banned, accepting, recent changes by revision
 //! stripe 1 (lock)   addresses 1, n+1, …
-//! applied           by address: the last change made                 whoever needs it waits for it
+//! applied           by address: the last change made                 readers wait for it
 //! marks             by worker and address: cached verdicts older than this are obsolete
 //! ```
 //!
-//! A data packet must see the permissions of its place in the stream, though a worker that is ahead may
-//! have made later changes. So an entry keeps its changes of late with their numbers, and a packet reads
-//! *as of* its own. Changes go into the entry for good once no packet before them is in flight
-//! ([`Window::settled`](crate::window::Window::settled)), hence there are fewer than the bound of those.
+//! A data packet must see the permissions of its place in the stream, though a worker that is ahead
+//! may have made later changes. So an entry keeps its recent changes with their revisions, and a
+//! packet reads the entry *as of* its own revision. A change is merged into the entry once no
+//! earlier packet is in flight ([`Window::settled`](crate::filter::window::Window::settled)), so
+//! the window bounds the number of recent changes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -19,7 +20,8 @@ use crate::filter::accepting::Accepting;
 use crate::filter::packet::{Address, Control, Data};
 use ringtap_filter::Policy;
 
-/// *Revisions* are numbers of packets plus one; revision 0 is the beginning.
+/// The permission table. The *revision* of a packet is its number plus one; revision 0 is the
+/// initial state.
 #[derive(Debug)]
 pub(super) struct Table {
     stripes: Box<[Mutex<Vec<Entry>>]>,
@@ -27,16 +29,16 @@ pub(super) struct Table {
     applied: Box<[AtomicU64]>,
     /// By worker, by address.
     marks: Box<[Box<[AtomicU64]>]>,
-    /// A planted bug: nobody hears that cached verdicts are obsolete.
+    /// A planted bug for tests: cached verdicts are not invalidated.
     #[cfg(test)]
-    pub(super) forgets_marks: bool,
+    pub(super) omits_marks: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     banned: bool,
     accepting: Accepting,
-    /// Not yet in the two above, by ascending revision.
+    /// Changes that are not yet in the two fields above, by ascending revision.
     recent: Vec<(u64, Control)>,
 }
 
@@ -56,19 +58,19 @@ impl Table {
             applied: zeros(),
             marks: (0..workers).map(|_| zeros()).collect(),
             #[cfg(test)]
-            forgets_marks: false,
+            omits_marks: false,
         }
     }
 
-    /// Whether the change of that revision has been made, or a later one, for an address.
+    /// Whether the change of `revision` or a later one has been made for an address.
     #[inline]
     pub(super) fn has(&self, address: Address, revision: u64) -> bool {
-        // Pairs with the Release store in `change`: who sees the change made sees its marks.
+        // Pairs with the Release store in `change`: a thread that sees the change sees its marks.
         self.applied[usize::from(address)].load(Ordering::Acquire) >= revision
     }
 
-    /// Makes a change whose predecessor for the same address has been made. No packet before
-    /// `settled` is in flight.
+    /// Makes a change. The previous change of the same address must have been made, and no packet
+    /// before `settled` may be in flight.
     pub(super) fn change(&self, control: &Control, revision: u64, settled: u64) {
         let (mut stripe, place) = self.stripe(control.address);
         let entry = &mut stripe[place];
@@ -86,7 +88,7 @@ impl Table {
 
     fn mark(&self, address: Address, revision: u64) {
         #[cfg(test)]
-        if self.forgets_marks {
+        if self.omits_marks {
             return;
         }
         for marks in &self.marks {
@@ -95,18 +97,18 @@ impl Table {
         }
     }
 
-    /// Whether something cached at revision `at` is obsolete for a worker.
+    /// Whether a verdict that a worker cached at revision `at` is obsolete.
     #[inline]
     pub(super) fn is_obsolete(&self, worker: usize, data: &Data, at: u64) -> bool {
         let marks = &self.marks[worker];
-        // `has` has acquired all marks that matter. A later one may be seen or not: who sees it goes
-        // to the table, which has the same answer.
+        // Relaxed: `has` has acquired all marks up to the packet. Whether a later mark is visible
+        // makes no difference: the worker then reads the table, which yields the same verdict.
         let mark = |address: Address| marks[usize::from(address)].load(Ordering::Relaxed);
         mark(data.source) > at || mark(data.destination) > at
     }
 
-    /// The verdict as of revision `at`, by which all changes up to it have been made. The two locks
-    /// are taken one after the other, for what was as of `at` changes no more.
+    /// The verdict as of revision `at`. All changes up to it must have been made. The two locks are
+    /// taken one after the other, because the state as of `at` does not change any more.
     pub(super) fn pass(&self, data: &Data, at: u64) -> bool {
         let (stripe, place) = self.stripe(data.source);
         let banned = stripe[place].banned(at);
@@ -127,7 +129,7 @@ impl Table {
 }
 
 impl Entry {
-    /// The changes made by then, the last one first.
+    /// The recent changes up to revision `at`, the last one first.
     fn until(&self, at: u64) -> impl Iterator<Item = &Control> {
         self.recent.iter().rev().filter(move |(revision, _)| *revision <= at).map(|(_, c)| c)
     }

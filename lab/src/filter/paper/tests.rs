@@ -1,4 +1,4 @@
-//! The planted bug: caches that nobody tells of changes.
+//! Tests with a planted bug: caches that are not invalidated.
 
 use ringtap_ring::Kind;
 use ringtap_skeleton::{RunOptions, Seating, ShardMap, Skeleton, simulate};
@@ -13,7 +13,7 @@ use crate::filter::work::Work;
 use ringtap_filter::Policy;
 
 #[test]
-fn a_cache_that_is_not_told_is_found_out() {
+fn a_cache_that_is_not_invalidated_is_detected() {
     let mix = Mix::published(1).unwrap();
     let packets = || Generator::new(mix).take(20_000);
     for (distribution, workers) in [(Distribution::Address, 1), (Distribution::Random, 3)] {
@@ -24,11 +24,11 @@ fn a_cache_that_is_not_told_is_found_out() {
             ..Settings::new(mix.addresses())
         };
         let expected = oracle::run(packets(), settings.addresses, settings.policy, settings.work);
-        for forgets_marks in [false, true] {
+        for omits_marks in [false, true] {
             let recorder = Arc::new(Recorder::new(20_000));
             let mut app =
                 Paper::new(settings, PaperSettings::default(), Some(Arc::clone(&recorder)));
-            app.forgets_marks = forgets_marks;
+            app.omits_marks = omits_marks;
             let options = RunOptions {
                 shards: ShardMap::even(workers),
                 ring: Kind::default(),
@@ -42,7 +42,7 @@ fn a_cache_that_is_not_told_is_found_out() {
             let history = recorder.history(packets(), |number| run.report.passed(number));
             let judgement =
                 check(&history, Permissions::new(settings.addresses, Policy::Allow), 50_000);
-            if forgets_marks {
+            if omits_marks {
                 assert_ne!(run.report, expected);
                 assert!(run.report.first_difference(&expected).is_some());
                 assert!(matches!(judgement, Judgement::Wrong { .. }), "{judgement:?}");

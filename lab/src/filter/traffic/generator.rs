@@ -1,10 +1,10 @@
-//! The generator of a mix: an endless stream of packets.
+//! The packet generator of a mix.
 
 use super::Mix;
 use super::random::{Random, mangle};
 use crate::filter::packet::{Address, Control, Data, Packet};
 
-/// Makes the packets of a mix. As an iterator it never ends.
+/// Generates the packets of a mix. The iterator is endless.
 #[derive(Clone, Debug)]
 pub struct Generator {
     mix: Mix,
@@ -17,14 +17,14 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// At the start of the mix, before any warm-up.
+    /// A generator at the start of the mix, before the warm-up.
     ///
     /// # Panics
     /// If the mix has fewer than 2⁴ or more than 2¹⁶ addresses.
     pub fn new(mix: Mix) -> Self {
         assert!((4..=16).contains(&mix.addresses_log), "2⁴ to 2¹⁶ addresses");
         let mut pairs = Pairs::new(&mix);
-        // The original draws a pair that it makes no use of.
+        // The original draws a pair here and does not use it.
         pairs.next();
         let (exponential, uniform) = (Random::default(), Random::default());
         let mut generator =
@@ -98,14 +98,14 @@ impl Iterator for Generator {
 struct Train {
     pair: (Address, Address),
     size: u32,
-    /// Trains to come between these addresses, this one included.
+    /// Remaining trains between these addresses, including this one.
     left: u32,
     work: f64,
     tag: u32,
     sequence: u32,
 }
 
-/// Draws a source and a destination: both walk through the addresses, in opposite directions.
+/// Draws pairs of source and destination: both walk through the addresses, in opposite directions.
 #[derive(Clone, Debug)]
 struct Pairs {
     speed: f64,
@@ -113,7 +113,7 @@ struct Pairs {
     mask: u32,
     source: u32,
     destination: u32,
-    /// How far each still has to walk.
+    /// Distances that remain to be walked.
     source_rest: f64,
     destination_rest: f64,
     exponential: Random,
@@ -151,7 +151,7 @@ impl Pairs {
 
     fn near(&mut self, place: u32) -> Address {
         let away = self.exponential.exponential(self.window);
-        // Whoever draws the greatest number of all wraps round, and loses the sign.
+        // The largest number wraps around; the mask clears the sign bit.
         let place = 1u32.wrapping_add(place).wrapping_add(away) & 0x7fff_ffff;
         (mangle(place) & self.mask) as Address
     }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_packets_are_the_originals() {
+    fn the_first_packets_equal_those_of_the_original() {
         let mut generator = Generator::new(Mix::published(1).unwrap());
         let warm_up: Vec<_> = (0..1000).map(|_| generator.control()).collect();
         assert_eq!(warm_up.len(), 1000);
@@ -181,10 +181,10 @@ mod tests {
         assert_eq!(generator.next(), Some(Packet::Data(data)));
     }
 
-    /// 1,000 control packets and 300,000 packets of each mix, every field, mixed into one number:
-    /// as the Java generator (OpenJDK 17) gives them.
+    /// Hashes of every field of 1,000 control packets and 300,000 packets of each mix, as generated
+    /// by the Java original (OpenJDK 17).
     #[test]
-    fn every_mix_is_the_original_bit_for_bit() {
+    fn every_mix_equals_the_original_bit_for_bit() {
         let golden: [u64; 8] = [
             0xe3bd_a92f_8197_b36b,
             0x48f2_cb29_8580_ed95,

@@ -1,21 +1,21 @@
 //! The eight published mixes of packets.
 
-/// What a mix is made of. Numbers of addresses and trains are powers of two, given by exponent.
+/// The parameters of a mix. Numbers of addresses and trains are powers of two, given by exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     /// log₂ of the number of addresses: 4 to 16.
     pub addresses_log: u32,
-    /// log₂ of the number of trains that are under way at once.
+    /// log₂ of the number of concurrent trains.
     pub trains_log: u32,
-    /// Packets in a train, on average.
+    /// Mean number of packets in a train.
     pub train_size: f64,
-    /// Trains between two addresses before others take their place, on average.
+    /// Mean number of trains between a pair of addresses before another pair replaces it.
     pub trains_per_pair: f64,
-    /// How far addresses in use lie from each other, on average.
+    /// Mean distance of an address from the current place of the walk.
     pub window: f64,
-    /// Pairs an address has a part in before it rests.
+    /// Pairs drawn per step of the walk, and so the mean number of pairs of an address.
     pub pairs_per_address: f64,
-    /// Steps of work for a packet, on average.
+    /// Mean number of steps of work for a packet.
     pub work: f64,
     /// Share of control packets.
     pub control_fraction: f64,
@@ -26,17 +26,17 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Mix 1 to 8; nothing for other numbers.
+    /// Mix 1 to 8; `None` for other numbers.
     pub fn published(number: usize) -> Option<Self> {
         number.checked_sub(1).and_then(|index| MIXES.get(index)).copied()
     }
 
-    /// Addresses there are.
+    /// Number of addresses.
     pub fn addresses(&self) -> usize {
         1 << self.addresses_log
     }
 
-    /// Control packets that come before the first packet that counts: addresses to the power of 1.5.
+    /// Control packets of the warm-up: the number of addresses to the power of 1.5.
     pub fn warm_up(&self) -> usize {
         (self.addresses() as f64).powf(1.5).floor() as usize
     }

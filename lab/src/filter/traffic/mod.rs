@@ -1,17 +1,17 @@
 //! The published benchmark traffic, bit for bit: eight mixes of control and data packets.
 //!
-//! The generator goes back to the firewall project of MIT's course 6.816 and was used by the
-//! paper's prototype. Every number is drawn from generators that start alike, so a mix is one
-//! sequence of packets for all times; the tests hold it to what the Java original prints.
+//! The generator comes from the firewall project of MIT's course 6.816; the paper's prototype used
+//! it. All random generators have fixed seeds, so a mix is always the same sequence of packets. The
+//! tests compare it with the output of the Java original.
 //!
 //! ```text
-//! trains:   2ᵏ of them under way, each between two addresses; a data packet picks one at random
+//! trains:    2ᵏ concurrent trains, each between two addresses; a data packet picks one at random
 //! addresses: sources walk up, destinations walk down, scattered and hashed
-//! control:  after every so many data packets, for the address a source would have had
+//! control:   after a random number of data packets; its address is drawn like a source
 //! ```
 //!
-//! Invariant: the same mix gives the same packets on every machine (logarithms are rounded up to
-//! whole numbers, so a last bit matters once in some 10¹² draws).
+//! Invariant: a mix yields the same packets on every machine (results of logarithms are rounded up
+//! to integers, so a difference in the last bit affects about one draw in 10¹²).
 
 mod generator;
 mod mix;

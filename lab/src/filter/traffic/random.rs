@@ -1,16 +1,14 @@
-//! The random numbers of the published benchmark: a CRC register as generator, and what is drawn
-//! from it.
+//! The random numbers of the published benchmark: a CRC register as generator, and distributions.
 //!
-//! A number is 31 steps of a shift register with the CRC-30 of CDMA, plus one. The register is
-//! linear over GF(2), so a step of 31 is the XOR of one table entry for each byte: same numbers,
-//! 31 times fewer steps.
+//! The next number is the result of 31 steps of a shift register with the CRC-30 of CDMA, plus one.
+//! The register is linear over GF(2), so 31 steps are the XOR of one table entry per byte.
 
 const CRC_30: u32 = 0x38e7_4301;
 const STEPS: u32 = 31;
-/// Where every generator of the benchmark starts.
+/// Initial value of every generator of the benchmark.
 const SEED: u32 = 59_009;
 const BASE: i32 = 1 << 30;
-/// The benchmark's ln(2³⁰ − 1), to the digits it was published with.
+/// ln(2³⁰ − 1) with the digits of the published benchmark.
 const LOG_BASE: f64 = 20.795;
 
 /// A generator, with the distributions drawn from it.
@@ -24,31 +22,31 @@ impl Default for Random {
 }
 
 impl Random {
-    /// 1 to 2³⁰.
+    /// A number from 1 to 2³⁰.
     pub(super) fn number(&mut self) -> u32 {
         self.0 = mangle(self.0) + 1;
         self.0
     }
 
-    /// 0 ≤ n < `most`.
-    pub(super) fn below(&mut self, most: u32) -> u32 {
-        self.number() % most
+    /// A number 0 ≤ n < `bound`.
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
+        self.number() % bound
     }
 
-    /// 0 ≤ x < 1, in steps of 2⁻³⁰.
+    /// A number 0 ≤ x < 1, in steps of 2⁻³⁰.
     pub(super) fn unit(&mut self) -> f64 {
         f64::from(self.below(BASE as u32)) / f64::from(BASE)
     }
 
-    /// Exponentially distributed, rounded up; at least 1 for a positive mean.
+    /// An exponentially distributed number, rounded up; at least 1 for a positive mean.
     pub(super) fn exponential(&mut self, mean: f64) -> u32 {
         let rest = f64::from(BASE - self.number() as i32);
-        // 2³⁰ leaves nothing, whose logarithm is −∞: the greatest number.
+        // The number 2³⁰ leaves 0, whose logarithm is −∞: the result is the largest number.
         (mean * (LOG_BASE - rest.ln())).ceil().min(f64::from(i32::MAX)) as u32
     }
 }
 
-/// 31 steps of the register.
+/// The register after 31 steps.
 pub(super) fn mangle(value: u32) -> u32 {
     let [a, b, c, d] = value.to_le_bytes();
     TABLES[0][usize::from(a)]
@@ -71,7 +69,7 @@ static TABLES: [[u32; 256]; 4] = {
     tables
 };
 
-/// As published, bit by bit.
+/// The published algorithm, bit by bit.
 const fn steps(mut register: u32) -> u32 {
     let mut step = 0;
     while step < STEPS {
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_take_all_steps_at_once() {
+    fn tables_equal_single_steps() {
         let mut value = 1u32;
         for _ in 0..100_000 {
             assert_eq!(mangle(value & 0x7fff_ffff), steps(value & 0x7fff_ffff));
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_kept_and_zero_never_comes() {
+    fn exponential_numbers_have_the_mean_and_are_never_zero() {
         let mut random = Random::default();
         let drawn: Vec<u32> = (0..100_000).map(|_| random.exponential(20.0)).collect();
         let mean = drawn.iter().sum::<u32>() as f64 / drawn.len() as f64;

@@ -1,8 +1,8 @@
-//! Cache misses of the real rings, by the processor's counters (perf_event_open(2)).
+//! Cache misses of the real rings, counted by the processor (perf_event_open(2)).
 //!
-//! Counted are reads that the last-level cache could not answer, by both threads, from the first item to
-//! the last, in user mode. The paper's event is loads that missed the second-level cache, which was
-//! the last there.
+//! The event is reads that miss the last-level cache, of both threads, from the first item to the
+//! last, in user mode. The paper's event is loads that miss the second-level cache, the last level
+//! of its machine.
 
 use perf_event::events::{Cache, CacheOp, CacheResult, WhichCache};
 use perf_event::{Builder, Counter};
@@ -11,7 +11,7 @@ use ringtap_ring::{Kind, ring};
 use super::super::arguments::bind;
 use crate::LabError;
 
-/// Misses of both threads, for `items` of 8 bytes.
+/// Misses of both threads, for `items` items of 8 bytes.
 pub(super) fn misses(
     kind: &str,
     capacity: usize,
@@ -28,7 +28,8 @@ pub(super) fn misses(
             bind(cores, 0);
             let mut counter = counter()?;
             let mut next = 0;
-            // Whose counter cannot be had goes at once, and the other is told by the ring.
+            // If a thread gets no counter, it ends at once; its end of the ring is dropped, which
+            // ends the other thread.
             while next < items && !producer.is_abandoned() {
                 next += u64::from(producer.push(next).is_ok());
             }
@@ -52,14 +53,14 @@ pub(super) fn misses(
         let counted = counted.map_err(|_| LabError::Trial("a thread panicked".into()))?;
         sum += counted.map_err(|error| {
             LabError::Unavailable(format!(
-                "this machine offers no counters of cache misses ({error})"
+                "cache miss counters are not available on this machine ({error})"
             ))
         })?;
     }
     Ok(sum)
 }
 
-/// A counter of this thread, running.
+/// A counter of the calling thread, started.
 fn counter() -> std::io::Result<Counter> {
     let event =
         Cache { which: WhichCache::LL, operation: CacheOp::READ, result: CacheResult::MISS };

@@ -1,9 +1,9 @@
-//! How often a ring's items and indices must be fetched from elsewhere (the paper's evaluation 4).
+//! The workload `cache-misses`: cache misses of a ring (the paper's evaluation 4).
 //!
 //! `by=hardware` counts cache misses of the real rings with the processor's counters. Many virtual
-//! machines have none; then that trial is not possible, and it says so. `by=simulation` runs the
-//! paper's pseudocode, figures 3 to 5, on two simulated cores (`rings`, `coherence`). The two are
-//! never mixed.
+//! machines have none; the trial is then not possible. `by=simulation` runs the paper's pseudocode
+//! (figures 3 to 5) on two simulated cores (`rings`, `coherence`). Results of the two are never
+//! mixed.
 
 mod coherence;
 mod hardware;
@@ -25,7 +25,9 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     let misses = match by.as_str() {
         "hardware" => hardware::misses(&kind, capacity, batch, items, &cores)?,
         "simulation" => rings::misses(&kind, capacity, batch, items, seed)?,
-        _ => return Err(LabError::Trial(format!("by={by}: hardware or simulation"))),
+        _ => {
+            return Err(LabError::Trial(format!("invalid by={by}: use hardware or simulation")));
+        }
     };
     Ok(json!({
         "workload": "cache-misses",

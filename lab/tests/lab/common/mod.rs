@@ -1,4 +1,4 @@
-//! A program that stands in for `ringtap`, an experiment over it, and a folder for its runs.
+//! A substitute for `ringtap`, an experiment that runs it, and a folder for the run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::{Experiment, Programs, Row, RunFolder, Runner};
 
-/// What the stand-in prints for `who=… size=…`; noise is a tenth at the most.
+/// The substitute: a script that prints a rate by `name=…`, with noise of at most a tenth.
 const PROGRAM: &str = r#"#!/bin/sh
 [ "$1" = wait ] && exec sleep 60
 for word; do case $word in *=*) eval "$word" ;; esac; done
 [ -n "$calls" ] && echo "$*" >>"$calls"
-[ "$who" = broken ] && { echo 'error: no luck' >&2; exit 1; }
-[ "$who" = lacking ] && { echo 'error: no counters here' >&2; exit 69; }
+[ "$name" = broken ] && { echo 'error: no luck' >&2; exit 1; }
+[ "$name" = lacking ] && { echo 'error: no counters here' >&2; exit 69; }
 base=1000
-[ "$who" = fast ] && base=2000
+[ "$name" = fast ] && base=2000
 digest=same
-[ "$who" = liar ] && digest=other
+[ "$name" = differing ] && digest=other
 noise=$((seed * 37 % 100))
 echo "{\"rate\": $((base * FACTOR + noise)), \"digest\": \"$digest\", \"residual\": 0}"
 "#;
 
-/// A stand-in whose rates are `factor` times 1,000 or so.
+/// Writes a substitute whose rates are about `factor` times 1,000.
 pub(crate) fn program(folder: &Path, name: &str, factor: u32) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, PROGRAM.replace("FACTOR", &factor.to_string())).unwrap();
@@ -30,15 +30,15 @@ pub(crate) fn program(folder: &Path, name: &str, factor: u32) -> PathBuf {
     path
 }
 
-/// An experiment over the stand-in, with these candidates.
+/// An experiment that runs the substitute, with these candidates.
 pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
     let mut text = r#"
         id = "test/tiny"
         paper = "test"
         figure = "Figure <1>"
         title = "A tiny experiment"
-        about = "Of a program that pretends."
-        command = "ringtap measure who={who} size={size} seed={seed}"
+        about = "Measures a substitute."
+        command = "ringtap measure name={name} size={size} seed={seed}"
         time_limit = 2
         equal = ["/digest"]
         sane = { "/residual" = 0 }
@@ -59,12 +59,12 @@ pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
     "#
     .to_owned();
     for name in candidates {
-        text += &format!("\n[[candidate]]\nname = '{name}'\nset = {{ who = '{name}' }}\n");
+        text += &format!("\n[[candidate]]\nname = '{name}'\nset = {{ name = '{name}' }}\n");
     }
     Experiment::parse("tiny.toml", &(text + claims)).unwrap()
 }
 
-/// A claim of the paper's that `of` is twice as fast as plain.
+/// A claim that `of` is twice as fast as `plain`.
 pub(crate) fn twice(of: &str) -> String {
     format!(
         "\n[[claim]]\ntext = '{of} is twice as fast'\nkind = 'measured'\nsource = 'page 1'\npaper = '2 ×'\n\
@@ -73,11 +73,11 @@ pub(crate) fn twice(of: &str) -> String {
     )
 }
 
-/// A claim that all results are the same.
+/// A claim that all results are equal.
 pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nkind = 'by-construction'\nsource = 'page 2'\npaper = 'the same'\n\
                          because = 'digests'\n";
 
-/// Runs `experiment` below `folder`: its rows, and how often the program was called.
+/// Runs `experiment` in a folder below `folder`. Returns the run's folder and its rows.
 pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
     let machine = Machine::this();
     let runs = RunFolder::open(&folder.join("runs"), &machine, true).unwrap();

@@ -1,4 +1,4 @@
-//! What the experiments print, for programs.
+//! JSON output of the NDN measurements.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use ringtap_terminal::console;
 
-/// Prints the trials as one object.
+/// Prints the trials as one JSON object.
 pub(super) fn print_json(experiment: &str, trials: &[Value]) -> anyhow::Result<ExitCode> {
     let report = json!({
         "version": env!("CARGO_PKG_VERSION"),

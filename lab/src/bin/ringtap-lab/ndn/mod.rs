@@ -1,4 +1,5 @@
-//! `ringtap-lab ndn`: runs the trials in turn, and prints a flat object for each.
+//! `ringtap-lab ndn`: runs the trials in turn and prints a flat JSON object or a table row for
+//! each.
 
 mod figures;
 mod model;
@@ -9,7 +10,7 @@ use anyhow::bail;
 use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::bystander::{self, Row};
-use ringtap_lab::exclusion::cas::{self, Way};
+use ringtap_lab::exclusion::cas::{self, Access};
 use ringtap_lab::exclusion::exchanges::{self, Mode};
 use serde_json::{Value, json};
 
@@ -22,14 +23,14 @@ use ringtap_terminal::units::Cores;
 use ringtap_terminal::{Form, Usage};
 use ringtap_traffic::Popularity;
 
-/// Lock lines at the most: 4 GiB of them.
-const LINES_MOST: usize = 1 << 26;
-/// Samples are kept, 8 bytes each.
-const SAMPLES_MOST: usize = 50_000_000;
-/// Packets are made beforehand.
-const PENDING_MOST: usize = 1 << 18;
+/// Maximum number of lock lines: 4 GiB of memory.
+const LINES_MAX: usize = 1 << 26;
+/// Maximum number of samples. They are kept in memory, 8 bytes each.
+const SAMPLES_MAX: usize = 50_000_000;
+/// Maximum number of pending Interests. Their packets are built in advance.
+const PENDING_MAX: usize = 1 << 18;
 
-/// Rounds of the bystander's rows in a trial, and readings of each.
+/// Rounds of the bystander measurement per trial, and chunks of each.
 const BYSTANDER: [usize; 2] = [3, 40];
 
 pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
@@ -40,7 +41,7 @@ pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The cores named, or all there are.
+/// The cores of `--cores`, or all.
 fn cores(given: Option<&Cores>) -> anyhow::Result<Vec<usize>> {
     let machine = Machine::this();
     let Some(Cores(given)) = given else { return Ok(own_cores(&machine)) };
@@ -48,7 +49,7 @@ fn cores(given: Option<&Cores>) -> anyhow::Result<Vec<usize>> {
     Ok(given.clone())
 }
 
-/// As many cores as the process has time for, of those that it may run on.
+/// The cores that the process may run on, limited to the number of cores it has CPU time for.
 pub(super) fn own_cores(machine: &Machine) -> Vec<usize> {
     match machine.allowed_cores.as_slice() {
         [] => (0..machine.cores).collect(),
@@ -57,16 +58,16 @@ pub(super) fn own_cores(machine: &Machine) -> Vec<usize> {
 }
 
 fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
-    if !(1..=LINES_MOST).contains(&args.lines) || !(1..=SAMPLES_MOST).contains(&args.samples) {
-        return Err(Usage::of("--lines is from 1 to 64M, --samples from 1 to 50M"));
+    if !(1..=LINES_MAX).contains(&args.lines) || !(1..=SAMPLES_MAX).contains(&args.samples) {
+        return Err(Usage::of("--lines takes 1 to 64M, --samples 1 to 50M"));
     }
     let cores = cores(args.rounds.cores.as_ref())?;
     let mut trials = Vec::new();
     let mut medians = Vec::new();
     for number in 0..args.rounds.trials.max(1) {
-        for way in Way::ALL {
+        for access in Access::ALL {
             let trial = cas::Trial {
-                way,
+                access,
                 threads: cores.len(),
                 cores: cores.clone(),
                 lines: args.lines,
@@ -74,11 +75,11 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
                 seed: args.rounds.seed + number as u64,
             };
             let found = cas::measure(&trial);
-            medians.push((way.name(), found.ticks.median));
+            medians.push((access.name(), found.ticks.median));
             trials.push(json!({
                 "experiment": "cas",
                 "trial": number,
-                "mode": way.name(),
+                "mode": access.name(),
                 "threads": cores.len(),
                 "cores": cores,
                 "lines": args.lines,
@@ -115,7 +116,10 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
             })
         }));
     } else {
-        complain("warning", "one core: whether a compare-and-swap stops others cannot be tried");
+        complain(
+            "warning",
+            "one core only: the effect of a compare-and-swap on other cores is not measured",
+        );
     }
     match args.output.report {
         Form::Json => print_json("cas", &trials),
@@ -126,12 +130,12 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
 
 fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row]) -> String {
     let mut table = Table::new(&[Lean::Left, Lean::Right]);
-    for way in Way::ALL.map(Way::name) {
-        let of_way = medians.iter().filter(|(name, _)| *name == way).map(|&(_, ticks)| ticks);
-        table.row([way.to_owned(), format!("{:.0}", median(of_way.collect()))]);
+    for access in Access::ALL.map(Access::name) {
+        let of_access = medians.iter().filter(|(name, _)| *name == access).map(|&(_, ticks)| ticks);
+        table.row([access.to_owned(), format!("{:.0}", median(of_access.collect()))]);
     }
     let mut text = format!(
-        "A compare-and-swap that takes a lock, {TICK}, median: {threads} threads, {} lines\n",
+        "Compare-and-swap that acquires a lock, median {TICK}: {threads} threads, {} lines\n",
         count(args.lines as u64)
     );
     table.lines().for_each(|line| text += &(line + "\n"));
@@ -146,7 +150,7 @@ fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row
             );
         }
         text += &format!(
-            "One core works on lines of its own, {TICK} an operation, while another one …\n"
+            "Operation of one core on its own cache lines, {TICK}, by what the other core does\n"
         );
         table.lines().for_each(|line| text += &(line + "\n"));
     }
@@ -162,13 +166,14 @@ fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
     };
     if all_workers.iter().any(|workers| !(1..=256).contains(workers))
         || !(1..=256).contains(&args.locks)
-        || !(32..=PENDING_MOST).contains(&args.pending)
+        || !(32..=PENDING_MAX).contains(&args.pending)
         || args.exchanges == 0
         || args.population == 0
         || args.payload > 8_000
     {
         return Err(Usage::of(
-            "--workers and --locks are from 1 to 256, --pending from 32 to 262144, --payload up to 8000",
+            "--workers and --locks take values from 1 to 256, --pending 32 to 262144, --payload up to 8000; \
+             --exchanges and --population at least 1",
         ));
     }
     let mut trials = Vec::new();
@@ -235,7 +240,8 @@ fn pit_trial(
     }))
 }
 
-/// A row for names and workers, a column for each mode: the median of the rounds.
+/// A table: a row for each distribution of names and number of workers, a column for each mode.
+/// Each cell is the median of the rounds.
 fn pit_text(args: &PitArgs, trials: &[Value]) -> String {
     let mut modes = Vec::new();
     let mut rows = Vec::new();
@@ -263,7 +269,7 @@ fn pit_text(args: &PitArgs, trials: &[Value]) -> String {
         table.row([vec![names.to_owned(), workers.to_string()], cells].concat());
     }
     let mut text = format!(
-        "Exchanges a second in memory, {} pending, {} locks, median of {}\n",
+        "Exchanges per second in memory, {} pending, {} locks, median of {}\n",
         count(args.pending as u64),
         args.locks,
         args.rounds.trials.max(1)

@@ -1,10 +1,11 @@
-//! `ringtap-lab ndn model`: speed by cores on paper, from published parameters or from those of this machine.
+//! `ringtap-lab ndn model`: computes speed by cores from published parameters or from parameters
+//! measured on this machine.
 
 use std::process::ExitCode;
 
 use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
-use ringtap_lab::exclusion::cas::{self, Way};
+use ringtap_lab::exclusion::cas::{self, Access};
 use ringtap_lab::exclusion::exchanges::{self, Mode};
 use ringtap_lab::exclusion::model::{
     LineLock, PAPER_NAIVE, PAPER_PACKET, PAPER_PREFETCHED, Serial,
@@ -21,26 +22,26 @@ use ringtap_terminal::numbers::rate;
 use ringtap_terminal::table::{Lean, Table};
 use ringtap_terminal::{Form, Usage};
 
-/// Rounds of what is measured.
+/// Rounds of each measurement.
 const ROUNDS: u64 = 3;
 
-/// The paper's clock.
+/// Clock rate of the paper's processor, Hz.
 const PAPER_HZ: f64 = 2.2e9;
 
-/// What the models start from, in cycles.
+/// Inputs of the models, in cycles.
 struct Parameters {
     packet: f64,
     naive: f64,
     prefetched: f64,
     uncontended: f64,
-    /// Cycles a second.
+    /// Cycles per second.
     hz: f64,
     source: &'static str,
 }
 
 pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
     if !(1..=1024).contains(&args.cores_max) || !(1..=1 << 20).contains(&args.locks) {
-        return Err(Usage::of("--cores-max is from 1 to 1024, --locks from 1 to 1048576"));
+        return Err(Usage::of("--cores-max takes values from 1 to 1024, --locks 1 to 1048576"));
     }
     let parameters = if args.published { PUBLISHED } else { measured()? };
     let Parameters { packet, naive, prefetched, uncontended, hz, source } = parameters;
@@ -49,7 +50,7 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
         packet,
         owned: uncontended,
         transfer,
-        // The whole packet is done under the lock of its name.
+        // A packet is processed entirely under the lock of its name.
         held: packet + uncontended,
         hottest: 1.0 / args.locks as f64,
     };
@@ -100,8 +101,8 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
         table.row(std::iter::once(cores.to_string()).chain(cells));
     }
     let mut text = format!(
-        "Packets a second on paper; {source} {TICK}: {packet:.0} a packet, compare-and-swap {naive:.0} naive, \
-         {prefetched:.0} prefetched, {uncontended:.0} uncontended; {} locks\n",
+        "Modelled packets per second; {source} {TICK}: {packet:.0} per packet, compare-and-swap \
+         {naive:.0} naive, {prefetched:.0} prefetched, {uncontended:.0} uncontended; {} locks\n",
         args.locks
     );
     table.lines().for_each(|line| text += &(line + "\n"));
@@ -114,7 +115,7 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
     console::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
-/// Names of the models in reports, and above columns.
+/// The models: name in JSON, column title.
 const MODELS: [(&str, &str); 6] = [
     ("paper-without", "no exclusion"),
     ("paper", "paper"),
@@ -124,8 +125,8 @@ const MODELS: [(&str, &str); 6] = [
     ("sharded", "sharded"),
 ];
 
-/// The paper does not say what an uncontended compare-and-swap costs: as much as a prefetched one, for that is what
-/// prefetching is for.
+/// The published parameters. The paper gives no cost of an uncontended compare-and-swap; the cost
+/// of a prefetched one stands in, because prefetching brings the line into the own cache.
 const PUBLISHED: Parameters = Parameters {
     packet: PAPER_PACKET,
     naive: PAPER_NAIVE,
@@ -135,11 +136,12 @@ const PUBLISHED: Parameters = Parameters {
     source: "published",
 };
 
-/// Measures a packet (half an exchange of one worker without locks) and the three ways of a compare-and-swap.
+/// Measures the cost of a packet (half an exchange of one worker without locks) and of a
+/// compare-and-swap by each kind of access.
 fn measured() -> anyhow::Result<Parameters> {
     let cores = own_cores(&Machine::this());
     let mut packets = Vec::new();
-    let mut ways = [const { Vec::new() }; 3];
+    let mut accesses = [const { Vec::new() }; 3];
     let (clock, begin) = (Clock::start(), ringtap_lab::exclusion::ticks());
     for seed in 0..ROUNDS {
         let found = exchanges::measure(&exchanges::Trial {
@@ -155,9 +157,9 @@ fn measured() -> anyhow::Result<Parameters> {
             seed,
         })?;
         packets.push(found.ticks as f64 / (2 * found.exchanges) as f64);
-        for (found, way) in ways.iter_mut().zip(Way::ALL) {
+        for (found, access) in accesses.iter_mut().zip(Access::ALL) {
             let trial = cas::Trial {
-                way,
+                access,
                 threads: cores.len(),
                 cores: cores.clone(),
                 lines: 1 << 20,
@@ -168,7 +170,7 @@ fn measured() -> anyhow::Result<Parameters> {
         }
     }
     let hz = (ringtap_lab::exclusion::ticks() - begin) as f64 * 1e9 / clock.now_ns() as f64;
-    let [naive, prefetched, uncontended] = ways.map(median);
+    let [naive, prefetched, uncontended] = accesses.map(median);
     Ok(Parameters {
         packet: median(packets),
         naive,
