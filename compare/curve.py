@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures speed by the number of active flows, as compare/measure.py measures: whole processes, interleaved, medians.
+"""Measures speed by number of active flows. The method is that of compare/measure.py: whole processes, interleaved, medians.
 
-All flows of a trace are alive from its beginning to its end, and any may have the next packet (`ringtap generate
---profile steady`): the first packet of each is in the trace's first part, and every flow has four packets at the
-least, so with many flows the trace is longer. Every candidate must find exactly the flows that were asked for.
+All flows of a trace are alive from its beginning to its end, and each packet belongs to a random flow (`ringtap generate
+--profile steady`). The first packet of each flow is in the first part of the trace, and every flow has at least four
+packets, so a trace with many flows is longer. Every candidate must find exactly the generated number of flows.
 
 Run by compare/curve.sh.
 """
@@ -23,7 +23,7 @@ PACKETS_PER_FLOW = 4
 
 
 def count(text):
-    """4096, 100k, 10M."""
+    """Parses 4096, 100k or 10M."""
     scale = {"k": 1_000, "M": 1_000_000}.get(text[-1], 1)
     return int(text.rstrip("kM")) * scale
 
@@ -50,11 +50,11 @@ def main():
     parser.add_argument("--meter", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--flows", default="1k,10k,100k,1M,10M", help="numbers of active flows, separated by commas")
-    parser.add_argument("--packets", type=count, default=count("20M"), help="in a trace, at the least")
-    parser.add_argument("--csv", help="also every trial, one row each")
+    parser.add_argument("--packets", type=count, default=count("20M"), help="minimum number of packets in a trace")
+    parser.add_argument("--csv", help="write every trial to this file, one row each")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
-        parser.error("nothing to measure")
+        parser.error("--rounds must be at least 1")
 
     everyone = [c for c in measure.candidates(arguments.ringtap, arguments.meter) if c.name in CANDIDATES]
     sink = measure.collector()
@@ -63,7 +63,7 @@ def main():
     before = measure.stolen()
     rows, absent = [], []
     print(f"{line}\n")
-    print("| active flows | | M packets / wall s | spread | M packets / CPU s | ns a packet | peak MB |")
+    print("| active flows | | M packets / wall s | spread | M packets / CPU s | ns per packet | peak MB |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for flows in map(count, arguments.flows.split(",")):
         with tempfile.TemporaryDirectory() as directory:
@@ -77,7 +77,7 @@ def main():
     for flows, name, reason in absent:
         print(f"\nNot measured at {flows:,} flows: {name}: {reason}")
     taken, total = (now - then for now, then in zip(measure.stolen(), before))
-    print(f"\nThe host took {taken / max(total, 1):.1%} of the time of the cores meanwhile; load now {os.getloadavg()[0]:.1f}.")
+    print(f"\nSteal time: {taken / max(total, 1):.1%} of the time of the cores; load now {os.getloadavg()[0]:.1f}.")
     if arguments.csv:
         measure.write_csv(arguments.csv, line, rows)
     sys.exit(1 if absent else 0)

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Millions of packets a second by the number of active flows: ringtap on one thread, and the yardstick.
+# Measures millions of packets per second by number of active flows: ringtap on one thread, and the
+# minimal meter.
 #
 # Usage: compare/curve.sh [--rounds N] [--flows LIST] [--packets N] [--csv FILE]
 #
-# Prints a table in Markdown. The traces (profile steady, 20 M packets of 1k to 10M flows; seed 1) are made one after
-# the other in the folder TMPDIR, or /tmp, which needs 3.1 GB, and should fit into memory. All of it takes some ten
-# minutes. Leave the machine alone meanwhile. compare/curve.py says what is measured and how.
+# Prints a Markdown table. The traces (profile steady, 20 M packets, 1k to 10M flows, seed 1) are
+# generated one after the other in the folder TMPDIR, or /tmp, which needs 3.1 GB. They should fit
+# into memory. A run takes about ten minutes; do not use the machine for anything else.
+# compare/curve.py describes the method.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
-"""ringtap forward and ndnd under the same load, in turns; medians and their quotient.
+"""Compares ringtap forward with ndnd under the same load, in turns; prints medians and their quotients.
 
-The forwarder has one core, the load another. No content store on either side: all names are new. On a machine that does
-other work, the CPU time that the forwarder spent on an exchange says more than the rate.
+The forwarder runs on one core, the load on another. Neither forwarder uses its content store; all names are new. On a
+busy machine, the forwarder's CPU time per exchange is more reliable than the rate.
 """
 
 import argparse
@@ -26,9 +26,9 @@ def wait_for(path, process):
         if os.path.exists(path):
             return
         if process.poll() is not None:
-            sys.exit("a forwarder has ended: " + " ".join(process.args))
+            sys.exit("the forwarder exited: " + " ".join(process.args))
         time.sleep(0.05)
-    sys.exit(f"nobody listens at {path}")
+    sys.exit(f"the forwarder does not listen at {path}")
 
 
 def cpu_seconds(pid):
@@ -111,8 +111,8 @@ def measure(kind, program, load, window, seconds, content, offload):
             spent = cpu_seconds(forwarder.process.pid) - before
         finally:
             forwarder.end()
-    told = json.loads(out.stdout)
-    return {**told, "cpu_us": 1e6 * spent / max(told["answered"], 1)}
+    result = json.loads(out.stdout)
+    return {**result, "cpu_us": 1e6 * spent / max(result["answered"], 1)}
 
 
 def main():
@@ -124,32 +124,32 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--windows", default="64,256,1024")
     parser.add_argument("--content", type=int, default=100)
-    parser.add_argument("--offload", action="store_true", help="a load that costs less")
-    asked = parser.parse_args()
-    if not os.access(asked.ndnd, os.X_OK):
-        sys.exit(f"{asked.ndnd} is not there: scripts/setup-test.sh builds it")
-    kinds = [(Ringtap, asked.ringtap), (Ndnd, asked.ndnd)]
-    load = "offloaded" if asked.offload else "plain"
-    print(f"load average {os.getloadavg()[0]:.1f}, {asked.content} bytes of content, {load} load")
-    print("| under way | ringtap, Data/s | ndnd, Data/s | times | ringtap, CPU µs | ndnd, CPU µs | times | lost |")
+    parser.add_argument("--offload", action="store_true", help="the load uses UDP segmentation offload and costs less CPU time")
+    options = parser.parse_args()
+    if not os.access(options.ndnd, os.X_OK):
+        sys.exit(f"{options.ndnd} is missing: scripts/setup-test.sh builds it")
+    kinds = [(Ringtap, options.ringtap), (Ndnd, options.ndnd)]
+    load = "offloaded" if options.offload else "plain"
+    print(f"load average {os.getloadavg()[0]:.1f}, {options.content} bytes of content, {load} load")
+    print("| in flight | ringtap, Data/s | ndnd, Data/s | times | ringtap, CPU µs | ndnd, CPU µs | times | lost |")
     print("|---|---|---|---|---|---|---|---|")
-    for window in map(int, asked.windows.split(",")):
-        told = {kind.name: [] for kind, _ in kinds}
-        for turn in range(asked.rounds):
+    for window in map(int, options.windows.split(",")):
+        results = {kind.name: [] for kind, _ in kinds}
+        for turn in range(options.rounds):
             for kind, program in kinds if turn % 2 == 0 else reversed(kinds):
-                told[kind.name].append(
+                results[kind.name].append(
                     measure(
-                        kind, program, asked.load, window, asked.seconds, asked.content,
-                        asked.offload,
+                        kind, program, options.load, window, options.seconds, options.content,
+                        options.offload,
                     )
                 )
 
         def median(name, what):
-            return statistics.median(row[what] for row in told[name])
+            return statistics.median(row[what] for row in results[name])
 
         ours, theirs = (median(kind.name, "data_per_second") for kind, _ in kinds)
         our_cpu, their_cpu = (median(kind.name, "cpu_us") for kind, _ in kinds)
-        lost = [sum(row["lost"] + row["nacks"] for row in told[kind.name]) for kind, _ in kinds]
+        lost = [sum(row["lost"] + row["nacks"] for row in results[kind.name]) for kind, _ in kinds]
         print(
             f"| {window} | {ours:,.0f} | {theirs:,.0f} | {ours / max(theirs, 1):.1f} "
             f"| {our_cpu:.1f} | {their_cpu:.1f} | {their_cpu / max(our_cpu, 0.01):.1f} "

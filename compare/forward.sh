@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ringtap forward beside ndnd, a forwarder in Go: the same load over loopback UDP, the forwarder on one core and the load on
-# another, in turns.
+# Compares ringtap forward with ndnd, a forwarder in Go: the same load over loopback UDP, the
+# forwarder on one core and the load on another, in turns.
 #
 # Usage: compare/forward.sh [--rounds N] [--seconds N] [--windows N,…] [--content BYTES] [--offload]
 #
-# Needs target/test-tools/ndnd, which scripts/setup-test.sh builds. Prints a table in Markdown.
+# Needs target/test-tools/ndnd, which scripts/setup-test.sh builds. Prints a Markdown table.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --release --locked >&2

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Live capture side by side: programs that listen to one end of a veth pair, while frames are sent into the other.
+"""Compares live capture: a program reads one end of a veth pair, while frames are sent into the other end.
 
-Two network namespaces, a pair between them, the sender on core 0 and the listener on core 1. The sender has the kernel
-make copies of one 60-byte UDP frame in 4,096 flows (`ringtap generate --method live`), at each offered rate in turn, and
-counts what the interface took. With --squeeze the listener has what the sender leaves of one core: an overload. Then the listener is stopped and asked what it handled and what it knows to have lost.
-`unknown` is the rest: frames of which it says nothing. Rounds are interleaved, in an order shuffled anew (seeded); the
-table has medians.
+Two network namespaces are joined by the pair; the sender runs on core 0 and the listener on core 1. The kernel sends
+copies of one 60-byte UDP frame in 4,096 flows (`ringtap generate --method live`), at each offered rate in turn; the
+sender counts the frames that the interface accepted. With --squeeze the listener shares the sender's core and is
+overloaded. Then the listener is stopped, and its counters of handled and lost frames are read. `unknown` is the rest:
+frames that the listener does not report. Rounds are interleaved, in a new random order each (seeded); the table has
+medians.
 
-Needs root, python3, iproute2 and ethtool; who of tcpdump, softflowd and argus is not here is named and left out.
+Needs root, python3, iproute2 and ethtool. tcpdump, softflowd and argus are left out, with a message, if they are missing.
 Run by compare/live.sh.
 """
 
@@ -28,43 +29,44 @@ from dataclasses import dataclass, field
 from measure import SEED, Failed, machine
 
 FAR, NEAR = f"ringtap-live-{os.getpid()}-a", f"ringtap-live-{os.getpid()}-b"
-START_S = 1.5  # after which every listener listens
-QUIET_S = 0.5  # after the last frame
+START_S = 1.5  # time for a listener to start
+QUIET_S = 0.5  # wait after the last frame
 
 
 @dataclass
 class Listener:
-    """A command line ({dir} is filled in) and how to read (handled, told lost) once it has been stopped."""
+    """A command line ({dir} is replaced), and a function that returns (handled, reported lost) from its output."""
 
     name: str
     command: list
     read: object
-    # Asked while it still runs, for who tells nothing at its end.
-    ask: list = None
+    # A command that prints the counters while the listener runs, for programs that print none at
+    # their end.
+    status: list = None
     xdp: bool = False
     trials: dict = field(default_factory=dict)
 
 
-def read_ringtap(out, _err, _directory, _told):
+def read_ringtap(out, _err, _directory, _status):
     report = json.loads(out)
     if report["ledger"]["residual"]:
         raise Failed(f"the ledger has a residual of {report['ledger']['residual']}")
     return report["packets"]["handled"], sum(report["packets"]["dropped"].values())
 
 
-def read_tcpdump(_out, err, _directory, _told):
+def read_tcpdump(_out, err, _directory, _status):
     return int(re.search(r"(\d+) packets captured", err)[1]), int(re.search(r"(\d+) packets dropped by kernel", err)[1])
 
 
-def read_softflowd(_out, _err, _directory, told):
-    lost = re.search(r"[Dd]ropped by libpcap: (\d+)", told)
-    return int(re.search(r"Packets processed: (\d+)", told)[1]), int(lost[1]) if lost else 0
+def read_softflowd(_out, _err, _directory, status):
+    lost = re.search(r"[Dd]ropped by libpcap: (\d+)", status)
+    return int(re.search(r"Packets processed: (\d+)", status)[1]), int(lost[1]) if lost else 0
 
 
-def read_argus(_out, _err, directory, _told):
+def read_argus(_out, _err, directory, _status):
     records = os.path.join(directory, "argus")
     summary = subprocess.run(["racount", "-r", records], capture_output=True, text=True, check=True).stdout
-    # Its management records tell of no losses.
+    # Its management records contain no losses.
     return int(re.search(r"sum\s+\d+\s+(\d+)", summary)[1]), 0
 
 
@@ -83,13 +85,13 @@ def listeners(ringtap):
             "softflowd",
             ["softflowd", "-i", "right", "-n", "127.0.0.1:9", "-v", "9", "-d", "-m", "4000000", "-c", "{dir}/ctl"],
             read_softflowd,
-            ask=["softflowctl", "-c", "{dir}/ctl", "statistics"],
+            status=["softflowctl", "-c", "{dir}/ctl", "statistics"],
         ),
         Listener("argus", ["argus", "-X", "-S", "86400", "-i", "right", "-w", "{dir}/argus"], read_argus),
     ]
     for one in everyone:
         if not shutil.which(one.command[0]):
-            print(f"NOT MEASURED: {one.name}: {one.command[0]} is not here", file=sys.stderr)
+            print(f"NOT MEASURED: {one.name}: {one.command[0]} is not installed", file=sys.stderr)
     return [one for one in everyone if shutil.which(one.command[0])]
 
 
@@ -104,7 +106,7 @@ def inside(namespace, words):
 def set_up():
     for namespace in (FAR, NEAR):
         ip(f"netns add {namespace}")
-        # Else the kernel sends frames of its own.
+        # With IPv6 the kernel would send frames of its own.
         subprocess.run(inside(namespace, ["sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]), check=True)
     ip(f"link add left netns {FAR} type veth peer name right netns {NEAR}")
     for namespace, ends in ((FAR, ("lo", "left")), (NEAR, ("lo", "right"))):
@@ -118,8 +120,8 @@ def tear_down():
 
 
 def trial(listener, generate, rate, seconds, squeeze):
-    """Offers frames to a listener: how many arrived, were handled, were told lost; seconds of sending, CPU seconds."""
-    # A pair with an XDP program takes these frames as it is; otherwise it must have GRO.
+    """Sends frames to a listener; returns frames arrived, handled and reported lost, seconds of sending, CPU seconds."""
+    # Without an XDP program a veth accepts these frames only with GRO.
     gro = "off" if listener.xdp else "on"
     subprocess.run(inside(NEAR, ["ethtool", "-K", "right", "gro", gro]), check=True)
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -138,17 +140,17 @@ def trial(listener, generate, rate, seconds, squeeze):
                 raise Failed(f"sending: {sent.stderr.strip()}")
             sent = json.loads(sent.stdout)
             time.sleep(QUIET_S)
-            told = subprocess.run(fill(listener.ask), capture_output=True, text=True).stdout if listener.ask else ""
+            status = subprocess.run(fill(listener.status), capture_output=True, text=True).stdout if listener.status else ""
             process.send_signal(signal.SIGINT)
             deadline = time.monotonic() + 20
             while True:
-                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                pid, wait_status, usage = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     break
                 if time.monotonic() > deadline:
-                    raise Failed("it does not end")
+                    raise Failed("it does not exit")
                 time.sleep(0.02)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            process.returncode = os.waitstatus_to_exitcode(wait_status)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -156,15 +158,15 @@ def trial(listener, generate, rate, seconds, squeeze):
         out.seek(0)
         err.seek(0)
         try:
-            handled, lost = listener.read(out.read(), err.read(), directory, told)
+            handled, lost = listener.read(out.read(), err.read(), directory, status)
         except (TypeError, ValueError, KeyError, subprocess.CalledProcessError) as error:
-            raise Failed(f"what it prints cannot be read: {error!r}") from error
+            raise Failed(f"unexpected output: {error!r}") from error
     return sent["accepted"], handled, lost, sent["seconds"], usage.ru_utime + usage.ru_stime
 
 
 def table(rate, everyone):
-    print(f"\nOffered: {rate / 1e6:g} M frames/s\n" if rate else "\nOffered: as fast as the kernel makes them\n")
-    print("| | M frames/s arrived | handled | told lost | unknown | M handled / s | CPU s / M handled |")
+    print(f"\nOffered: {rate / 1e6:g} M frames/s\n" if rate else "\nOffered: the kernel's maximum rate\n")
+    print("| | M frames/s arrived | handled | reported lost | unknown | M handled / s | CPU s / M handled |")
     print("|---|---|---|---|---|---|---|")
     for one in everyone:
         trials = one.trials.get(rate)
@@ -181,11 +183,11 @@ def table(rate, everyone):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ringtap", required=True)
-    parser.add_argument("--rates", default="300000,1000000,0", help="frames a second; 0 is as fast as it goes")
+    parser.add_argument("--rates", default="300000,1000000,0", help="frames per second; 0: maximum rate")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--flows", default="4096")
-    parser.add_argument("--squeeze", type=int, metavar="NICE", help="listen on the sender's core, this nice: too slowly")
+    parser.add_argument("--squeeze", type=int, metavar="NICE", help="overload: run the listener on the sender's core with this nice value")
     parser.add_argument("--only", help="listeners whose names contain one of these, separated by commas")
     arguments = parser.parse_args()
     everyone = listeners(arguments.ringtap)

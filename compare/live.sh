@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# ringtap beside tcpdump, softflowd and argus on the same live frames, interleaved; in network namespaces, as root.
+# Compares ringtap with tcpdump, softflowd and argus on the same live frames, interleaved. Runs in
+# network namespaces, as root.
 #
-# Usage: compare/live.sh [--rates N,…] [--seconds N] [--rounds N] [--flows N] [--squeeze NICE] [--only NAME,…]
+# Usage: compare/live.sh [--rates N,…] [--seconds N] [--rounds N] [--flows N] [--squeeze NICE]
+# [--only NAME,…]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --release --locked >&2

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Measures whole processes that meter the same capture files, interleaved, and prints one table a file.
+"""Measures whole processes that meter the same capture files, interleaved, and prints one table per file.
 
-For every candidate alike: wall time from spawn to exit, user + system time and peak resident memory by wait4(2), so
-start, reading, table, report and export all count. Files are read once beforehand, so that they come from the page
-cache. Each round runs every candidate once, in an order shuffled anew (seeded). The first run of a candidate is a
-check: the packets it says it handled must equal the packets of the yardstick; the flows are shown beside it. Who is
-not installed, fails, or handles other packets is named with the reason and left out; if that is one of ours, the exit
-status is 1.
+Measured are wall time from spawn to exit, user + system time and peak resident memory by wait4(2), so start, reading,
+table, report and export all count. Files are read once beforehand, so that they are in the page cache. Each round runs
+every candidate once, in a new random order (seeded). The first run of a candidate is a check: the number of packets that
+it reports must equal that of the yardstick (the minimal meter of compare/meter); its number of flows is printed. A
+candidate that is not installed, fails, or reports another number of packets is left out, with the reason; if it is one
+of ours, the exit status is 1.
 
-The table gives the median of the rounds; the spread is (largest - smallest) / median of the wall time. Peak memory
-cannot show less than this program's own (about 15 MB), which the kernel counts until exec, and counts the pages of
-a file that is mapped (the yardstick's).
+The table has the medians of the rounds; the spread is (largest - smallest) / median of the wall time. Peak memory is at
+least that of this program (about 15 MB), which the kernel counts until exec, and includes the pages of a mapped file
+(the yardstick's).
 
-Run by compare/run.sh. All times are of a shared machine: compare within one run only.
+Run by compare/run.sh. On a shared machine, compare times within one run only.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-SEED = 1  # of the order within a round
+SEED = 1  # of the random order within a round
 
-# Where Debian puts what is not for every user.
+# Debian installs administrative programs here.
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
@@ -48,7 +48,7 @@ class Trial:
 
 @dataclass
 class Candidate:
-    """A command line ({file}, {port}, {dir} are filled in) and how to read packets and flows from what it prints."""
+    """A command line ({file}, {port}, {dir} are replaced), and a function that returns (packets, flows) from its output."""
 
     name: str
     command: list
@@ -60,7 +60,7 @@ class Candidate:
 
 
 class Failed(Exception):
-    """Why a candidate cannot be measured."""
+    """The reason why a candidate cannot be measured."""
 
 
 def read_ringtap(out, _err, _directory):
@@ -68,7 +68,7 @@ def read_ringtap(out, _err, _directory):
     flows = report.get("flows", {}).get("records", "–")
     for collector in report.get("export", []):
         if collector["sent"]["records"] != flows:
-            raise Failed(f"of {flows} records {collector['sent']['records']} were exported")
+            raise Failed(f"{collector['sent']['records']} of {flows} records were exported")
     if report.get("flows", {}).get("end_reasons", {}).get("lack_of_resources"):
         raise Failed("flows were evicted")
     return report["packets"]["received"], flows
@@ -94,23 +94,24 @@ def read_nfpcapd(out, err, directory):
 
 def read_argus(_out, _err, directory):
     if shutil.which("racount") is None:
-        raise Failed("racount (argus-client) is not here to say what it handled")
+        raise Failed("racount (package argus-client) is not installed")
     records = os.path.join(directory, "argus")
     summary = subprocess.run(["racount", "-r", records], capture_output=True, text=True, check=True).stdout
     flows, packets = re.search(r"sum\s+(\d+)\s+(\d+)", summary).groups()
-    # One record is argus's own, on how it went.
+    # One record is argus's management record.
     return int(packets), int(flows) - 1
 
 
 def plans(ringtap, *flags):
-    """Whether this ringtap can be asked for an arrangement."""
+    """Whether this ringtap supports an arrangement."""
     command = [ringtap, "monitor", "-r", os.devnull, "--dry-run", *flags]
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def candidates(ringtap, meter):
     def monitor(name, *flags):
-        # Timeouts longer than the traces, as for the rivals: a flow is one record unless TCP ends it. Room for all flows.
+        # Timeouts longer than the traces, as for the rivals, so that a flow is one record unless
+        # TCP ends it. The table has room for all flows.
         long = ["--idle-timeout", "1h", "--active-timeout", "1h", "--max-flows", "16M"]
         command = [ringtap, "monitor", "-r", "{file}", "--report", "json", *long, *flags]
         return Candidate(name, command, read_ringtap, ours=True)
@@ -121,11 +122,12 @@ def candidates(ringtap, meter):
         monitor("ringtap all, multi-queue 2", *queues),
     ]
     if not plans(ringtap, *queues):
-        print("NOT MEASURED: ringtap, multi-queue 2: this ringtap has no such arrangement", file=sys.stderr)
+        print("NOT MEASURED: ringtap, multi-queue 2: this ringtap does not support it", file=sys.stderr)
         queued = []
     export = ["--analyses", "flows", "--export", "ipfix-file:{dir}/records.ipfix"]
     everyone = [
         Candidate("yardstick", [meter, "{file}"], read_meter, ours=True),
+        Candidate("yardstick, batched", [meter, "{file}", "--batched", "yes"], read_meter, ours=True),
         Candidate("yardstick, records to a file", [meter, "{file}", "--records", "{dir}/records"], read_meter, ours=True),
         monitor("ringtap flows, sequential", "--sequential", "--analyses", "flows"),
         monitor("ringtap flows to an IPFIX file, sequential", "--sequential", *export),
@@ -141,31 +143,33 @@ def candidates(ringtap, meter):
         monitor("ringtap all, automatic"),
         monitor("ringtap flows to an IPFIX file, automatic", *export),
         *queued,
-        # A table large enough that no flow is split, timeouts as they come (300 s or more); the records go to a bound UDP port.
+        # The table is large enough that no flow is split; default timeouts (300 s or more); records
+        # go to a bound UDP port.
         Candidate(
             "softflowd",
             ["softflowd", "-r", "{file}", "-n", "127.0.0.1:{port}", "-v", "9", "-d", "-m", "4000000", "-c", "none"],
             read_softflowd,
         ),
-        # Its cache grows by itself; one output file, timeouts longer than the traces; the records go to that file.
+        # Its cache grows automatically; timeouts are longer than the traces; records go to one
+        # file.
         Candidate(
             "nfpcapd",
             ["nfpcapd", "-r", "{file}", "-w", "{dir}", "-t", "86400", "-e", "3600,3600"],
             read_nfpcapd,
         ),
-        # No status reports within a trace; timeouts as they are built in; the records go to a file.
+        # No status reports within a trace; built-in timeouts; records go to a file.
         Candidate("argus", ["argus", "-X", "-S", "86400", "-r", "{file}", "-w", "{dir}/argus"], read_argus),
     ]
     present, absent = [], []
     for candidate in everyone:
         (present if shutil.which(candidate.command[0]) else absent).append(candidate)
     for candidate in absent:
-        print(f"NOT MEASURED: {candidate.name}: {candidate.command[0]} is not here", file=sys.stderr)
+        print(f"NOT MEASURED: {candidate.name}: {candidate.command[0]} is not installed", file=sys.stderr)
     return present
 
 
 def run(candidate, path, port, check=False):
-    """One process, start to exit; with `check` its packets and flows are read too."""
+    """Runs one process; with `check` also reads its numbers of packets and flows."""
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         command = [word.format(file=path, port=port, dir=directory) for word in candidate.command]
         start = time.monotonic()
@@ -181,12 +185,12 @@ def run(candidate, path, port, check=False):
             try:
                 candidate.packets, candidate.flows = candidate.read(out.read(), err.read(), directory)
             except (TypeError, ValueError, KeyError, AttributeError, subprocess.CalledProcessError) as error:
-                raise Failed(f"what it prints cannot be read: {error!r}") from error
+                raise Failed(f"unexpected output: {error!r}") from error
     return Trial(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def stolen():
-    """(stolen, total) ticks of all cores since boot: what the host took from this machine."""
+    """(steal, total) ticks of all cores since boot."""
     ticks = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return ticks[7], sum(ticks)
 
@@ -203,9 +207,9 @@ def machine():
 
 
 def measure(path, everyone, rounds, order, port, flows=None):
-    """Measures `everyone` on a file; returns its packets, the candidates measured, and (candidate, reason) of the others.
+    """Measures `everyone` on a file; returns its packets, the measured candidates, and (candidate, reason) of the others.
 
-    The first candidate says how many packets there are; with `flows`, everybody must find so many.
+    All candidates must report as many packets as the first one, and `flows` flows if that is given.
     """
     with open(path, "rb") as file:
         while file.read(1 << 24):
@@ -225,9 +229,9 @@ def measure(path, everyone, rounds, order, port, flows=None):
         print(f"  {candidate.name}: {candidate.packets} packets, {candidate.flows} flows", file=sys.stderr)
         packets = measured[0].packets
         if candidate.packets != packets:
-            raise Failed(f"it handled {candidate.packets} packets, not {packets}")
+            raise Failed(f"it reports {candidate.packets} packets, not {packets}")
         if flows is not None and candidate.flows != flows:
-            raise Failed(f"it found {candidate.flows} flows, not {flows}")
+            raise Failed(f"it reports {candidate.flows} flows, not {flows}")
 
     def trial(candidate):
         candidate.trials.append(run(candidate, path, port))
@@ -240,7 +244,7 @@ def measure(path, everyone, rounds, order, port, flows=None):
         for candidate in order.sample(measured, len(measured)):
             attempt(candidate, lambda: trial(candidate))
     if not measured:
-        raise SystemExit(f"{path}: nobody could be measured")
+        raise SystemExit(f"{path}: no candidate could be measured")
     return measured[0].packets, measured, left_out
 
 
@@ -252,7 +256,7 @@ def csv_rows(path, packets, measured):
 
 
 def write_csv(path, line, rows):
-    """Every trial, one row each, under a comment with the facts of the machine."""
+    """Writes every trial, one row each, after a comment about the machine."""
     with open(path, "w", newline="") as file:
         file.write(f"# {line}\n")
         csv.writer(file).writerow(("file", "candidate", "trial", "packets", "flows", "wall_s", "cpu_s", "peak_bytes"))
@@ -260,7 +264,7 @@ def write_csv(path, line, rows):
 
 
 def collector():
-    """A socket that listens and forgets: the kernel drops what it does not read."""
+    """A bound socket that is never read; the kernel drops the datagrams."""
     sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sink.bind(("127.0.0.1", 0))
     return sink
@@ -290,7 +294,7 @@ def main():
     parser.add_argument("--meter", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", help="candidates whose names contain one of these, separated by commas")
-    parser.add_argument("--csv", help="also every trial, one row each")
+    parser.add_argument("--csv", help="write every trial to this file, one row each")
     arguments = parser.parse_args()
 
     everyone = candidates(arguments.ringtap, arguments.meter)
@@ -298,7 +302,7 @@ def main():
         words = arguments.only.split(",")
         everyone = [c for c in everyone if any(word in c.name for word in words)]
     if not everyone or arguments.rounds < 1:
-        parser.error("nothing to measure")
+        parser.error("nothing to measure: check --only and --rounds")
 
     sink = collector()
     order = random.Random(SEED)
@@ -314,7 +318,7 @@ def main():
         rows.extend(csv_rows(path, packets, measured))
         ours_failed |= any(candidate.ours for candidate, _ in left_out)
     taken, total = (now - then for now, then in zip(stolen(), before))
-    print(f"\nThe host took {taken / max(total, 1):.1%} of the time of the cores meanwhile; load now {os.getloadavg()[0]:.1f}.")
+    print(f"\nSteal time: {taken / max(total, 1):.1%} of the time of the cores; load now {os.getloadavg()[0]:.1f}.")
     if arguments.csv:
         write_csv(arguments.csv, line, rows)
     sys.exit(1 if ours_failed else 0)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records to files by two binaries, interleaved: wall time, CPU time, and the median ratio of each.
+"""Compares two binaries that write flow records to files, interleaved: wall time, CPU time, and the median ratio of each.
 
 Usage: compare/outputs.py OLD NEW [--rounds N] [--packets N]
 
-Both read the same generated capture (profile w2, a flow for every three packets) by two queues, with the analysis `flows`
-alone, and write to a file in TMPDIR.
+Both read the same generated capture (profile w2, one flow per three packets) with two queues and only the analysis
+`flows`, and write to a file in TMPDIR.
 """
 
 import argparse

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# The rings of ringtap-ring beside their rivals, on two CPUs of this machine.
+# Compares the rings of ringtap-ring with other rings and queues, on two CPUs of this machine.
 #
 # Usage: compare/rings.sh [--rounds N] [--quick] [--csv FILE] [--cpus A,B] [--seed N]
 #
-# Prints tables in Markdown and, at the end, what ringtap claims of its rings with a verdict each. --quick takes less
-# than two minutes, all of it about ten. Leave the machine alone meanwhile.
+# Prints Markdown tables and, at the end, ringtap's claims about its rings with a verdict each. A
+# run takes about ten minutes, with --quick less than two. Do not use the machine for anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 . scripts/packages.sh
 scripts/setup.sh
 
-# The rivals in C and C++. Installs only what is missing; one that cannot be had is left out, by name.
+# The rivals in C and C++. Missing packages are installed; a rival that cannot be installed is left
+# out with a message.
 rivals=(libboost-dev libreaderwriterqueue-dev libdpdk-dev)
 need c++ g++
 need pkg-config pkg-config
@@ -23,7 +24,7 @@ done
 if ! install_needed; then
     for package in "${wanted[@]}"; do
         wanted=("$package") missing=("$package")
-        install_needed || echo "rings: going on WITHOUT $package" >&2
+        install_needed || echo "rings: continuing WITHOUT $package" >&2
     done
 fi
 

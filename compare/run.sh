@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# ringtap beside other probes and beside the yardstick, on the same files, interleaved.
+# Compares ringtap with other probes and with the yardstick (a minimal meter), on the same files,
+# interleaved.
 #
 # Usage: compare/run.sh [--rounds N] [--only NAME,…] [--csv FILE] [FILE.pcap…]
 #
-# Without files it generates the traces w1, w2 and w3 (seed 1) under target/compare. Needs python3; softflowd, nfdump
-# (for nfpcapd), argus-server and argus-client are Debian packages, and a rival that is not installed or fails is left
-# out by name. compare/measure.py says what is measured and how; compare/curve.sh has the speed by active flows.
+# Without files it generates the traces w1, w2 and w3 (seed 1) under target/compare. Needs python3.
+# The rivals are in the Debian packages softflowd, nfdump (nfpcapd), argus-server and argus-client;
+# one that is not installed or fails is left out with a message. compare/measure.py describes the
+# method; compare/curve.sh measures speed by active flows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

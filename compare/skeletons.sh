@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The skeletons of ringtap-skeleton beside rayon, on all CPUs of this machine.
+# Compares the skeletons of ringtap-skeleton with rayon, on all CPUs of this machine.
 #
 # Usage: compare/skeletons.sh [--rounds N] [--quick] [--threads N] [--csv FILE] [--seed N]
 #
-# Prints tables in Markdown and, at the end, what ringtap claims with a verdict. --quick takes a minute, all of it
-# about three. Leave the machine alone meanwhile.
+# Prints Markdown tables and, at the end, ringtap's claims with their verdicts. A run takes about
+# three minutes, with --quick one. Do not use the machine for anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Two builds of ringtap on the same files, in interleaved rounds: packets per CPU second and per second of wall time of the
-new one over the old one, medians of the rounds with 95 % bootstrap intervals (2,000 resamples, seed 1), as a Markdown table.
+"""Compares two builds of ringtap on the same files, in interleaved rounds. Prints a Markdown table with the speed of the new
+build relative to the old one, by CPU time and by wall time: medians of the rounds with 95 % bootstrap intervals (2,000
+resamples, seed 1).
 
 Usage: compare/versions.py OLD NEW [--rounds N] FILE.pcap…
 """
@@ -23,7 +24,7 @@ ROWS = {
 
 
 def seconds(command):
-    """Of CPU and of wall time."""
+    """Runs a command; returns its CPU and wall seconds."""
     begin = time.monotonic()
     pid = os.posix_spawnp(command[0], command, os.environ, file_actions=[
         (os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_WRONLY, 0) for fd in (1, 2)])
@@ -34,8 +35,8 @@ def seconds(command):
 
 
 def interval(ratios):
-    dice = random.Random(1)
-    medians = sorted(statistics.median(dice.choices(ratios, k=len(ratios))) for _ in range(2000))
+    generator = random.Random(1)
+    medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(2000))
     return medians[49], medians[1949]
 
 
@@ -45,22 +46,22 @@ def main():
     parser.add_argument("new")
     parser.add_argument("files", nargs="+")
     parser.add_argument("--rounds", type=int, default=9)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with open("/proc/cpuinfo") as cpus:
         model = next((line.split(":")[1].strip() for line in cpus if line.startswith("model name")), platform.machine())
-    print(f"{model}, {os.cpu_count()} cores, {given.rounds} rounds\n\n| row | file | CPU | 95 % | wall | 95 % |\n|---|---|---|---|---|---|", flush=True)
+    print(f"{model}, {os.cpu_count()} cores, {options.rounds} rounds\n\n| row | file | CPU | 95 % | wall | 95 % |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         for name, flags in ROWS.items():
-            for file in given.files:
+            for file in options.files:
                 flags_here = [flag.format(out=out) for flag in flags]
                 ratios = []
-                for turn in range(given.rounds):
-                    pair = [given.old, given.new]
+                for turn in range(options.rounds):
+                    pair = [options.old, options.new]
                     times = {}
                     for program in pair if turn % 2 else pair[::-1]:
                         times[program] = seconds([program, "monitor", "-r", file, "--quiet", *flags_here])
-                    ratios.append([old / new for old, new in zip(times[given.old], times[given.new])])
+                    ratios.append([old / new for old, new in zip(times[options.old], times[options.new])])
                 cells = [name, os.path.basename(file).removesuffix(".pcap")]
                 for own in zip(*ratios):
                     low, high = interval(own)

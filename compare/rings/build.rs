@@ -1,5 +1,5 @@
-//! Compiles the C and C++ rivals whose headers are installed. One that is missing is left out, by
-//! name: here as a warning, and in the report.
+//! Compiles the C and C++ rivals whose headers are installed. A missing one is left out, with a
+//! warning here and a line in the report.
 
 use std::{
     io::Write,
@@ -7,12 +7,12 @@ use std::{
 };
 
 struct Rival {
-    /// Its file in shim/ and its `cfg`.
+    /// Name of its file in shim/ and of its `cfg`.
     name: &'static str,
     header: &'static str,
-    /// What pkg-config calls it, where that tells more flags.
+    /// Its pkg-config package, if it needs compiler flags.
     package: Option<&'static str>,
-    /// What it is linked with.
+    /// The library to link, if any.
     library: Option<&'static str>,
 }
 
@@ -34,7 +34,7 @@ const RIVALS: [Rival; 3] = [
 
 fn main() {
     println!("cargo::rerun-if-changed=shim");
-    // A package may have come or gone: look again whenever the lists of installed ones change.
+    // Run again when the list of installed packages changes.
     println!("cargo::rerun-if-changed=/var/lib/dpkg/status");
     for rival in RIVALS {
         let Rival { name, header, package, library } = rival;
@@ -50,7 +50,7 @@ fn main() {
             build.flag(flag);
         });
         if !has(&build, header) {
-            println!("cargo::warning={name} is left out: no {header}");
+            println!("cargo::warning={name} is left out: missing header {header}");
         } else if let Err(why) = build.try_compile(name) {
             println!("cargo::warning={name} is left out: {why}");
         } else {
@@ -60,14 +60,14 @@ fn main() {
     }
 }
 
-/// The compiler's flags for a package; none where pkg-config does not know it.
+/// The compiler flags for a package; none if pkg-config does not find it.
 fn flags(package: &str) -> Vec<String> {
     let output = Command::new("pkg-config").args(["--cflags", package]).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&text).split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether the compiler is there and finds a header.
+/// Whether the compiler is installed and finds a header.
 fn has(build: &cc::Build, header: &str) -> bool {
     let Ok(compiler) = build.try_get_compiler() else { return false };
     let mut command = compiler.to_command();

@@ -1,5 +1,5 @@
-//! Compiles datasketches-cpp if `DATASKETCHES_CPP` says where its sources are. Else it is left out, by name: here as a
-//! warning, and in the report.
+//! Compiles datasketches-cpp if `DATASKETCHES_CPP` is the folder of its sources. Otherwise it is
+//! left out, with a warning.
 
 use std::path::PathBuf;
 

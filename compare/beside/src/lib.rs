@@ -1,4 +1,4 @@
-//! What the comparisons have in common: statistics of interleaved rounds, tables, processes.
+//! Shared code of the comparisons: statistics of interleaved rounds, tables, processes.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! The machine, in words.
+//! A description of the machine.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs;
 
-/// CPU model, clock and kernel.
+/// CPU model, clock rate and kernel, in one line.
 pub fn describe() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

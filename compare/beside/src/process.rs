@@ -1,9 +1,9 @@
-//! Trials in processes of their own, and the clocks they read.
+//! Trials in child processes, and CPU clocks.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::process::Command;
 
-/// What this program says when called with these arguments.
+/// Runs this program with these arguments; returns its trimmed standard output.
 pub fn child(what: &str, arguments: &[u64]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|why| format!("this program: {why}"))?;
     let output = Command::new(program)
@@ -18,14 +18,14 @@ pub fn child(what: &str, arguments: &[u64]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The arguments that [`child`] gave.
+/// Parses the arguments that [`child`] passed.
 pub fn numbers<const N: usize>(arguments: &[String]) -> Result<[u64; N], String> {
     let numbers = arguments.iter().map(|n| number(n)).collect::<Result<Vec<u64>, String>>()?;
-    numbers.try_into().map_err(|_| format!("{N} numbers are needed"))
+    numbers.try_into().map_err(|_| format!("expected {N} numbers"))
 }
 
 pub fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("not a number: \"{text}\""))
+    text.parse().map_err(|_| format!("invalid number \"{text}\""))
 }
 
 /// CPU seconds of the calling thread so far.

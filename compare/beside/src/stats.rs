@@ -1,9 +1,9 @@
-//! Medians, ratios, and the order in which trials run.
+//! Quantiles, ratios, and random orders of trials.
 
 use std::fmt;
 
-/// The value below which a share of the sorted values lies, between neighbours in proportion. Not a
-/// number if there are no values.
+/// The quantile `share` (0 to 1) of sorted values, by linear interpolation. NaN if there are no
+/// values.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = share * last as f64;
@@ -12,7 +12,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// One thing's speed over another's: the median over rounds, and the quartiles.
+/// A ratio of speeds: median and quartiles over rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
     pub median: f64,
@@ -20,7 +20,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of ratios taken within each round.
+    /// Summarizes ratios, one of each round.
     pub fn of(ratios: impl Iterator<Item = f64>) -> Self {
         let mut ratios: Vec<f64> = ratios.collect();
         ratios.sort_by(f64::total_cmp);
@@ -28,7 +28,8 @@ impl Ratio {
         Self { median, quartiles: [low, high] }
     }
 
-    /// *holds*: the median reaches the goal. *within the spread*: the third quartile does.
+    /// `holds` if the median reaches the goal, `within the spread` if the third quartile does,
+    /// otherwise `does not hold`.
     pub fn verdict(&self, goal: f64) -> &'static str {
         if self.median >= goal {
             "holds"
@@ -47,7 +48,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// A number with as many digits as mean something.
+/// A number that is shown with about three significant digits.
 pub struct Rate(pub f64);
 
 impl fmt::Display for Rate {
@@ -57,7 +58,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Splitmix64.
+/// A random number generator (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_neighbours() {
+    fn quantiles_interpolate_between_neighbours() {
         let sorted = [1.0, 2.0, 4.0];
         let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&sorted, share));
         assert_eq!(quantiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffling_loses_nothing() {
+    fn shuffling_keeps_all_values() {
         let mut values: Vec<u32> = (0..100).collect();
         Random(1).shuffle(&mut values);
         assert_ne!(values, (0..100).collect::<Vec<u32>>());

@@ -1,4 +1,4 @@
-//! Tables in Markdown, aligned so that they read as text.
+//! Aligned Markdown tables.
 
 use std::fmt::Write;
 

@@ -1,27 +1,29 @@
-//! A load for a forwarder: one who asks for names that are new each time, and one who answers, in one thread, each with a
-//! UDP socket of his own. Plain datagrams, 64 a system call; with `--offload` the kernel cuts them from larger messages,
-//! so that the load costs less than what it loads.
+//! Load generator for an NDN forwarder: a consumer that sends Interests with new names, and a
+//! producer that returns Data, in one thread, each with its own UDP socket. Datagrams are sent 64
+//! per system call. With `--offload` the kernel segments them from larger messages, so that the
+//! load uses less CPU time than the forwarder.
 //!
 //! ```text
 //!  forward --to 127.0.0.1:6363 --answer-at 127.0.0.1:7000 --window 256 --seconds 5 --content 100
 //! ```
 //!
-//! So many Interests are under way at a time; one that is answered makes place for the next. Prints a line of JSON.
+//! `--window` Interests are in flight at a time; each Data lets the next one follow. Prints a line
+//! of JSON.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ringtap_ndn::faces::{Faces, Handler, Intake, Persistence, Remote, Settings, Whole};
+use ringtap_ndn::faces::{Faces, Handler, Intake, Persistence, ReceivedPacket, Remote, Settings};
 use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, component};
 
-/// Before it counts.
+/// Time before exchanges are counted.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// With nothing answered for so long, those under way are lost.
+/// If no Data arrives for this time, all Interests in flight count as lost.
 const LOST_AFTER: Duration = Duration::from_millis(300);
 
-struct Asked {
+struct Options {
     to: SocketAddr,
     answer_at: SocketAddr,
     window: u64,
@@ -30,13 +32,13 @@ struct Asked {
     offload: bool,
 }
 
-/// Who asks.
+/// Counts the Data and Nacks that arrive.
 struct Consumer {
     answered: u64,
     nacks: u64,
 }
 
-/// Who answers.
+/// Answers Interests with Data.
 struct Producer {
     content: Vec<u8>,
     wire: Vec<u8>,
@@ -45,8 +47,8 @@ struct Producer {
 impl Handler for Consumer {
     fn up(&mut self, _: &mut Faces, _: u32) {}
     fn down(&mut self, _: &mut Faces, _: u32) {}
-    fn packets(&mut self, _: &mut Faces, packets: &[Whole<'_>]) {
-        for Whole { headers, packet, .. } in packets {
+    fn packets(&mut self, _: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        for ReceivedPacket { headers, packet, .. } in packets {
             match (headers.nack, packet.first()) {
                 (None, Some(6)) => self.answered += 1,
                 _ => self.nacks += 1,
@@ -58,8 +60,8 @@ impl Handler for Consumer {
 impl Handler for Producer {
     fn up(&mut self, _: &mut Faces, _: u32) {}
     fn down(&mut self, _: &mut Faces, _: u32) {}
-    fn packets(&mut self, faces: &mut Faces, packets: &[Whole<'_>]) {
-        for Whole { face, headers, packet } in packets {
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        for ReceivedPacket { face, headers, packet } in packets {
             let Ok(interest) = Interest::read(packet) else { continue };
             self.wire.clear();
             let (name, content) = (interest.name, &self.content);
@@ -70,7 +72,7 @@ impl Handler for Producer {
 }
 
 fn main() -> ExitCode {
-    match arguments().and_then(|asked| run(&asked)) {
+    match options().and_then(|options| run(&options)) {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS
@@ -82,44 +84,45 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(asked: &Asked) -> Result<String, String> {
+fn run(options: &Options) -> Result<String, String> {
     let open = |at: SocketAddr| {
-        let udp_offload = asked.offload;
+        let udp_offload = options.offload;
         Faces::open(Settings { udp: vec![at], udp_offload, ..Settings::default() })
             .map_err(|error| error.to_string())
     };
-    let mut asking = open("127.0.0.1:0".parse().map_err(|_| "no address")?)?;
-    let mut answering = open(asked.answer_at)?;
-    let to = Remote::Udp(asked.to);
-    let (face, _) = asking.add(&to, Persistence::Permanent).map_err(|error| error.to_string())?;
-    let (mut asking_in, mut answering_in) = (Intake::new(), Intake::new());
+    let mut consumer_faces = open("127.0.0.1:0".parse().map_err(|_| "invalid address")?)?;
+    let mut producer_faces = open(options.answer_at)?;
+    let to = Remote::Udp(options.to);
+    let (face, _) =
+        consumer_faces.add(&to, Persistence::Permanent).map_err(|error| error.to_string())?;
+    let (mut consumer_intake, mut producer_intake) = (Intake::new(), Intake::new());
     let mut consumer = Consumer { answered: 0, nacks: 0 };
-    let mut producer = Producer { content: vec![7; asked.content], wire: Vec::new() };
+    let mut producer = Producer { content: vec![7; options.content], wire: Vec::new() };
 
     let began = Instant::now();
-    let mut name: NameBuf = "/load/exchange".parse().map_err(|_| "no name")?;
+    let mut name: NameBuf = "/load/exchange".parse().map_err(|_| "invalid name")?;
     let prefix = name.as_bytes().len();
     let (mut sent, mut lost, mut wire) = (0_u64, 0_u64, Vec::new());
     let (mut counted, mut latest, mut before) = (None, began, 0);
-    // Names of no earlier run.
+    // Different names in each run.
     let first = u64::from(std::process::id()) << 40;
-    let until = WARM_UP + Duration::from_secs_f64(asked.seconds);
+    let until = WARM_UP + Duration::from_secs_f64(options.seconds);
     loop {
         let done = consumer.answered + consumer.nacks + lost;
-        while sent < done + asked.window {
+        while sent < done + options.window {
             name.truncate(prefix);
             name.push_number(component::SEQUENCE, first + sent);
             wire.clear();
             NewInterest::new(name.as_name(), sent as u32).write(&mut wire);
-            asking.send(face, &Headers::default(), &wire);
+            consumer_faces.send(face, &Headers::default(), &wire);
             sent += 1;
         }
-        asking.flush();
+        consumer_faces.flush();
         let none = Duration::ZERO;
-        answering_in.wait(&answering, none).map_err(|error| error.to_string())?;
-        answering_in.receive(&mut answering, 0, &mut producer);
-        asking_in.wait(&asking, none).map_err(|error| error.to_string())?;
-        asking_in.receive(&mut asking, 0, &mut consumer);
+        producer_intake.wait(&producer_faces, none).map_err(|error| error.to_string())?;
+        producer_intake.receive(&mut producer_faces, 0, &mut producer);
+        consumer_intake.wait(&consumer_faces, none).map_err(|error| error.to_string())?;
+        consumer_intake.receive(&mut consumer_faces, 0, &mut consumer);
 
         let now = Instant::now();
         if consumer.answered > before {
@@ -142,15 +145,15 @@ fn run(asked: &Asked) -> Result<String, String> {
     }
 }
 
-fn arguments() -> Result<Asked, String> {
+fn options() -> Result<Options, String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let value = |flag: &str| {
         let at = words.iter().position(|word| word == flag);
         let value = at.and_then(|at| words.get(at + 1));
-        value.ok_or_else(|| format!("{flag} is missing"))
+        value.ok_or_else(|| format!("missing {flag} VALUE"))
     };
-    let wrong = |flag: &str| format!("{flag} has no such value");
-    Ok(Asked {
+    let wrong = |flag: &str| format!("invalid value of {flag}");
+    Ok(Options {
         to: value("--to")?.parse().map_err(|_| wrong("--to"))?,
         answer_at: value("--answer-at")?.parse().map_err(|_| wrong("--answer-at"))?,
         window: value("--window")?.parse().map_err(|_| wrong("--window"))?,

@@ -1,6 +1,7 @@
-//! Memory from the kernel: a file mapped to read, and zeroed memory on huge pages.
+//! `mmap` regions: a file mapped for reading, and zeroed memory on huge pages.
 //!
-//! Both are `mmap` regions that live until they are dropped; nothing else in this package is unsafe.
+//! The regions are unmapped when they are dropped. Except for a prefetch, all unsafe code of this
+//! package is here.
 
 use std::fs::File;
 use std::io;
@@ -8,13 +9,13 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::slice;
 
-/// A whole file, readable as bytes. The file must not be cut short while it is mapped.
+/// A file mapped for reading. The file must not be truncated while it is mapped.
 pub struct MappedFile {
     region: Region,
 }
 
 impl MappedFile {
-    /// Maps the file at `path`, its pages read ahead in the order they will be used.
+    /// Maps the file at `path` and reads its pages ahead.
     pub fn open(path: &str) -> io::Result<Self> {
         let file = File::open(path)?;
         let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
@@ -25,12 +26,12 @@ impl MappedFile {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the region is mapped readable for its whole length and lives as long as self.
+        // SAFETY: the region is readable for its whole length and lives as long as self.
         unsafe { slice::from_raw_parts(self.region.start.as_ptr(), self.region.len) }
     }
 }
 
-/// A slice of `T` that begins as all zero bytes, on huge pages where the kernel has them.
+/// A slice of `T`, initially all zero bytes, on huge pages if the kernel has them.
 pub struct Zeroed<T> {
     region: Region,
     len: usize,
@@ -57,12 +58,13 @@ impl<T: Plain> Zeroed<T> {
     }
 
     pub fn slice(&self) -> &[T] {
-        // SAFETY: the region holds `len` items, page-aligned, zeroed by the kernel, which Plain makes valid.
+        // SAFETY: the region holds `len` items, page-aligned, zeroed by the kernel, which Plain
+        // makes valid.
         unsafe { slice::from_raw_parts(self.region.start.as_ptr().cast(), self.len) }
     }
 
     pub fn slice_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `slice`, and self is borrowed alone.
+        // SAFETY: as in `slice`; self is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(self.region.start.as_ptr().cast(), self.len) }
     }
 }
@@ -74,7 +76,8 @@ struct Region {
 
 impl Region {
     fn new(len: usize, protection: i32, flags: i32, fd: i32) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address chosen by the kernel does not overlap existing
+        // memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -83,16 +86,17 @@ impl Region {
         Ok(Self { start, len })
     }
 
-    /// Advice is advice: an older kernel may refuse it, and everything works without.
+    /// Gives advice to the kernel. Errors are ignored: the advice is only an optimisation.
     fn advise(&self, advice: i32) {
-        // SAFETY: the range is exactly our mapping, and none of the advice used here changes its contents.
+        // SAFETY: the range is exactly this mapping, and none of the advice used here changes its
+        // contents.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the range is exactly our mapping, and no slice of it outlives its owner.
+        // SAFETY: the range is exactly this mapping, and no slice of it outlives its owner.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

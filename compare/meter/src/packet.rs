@@ -1,4 +1,4 @@
-//! From the bytes of a pcap file to canonical 5-tuples.
+//! A pcap reader and a parser of canonical 5-tuples.
 //!
 //! ```text
 //! file    | magic 4 | version 4 | zone, sigfigs 8 | snaplen 4 | link type 4 | record …
@@ -6,7 +6,7 @@
 //! frame   | MACs 12 | 0x0800 | IPv4 20–60 | ports 4 | …
 //! ```
 //!
-//! Little-endian Ethernet captures only, as the traces of the comparison are.
+//! It reads little-endian Ethernet captures only, the format of the comparison's traces.
 
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
@@ -19,23 +19,39 @@ pub struct Record<'a> {
     pub frame: &'a [u8],
 }
 
-/// The records of a capture, in file order; ends where the file ends or a record does not fit.
+/// The records of a capture, in file order, up to the end of the file or an incomplete record.
 pub struct Records<'a> {
     rest: &'a [u8],
 }
 
+/// Checks the header of a file; returns the offset of the first record.
+pub fn check_header(file: &[u8]) -> Result<usize, String> {
+    if file.len() < FILE_HEADER {
+        return Err("truncated pcap header".into());
+    }
+    let (magic, link) = (le32(file, 0), le32(file, 20));
+    if magic != MAGIC_MICRO && magic != MAGIC_NANO || link != 1 {
+        return Err(format!(
+            "unsupported format: use little-endian Ethernet pcap (magic {magic:#010x}, link type {link})"
+        ));
+    }
+    Ok(FILE_HEADER)
+}
+
 impl<'a> Records<'a> {
+    /// All records of a file.
     pub fn of(file: &'a [u8]) -> Result<Self, String> {
-        if file.len() < FILE_HEADER {
-            return Err("shorter than a pcap header".into());
-        }
-        let (magic, link) = (le32(file, 0), le32(file, 20));
-        if magic != MAGIC_MICRO && magic != MAGIC_NANO || link != 1 {
-            return Err(format!(
-                "not little-endian Ethernet pcap (magic {magic:#010x}, link type {link})"
-            ));
-        }
-        Ok(Self { rest: &file[FILE_HEADER..] })
+        Ok(Self { rest: &file[check_header(file)?..] })
+    }
+
+    /// The records in `bytes`, which begin with a record.
+    pub fn from(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The bytes after the last complete record.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 }
 
@@ -51,7 +67,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// What the table needs of a packet.
+/// The fields of a packet that the table uses.
 pub struct Packet {
     /// Both endpoints, the smaller first: address, address, port, port, protocol.
     pub key: Key,
@@ -64,7 +80,8 @@ pub struct Packet {
 /// `[addresses, ports and protocol]`; never all zero for TCP and UDP.
 pub type Key = [u64; 2];
 
-/// The 5-tuple of an Ethernet/IPv4 frame; `None` for anything else. Ports are 0 where there are none.
+/// The 5-tuple of an Ethernet/IPv4 frame; `None` for other frames. Ports are 0 if the packet has
+/// none.
 #[inline(always)]
 pub fn parse(frame: &[u8]) -> Option<Packet> {
     let ip = frame.get(14..)?;

@@ -1,4 +1,4 @@
-//! The biflow table: open addressing, linear probing, 48 bytes an entry, on huge pages.
+//! The biflow table: open addressing, linear probing, 48 bytes per entry, on huge pages.
 //!
 //! ```text
 //!  0      16            24        40      44     48
@@ -6,7 +6,8 @@
 //!  |      |             | 2×8     |       |      |
 //! ```
 //!
-//! At most half full; a full half doubles it. Flows are never removed: the yardstick has no timeouts.
+//! The table is at most half full; beyond that it doubles. Flows are never removed, because the
+//! yardstick has no timeouts.
 
 use crate::map::{Plain, Zeroed};
 use crate::packet::{Key, Packet};
@@ -23,7 +24,7 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 48);
 
-// SAFETY: integers and arrays of them only.
+// SAFETY: all fields are integers or arrays of integers.
 unsafe impl Plain for Entry {}
 
 pub struct Table {
@@ -42,7 +43,7 @@ impl Table {
         self.used
     }
 
-    /// Counts a packet in its flow, which begins here if it is new.
+    /// Counts a packet in its flow; inserts the flow if it is new.
     #[inline(always)]
     pub fn add(&mut self, packet: &Packet, seconds: u32) {
         let entries = self.entries.slice_mut();
@@ -73,7 +74,8 @@ impl Table {
         })
     }
 
-    /// The flows as little-endian bytes, in the order of their slots: key, octets, packets, first, last.
+    /// The flows as little-endian bytes, in the order of their slots: key, octets, packets, first,
+    /// last.
     pub fn records(&self) -> impl Iterator<Item = [u8; size_of::<Entry>()]> {
         let used = self.entries.slice().iter().filter(|entry| entry.key[1] != 0);
         used.map(|entry| {
@@ -104,7 +106,7 @@ impl Table {
     }
 }
 
-/// The slot that holds `key`, or the free one where it belongs.
+/// The slot that holds `key`, or the free slot for it.
 #[inline(always)]
 fn find(entries: &[Entry], key: &Key) -> usize {
     let mask = entries.len() - 1;
@@ -119,7 +121,7 @@ fn find(entries: &[Entry], key: &Key) -> usize {
 }
 
 #[inline(always)]
-fn hash(key: &Key) -> u64 {
+pub fn hash(key: &Key) -> u64 {
     let wide =
         u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15) * u128::from(key[1] ^ 0xbf58_476d_1ce4_e5b9);
     wide as u64 ^ (wide >> 64) as u64

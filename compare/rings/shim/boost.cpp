@@ -1,4 +1,5 @@
-// boost::lockfree::spsc_queue: one at a time; ranges copied in and out; ranges copied in and read in place.
+// boost::lockfree::spsc_queue: single items; ranges copied in and out; ranges copied in and read in
+// place.
 #include "rivals.hpp"
 #include <boost/lockfree/spsc_queue.hpp>
 
@@ -35,7 +36,7 @@ template <class T> struct Copy {
 
 template <class T> struct InPlace : Copy<T> {
     using Copy<T>::Copy;
-    // Takes all there is: the sender does not go beyond what the receiver is to take.
+    // Takes all items in the queue; the sender never sends more than the receiver is to take.
     size_t take(uint64_t next, size_t, uint64_t &wrong) {
         uint64_t all = 0;
         size_t taken = this->queue.consume_all([&](const T &item) { all |= item.differs(next++); });

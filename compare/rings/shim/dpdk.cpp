@@ -1,5 +1,5 @@
-// DPDK's rte_ring, one producer and one consumer: one at a time, bursts copied in and out, and bursts in place
-// (its zero-copy interface). A ring of `capacity` slots holds one item less.
+// DPDK's rte_ring, one producer and one consumer: single items, bursts copied in and out, and
+// bursts in place (its zero-copy interface). A ring of `capacity` slots holds `capacity` - 1 items.
 #include "rivals.hpp"
 #include <cstdlib>
 #include <rte_ring.h>

@@ -1,4 +1,5 @@
-// moodycamel::ReaderWriterQueue, bounded by try_enqueue; and its blocking sibling, which sleeps on a semaphore.
+// moodycamel::ReaderWriterQueue, bounded by try_enqueue; and its blocking variant, which sleeps on
+// a semaphore.
 #include "rivals.hpp"
 #include <readerwriterqueue/readerwriterqueue.h>
 

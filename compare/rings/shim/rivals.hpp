@@ -1,12 +1,12 @@
-// What a C or C++ rival looks like from here: items, loops and waiting as in src/item.rs and src/ends.rs, all on this
-// side of the language border.
+// The interface of C and C++ rivals: items, loops and waiting as in src/item.rs and src/ends.rs,
+// implemented in C++ so that no call between languages is timed.
 //
 // A rival is a class with
 //     Rival(size_t capacity, size_t burst)
-//     size_t put(uint64_t next, size_t wanted)                       makes up to so many items, says how many
-//     size_t take(uint64_t next, size_t wanted, uint64_t &wrong)     takes up to so many and reads them
-// `put` is called by one thread and `take` by one other. A file exports a table of entries; its classes stand in a
-// namespace without a name, because they are called the same in all files.
+//     size_t put(uint64_t next, size_t wanted)                       inserts up to `wanted` items; returns their number
+//     size_t take(uint64_t next, size_t wanted, uint64_t &wrong)     takes up to `wanted` items and reads them
+// `put` is called by one thread and `take` by another. A file exports a table of entries; its
+// classes are in an unnamed namespace, because they have the same names in all files.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ template <class T> inline void check(const T *items, size_t count, uint64_t firs
     for (size_t i = 0; i < count; i++) wrong |= items[i].differs(first + i);
 }
 
-// Spins while there is nothing to do, and now and then lets others run.
+// Spins while there is nothing to do; yields every 1,024 calls.
 inline void wait_if(bool nothing, uint32_t &idle) {
     if (!nothing)
         idle = 0;
@@ -51,7 +51,7 @@ inline void wait_if(bool nothing, uint32_t &idle) {
 
 enum Mode : uint32_t { SINGLE = 0, COPY = 1, IN_PLACE = 2, BLOCKING = 3 };
 
-// The same struct stands in src/candidates/cpp.rs.
+// Must match the struct in src/candidates/cpp/shim.rs.
 struct Entry {
     const char *name;
     Mode mode;
@@ -101,7 +101,7 @@ template <class Rival> constexpr Entry entry(const char *name, Mode mode, size_t
     entry<RIVAL<Item<8>>>(NAME, MODE, 8), entry<RIVAL<Item<64>>>(NAME, MODE, 64),                                  \
         entry<RIVAL<Item<128>>>(NAME, MODE, 128), entry<RIVAL<Item<1024>>>(NAME, MODE, 1024)
 
-// What a file exports: the table and how long it is.
+// The function that a file exports: returns the table and its length.
 #define EXPORT(FUNCTION, TABLE)                                                                                    \
     extern "C" const Entry *FUNCTION(size_t *count) {                                                              \
         *count = sizeof TABLE / sizeof *TABLE;                                                                     \

@@ -1,26 +1,26 @@
-//! What ringtap claims of its rings, judged by the rounds just run.
+//! Judges ringtap's claims about its rings by the results of a run.
 //!
-//! A ratio is taken within each round, where both trials stood seconds apart; its median is judged.
-//! *holds*: the median reaches the goal. *within the spread*: the third quartile does. Else it
-//! *does not hold*.
+//! A ratio is computed within each round, where the two trials are seconds apart; its median is
+//! judged. A claim *holds* if the median reaches the goal, is *within the spread* if the third
+//! quartile does, and otherwise *does not hold*.
 
 use crate::{
-    candidates::{Candidate, Mode, Whose},
+    candidates::{Candidate, Mode, Origin},
     rounds::Cell,
 };
 use beside::Rate;
 
-/// The capacity at which most claims are made.
+/// The capacity of most claims.
 const CAPACITY: usize = 2_048;
 
-/// The cells of a run, to choose from.
+/// The results of a run.
 pub struct Results<'a> {
     pub candidates: &'a [Candidate],
     pub cells: &'a [Cell],
 }
 
 impl<'a> Results<'a> {
-    /// The fastest of those that a test chooses, at a size and capacity.
+    /// The fastest of the candidates that `choose` selects, at an item size and a capacity.
     pub fn best(
         &self,
         bytes: usize,
@@ -34,13 +34,13 @@ impl<'a> Results<'a> {
             .max_by(|a, b| a.median().total_cmp(&b.median()))
     }
 
-    /// Our ring, used in place.
+    /// Our default ring, used in place.
     pub fn ours(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {
-        self.best(bytes, capacity, |c| c.whose == Whose::Ours && c.mode == Mode::InPlace)
+        self.best(bytes, capacity, |c| c.origin == Origin::Ours && c.mode == Mode::InPlace)
     }
 
     pub fn limit(&self, bytes: usize, capacity: usize) -> Option<&'a Cell> {
-        self.best(bytes, capacity, |c| c.whose == Whose::Machine)
+        self.best(bytes, capacity, |c| c.origin == Origin::Machine)
     }
 
     fn judge(&self, claim: &str, goal: f64, ours: Option<&Cell>, theirs: Option<&Cell>) -> String {
@@ -56,10 +56,10 @@ impl<'a> Results<'a> {
     }
 }
 
-/// All claims, a line each.
+/// All claims with their verdicts, a line each.
 pub fn judge(results: &Results) -> String {
     let mut lines =
-        String::from("The claims, judged (million items a second, ratios by round)\n\n");
+        String::from("Claims and verdicts (million items per second, ratios by round)\n\n");
     let sizes = |min: usize| {
         let mut sizes: Vec<usize> = results.cells.iter().map(|cell| cell.bytes).collect();
         sizes.retain(|&bytes| bytes >= min);
@@ -70,7 +70,8 @@ pub fn judge(results: &Results) -> String {
     for bytes in [8, 64] {
         let single = |ours: bool| {
             results.best(bytes, CAPACITY, |c| {
-                c.mode == Mode::Single && (ours && c.is_ours() || !ours && c.whose == Whose::Rival)
+                c.mode == Mode::Single
+                    && (ours && c.is_ours() || !ours && c.origin == Origin::Rival)
             })
         };
         let claim = format!("- single, {bytes} B × {CAPACITY}, our best over the best rival");
@@ -78,14 +79,14 @@ pub fn judge(results: &Results) -> String {
     }
     for bytes in sizes(0) {
         let rival = results.best(bytes, CAPACITY, |c| {
-            matches!(c.mode, Mode::Copy | Mode::InPlace) && c.whose == Whose::Rival
+            matches!(c.mode, Mode::Copy | Mode::InPlace) && c.origin == Origin::Rival
         });
         let claim = format!("- bursts, {bytes} B × {CAPACITY}, ours over the best rival");
         lines += &results.judge(&claim, 1.0, results.ours(bytes, CAPACITY), rival);
     }
     for bytes in [8, 64] {
-        let paper = results.best(bytes, CAPACITY, |c| c.whose == Whose::Paper);
-        let claim = format!("- {bytes} B × {CAPACITY}, ours over MCRingBuffer as printed");
+        let paper = results.best(bytes, CAPACITY, |c| c.origin == Origin::Paper);
+        let claim = format!("- {bytes} B × {CAPACITY}, ours over MCRingBuffer as in the paper");
         lines += &results.judge(&claim, 2.5, results.ours(bytes, CAPACITY), paper);
     }
     for bytes in sizes(64) {

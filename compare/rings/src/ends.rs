@@ -1,36 +1,37 @@
-//! The two ends of a candidate, and the loops that drive them: the same for all.
+//! The two ends of a candidate, and the loops that drive them, which are the same for all
+//! candidates.
 //!
 //! ```text
 //! Sender::send(from, to)  ──▶ candidate ──▶  Receiver::receive(from, to)
 //!   put(next, wanted) …                        take(next, wanted, wrong) …
 //! ```
 //!
-//! Item `i` of a run is made from the number `i`. C++ candidates implement the two traits with
-//! loops of the same shape on their side (shim/rivals.hpp), so no call between languages is timed.
+//! Item `i` of a run is created from the number `i`. C++ candidates implement the two traits with
+//! the same loops in C++ (shim/rivals.hpp), so no call between languages is timed.
 
 use std::{hint::spin_loop, thread};
 
-/// The end where items go in.
+/// The sending end.
 pub trait Sender: Send {
-    /// Sends items `from..to`, waits where there is no room, and holds nothing back at the end.
+    /// Sends items `from..to`, waits for room, and publishes all items at the end.
     fn send(&mut self, from: u64, to: u64);
 }
 
-/// The end where items come out.
+/// The receiving end.
 pub trait Receiver: Send {
-    /// Takes items `from..to` and reads them in full: 0 if all were what they should be.
+    /// Takes items `from..to` and reads them completely; returns 0 if all were correct.
     fn receive(&mut self, from: u64, to: u64) -> u64;
 }
 
 pub type Pair = (Box<dyn Sender>, Box<dyn Receiver>);
 
-/// Puts items in; a closure will do where nothing is ever held back.
+/// Inserts items. Closures implement it for queues that publish every item at once.
 pub trait Put: Send + 'static {
-    /// Puts in up to `wanted` items numbered from `next` on, and says how many.
+    /// Inserts up to `wanted` items numbered from `next` on; returns how many.
     fn put(&mut self, next: u64, wanted: usize) -> usize;
 
-    /// Makes everything visible to the other end.
-    fn settle(&mut self) {}
+    /// Publishes all inserted items.
+    fn flush(&mut self) {}
 }
 
 impl<F: FnMut(u64, usize) -> usize + Send + 'static> Put for F {
@@ -40,22 +41,23 @@ impl<F: FnMut(u64, usize) -> usize + Send + 'static> Put for F {
     }
 }
 
-/// The ends made of two functions, `burst` items at most at a time. `take` takes up to so many
-/// items, numbered from the first argument on, and adds what differs to the last.
+/// Ends made of two functions, which handle at most `burst` items per call.
+/// `take(next, wanted, wrong)` takes up to `wanted` items numbered from `next` on, ORs differences
+/// into `wrong`, and returns how many.
 pub fn pair<P, C>(burst: usize, put: P, take: C) -> Pair
 where
     P: Put,
     C: FnMut(u64, usize, &mut u64) -> usize + Send + 'static,
 {
-    (Box::new(Putting { burst, put }), Box::new(Taking { burst, take }))
+    (Box::new(PutSender { burst, put }), Box::new(TakeReceiver { burst, take }))
 }
 
-struct Putting<P> {
+struct PutSender<P> {
     burst: usize,
     put: P,
 }
 
-impl<P: Put> Sender for Putting<P> {
+impl<P: Put> Sender for PutSender<P> {
     fn send(&mut self, from: u64, to: u64) {
         let (mut next, mut idle) = (from, 0);
         while next < to {
@@ -64,16 +66,16 @@ impl<P: Put> Sender for Putting<P> {
             next += put as u64;
             wait_if(put == 0, &mut idle);
         }
-        self.put.settle();
+        self.put.flush();
     }
 }
 
-struct Taking<C> {
+struct TakeReceiver<C> {
     burst: usize,
     take: C,
 }
 
-impl<C: FnMut(u64, usize, &mut u64) -> usize + Send> Receiver for Taking<C> {
+impl<C: FnMut(u64, usize, &mut u64) -> usize + Send> Receiver for TakeReceiver<C> {
     fn receive(&mut self, from: u64, to: u64) -> u64 {
         let (mut next, mut idle, mut wrong) = (from, 0, 0);
         while next < to {
@@ -86,7 +88,7 @@ impl<C: FnMut(u64, usize, &mut u64) -> usize + Send> Receiver for Taking<C> {
     }
 }
 
-/// Spins while there is nothing to do, and now and then lets others run.
+/// Spins while there is nothing to do; yields every 1,024 calls.
 #[inline(always)]
 pub fn wait_if(nothing: bool, idle: &mut u32) {
     if !nothing {

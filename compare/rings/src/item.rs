@@ -1,8 +1,8 @@
-//! The items that are sent: 8, 64, 128 or 1,024 bytes, every word of them the item's number.
+//! Items of 8, 64, 128 or 1,024 bytes. Every word of an item is its number.
 //!
-//! Every item is written in full and read in full: the check is the reading.
+//! Every item is written and read completely; checking an item reads all its words.
 
-/// An item of a ring; see the head.
+/// An item of a ring, all of whose words are its number.
 pub trait Item: Copy + Send + Sync + 'static {
     fn new(number: u64) -> Self;
 
@@ -37,10 +37,10 @@ items! {
     Bytes1024: 128 words, aligned to 64;
 }
 
-/// The item sizes there are, in bytes.
+/// All item sizes, in bytes.
 pub const SIZES: [usize; 4] = [8, 64, 128, 1024];
 
-/// Evaluates an expression with `$item` standing for the item type of so many bytes.
+/// Evaluates an expression in which `$item` is the item type of `$bytes` bytes.
 macro_rules! with_item {
     ($bytes:expr, $item:ident => $body:expr) => {
         match $bytes {

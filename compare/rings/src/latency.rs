@@ -1,19 +1,19 @@
-//! How long a lone item takes, and what waiting for it costs.
+//! Latency of single items, and CPU time of a waiting consumer.
 //!
 //! ```text
-//! ping-pong   a ──item──▶ b ──item──▶ a     half of the way there and back; the next one at once
-//! one way     a ──item──▶ b                 an item every 20 µs; b has been waiting when it comes
-//! idle        b waits 100 ms for an item    CPU seconds a second
+//! ping-pong   a ──item──▶ b ──item──▶ a     half of the round trip; the next one follows at once
+//! one way     a ──item──▶ b                 an item every 20 µs; b is already waiting
+//! idle        b waits 100 ms for an item    CPU seconds per second
 //! ```
 //!
-//! Times are of the CPUs' time-stamp counters. What they differ by is taken from the ping-pong: the
-//! fastest way there and the fastest way back are as long.
+//! Times are those of the CPUs' time-stamp counters. Their offset is derived from the ping-pong, on
+//! the assumption that the fastest trips in both directions take the same time.
 
 use crate::{
-    candidates::{Candidate, Mode, Whose},
+    candidates::{Candidate, Mode, Origin},
     ends::wait_if,
     rounds::Plan,
-    trial::{Meeting, on_two_cpus, stolen, timed},
+    trial::{SpinBarrier, on_two_cpus, stolen, timed},
 };
 use beside::{Random, Rate, child, markdown, quantile};
 use std::{
@@ -21,16 +21,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes an item and items a ring.
+/// Bytes per item and capacity in items.
 const SHAPE: [usize; 2] = [64, 2_048];
 const TRIPS: u64 = 20_000;
-/// Where both sides may sleep at each trip.
-const SLEEPY_TRIPS: u64 = 2_000;
-const LONE: u64 = 5_000;
+/// Trips of blocking candidates, whose ends may sleep at each trip.
+const BLOCKING_TRIPS: u64 = 2_000;
+/// Items of the one-way measurement.
+const ONE_WAY_ITEMS: u64 = 5_000;
 const PERIOD: Duration = Duration::from_micros(20);
 const IDLE: Duration = Duration::from_millis(100);
 
-/// What is measured, in the order in which a child prints it.
+/// The measures, in the order in which a child process prints them.
 pub const MEASURES: [&str; 5] = [
     "round_trip_half_p50_ns",
     "round_trip_half_p99_ns",
@@ -39,11 +40,11 @@ pub const MEASURES: [&str; 5] = [
     "idle_cpu",
 ];
 
-/// One candidate's figures, a row for each round.
+/// The figures of one candidate, a row for each round.
 pub struct Latency {
     pub candidate: usize,
     pub rounds: Vec<[f64; MEASURES.len()]>,
-    /// Why a round of it has no figures.
+    /// Why a round has no figures.
     failure: Option<String>,
 }
 
@@ -55,10 +56,11 @@ impl Latency {
     }
 }
 
-/// All that take one item a call, but for the paper's ring: it shows no item before a batch is full.
+/// Measures all candidates with one item per call, except for the paper's ring, which publishes an
+/// item only when a batch is full.
 pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Latency>, String> {
     let chosen = candidates.iter().enumerate().filter(|(_, c)| {
-        matches!(c.mode, Mode::Single | Mode::Blocking) && c.whose != Whose::Paper
+        matches!(c.mode, Mode::Single | Mode::Blocking) && c.origin != Origin::Paper
     });
     let mut all: Vec<Latency> = chosen
         .map(|(candidate, _)| Latency { candidate, rounds: Vec::new(), failure: None })
@@ -81,16 +83,16 @@ pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Latency>, St
             }
         }
     }
-    eprintln!("rings: latency of lone items");
+    eprintln!("rings: latency of single items is measured");
     Ok(all)
 }
 
 fn figures(line: &str) -> Result<[f64; MEASURES.len()], String> {
     let figures: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-    figures.try_into().map_err(|_| format!("not the figures of a lone item: \"{line}\""))
+    figures.try_into().map_err(|_| format!("invalid latency figures: \"{line}\""))
 }
 
-/// A row for each candidate, the quickest first.
+/// A table with a row for each candidate, the fastest first.
 pub fn table(candidates: &[Candidate], latencies: &[Latency]) -> String {
     let header =
         ["candidate", "half p50", "half p99", "one way p50", "one way p99", "CPU s/s waiting"];
@@ -107,7 +109,7 @@ pub fn table(candidates: &[Candidate], latencies: &[Latency]) -> String {
     for latency in latencies {
         if let Some(why) = &latency.failure {
             let label = candidates[latency.candidate].label();
-            text += &format!("\n**{label} failed in some round: {why}**\n");
+            text += &format!("\n**{label} failed in a round: {why}**\n");
         }
     }
     text
@@ -127,16 +129,16 @@ pub fn run(candidate: &Candidate, cpus: [usize; 2]) -> Result<String, String> {
     }
     figures.push(idle(candidate, cpus)?);
     if stolen(cpus)? != stolen_before {
-        eprintln!("rings: {}: the hypervisor took a CPU away meanwhile", candidate.label());
+        eprintln!("rings: {}: disturbed by CPU steal time", candidate.label());
     }
     Ok(figures.iter().map(f64::to_string).collect::<Vec<_>>().join(" "))
 }
 
-/// Halves of the round trips in ticks, and how far the second CPU's counter is ahead.
+/// Halves of the round trips in ticks, and the offset of the second CPU's counter.
 fn ping_pong(candidate: &Candidate, cpus: [usize; 2]) -> Result<(Vec<f64>, f64), String> {
     let [bytes, capacity] = SHAPE;
     let (mut send_there, mut receive_there) = candidate.ends(bytes, capacity, 1);
-    let trips = if candidate.mode == Mode::Blocking { SLEEPY_TRIPS } else { TRIPS };
+    let trips = if candidate.mode == Mode::Blocking { BLOCKING_TRIPS } else { TRIPS };
     let (mut send_back, mut receive_back) = candidate.ends(bytes, capacity, 1);
     let [first, second] = on_two_cpus(
         cpus,
@@ -169,17 +171,17 @@ fn ping_pong(candidate: &Candidate, cpus: [usize; 2]) -> Result<(Vec<f64>, f64),
     Ok((half, (there - back) as f64 / 2.0))
 }
 
-/// Ticks from before an item is sent until it has been read.
+/// Ticks from before an item is sent to after it has been read.
 fn one_way(candidate: &Candidate, cpus: [usize; 2], skew: f64) -> Result<Vec<f64>, String> {
     let (mut sender, mut receiver) = candidate.ends(SHAPE[0], SHAPE[1], 1);
-    let meeting = Meeting::default();
-    let other = meeting.clone();
+    let barrier = SpinBarrier::default();
+    let other = barrier.clone();
     let [sent, received] = on_two_cpus(
         cpus,
         move || {
-            meeting.meet();
+            barrier.wait();
             let start = Instant::now();
-            let lone = |item| {
+            let send = |item| {
                 let mut idle = 0;
                 while start.elapsed() < PERIOD * (item as u32 + 1) {
                     wait_if(true, &mut idle);
@@ -188,15 +190,15 @@ fn one_way(candidate: &Candidate, cpus: [usize; 2], skew: f64) -> Result<Vec<f64
                 sender.send(item, item + 1);
                 (now, 0)
             };
-            (0..LONE).map(lone).collect::<Vec<_>>()
+            (0..ONE_WAY_ITEMS).map(send).collect::<Vec<_>>()
         },
         move || {
-            other.meet();
-            let lone = |item| {
+            other.wait();
+            let receive = |item| {
                 let wrong = receiver.receive(item, item + 1);
                 (ticks(), wrong)
             };
-            (0..LONE).map(lone).collect::<Vec<_>>()
+            (0..ONE_WAY_ITEMS).map(receive).collect::<Vec<_>>()
         },
     )?;
     if received.iter().any(|item| item.1 != 0) {
@@ -206,7 +208,7 @@ fn one_way(candidate: &Candidate, cpus: [usize; 2], skew: f64) -> Result<Vec<f64
     Ok(ticks.collect())
 }
 
-/// CPU seconds a second of a consumer that waits for an item.
+/// CPU seconds per second of a consumer that waits for an item.
 fn idle(candidate: &Candidate, cpus: [usize; 2]) -> Result<f64, String> {
     let (mut sender, mut receiver) = candidate.ends(SHAPE[0], SHAPE[1], 1);
     let [_, waited] = on_two_cpus(
@@ -223,10 +225,10 @@ fn idle(candidate: &Candidate, cpus: [usize; 2]) -> Result<f64, String> {
     Ok(waited.cpu / waited.wall)
 }
 
-/// A counter that runs evenly on both CPUs.
+/// A counter with the same rate on both CPUs.
 fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads a counter; every CPU of this architecture has it.
+    // SAFETY: it only reads a counter, which every CPU of this architecture has.
     return unsafe { std::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
     {

@@ -1,4 +1,4 @@
-//! The machine: which CPUs, what they are called, how far apart they are.
+//! The CPUs of a run, and the cache-line latency between them.
 
 use crate::{ends::wait_if, trial};
 use beside::child;
@@ -15,36 +15,36 @@ use std::sync::{
 pub fn first_two() -> Result<[usize; 2], String> {
     match beside::allowed_cpus()?.as_slice() {
         &[a, b, ..] => Ok([a, b]),
-        _ => Err("two CPUs are needed: a producer and a consumer on one say nothing".to_owned()),
+        _ => Err("two CPUs are needed, one for the producer and one for the consumer".to_owned()),
     }
 }
 
-/// "A,B"
+/// Parses "A,B" as two different CPUs.
 pub fn two(text: &str) -> Result<[usize; 2], String> {
     let pair =
         text.split_once(',').and_then(|(a, b)| Some([a.parse::<usize>().ok()?, b.parse().ok()?]));
     match pair {
         Some([a, b]) if a != b && a.max(b) < CpuSet::MAX_CPU => Ok([a, b]),
-        _ => Err(format!("--cpus takes two different CPUs, as 0,1; not \"{text}\"")),
+        _ => Err(format!("invalid --cpus \"{text}\": use two different CPUs, like 0,1")),
     }
 }
 
-/// The machine and the distance of the two CPUs, in words.
+/// A description of the machine, with the cache-line latency between the two CPUs.
 pub fn describe(cpus: [usize; 2]) -> Result<String, String> {
     let (machine, [a, b], round_trip) = (beside::describe(), cpus, round_trip(cpus)?);
     Ok(format!(
-        "{machine}, CPUs {a} and {b}; a cache line takes {round_trip:.0} ns from one to the other \
-         and back."
+        "{machine}, CPUs {a} and {b}; round trip of a cache line between them: {round_trip:.0} ns."
     ))
 }
 
-/// [`same_line`] in a process of its own.
+/// [`same_line`], measured in a child process.
 pub fn round_trip(cpus: [usize; 2]) -> Result<f64, String> {
     let answer = child("roundtrip", &cpus.map(|cpu| cpu as u64))?;
-    answer.parse().map_err(|_| format!("not a time: \"{answer}\""))
+    answer.parse().map_err(|_| format!("invalid time \"{answer}\""))
 }
 
-/// Nanoseconds that a cache line takes from one CPU to the other and back: each in turn adds one.
+/// Nanoseconds of a round trip of a cache line between the CPUs: each in turn increments a counter
+/// on it.
 pub fn same_line(cpus: [usize; 2]) -> Result<f64, String> {
     #[repr(align(128))]
     struct Line(AtomicU64);

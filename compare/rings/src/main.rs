@@ -1,12 +1,13 @@
-//! The rings of ringtap-ring beside their rivals, and beside what the machine can stream.
+//! Compares the rings of ringtap-ring with other rings and queues, and with the streaming limit of
+//! the machine.
 //!
 //! ```text
 //! rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]
 //! ```
 //!
-//! Same two CPUs, same items, same loops, same waiting for all (ends.rs); a process for each trial
-//! (trial.rs); trials in random order (rounds.rs). Tables go to standard output, progress to
-//! standard error.
+//! All candidates have the same two CPUs, items, loops and waiting (ends.rs). Each trial is a
+//! process (trial.rs); trials run in random order (rounds.rs). Tables go to standard output,
+//! progress to standard error.
 
 mod candidates;
 mod claims;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("trial") => numbers(&arguments[1..]).and_then(trial),
-        Some("latency") => numbers(&arguments[1..]).and_then(lone),
+        Some("latency") => numbers(&arguments[1..]).and_then(measure_latency),
         Some("many") => numbers(&arguments[1..]).and_then(many::run),
         Some("roundtrip") => numbers(&arguments[1..]).and_then(roundtrip),
         _ => Options::parse(&arguments).and_then(|options| compare(&options)),
@@ -66,7 +67,7 @@ impl Options {
                 "--csv" => csv = Some(value()?.clone()),
                 "--plot" => plot = Some(value()?.clone()),
                 "--cpus" => cpus = Some(machine::two(value()?)?),
-                _ => return Err(format!("what is {argument}? {USAGE}")),
+                _ => return Err(format!("unknown argument {argument}; usage: {USAGE}")),
             }
         }
         let rounds = rounds.unwrap_or(if quick { 5 } else { 11 }).max(1);
@@ -85,7 +86,7 @@ impl Options {
 const USAGE: &str =
     "rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]";
 
-/// Measures, writes the files, and says what to print.
+/// Measures all candidates and writes the files; returns the report.
 fn compare(options: &Options) -> Result<String, String> {
     let Options { plan, csv, plot } = options;
     let candidates = candidates::all();
@@ -100,7 +101,7 @@ fn compare(options: &Options) -> Result<String, String> {
     };
     write(csv, &|| table::csv(&results, &latencies, &many))?;
     write(plot, &|| plot::svg(&results, &plan.sizes, &plan.capacities, &before))?;
-    let mut text = format!("## Rings side by side\n\n{before}\n");
+    let mut text = format!("## Comparison of rings\n\n{before}\n");
     text += &format!("After the rounds: {:.0} ns.\n", machine::round_trip(plan.cpus)?);
     let busy = noise(&cells, plan, &mut text);
     if !candidates::MISSING.is_empty() {
@@ -110,22 +111,22 @@ fn compare(options: &Options) -> Result<String, String> {
     text += &table::rates(&results, &plan.sizes, &plan.capacities);
     text += "### Share of the streaming limit\n\n";
     text += &table::shares(&results, &plan.sizes, &plan.capacities);
-    text += "\n### A lone item, 64 bytes × 2048\n\n\
-             Nanoseconds: half of the way there and back; one way, an item every 20 µs. CPU of a \
-             consumer that waits.\n\n";
+    text += "\n### Latency of single items, 64 bytes × 2048\n\n\
+             Nanoseconds: half of a round trip; one way with an item every 20 µs. CPU time of a \
+             waiting consumer.\n\n";
     text += &latency::table(&candidates, &latencies);
-    text += "\n### Many to many, 8 bytes × 2048\n\n\
-             Million items a second, one item a call, all threads on all CPUs.\n\n";
+    text += "\n### Several producers and consumers, 8 bytes × 2048\n\n\
+             Million items per second, one item per call, threads not pinned.\n\n";
     text += &many::table(&many);
     text += "\n";
     text += &claims::judge(&results);
     if busy {
-        text += "\n**This machine was busy: the verdicts say little.**\n";
+        text += "\n**The machine was busy: the verdicts are not reliable.**\n";
     }
     Ok(text)
 }
 
-/// Says how much the machine was left alone; whether that was too little.
+/// Appends the number of disturbed trials to `text`; returns whether more than half were disturbed.
 fn noise(cells: &[Cell], plan: &Plan, text: &mut String) -> bool {
     let trials = cells.iter().flat_map(Cell::trials);
     let (all, clean) =
@@ -134,33 +135,33 @@ fn noise(cells: &[Cell], plan: &Plan, text: &mut String) -> bool {
     let disturbed = all - clean;
     *text += &format!(
         "{rounds} rounds, seed {seed}; {disturbed} of {all} trials were disturbed and left out \
-         (`~`: too many were, so all count).\n"
+         (`~`: too many were disturbed, so all count).\n"
     );
     let busy = disturbed * 2 > all;
     if busy {
-        *text += "**This machine was busy: the figures say little.**\n";
+        *text += "**The machine was busy: the figures are not reliable.**\n";
     }
     busy
 }
 
-/// One trial, in this process.
+/// Runs one trial in this process.
 fn trial(
     [candidate, bytes, capacity, burst, warm, items, a, b]: [u64; 8],
 ) -> Result<String, String> {
     let candidates = candidates::all();
-    let candidate = candidates.get(candidate as usize).ok_or("no such candidate")?;
+    let candidate = candidates.get(candidate as usize).ok_or("unknown candidate")?;
     let ends = candidate.ends(bytes as usize, capacity as usize, burst as usize);
     trial::run(ends, warm, items, [a, b].map(|cpu| cpu as usize)).map(|o| o.to_string())
 }
 
-/// Latency and idle CPU of one candidate, in this process.
-fn lone([candidate, a, b]: [u64; 3]) -> Result<String, String> {
+/// Measures latency and idle CPU of one candidate in this process.
+fn measure_latency([candidate, a, b]: [u64; 3]) -> Result<String, String> {
     let candidates = candidates::all();
-    let candidate = candidates.get(candidate as usize).ok_or("no such candidate")?;
+    let candidate = candidates.get(candidate as usize).ok_or("unknown candidate")?;
     latency::run(candidate, [a, b].map(|cpu| cpu as usize))
 }
 
-/// The same-line round trip, in this process.
+/// Measures the round trip of a cache line in this process.
 fn roundtrip(cpus: [u64; 2]) -> Result<String, String> {
     machine::same_line(cpus.map(|cpu| cpu as usize)).map(|nanoseconds| nanoseconds.to_string())
 }

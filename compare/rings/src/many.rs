@@ -1,13 +1,13 @@
-//! Queues from many to many: rings and an arbiter against ordinary MPMC queues.
+//! Several producers and consumers: our rings with an arbiter, compared with MPMC queues.
 //!
 //! ```text
 //! producers, a thread each ──▶ queue ──▶ consumers, a thread each
 //! ```
 //!
-//! One item a call on both sides. The kernel places the threads, because there may be more of them
-//! than CPUs; for the same reason all wait alike and briefly: 64 empty looks, then the CPU goes to
-//! whoever wants it. An item says who made it and its number: each consumer checks that the items of
-//! a producer come in order, and counts and sum of all are checked at the end.
+//! Both sides handle one item per call. Threads are not pinned, because there may be more threads
+//! than CPUs. For the same reason all threads yield after 64 unsuccessful polls. An item contains
+//! its producer and its number. Each consumer checks that the items of a producer arrive in order;
+//! the number and sum of all items are checked at the end.
 
 mod race;
 
@@ -16,17 +16,17 @@ use beside::{Random, Rate, child, markdown, quantile};
 use race::{Polled, Race};
 use std::fmt::Write;
 
-/// Items a queue holds; a ring of an arbiter holds as many.
+/// Capacity in items of a queue, and of each ring of an arbiter.
 const CAPACITY: usize = 2_048;
-/// Producers and consumers.
+/// Numbers of producers and consumers.
 const SHAPES: [(usize, usize); 6] = [(1, 2), (1, 4), (2, 1), (4, 1), (2, 2), (4, 4)];
 
-/// What carries the items.
+/// The queue between producers and consumers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
-    /// The arbiter has a thread of its own.
+    /// An arbiter with its own thread.
     Arbiter,
-    /// The only producer or the only consumer steps it by the way.
+    /// An arbiter that the only producer or the only consumer steps.
     ArbiterInside,
     Array,
     Channel,
@@ -35,20 +35,20 @@ enum Queue {
 
 const QUEUES: [(Queue, &str); 5] = [
     (Queue::Arbiter, "**ringtap arbiter, own thread**"),
-    (Queue::ArbiterInside, "**ringtap arbiter, stepped by the lone end**"),
+    (Queue::ArbiterInside, "**ringtap arbiter, stepped by the single end**"),
     (Queue::Array, "crossbeam-queue ArrayQueue"),
     (Queue::Channel, "crossbeam-channel"),
     (Queue::Kanal, "kanal"),
 ];
 
-/// One queue in one shape, and its rates by round in million items a second.
+/// One queue in one shape, and its rates by round in million items per second.
 pub struct Many {
     queue: usize,
     shape: usize,
     rates: Vec<f64>,
 }
 
-/// All queues in all shapes, in random order each round, a process for each trial.
+/// Measures all queues in all shapes, in a new random order each round, each trial in a process.
 pub fn measure(plan: &Plan) -> Result<Vec<Many>, String> {
     let fits = |queue: usize, shape: usize| {
         let (producers, consumers) = SHAPES[shape];
@@ -68,15 +68,15 @@ pub fn measure(plan: &Plan) -> Result<Vec<Many>, String> {
             let items = (plan.milliseconds * 10_000.0) as u64;
             let line = child("many", &[*queue as u64, *shape as u64, items])
                 .map_err(|why| format!("{}: {why}", QUEUES[*queue].1))?;
-            let rate: f64 = line.parse().map_err(|_| format!("not a rate: \"{line}\""))?;
+            let rate: f64 = line.parse().map_err(|_| format!("invalid rate \"{line}\""))?;
             rates.push(rate);
         }
     }
-    eprintln!("rings: queues from many to many");
+    eprintln!("rings: queues of several producers and consumers are measured");
     Ok(all)
 }
 
-/// A row for each queue, a column for each shape.
+/// A table with a row for each queue and a column for each shape.
 pub fn table(all: &[Many]) -> String {
     let mut header = vec!["producers → consumers".to_owned()];
     header.extend(SHAPES.iter().map(|(producers, consumers)| format!("{producers} → {consumers}")));
@@ -92,7 +92,7 @@ pub fn table(all: &[Many]) -> String {
     markdown(&rows)
 }
 
-/// A line for each trial.
+/// Appends a CSV line for each trial.
 pub fn csv(all: &[Many], text: &mut String) {
     for Many { queue, shape, rates } in all {
         let (producers, consumers) = SHAPES[*shape];
@@ -115,10 +115,10 @@ impl Many {
     }
 }
 
-/// One trial in this process: million items a second.
+/// Runs one trial in this process; returns million items per second.
 pub fn run([queue, shape, items]: [u64; 3]) -> Result<String, String> {
-    let &(queue, _) = QUEUES.get(queue as usize).ok_or("no such queue")?;
-    let &(producers, consumers) = SHAPES.get(shape as usize).ok_or("no such shape")?;
+    let &(queue, _) = QUEUES.get(queue as usize).ok_or("unknown queue")?;
+    let &(producers, consumers) = SHAPES.get(shape as usize).ok_or("unknown shape")?;
     let race = Race { producers, consumers, items: items / producers as u64 };
     let seconds = match queue {
         Queue::Arbiter => race.arbiter(),
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_queue_delivers_in_every_shape() {
+    fn every_queue_delivers_all_items_in_every_shape() {
         for (index, (queue, name)) in QUEUES.iter().enumerate() {
             for (shape, &(producers, consumers)) in SHAPES.iter().enumerate() {
                 if *queue != Queue::ArbiterInside || producers == 1 || consumers == 1 {

@@ -1,13 +1,13 @@
-//! Throughput against capacity as SVG: a column for each item size; bursts above, single items below.
+//! Throughput by capacity as SVG: a column for each item size; bursts above, single items below.
 //!
 //! ```text
 //!            8 bytes    64 bytes   …
 //! bursts    ┌───────┐  ┌───────┐       ── ours   ── rivals, a colour each   ╌╌ streaming limit
-//! single    └───────┘  └───────┘       log scale; a bar from the first to the third quartile
+//! single    └───────┘  └───────┘       logarithmic; bars from the first to the third quartile
 //! ```
 
 use crate::{
-    candidates::{Candidate, Mode, Whose},
+    candidates::{Candidate, Mode, Origin},
     claims::Results,
     rounds::Cell,
 };
@@ -21,7 +21,7 @@ const TOP: f64 = 92.0;
 const LEGEND: f64 = 200.0;
 
 const OURS: &str = "#0b5fff";
-/// Slowest first.
+/// Colours of our other kinds, from light to dark.
 const OTHER_KINDS: [&str; 5] = ["#d3deee", "#bcd0ee", "#a3c1f0", "#86b1f4", "#6fa8ff"];
 const RIVALS: [&str; 10] = [
     "#d1495b", "#edae49", "#2e9e6b", "#7d4fb3", "#8c6d46", "#e377c2", "#17a2b8", "#9aa53a",
@@ -34,11 +34,11 @@ struct Line<'a> {
     color: &'a str,
     width: f64,
     dashed: bool,
-    /// In order of capacity; the fastest mode at each.
+    /// Cells in order of capacity, with the fastest mode at each.
     cells: Vec<&'a Cell>,
 }
 
-/// The whole picture.
+/// The whole figure.
 pub fn svg(results: &Results, sizes: &[usize], capacities: &[usize], machine: &str) -> String {
     let width = LEFT + sizes.len() as f64 * (PANEL[0] + GAP[0]) + LEGEND;
     let height = TOP + 2.0 * (PANEL[1] + GAP[1]);
@@ -47,10 +47,10 @@ pub fn svg(results: &Results, sizes: &[usize], capacities: &[usize], machine: &s
          font-family=\"system-ui, sans-serif\" font-size=\"11\" fill=\"#333\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
     );
-    text(&mut svg, LEFT, 30.0, "start", 18, "Rings: million items a second against capacity");
+    text(&mut svg, LEFT, 30.0, "start", 18, "Rings: million items per second by capacity");
     text(&mut svg, LEFT, 50.0, "start", 11, machine);
     let rows: [(&str, &[Mode]); 2] =
-        [("bursts", &[Mode::Copy, Mode::InPlace]), ("one at a time", &[Mode::Single])];
+        [("bursts", &[Mode::Copy, Mode::InPlace]), ("single items", &[Mode::Single])];
     for (row, (title, modes)) in rows.into_iter().enumerate() {
         let y = TOP + row as f64 * (PANEL[1] + GAP[1]);
         for (column, &bytes) in sizes.iter().enumerate() {
@@ -66,7 +66,7 @@ pub fn svg(results: &Results, sizes: &[usize], capacities: &[usize], machine: &s
     svg + "</svg>\n"
 }
 
-/// The lines of a panel, ours last and so on top.
+/// The lines of a panel; ours are last, so they are drawn on top.
 fn lines<'a>(
     results: &Results<'a>,
     bytes: usize,
@@ -77,23 +77,24 @@ fn lines<'a>(
     let (mut rivals, mut kinds) = (RIVALS.iter().cycle(), OTHER_KINDS.iter().cycle());
     let mut seen: Vec<&str> = Vec::new();
     for candidate in results.candidates {
-        let Candidate { name, whose, .. } = candidate;
-        // Both variants of the limit are one line: the better.
-        let key = if *whose == Whose::Machine { "streaming limit" } else { name };
+        let Candidate { name, origin, .. } = candidate;
+        // The two variants of the limit are one line, the faster at each capacity.
+        let key = if *origin == Origin::Machine { "streaming limit" } else { name };
         if seen.contains(&key) {
             continue;
         }
         seen.push(key);
-        // A name has its colour whether or not it is in this panel.
-        let (color, width, dashed) = match *whose {
-            Whose::Ours => (OURS, 3.2, false),
-            Whose::OursByKind => (*kinds.next().unwrap_or(&OURS), 1.4, false),
-            Whose::Rival => (*rivals.next().unwrap_or(&OURS), 1.6, false),
-            Whose::Paper => ("#000000", 1.6, true),
-            Whose::Machine => ("#999999", 1.4, true),
+        // Assign a colour even if the candidate is not in this panel, so that colours agree between
+        // panels.
+        let (color, width, dashed) = match *origin {
+            Origin::Ours => (OURS, 3.2, false),
+            Origin::OursByKind => (*kinds.next().unwrap_or(&OURS), 1.4, false),
+            Origin::Rival => (*rivals.next().unwrap_or(&OURS), 1.6, false),
+            Origin::Paper => ("#000000", 1.6, true),
+            Origin::Machine => ("#999999", 1.4, true),
         };
-        let fits = |c: &Candidate| match whose {
-            Whose::Machine => c.whose == Whose::Machine,
+        let fits = |c: &Candidate| match origin {
+            Origin::Machine => c.origin == Origin::Machine,
             _ => c.name == *name && modes.contains(&c.mode),
         };
         let best = |&capacity: &usize| results.best(bytes, capacity, fits);
@@ -107,7 +108,7 @@ fn lines<'a>(
     lines
 }
 
-/// One pair of axes and its lines.
+/// Draws a panel: axes and lines.
 fn panel(svg: &mut String, [left, top]: [f64; 2], capacities: &[usize], lines: &[Line]) {
     let shares = |cell: &&Cell| [0.25, 0.5, 0.75].map(|share| quantile(&cell.sorted().0, share));
     let all = || lines.iter().flat_map(|line| line.cells.iter().flat_map(shares));
@@ -163,7 +164,7 @@ impl Line<'_> {
     }
 }
 
-/// The names, ours first.
+/// Draws the legend, ours first.
 fn legend(svg: &mut String, [left, top]: [f64; 2], lines: &[Line]) {
     for (i, line) in lines.iter().rev().enumerate() {
         let y = top + i as f64 * 16.0;

@@ -1,26 +1,26 @@
-//! The rounds: which trials there are, how long each is, in which order they run.
+//! The trials of a run, their lengths and their order.
 //!
 //! ```text
-//! calibrate   every candidate, size, capacity: short trials of all burst lengths; the best stays,
-//!             and its rate says how many items a trial needs
-//! rounds      all trials in a new random order each round, a process each
+//! calibrate   every candidate, size, capacity: short trials of all burst lengths; the best length is
+//!             kept, and its rate determines the number of items of a trial
+//! rounds      all trials in a new random order each round, each in a process
 //! ```
 
 use crate::{
-    candidates::{Candidate, Mode, Whose},
+    candidates::{Candidate, Mode, Origin},
     trial::Outcome,
 };
 use beside::{Random, Ratio, child, quantile};
 
-/// Counts of items are multiples of this: the paper's batch of 50 divides them.
+/// The number of items of a trial is a multiple of this, and so of the paper's batch of 50.
 const UNIT: u64 = 12_800;
 
-/// What is to be measured, and how.
+/// The parameters of a run.
 pub struct Plan {
     pub sizes: Vec<usize>,
     pub capacities: Vec<usize>,
     pub rounds: usize,
-    /// Milliseconds a trial.
+    /// Milliseconds per trial.
     pub milliseconds: f64,
     pub cpus: [usize; 2],
     pub seed: u64,
@@ -29,16 +29,16 @@ pub struct Plan {
 /// One candidate at one size and capacity.
 pub struct Cell {
     pub candidate: usize,
-    /// Bytes an item.
+    /// Bytes per item.
     pub bytes: usize,
-    /// In items.
+    /// Capacity in items.
     pub capacity: usize,
-    /// Items a burst at most.
+    /// Maximum number of items per burst.
     pub burst: usize,
     items: u64,
-    /// Million items a second, by round; none where the trial was disturbed.
+    /// Million items per second, by round; `None` if the trial was disturbed.
     rates: Vec<Option<f64>>,
-    /// Stands in where too few trials were left alone.
+    /// Rates of all trials; used if too few were undisturbed.
     all: Vec<f64>,
 }
 
@@ -59,13 +59,13 @@ impl Cell {
         (rates, clean)
     }
 
-    /// Every trial's rate, and whether it was left alone.
+    /// The rate of every trial, and whether it was undisturbed.
     pub fn trials(&self) -> impl Iterator<Item = (f64, bool)> {
         self.all.iter().zip(&self.rates).map(|(&rate, clean)| (rate, clean.is_some()))
     }
 
-    /// Its rate over another's, round by round: of the rounds in which both were left alone, or of
-    /// all if those are too few.
+    /// The ratio of its rate to another's, round by round: over the rounds in which both were
+    /// undisturbed, or over all rounds if those are too few.
     pub fn over(&self, other: &Self) -> Ratio {
         let pairs = || self.trials().zip(other.trials());
         let clean = |((_, a), (_, b)): &((f64, bool), (f64, bool))| *a && *b;
@@ -78,7 +78,7 @@ impl Cell {
     }
 }
 
-/// Measures everything. Stops at the first item that is lost, or not what it should be.
+/// Measures all cells. A lost or wrong item is an error.
 pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Cell>, String> {
     let mut cells = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
@@ -93,7 +93,6 @@ pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Cell>, Strin
     }
     let target = plan.milliseconds / 1e3;
     for cell in &mut cells {
-        // A calibration under load is slow; a trial is never longer than four times the target.
         let rate = cell.median() * 1e6;
         cell.items = units((rate * target) as u64);
         cell.rates.clear();
@@ -115,7 +114,7 @@ pub fn measure(candidates: &[Candidate], plan: &Plan) -> Result<Vec<Cell>, Strin
     Ok(cells)
 }
 
-/// Checks the candidate, finds its best burst length, and leaves its rate in the cell.
+/// Checks the candidate, finds its best burst length, and stores its rate in the cell.
 fn calibrate(
     candidates: &[Candidate],
     candidate: usize,
@@ -128,11 +127,11 @@ fn calibrate(
         let items = units(2 * capacity as u64);
         let mut cell =
             Cell { candidate, bytes, capacity, burst, items, rates: Vec::new(), all: Vec::new() };
-        // Once to learn the rate, and five times for 8 milliseconds.
-        for try_ in 0..6 {
+        // One trial to estimate the rate, and five trials of 8 milliseconds.
+        for attempt in 0..6 {
             let outcome = trial(candidates, &cell, cpus)?;
             let rate = cell.items as f64 / outcome.seconds;
-            if try_ == 0 {
+            if attempt == 0 {
                 cell.items = units((rate * 0.008) as u64);
             } else {
                 cell.all.push(rate / 1e6);
@@ -150,16 +149,17 @@ fn units(items: u64) -> u64 {
     items.div_ceil(UNIT).max(1) * UNIT
 }
 
-/// The limit counts in cache lines, a buffer as large as the ring; all others in items.
+/// The number of units for `items` items: cache lines for the limit, whose buffer is as large as
+/// the ring, and items for all others.
 fn in_lines(candidate: &Candidate, bytes: usize, items: usize) -> usize {
-    if candidate.whose == Whose::Machine { items * bytes / 64 } else { items }
+    if candidate.origin == Origin::Machine { items * bytes / 64 } else { items }
 }
 
 /// Runs a trial in a new process.
 fn trial(candidates: &[Candidate], cell: &Cell, cpus: [usize; 2]) -> Result<Outcome, String> {
     let candidate = &candidates[cell.candidate];
     let lines = |items| in_lines(candidate, cell.bytes, items as usize) as u64;
-    let bytes = if candidate.whose == Whose::Machine { 64 } else { cell.bytes as u64 };
+    let bytes = if candidate.origin == Origin::Machine { 64 } else { cell.bytes as u64 };
     let capacity = cell.capacity as u64;
     let [a, b] = cpus.map(|cpu| cpu as u64);
     let sent = [lines(units(capacity)), lines(cell.items)];
@@ -183,7 +183,7 @@ mod tests {
         let cpus = crate::machine::first_two().unwrap();
         for candidate in candidates::all() {
             let sizes: &[usize] =
-                if candidate.whose == Whose::Machine { &[64] } else { &crate::item::SIZES };
+                if candidate.origin == Origin::Machine { &[64] } else { &crate::item::SIZES };
             for &bytes in sizes {
                 for burst in candidate.bursts(256) {
                     let ends = candidate.ends(bytes, 256, burst);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_swaps_two_items_is_found_out() {
+    fn a_wrong_item_is_detected() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let ends = pair(
             1,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_trials_count_only_where_too_few_are_left() {
+    fn disturbed_trials_count_only_if_too_few_are_undisturbed() {
         let cell = |rates: &[Option<f64>]| Cell {
             candidate: 0,
             bytes: 8,

@@ -1,4 +1,4 @@
-//! The tables of the report, and every single trial as CSV.
+//! The tables of the report, and all trials as CSV.
 
 use crate::{
     candidates::{Candidate, Mode},
@@ -16,7 +16,7 @@ pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String
     for &bytes in sizes {
         let _ = writeln!(
             text,
-            "### {bytes} bytes\n\nMillion items a second: median (first–third quartile).\n"
+            "### {bytes} bytes\n\nMillion items per second: median (first–third quartile).\n"
         );
         let mut header = vec!["candidate".to_owned()];
         header.extend(capacities.iter().map(|capacity| format!("× {capacity}")));
@@ -43,14 +43,14 @@ pub fn rates(results: &Results, sizes: &[usize], capacities: &[usize]) -> String
     text
 }
 
-/// Median and quartiles; `~` where disturbed trials had to be counted.
+/// Median and quartiles; with `~` if disturbed trials are included.
 fn figure(cell: &Cell) -> String {
     let (rates, clean) = cell.sorted();
     let [low, median, high] = [0.25, 0.5, 0.75].map(|share| Rate(quantile(&rates, share)));
     format!("{}{median} ({low}–{high})", if clean { "" } else { "~" })
 }
 
-/// What the machine can stream, and how much of it our default ring carries.
+/// A table of the streaming limit and the share of it that our default ring reaches.
 pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> String {
     let header = ["bytes × capacity", "limit GB/s", "M lines/s", "block", "ours GB/s", "share"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -73,7 +73,7 @@ pub fn shares(results: &Results, sizes: &[usize], capacities: &[usize]) -> Strin
     markdown(&rows)
 }
 
-/// A line for each trial, and for each figure of a lone item.
+/// CSV with a line for each trial and for each latency figure.
 pub fn csv(results: &Results, latencies: &[Latency], many: &[Many]) -> String {
     let mut text = String::from("measure,candidate,mode,bytes,capacity,burst,round,value,clean\n");
     for cell in results.cells {

@@ -1,13 +1,13 @@
-//! One trial, in a process of its own: warm up, meet, send, read everything, say how long it took.
+//! One trial, in its own process: warm-up, barrier, then the timed transfer of all items.
 //!
 //! ```text
-//! producer, CPU a   send 0..warm ─┐  meet   send warm..warm+items
-//! consumer, CPU b   receive … ────┘         receive … │
-//!                                    └── timed ───────┘
+//! producer, CPU a   send 0..warm ─┐  barrier   send warm..warm+items
+//! consumer, CPU b   receive … ────┘            receive … │
+//!                                    └── timed ──────────┘
 //! ```
 //!
 //! The ring is empty when the clock starts and when it stops. A trial is disturbed if one of the
-//! threads had less CPU time than wall time or if the hypervisor took one of the two CPUs away.
+//! threads had less CPU time than wall time, or if one of the two CPUs had steal time.
 
 use crate::ends::{Pair, wait_if};
 use beside::thread_cpu;
@@ -24,18 +24,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No trial takes as long; who does has lost items.
-const GIVE_UP: Duration = Duration::from_secs(30);
+/// Time limit of a trial; a longer trial has lost items.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// A thread that had less of its CPU than this was preempted.
+/// A thread with a smaller ratio of CPU time to wall time was preempted.
 const OWN_CPU: f64 = 0.97;
 
-/// What a trial found.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub seconds: f64,
     pub disturbed: bool,
-    /// Some item was not what it should have been.
+    /// An item was wrong.
     pub wrong: bool,
 }
 
@@ -57,22 +57,22 @@ impl FromStr for Outcome {
                 wrong: words.next()?.parse().ok()?,
             })
         };
-        outcome().ok_or_else(|| format!("not the outcome of a trial: \"{line}\""))
+        outcome().ok_or_else(|| format!("invalid outcome of a trial: \"{line}\""))
     }
 }
 
-/// Sends `items` items after `warm` others from one CPU to the other.
+/// Sends `warm` items and then, timed, `items` items from one CPU to the other.
 pub fn run(ends: Pair, warm: u64, items: u64, cpus: [usize; 2]) -> Result<Outcome, String> {
     let (mut sender, mut receiver) = ends;
-    let meeting = Meeting::default();
+    let barrier = SpinBarrier::default();
     let stolen = stolen(cpus)?;
     let [sent, received] = on_two_cpus(
         cpus,
         {
-            let meeting = meeting.clone();
+            let barrier = barrier.clone();
             move || {
                 sender.send(0, warm);
-                meeting.meet();
+                barrier.wait();
                 timed(|| {
                     sender.send(warm, warm + items);
                     0
@@ -81,7 +81,7 @@ pub fn run(ends: Pair, warm: u64, items: u64, cpus: [usize; 2]) -> Result<Outcom
         },
         move || {
             let wrong = receiver.receive(0, warm);
-            meeting.meet();
+            barrier.wait();
             let mut timing = timed(|| receiver.receive(warm, warm + items));
             timing.wrong |= wrong;
             timing
@@ -94,29 +94,29 @@ pub fn run(ends: Pair, warm: u64, items: u64, cpus: [usize; 2]) -> Result<Outcom
     })
 }
 
-/// Runs two closures on threads bound to two CPUs.
+/// Runs two closures on threads pinned to two CPUs.
 pub fn on_two_cpus<R: Send + 'static>(
     cpus: [usize; 2],
     first: impl FnOnce() -> R + Send + 'static,
     second: impl FnOnce() -> R + Send + 'static,
 ) -> Result<[R; 2], String> {
-    let (tell, told) = mpsc::channel();
-    let tell_second = tell.clone();
+    let (sender, receiver) = mpsc::channel();
+    let second_sender = sender.clone();
     let spawn = |cpu, work: Box<dyn FnOnce() + Send>| {
         thread::spawn(move || match bind(cpu) {
             Ok(()) => work(),
             Err(why) => eprintln!("rings: {why}"),
         })
     };
-    spawn(cpus[0], Box::new(move || drop(tell.send((0, first())))));
-    spawn(cpus[1], Box::new(move || drop(tell_second.send((1, second())))));
+    spawn(cpus[0], Box::new(move || drop(sender.send((0, first())))));
+    spawn(cpus[1], Box::new(move || drop(second_sender.send((1, second())))));
     let mut results = [None, None];
     for _ in 0..2 {
         let (which, result): (usize, R) =
-            told.recv_timeout(GIVE_UP).map_err(|_| "it did not come to an end".to_owned())?;
+            receiver.recv_timeout(TIME_LIMIT).map_err(|_| "timed out".to_owned())?;
         results[which] = Some(result);
     }
-    Ok(results.map(|result| result.expect("each end tells once")))
+    Ok(results.map(|result| result.expect("a result of each thread")))
 }
 
 fn bind(cpu: usize) -> Result<(), String> {
@@ -125,13 +125,13 @@ fn bind(cpu: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|why| format!("cannot run on CPU {cpu}: {why}"))
 }
 
-/// Where both threads wait for each other, spinning.
+/// A spinning barrier for two threads, good for one use.
 #[derive(Clone, Default)]
-pub struct Meeting(Arc<AtomicU32>);
+pub struct SpinBarrier(Arc<AtomicU32>);
 
-impl Meeting {
-    /// Waits for the other. For one meeting of two.
-    pub fn meet(&self) {
+impl SpinBarrier {
+    /// Waits for the other thread.
+    pub fn wait(&self) {
         self.0.fetch_add(1, SeqCst);
         let mut idle = 0;
         while self.0.load(SeqCst) < 2 {
@@ -140,7 +140,7 @@ impl Meeting {
     }
 }
 
-/// Wall and CPU seconds of something, and what it returned.
+/// Wall and CPU seconds of a call, and its result.
 pub struct Timing {
     pub wall: f64,
     pub cpu: f64,
@@ -148,7 +148,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// A millisecond is allowed for the clocks' grain.
+    /// Whether the thread was preempted; 1 ms is allowed for the resolution of the clocks.
     pub fn preempted(&self) -> bool {
         self.cpu < self.wall * OWN_CPU - 0.001
     }
@@ -160,7 +160,7 @@ pub fn timed(work: impl FnOnce() -> u64) -> Timing {
     Timing { wall: wall.elapsed().as_secs_f64(), cpu: thread_cpu() - cpu, wrong }
 }
 
-/// Ticks that the hypervisor has taken from two CPUs so far.
+/// Steal ticks of two CPUs so far.
 pub fn stolen(cpus: [usize; 2]) -> Result<u64, String> {
     let stat = fs::read_to_string("/proc/stat").map_err(|why| format!("/proc/stat: {why}"))?;
     let steal = |cpu: usize| {
@@ -168,6 +168,6 @@ pub fn stolen(cpus: [usize; 2]) -> Result<u64, String> {
         let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;
         line.split_whitespace().nth(8)?.parse::<u64>().ok()
     };
-    // A kernel that does not count it has nothing to tell.
+    // A kernel without steal times counts as 0.
     Ok(cpus.into_iter().filter_map(steal).sum())
 }

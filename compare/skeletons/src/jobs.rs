@@ -1,4 +1,4 @@
-//! The jobs, each done by the plain program, by rayon and by ringtap's skeletons.
+//! The jobs, each implemented sequentially, with rayon and with ringtap's skeletons.
 //!
 //! | job | rayon | ringtap |
 //! |---|---|---|
@@ -6,7 +6,8 @@
 //! | quicksort | `join` after each split | divide and conquer |
 //! | fib | `join` | divide and conquer |
 //!
-//! Same kernels, same cut-offs. Data are made before and checked after the clock runs.
+//! All have the same kernels and cut-offs. Data are created before the clock starts and checked
+//! after it stops.
 
 use crate::kernels::{fibonacci, fingerprint, matrix, multiply, partition, values};
 use beside::{Random, process_cpu};
@@ -22,30 +23,31 @@ pub enum Job {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Variant {
     Sequential,
     Rayon,
     Ringtap,
-    /// The best ready-made thing that rayon has for the job.
+    /// Rayon's own function for the job.
     RayonOwn,
 }
 
 pub const JOBS: [Job; 3] = [Job::Matrix, Job::Quicksort, Job::Fibonacci];
-pub const WAYS: [Way; 4] = [Way::Sequential, Way::Rayon, Way::Ringtap, Way::RayonOwn];
+pub const VARIANTS: [Variant; 4] =
+    [Variant::Sequential, Variant::Rayon, Variant::Ringtap, Variant::RayonOwn];
 
-/// Rows of a matrix that are a task.
+/// Rows of a matrix per task.
 const ROWS: usize = 32;
-/// Values that are sorted at once.
-const SORTED_AT_ONCE: usize = 100_000;
-/// Below it, a Fibonacci number is worked out at once.
-const FIB_AT_ONCE: u64 = 25;
+/// Maximum number of values that are sorted without splitting.
+const SORT_CUT: usize = 100_000;
+/// Smaller Fibonacci numbers are computed without splitting.
+const FIB_CUT: u64 = 25;
 
 impl Job {
     pub fn name(self, size: u64) -> String {
         match self {
             Self::Matrix => format!("matrix product {size}²"),
             Self::Quicksort => format!("quicksort of {size}"),
-            Self::Fibonacci => format!("fib({size}), at once below {FIB_AT_ONCE}"),
+            Self::Fibonacci => format!("fib({size}), cut-off {FIB_CUT}"),
         }
     }
 
@@ -60,31 +62,32 @@ impl Job {
         }
     }
 
-    /// What it is called in a table, if there is such a thing.
-    pub fn way(self, way: Way) -> Option<&'static str> {
-        match (self, way) {
-            (Self::Matrix, Way::Sequential) => Some("one thread"),
-            (Self::Quicksort, Way::Sequential) => Some("one thread, sort_unstable"),
-            (Self::Fibonacci, Way::Sequential) => Some("one thread"),
-            (Self::Matrix, Way::Rayon) => Some("rayon par_chunks_mut"),
-            (_, Way::Rayon) => Some("rayon join"),
-            (Self::Matrix, Way::Ringtap) => Some("ringtap farm"),
-            (_, Way::Ringtap) => Some("ringtap divide_and_conquer"),
-            (Self::Quicksort, Way::RayonOwn) => Some("rayon par_sort_unstable"),
-            (_, Way::RayonOwn) => None,
+    /// The name of a variant of the job in tables; `None` if there is no such variant.
+    pub fn variant(self, variant: Variant) -> Option<&'static str> {
+        match (self, variant) {
+            (Self::Matrix, Variant::Sequential) => Some("one thread"),
+            (Self::Quicksort, Variant::Sequential) => Some("one thread, sort_unstable"),
+            (Self::Fibonacci, Variant::Sequential) => Some("one thread"),
+            (Self::Matrix, Variant::Rayon) => Some("rayon par_chunks_mut"),
+            (_, Variant::Rayon) => Some("rayon join"),
+            (Self::Matrix, Variant::Ringtap) => Some("ringtap farm"),
+            (_, Variant::Ringtap) => Some("ringtap divide_and_conquer"),
+            (Self::Quicksort, Variant::RayonOwn) => Some("rayon par_sort_unstable"),
+            (_, Variant::RayonOwn) => None,
         }
     }
 
-    /// Does it; the wall and CPU seconds it took.
-    pub fn run(self, way: Way, size: u64, threads: usize) -> Result<[f64; 2], String> {
+    /// Runs the job; returns wall and CPU seconds.
+    pub fn run(self, variant: Variant, size: u64, threads: usize) -> Result<[f64; 2], String> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|why| format!("rayon: {why}"))?;
-        // So that rayon's threads are there and awake; ringtap starts its own within the time.
+        // Start rayon's threads before the clock; ringtap starts its own threads within the
+        // measured time.
         pool.install(|| rayon::join(|| (), || ()));
         match self {
-            Self::Matrix => matrix_product(way, size as usize, threads, &pool),
-            Self::Quicksort => quicksort(way, size as usize, threads, &pool),
-            Self::Fibonacci => fib(way, size, threads, &pool),
+            Self::Matrix => matrix_product(variant, size as usize, threads, &pool),
+            Self::Quicksort => quicksort(variant, size as usize, threads, &pool),
+            Self::Fibonacci => fib(variant, size, threads, &pool),
         }
     }
 }
@@ -100,7 +103,7 @@ fn options(threads: usize) -> Options<'static> {
 }
 
 fn matrix_product(
-    way: Way,
+    variant: Variant,
     n: usize,
     threads: usize,
     pool: &rayon::ThreadPool,
@@ -110,14 +113,14 @@ fn matrix_product(
     let block = ROWS * n;
     let task = |(rows, left): (&mut [f64], &[f64])| multiply(rows, left, &right, n);
     let time = timed(|| {
-        match way {
-            Way::Sequential => {
+        match variant {
+            Variant::Sequential => {
                 product.chunks_mut(block).zip(left.chunks(block)).for_each(task);
             }
-            Way::Rayon | Way::RayonOwn => pool.install(|| {
+            Variant::Rayon | Variant::RayonOwn => pool.install(|| {
                 product.par_chunks_mut(block).zip(left.par_chunks(block)).for_each(task);
             }),
-            Way::Ringtap => {
+            Variant::Ringtap => {
                 Stream::from_iter(product.chunks_mut(block).zip(left.chunks(block)))
                     .farm_for_each(threads, Policy::OnDemand, |_| &task)
                     .run(&options(threads))
@@ -139,13 +142,13 @@ fn matrix_product(
 }
 
 fn quicksort(
-    way: Way,
+    variant: Variant,
     count: usize,
     threads: usize,
     pool: &rayon::ThreadPool,
 ) -> Result<[f64; 2], String> {
     fn joined(values: &mut [u32]) {
-        if values.len() <= SORTED_AT_ONCE {
+        if values.len() <= SORT_CUT {
             values.sort_unstable();
         } else {
             let (left, right) = partition(values);
@@ -153,7 +156,7 @@ fn quicksort(
         }
     }
     fn divide(values: &mut [u32]) -> Divided<(), [&mut [u32]; 2]> {
-        if values.len() <= SORTED_AT_ONCE {
+        if values.len() <= SORT_CUT {
             values.sort_unstable();
             Divided::Solved(())
         } else {
@@ -164,11 +167,11 @@ fn quicksort(
     let mut values = values(count);
     let before = fingerprint(&values);
     let time = timed(|| {
-        match way {
-            Way::Sequential => values.sort_unstable(),
-            Way::Rayon => pool.install(|| joined(&mut values)),
-            Way::RayonOwn => pool.install(|| values.par_sort_unstable()),
-            Way::Ringtap => {
+        match variant {
+            Variant::Sequential => values.sort_unstable(),
+            Variant::Rayon => pool.install(|| joined(&mut values)),
+            Variant::RayonOwn => pool.install(|| values.par_sort_unstable()),
+            Variant::Ringtap => {
                 divide_and_conquer(&mut values[..], threads, divide, |_| (), &options(threads))
                     .map_err(|why| why.to_string())?;
             }
@@ -176,29 +179,34 @@ fn quicksort(
         Ok(())
     })?;
     if !values.is_sorted() || fingerprint(&values) != before {
-        return Err("not sorted, or not the same values".to_owned());
+        return Err("the result is not a sorted permutation".to_owned());
     }
     Ok(time)
 }
 
-fn fib(way: Way, n: u64, threads: usize, pool: &rayon::ThreadPool) -> Result<[f64; 2], String> {
+fn fib(
+    variant: Variant,
+    n: u64,
+    threads: usize,
+    pool: &rayon::ThreadPool,
+) -> Result<[f64; 2], String> {
     fn joined(n: u64) -> u64 {
-        if n < FIB_AT_ONCE {
+        if n < FIB_CUT {
             return fibonacci(n);
         }
         let (a, b) = rayon::join(|| joined(n - 1), || joined(n - 2));
         a + b
     }
     let divide = |n| match n {
-        ..FIB_AT_ONCE => Divided::Solved(fibonacci(n)),
+        ..FIB_CUT => Divided::Solved(fibonacci(n)),
         _ => Divided::Split([n - 1, n - 2]),
     };
     let mut result = 0;
     let time = timed(|| {
-        result = match way {
-            Way::Sequential => fibonacci(n),
-            Way::Rayon | Way::RayonOwn => pool.install(|| joined(n)),
-            Way::Ringtap => {
+        result = match variant {
+            Variant::Sequential => fibonacci(n),
+            Variant::Rayon | Variant::RayonOwn => pool.install(|| joined(n)),
+            Variant::Ringtap => {
                 divide_and_conquer(n, threads, divide, |parts| parts.sum(), &options(threads))
                     .map_err(|why| why.to_string())?
                     .result
@@ -215,12 +223,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_does_every_job() {
+    fn every_variant_solves_every_job() {
         let sizes = [96, 300_000, 28];
         for (job, size) in JOBS.into_iter().zip(sizes) {
-            for way in WAYS.into_iter().filter(|&way| job.way(way).is_some()) {
-                let [wall, _] = job.run(way, size, 2).unwrap();
-                assert!(wall > 0.0, "{job:?} {way:?}");
+            for variant in VARIANTS.into_iter().filter(|&variant| job.variant(variant).is_some()) {
+                let [wall, _] = job.run(variant, size, 2).unwrap();
+                assert!(wall > 0.0, "{job:?} {variant:?}");
             }
         }
     }

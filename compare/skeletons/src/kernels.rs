@@ -1,9 +1,9 @@
-//! The work itself, the same for all: no threads here.
+//! The sequential kernels, which all variants use.
 
 use beside::Random;
 
-/// `rows` of a product of square matrices of side `n`: `rows` = `left` × `right`, where `left` holds
-/// as many rows. Goes through `right` in strips that stay in the second-level cache.
+/// Computes some rows of a product of square matrices of side `n`: `rows` = `left` × `right`, where
+/// `left` has as many rows as `rows`. Reads `right` in strips that fit the second-level cache.
 pub fn multiply(rows: &mut [f64], left: &[f64], right: &[f64], n: usize) {
     const STRIP: usize = 64;
     rows.fill(0.0);
@@ -20,8 +20,8 @@ pub fn multiply(rows: &mut [f64], left: &[f64], right: &[f64], n: usize) {
     }
 }
 
-/// Splits at a median of three: everything left of the middle is smaller than what stands there,
-/// nothing right of it is. No branch depends on the values.
+/// Partitions by a median of three: values of the left part are smaller than the pivot, values of
+/// the right part are not. No branch depends on the values.
 pub fn partition(values: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     let last = values.len() - 1;
     let mut of_three = [0, last / 2, last];
@@ -43,7 +43,7 @@ pub fn fibonacci(n: u64) -> u64 {
     if n < 2 { n } else { fibonacci(n - 1) + fibonacci(n - 2) }
 }
 
-/// Numbers that look random, the same every time.
+/// Pseudo-random numbers with a fixed seed.
 pub fn values(count: usize) -> Vec<u32> {
     let mut random = Random(1);
     (0..count).map(|_| (random.number() >> 32) as u32).collect()
@@ -55,7 +55,7 @@ pub fn matrix(n: usize, seed: u64) -> Vec<f64> {
     (0..n * n).map(|_| (random.number() >> 11) as f64 / (1u64 << 53) as f64).collect()
 }
 
-/// Sum and exclusive or: what sorting does not change.
+/// Sum and exclusive or, which sorting does not change.
 pub fn fingerprint(values: &[u32]) -> (u64, u32) {
     values.iter().fold((0, 0), |(sum, xor), &v| (sum + u64::from(v), xor ^ v))
 }

@@ -1,5 +1,5 @@
-//! The skeletons of ringtap-skeleton beside rayon: same kernels, same cut-offs, a process for each
-//! trial, in random order each round.
+//! Compares the skeletons of ringtap-skeleton with rayon: same kernels, same cut-offs, each trial
+//! in a process, in a new random order each round.
 //!
 //! ```text
 //! skeletons [--rounds N] [--quick] [--threads N] [--csv FILE] [--seed N]
@@ -11,10 +11,10 @@ mod jobs;
 mod kernels;
 
 use beside::{Random, Ratio, child, describe, markdown, number, numbers, quantile};
-use jobs::{JOBS, Job, WAYS, Way};
+use jobs::{JOBS, Job, VARIANTS, Variant};
 use std::{fmt::Write, process::ExitCode};
 
-/// ringtap's speed over rayon's that is good enough.
+/// The claimed ratio of ringtap's speed to rayon's.
 const GOAL: f64 = 0.9;
 
 fn main() -> ExitCode {
@@ -58,23 +58,23 @@ impl Options {
                 "--threads" => options.threads = number(value()?)? as usize,
                 "--csv" => options.csv = Some(value()?.clone()),
                 "--seed" => options.seed = number(value()?)?,
-                _ => return Err(format!("what is {argument}? {USAGE}")),
+                _ => return Err(format!("unknown argument {argument}; usage: {USAGE}")),
             }
         }
         if options.rounds == 0 {
             options.rounds = if options.quick { 5 } else { 11 };
         }
         if !(1..=1024).contains(&options.threads) {
-            return Err(format!("{} threads? 1 to 1024", options.threads));
+            return Err(format!("invalid --threads {}: use 1 to 1024", options.threads));
         }
         Ok(options)
     }
 }
 
-/// A job done one way.
+/// A variant of a job and its times.
 struct Cell {
     job: Job,
-    way: Way,
+    variant: Variant,
     name: &'static str,
     /// Wall and CPU seconds, by round.
     times: Vec<[f64; 2]>,
@@ -87,7 +87,7 @@ impl Cell {
         quantile(&times, share)
     }
 
-    /// Its speed over another's, round by round.
+    /// The ratio of its speed to another's, round by round.
     fn over(&self, other: &Self) -> Ratio {
         Ratio::of(self.times.iter().zip(&other.times).map(|(own, other)| other[0] / own[0]))
     }
@@ -95,12 +95,12 @@ impl Cell {
 
 fn compare(options: &Options) -> Result<String, String> {
     let Options { rounds, quick, threads, .. } = *options;
-    let ways = |job: Job| {
-        WAYS.into_iter().filter_map(move |way| {
-            job.way(way).map(|name| Cell { job, way, name, times: Vec::new() })
+    let variants = |job: Job| {
+        VARIANTS.into_iter().filter_map(move |variant| {
+            job.variant(variant).map(|name| Cell { job, variant, name, times: Vec::new() })
         })
     };
-    let mut cells: Vec<Cell> = JOBS.into_iter().flat_map(ways).collect();
+    let mut cells: Vec<Cell> = JOBS.into_iter().flat_map(variants).collect();
     let mut random = Random(options.seed);
     let mut order: Vec<usize> = (0..cells.len()).collect();
     for round in 1..=rounds {
@@ -108,10 +108,11 @@ fn compare(options: &Options) -> Result<String, String> {
         for &index in &order {
             let cell = &mut cells[index];
             let size = cell.job.size(quick);
-            let line = child("trial", &[cell.job as u64, cell.way as u64, size, threads as u64])
-                .map_err(|why| format!("{}, {}: {why}", cell.job.name(size), cell.name))?;
+            let line =
+                child("trial", &[cell.job as u64, cell.variant as u64, size, threads as u64])
+                    .map_err(|why| format!("{}, {}: {why}", cell.job.name(size), cell.name))?;
             let times: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-            cell.times.push(times.try_into().map_err(|_| format!("not two times: \"{line}\""))?);
+            cell.times.push(times.try_into().map_err(|_| format!("invalid times \"{line}\""))?);
         }
         eprintln!("skeletons: round {round} of {rounds}");
     }
@@ -124,21 +125,21 @@ fn compare(options: &Options) -> Result<String, String> {
 fn report(cells: &[Cell], options: &Options) -> String {
     let Options { rounds, quick, threads, seed, .. } = options;
     let mut text = format!(
-        "## Skeletons beside rayon\n\n{}; {threads} threads; {rounds} rounds, seed {seed}.\n\
-         Seconds: median (first–third quartile) of whole jobs; speed against rayon round by round.\n",
+        "## Skeletons and rayon\n\n{}; {threads} threads; {rounds} rounds, seed {seed}.\n\
+         Seconds: median (first–third quartile) of whole jobs; speed relative to rayon, round by round.\n",
         describe()
     );
-    let mut claims = format!("The claim, judged: ringtap at least {GOAL} × as fast as rayon\n\n");
+    let mut claims = format!("Claim: ringtap is at least {GOAL} × as fast as rayon\n\n");
     for job in JOBS {
         let of_job = || cells.iter().filter(|cell| cell.job == job);
-        let Some(rayon) = of_job().find(|cell| cell.way == Way::Rayon) else { continue };
+        let Some(rayon) = of_job().find(|cell| cell.variant == Variant::Rayon) else { continue };
         let name = job.name(job.size(*quick));
         let _ = writeln!(text, "\n### {name}\n");
-        let header = ["way", "wall s", "CPU s", "speed / rayon"];
+        let header = ["program", "wall s", "CPU s", "speed / rayon"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
         for cell in of_job() {
             let [low, median, high] = [0.25, 0.5, 0.75].map(|share| cell.quantile(0, share));
-            let ours = cell.way == Way::Ringtap;
+            let ours = cell.variant == Variant::Ringtap;
             rows.push(vec![
                 if ours { format!("**{}**", cell.name) } else { cell.name.to_owned() },
                 format!("{median:.3} ({low:.3}–{high:.3})"),
@@ -165,10 +166,10 @@ fn csv(cells: &[Cell]) -> String {
     text
 }
 
-/// One trial, in this process.
-fn trial([job, way, size, threads]: [u64; 4]) -> Result<String, String> {
-    let job = JOBS.get(job as usize).ok_or("no such job")?;
-    let way = WAYS.get(way as usize).ok_or("no such way")?;
-    let [wall, cpu] = job.run(*way, size, threads as usize)?;
+/// Runs one trial in this process.
+fn trial([job, variant, size, threads]: [u64; 4]) -> Result<String, String> {
+    let job = JOBS.get(job as usize).ok_or("unknown job")?;
+    let variant = VARIANTS.get(variant as usize).ok_or("unknown variant")?;
+    let [wall, cpu] = job.run(*variant, size, threads as usize)?;
     Ok(format!("{wall} {cpu}"))
 }

@@ -1,4 +1,5 @@
-// datasketches-cpp behind plain functions: its Count-Min and its frequent items, for keys of 13 bytes.
+// C functions for datasketches-cpp: its Count-Min sketch and its frequent items sketch, for keys of
+// 13 bytes.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -11,7 +12,7 @@ namespace {
 using Key = std::array<uint8_t, 13>;
 using CountMin = datasketches::count_min_sketch<uint32_t>;
 
-// The hash that the library takes for its other sketches.
+// The hash function that the library uses for its other sketches.
 struct Hash {
     size_t operator()(const Key &key) const {
         HashState state;
@@ -46,7 +47,7 @@ void apache_frequent_feed(Frequent *sketch, const Key *keys, size_t n) {
 
 uint64_t apache_frequent_upper(const Frequent *sketch, const Key *key) { return sketch->get_upper_bound(*key); }
 
-// Fills in at most `room` keys whose estimate reaches the threshold; says how many there are.
+// Writes at most `room` keys whose estimate reaches the threshold; returns the number of such keys.
 size_t apache_frequent_heavy(const Frequent *sketch, uint64_t threshold, Key *keys, size_t room) {
     size_t n = 0;
     for (const auto &row : sketch->get_frequent_items(datasketches::NO_FALSE_NEGATIVES, 0)) {

@@ -1,4 +1,4 @@
-//! Who is compared: a way to count the stream, and what it then knows.
+//! The candidates: data structures that count the stream, and the checks of their results.
 
 #[cfg(datasketches_cpp)]
 use crate::cpp;
@@ -17,42 +17,42 @@ use ringtap_sketch::{
 };
 use std::{hash::BuildHasher, hint::black_box};
 
-/// Keys a call, where there is a call for bursts.
+/// Keys per call of update functions for bursts.
 const BURST: usize = 256;
 
-/// What is asked of a candidate.
+/// The task of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Job {
-    /// An estimate for a key that is asked for.
+    /// Estimates for given keys.
     Count,
-    /// The heavy keys, in 500 kB or little more.
+    /// The heavy keys, in about 500 kB.
     Heavy,
-    /// Every key.
+    /// Exact counts of all keys.
     Exact,
 }
 
-/// What is known after the stream.
+/// Size and quality of a candidate after the stream.
 pub struct Known {
     pub bytes: Option<usize>,
-    /// Of the heavy keys, where they can be listed.
+    /// F1 score of the heavy keys, if the candidate lists them.
     pub f1: Option<f64>,
 }
 
-/// Calls what it is given, and times that.
+/// Calls its argument and measures the time.
 pub type Timer<'a> = dyn FnMut(&mut dyn FnMut()) + 'a;
 
 pub struct Candidate {
     pub name: &'static str,
     pub job: Job,
     pub ours: bool,
-    /// Makes it, and calls the argument with what counts the stream, to be timed; tells what it knows.
+    /// Creates the structure, counts the stream within the timer, and checks the result.
     pub run: fn(&Stream, &mut Timer<'_>) -> Result<Known, String>,
 }
 
 const SEED: u64 = 0x5eed;
 
 pub fn shape(rows: usize, width: usize) -> Shape {
-    Shape::new(rows, width).expect("a shape that is written down here")
+    Shape::new(rows, width).expect("a valid constant shape")
 }
 
 fn feed<S: Sketch<Key = Key>>(sketch: &mut S, stream: &Stream) {
@@ -60,7 +60,7 @@ fn feed<S: Sketch<Key = Key>>(sketch: &mut S, stream: &Stream) {
     black_box(sketch);
 }
 
-/// No estimate of a sample of keys may be below the truth.
+/// Checks that no estimate of a sample of keys is below the true count.
 fn check(stream: &Stream, estimate: impl Fn(&Key) -> u64) -> Result<(), String> {
     let low = stream.truth.iter().step_by(97).find(|(key, count)| estimate(key) < **count);
     low.map_or(Ok(()), |(key, count)| Err(format!("{key:?}: {count}, but {}", estimate(key))))
@@ -98,7 +98,7 @@ fn map<H: BuildHasher + Default>(stream: &Stream, time: &mut Timer<'_>) -> Resul
     Ok(Known { bytes: Some(map.allocation_size()), f1: Some(1.0) })
 }
 
-/// The heavy ones among what a rival lists.
+/// The F1 score of the heavy keys among those that a rival lists.
 fn listed(stream: &Stream, list: impl Iterator<Item = (Key, u64)>) -> Option<f64> {
     let heavy = list.filter(|(_, count)| *count >= stream.threshold);
     Some(stream.f1(&heavy.map(|(key, _)| key).collect::<Vec<_>>()))
@@ -110,7 +110,7 @@ macro_rules! candidate {
     };
 }
 
-/// The names that claims are about.
+/// Names of candidates in claims.
 pub const CMS: &str = "ringtap CountMin, 4 × 2^15 of 32 bits";
 pub const ASAP: &str = "asap_sketchlib CountMin, fast path, same size";
 pub const APACHE_CMS: &str = "datasketches (Rust) CountMin, same size";

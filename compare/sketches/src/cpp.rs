@@ -1,9 +1,9 @@
-//! The C++ library of DataSketches, behind `shim/datasketches.cpp`.
+//! Bindings to the C++ library of DataSketches through `shim/datasketches.cpp`.
 
 use crate::stream::Key;
 use std::marker::{PhantomData, PhantomPinned};
 
-/// What only the shim knows from inside.
+/// An opaque C++ object.
 #[repr(C)]
 struct Opaque {
     _none: [u8; 0],
@@ -37,7 +37,7 @@ impl CountMin {
     }
 
     pub fn feed(&mut self, keys: &[Key]) {
-        // SAFETY: the sketch lives as long as self, and the keys as the call.
+        // SAFETY: the sketch lives as long as self, and the keys live during the call.
         unsafe { apache_count_min_feed(self.0, keys.as_ptr(), keys.len()) }
     }
 
@@ -49,12 +49,12 @@ impl CountMin {
 
 impl Drop for CountMin {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and not used again.
+        // SAFETY: the sketch was created by `new` and is not used again.
         unsafe { apache_count_min_free(self.0) }
     }
 }
 
-/// `datasketches::frequent_items_sketch`, all of its slots from the start.
+/// `datasketches::frequent_items_sketch` with its full size from the start.
 pub struct FrequentItems {
     sketch: *mut Opaque,
     lg_slots: u8,
@@ -66,7 +66,7 @@ impl FrequentItems {
     }
 
     pub fn feed(&mut self, keys: &[Key]) {
-        // SAFETY: the sketch lives as long as self, and the keys as the call.
+        // SAFETY: the sketch lives as long as self, and the keys live during the call.
         unsafe { apache_frequent_feed(self.sketch, keys.as_ptr(), keys.len()) }
     }
 
@@ -77,7 +77,7 @@ impl FrequentItems {
 
     pub fn heavy(&self, threshold: u64) -> Vec<Key> {
         let mut keys = vec![Key::default(); 1 << self.lg_slots];
-        // SAFETY: no more than `keys` has room for is written.
+        // SAFETY: at most `keys.len()` keys are written.
         let n =
             unsafe { apache_frequent_heavy(self.sketch, threshold, keys.as_mut_ptr(), keys.len()) };
         keys.truncate(n);
@@ -91,7 +91,7 @@ impl FrequentItems {
 
 impl Drop for FrequentItems {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and not used again.
+        // SAFETY: the sketch was created by `new` and is not used again.
         unsafe { apache_frequent_free(self.sketch) }
     }
 }

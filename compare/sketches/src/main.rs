@@ -1,11 +1,13 @@
-//! The sketches of ringtap-sketch beside their rivals: the same stream, in random order each round.
+//! Compares the sketches of ringtap-sketch with other libraries: the same stream, in a new random
+//! order each round.
 //!
 //! ```text
 //! sketches [--rounds N] [--quick] [--csv FILE] [--seed N]
 //! ```
 //!
-//! Each trial is checked before it counts: estimates that must not be below the truth are not, and heavy keys are
-//! scored by F1. Rates are by CPU time, so that others on the machine disturb less.
+//! Each trial is checked: estimates that must not be below the true count are compared with it, and
+//! heavy keys get an F1 score. Rates are by CPU time, which other processes on the machine affect
+//! less.
 
 #![deny(unsafe_code)]
 
@@ -27,7 +29,7 @@ use stream::Stream;
 #[global_allocator]
 static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
-/// Ours, the rival, and the ratio that is claimed.
+/// Claims: ours, the rival, and the claimed ratio of rates.
 const CLAIMS: [(&str, &str, f64); 7] = [
     (CMS, ASAP, 1.0),
     (CMS, CPP_CMS, 5.0),
@@ -38,10 +40,10 @@ const CLAIMS: [(&str, &str, f64); 7] = [
     (EXACT, HASHBROWN, 1.5),
 ];
 
-/// What is claimed of two threads over one.
+/// The claimed ratio of two threads to one.
 const SEPARATE: f64 = 1.9;
 
-/// F1 of the heavy keys that is claimed.
+/// The claimed F1 score of the heavy keys.
 const F1: f64 = 0.998;
 
 fn main() -> ExitCode {
@@ -78,7 +80,7 @@ impl Options {
                 "--rounds" => options.rounds = number(value()?)? as usize,
                 "--csv" => options.csv = Some(value()?.clone()),
                 "--seed" => options.seed = number(value()?)?,
-                _ => return Err(format!("what is {argument}? {USAGE}")),
+                _ => return Err(format!("unknown argument {argument}; usage: {USAGE}")),
             }
         }
         if options.rounds == 0 {
@@ -88,7 +90,7 @@ impl Options {
     }
 }
 
-/// A candidate's rates, by round, and what it knew.
+/// The rates of a candidate by round, and the last result.
 struct Cell {
     name: &'static str,
     rates: Vec<f64>,
@@ -117,9 +119,9 @@ fn compare(options: &Options) -> Result<String, String> {
     let stream = Stream::new(packets, options.seed);
     let candidates = candidates::all();
     let mut cells: Vec<Cell> = candidates.iter().map(|c| Cell::new(c.name)).collect();
-    let mut ways: Vec<Cell> = threads::WAYS.iter().map(|name| Cell::new(name)).collect();
+    let mut threaded: Vec<Cell> = threads::VARIANTS.iter().map(|name| Cell::new(name)).collect();
     let mut random = Random(options.seed);
-    let mut order: Vec<usize> = (0..cells.len() + ways.len()).collect();
+    let mut order: Vec<usize> = (0..cells.len() + threaded.len()).collect();
     let mut image: Option<Vec<u8>> = None;
     let rate = |seconds: f64| packets as f64 / seconds / 1e6;
     for round in 1..=options.rounds {
@@ -130,20 +132,20 @@ fn compare(options: &Options) -> Result<String, String> {
                 cells[index].rates.push(rate(seconds));
                 cells[index].known = Some(known);
             } else {
-                let way = index - cells.len();
-                let (seconds, bytes) = threads::run(way, &stream);
+                let variant = index - cells.len();
+                let (seconds, bytes) = threads::run(variant, &stream);
                 if *image.get_or_insert_with(|| bytes.clone()) != bytes {
-                    return Err(format!("{}: another result than before", threads::WAYS[way]));
+                    return Err(format!("{}: the result differs", threads::VARIANTS[variant]));
                 }
-                ways[way].rates.push(rate(seconds));
+                threaded[variant].rates.push(rate(seconds));
             }
         }
         eprintln!("sketches: round {round} of {}", options.rounds);
     }
     if let Some(file) = &options.csv {
-        std::fs::write(file, csv(&cells, &ways)).map_err(|why| format!("{file}: {why}"))?;
+        std::fs::write(file, csv(&cells, &threaded)).map_err(|why| format!("{file}: {why}"))?;
     }
-    Ok(report(options, &stream, &candidates, &cells, &ways))
+    Ok(report(options, &stream, &candidates, &cells, &threaded))
 }
 
 fn trial(candidate: &Candidate, stream: &Stream) -> Result<(f64, Known), String> {
@@ -161,17 +163,17 @@ fn report(
     stream: &Stream,
     candidates: &[Candidate],
     cells: &[Cell],
-    ways: &[Cell],
+    threaded: &[Cell],
 ) -> String {
     let mut text = format!(
-        "## Sketches\n\n{}; {} rounds, seed {}.\n{}\nMillion updates a second of CPU time: median (first–third quartile).\n",
+        "## Sketches\n\n{}; {} rounds, seed {}.\n{}\nMillion updates per second of CPU time: median (first–third quartile).\n",
         describe(),
         options.rounds,
         options.seed,
         stream.describe()
     );
     let jobs = [
-        (Job::Count, "Estimates of keys that are asked for"),
+        (Job::Count, "Estimates of given keys"),
         (Job::Heavy, "Heavy keys"),
         (Job::Exact, "Every key"),
     ];
@@ -192,9 +194,9 @@ fn report(
     }
     let mut rows =
         vec![["Count-Min, 4 × 2^14 of 64 bits", "M updates/s"].map(str::to_owned).to_vec()];
-    rows.extend(ways.iter().map(|way| vec![way.name.to_owned(), way.figure()]));
+    rows.extend(threaded.iter().map(|cell| vec![cell.name.to_owned(), cell.figure()]));
     let _ = write!(text, "\n### Two threads, the same result bit for bit\n\n{}", markdown(&rows));
-    let _ = write!(text, "\nThe claims, judged:\n\n");
+    let _ = write!(text, "\nClaims and verdicts:\n\n");
     let find = |name: &str| cells.iter().find(|cell| cell.name == name);
     for (ours, rival, goal) in CLAIMS {
         if let (Some(a), Some(b)) = (find(ours), find(rival)) {
@@ -206,20 +208,20 @@ fn report(
     let f1 = known.unwrap_or(0.0);
     let verdict = if f1 >= F1 { "holds" } else { "does not hold" };
     let _ = writeln!(text, "- {SAVING}: F1 ≥ {F1}: {f1:.4}: {verdict}");
-    let ratio = ways[1].over(&ways[0]);
+    let ratio = threaded[1].over(&threaded[0]);
     let _ = writeln!(
         text,
         "- {} / {} ≥ {SEPARATE}: {ratio}: {}",
-        ways[1].name,
-        ways[0].name,
+        threaded[1].name,
+        threaded[0].name,
         ratio.verdict(SEPARATE)
     );
     text
 }
 
-fn csv(cells: &[Cell], ways: &[Cell]) -> String {
+fn csv(cells: &[Cell], threaded: &[Cell]) -> String {
     let mut text = String::from("candidate,round,million_per_s\n");
-    for cell in cells.iter().chain(ways) {
+    for cell in cells.iter().chain(threaded) {
         for (i, rate) in cell.rates.iter().enumerate() {
             let _ = writeln!(text, "\"{}\",{},{rate}", cell.name, i + 1);
         }

@@ -1,15 +1,15 @@
-//! The stream that all candidates count, and the truth about it.
+//! The stream that all candidates count, and its exact counts.
 
 use beside::Random;
 use std::collections::HashMap;
 
-/// A five-tuple of IPv4.
+/// An IPv4 five-tuple.
 pub type Key = [u8; 13];
 
-/// Of how many different keys the stream is drawn.
+/// Number of distinct keys from which the stream is drawn.
 pub const POPULATION: usize = 1_000_000;
 
-/// A key is heavy from this share of the stream on.
+/// Minimum share of the stream of a heavy key.
 const HEAVY: f64 = 0.0001;
 
 pub struct Stream {
@@ -20,7 +20,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Random keys, drawn by Zipf's law with exponent 1.
+    /// A stream of random keys with a Zipf distribution of exponent 1.
     pub fn new(packets: usize, seed: u64) -> Self {
         let mut random = Random(seed);
         let population: Vec<Key> = (0..POPULATION)
@@ -53,7 +53,7 @@ impl Stream {
         Self { keys, truth, threshold, heavy }
     }
 
-    /// How well a list of keys matches the truly heavy ones: the harmonic mean of precision and recall.
+    /// The F1 score of a list of heavy keys: the harmonic mean of precision and recall.
     pub fn f1(&self, listed: &[Key]) -> f64 {
         let right = |key: &&Key| self.truth.get(*key).is_some_and(|&count| count >= self.threshold);
         let hits = listed.iter().filter(right).count();

@@ -1,4 +1,4 @@
-//! Two threads: a Count-Min each, or one that both update.
+//! Counting with two threads: separate Count-Min sketches, or a shared one.
 
 use crate::{
     candidates::shape,
@@ -11,14 +11,16 @@ use std::thread;
 const SEED: u64 = 0x5eed;
 const BURST: usize = 256;
 
-/// Ways to count by two threads.
-pub const WAYS: [&str; 3] = ["one thread", "two threads, separate, merged", "two threads, shared"];
+/// Names of the variants.
+pub const VARIANTS: [&str; 3] =
+    ["one thread", "two threads, separate, merged", "two threads, shared"];
 
-/// CPU seconds of the slower thread, for the whole stream; the image of the result.
-pub fn run(way: usize, stream: &Stream) -> (f64, Vec<u8>) {
+/// Runs a variant; returns the CPU seconds of the slower thread (plus merging) and the serialised
+/// result.
+pub fn run(variant: usize, stream: &Stream) -> (f64, Vec<u8>) {
     let new = || CountMin::<Key, u64>::new(shape(4, 1 << 14), SEED);
     let halves = || stream.keys.chunks(stream.keys.len().div_ceil(2));
-    match way {
+    match variant {
         0 => {
             let mut sketch = new();
             let seconds = timed(|| stream.keys.chunks(BURST).for_each(|b| sketch.update_burst(b)));
@@ -38,7 +40,7 @@ pub fn run(way: usize, stream: &Stream) -> (f64, Vec<u8>) {
                     .collect();
                 threads
                     .into_iter()
-                    .map(|thread| thread.join().expect("a thread that only counts"))
+                    .map(|thread| thread.join().expect("no panic"))
                     .collect::<Vec<_>>()
             })
             .into_iter();
@@ -62,9 +64,8 @@ pub fn run(way: usize, stream: &Stream) -> (f64, Vec<u8>) {
                         })
                     })
                     .collect();
-                let seconds = |thread: thread::ScopedJoinHandle<'_, f64>| {
-                    thread.join().expect("a thread that only counts")
-                };
+                let seconds =
+                    |thread: thread::ScopedJoinHandle<'_, f64>| thread.join().expect("no panic");
                 threads.into_iter().map(seconds).fold(0.0, f64::max)
             });
             (seconds, shared.into_separate().to_bytes())

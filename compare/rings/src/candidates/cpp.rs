@@ -1,10 +1,10 @@
-//! Rivals written in C and C++ (shim/), as many as were installed when this was built.
+//! Rivals in C and C++ (shim/), as far as they were installed at build time.
 
 mod shim;
 
 use super::Candidate;
 
-/// Those that build.rs found.
+/// The rivals that build.rs found.
 pub fn all() -> impl Iterator<Item = Candidate> {
     const TABLES: &[shim::Table] = &[
         #[cfg(boost)]
@@ -17,7 +17,7 @@ pub fn all() -> impl Iterator<Item = Candidate> {
     TABLES.iter().flat_map(|&table| shim::candidates(table))
 }
 
-/// Those that it did not find.
+/// The rivals that build.rs did not find.
 pub const MISSING: &[&str] = &[
     #[cfg(not(boost))]
     "boost::lockfree::spsc_queue (Debian: libboost-dev)",

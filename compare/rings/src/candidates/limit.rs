@@ -1,14 +1,14 @@
-//! The streaming limit: cache lines that one core writes and another reads behind it.
+//! The streaming limit: cache lines that one core writes and another core reads.
 //!
 //! ```text
-//! lines  │ . │ . │ r │ r │ w │ w │ w │ . │     the writer publishes once a block,
-//!                  ▲ read    ▲ written         the reader gives back once a block
+//! lines  │ . │ . │ r │ r │ w │ w │ w │ . │     the writer publishes once per block,
+//!                  ▲ read    ▲ written         the reader releases once per block
 //! ```
 //!
-//! No queue can carry more through a buffer of that size. It is what a queue comes down to when all
-//! of the interface is gone: two indices on lines of their own, private copies of them, and blocks
-//! of lines that never wrap. With `prefetch` the writer asks for the lines of its next block, to be
-//! owned, while it writes this one.
+//! It is an upper bound for a queue with a buffer of that size, because it is a queue without an
+//! interface: two indices on separate cache lines, private copies of them, and blocks of lines that
+//! never wrap. With `prefetch` the writer prefetches the lines of its next block for writing while
+//! it writes a block.
 
 use crate::{
     ends::{Pair, Receiver, Sender, wait_if},
@@ -26,24 +26,25 @@ use std::{
 };
 
 #[repr(align(128))]
-struct Apart(AtomicU64);
+struct Padded(AtomicU64);
 
 struct Stream {
-    written: Apart,
-    read: Apart,
+    written: Padded,
+    read: Padded,
     lines: Box<[UnsafeCell<Bytes64>]>,
 }
 
-// SAFETY: a line is touched by the writer after `read` has passed it (release, acquire) and by the
-// reader after `written` has.
+// SAFETY: the writer accesses a line only after `read` has passed it (release, acquire), the reader
+// only after `written` has.
 unsafe impl Sync for Stream {}
 
-/// `capacity` lines, a power of two, and `block` lines at a time, a smaller power of two.
+/// A stream through `capacity` lines, `block` lines at a time; both powers of two, `block` <
+/// `capacity`.
 pub fn stream(prefetch: bool, capacity: usize, block: usize) -> Pair {
     assert!(capacity.is_power_of_two() && block.is_power_of_two() && block < capacity);
     let stream = Arc::new(Stream {
-        written: Apart(AtomicU64::new(0)),
-        read: Apart(AtomicU64::new(0)),
+        written: Padded(AtomicU64::new(0)),
+        read: Padded(AtomicU64::new(0)),
         lines: (0..capacity).map(|_| UnsafeCell::new(Bytes64::new(0))).collect(),
     });
     let block = block as u64;
@@ -57,7 +58,7 @@ struct Writer {
     stream: Arc<Stream>,
     block: u64,
     prefetch: bool,
-    /// The last `read` seen.
+    /// The last loaded value of `read`.
     read: u64,
 }
 
@@ -78,9 +79,10 @@ impl Sender for Writer {
             for (i, (line, number)) in lines.iter().zip(next..).enumerate() {
                 if self.prefetch {
                     let ahead = &self.stream.lines[(ahead + i) & (capacity as usize - 1)];
-                    prefetch_to_own(ahead.get());
+                    prefetch_write(ahead.get());
                 }
-                // SAFETY: the reader has given this line back, and sees it when it is published.
+                // SAFETY: the reader has released this line and does not access it before it is
+                // published.
                 unsafe { line.get().write(Bytes64::new(number)) };
             }
             self.stream.written.0.store(end, Release);
@@ -92,7 +94,7 @@ impl Sender for Writer {
 struct Reader {
     stream: Arc<Stream>,
     block: u64,
-    /// The last `written` seen.
+    /// The last loaded value of `written`.
     written: u64,
 }
 
@@ -110,7 +112,8 @@ impl Receiver for Reader {
             let first = (next & (capacity - 1)) as usize;
             let lines = &self.stream.lines[first..first + (end - next) as usize];
             for (line, number) in lines.iter().zip(next..) {
-                // SAFETY: the writer has published this line and keeps off until it is given back.
+                // SAFETY: the writer has published this line and does not access it before it is
+                // released.
                 wrong |= unsafe { &*line.get() }.differs(number);
             }
             self.stream.read.0.store(end, Release);
@@ -120,15 +123,15 @@ impl Receiver for Reader {
     }
 }
 
-/// Where the block that holds `next` ends, or the run.
+/// The end of the block that contains `next`, or the end of the run.
 fn next_border(next: u64, block: u64, to: u64) -> u64 {
     ((next | (block - 1)) + 1).min(to)
 }
 
 #[inline(always)]
-fn prefetch_to_own<T>(address: *const T) {
+fn prefetch_write<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it cannot fault and changes nothing that a program sees.
+    // SAFETY: a prefetch is a hint; it cannot fault and does not change program state.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
     }

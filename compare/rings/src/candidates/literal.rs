@@ -1,13 +1,13 @@
-//! MCRingBuffer as the paper prints it (figure 5), batch 50: the base of a claim.
+//! MCRingBuffer exactly as in the paper (figure 5), batch 50; the baseline of a claim.
 //!
 //! ```text
 //! │ read, write │ localWrite, nextRead, rBatch │ localRead, nextWrite, wBatch │ max, batchSize, element │
 //! ```
 //!
-//! One block of memory, a 64-byte line for each group, indices of 32 bits, one slot left empty, no
-//! flush. `volatile int` on x86 is a relaxed access that the compiler keeps in order: release and
-//! acquire here, the same instructions. Only for counts of items that the batch divides: what is
-//! left over of a batch is never seen.
+//! One block of memory, a 64-byte line for each group, 32-bit indices, one slot left empty, no
+//! flush. `volatile int` on x86 is a relaxed access that the compiler does not reorder; release and
+//! acquire here compile to the same instructions. The number of items must be a multiple of the
+//! batch, because an incomplete batch is never published.
 
 use crate::{
     ends::{Pair, pair},
@@ -65,8 +65,9 @@ struct McRingBuffer<T> {
     constants: Constants<T>,
 }
 
-// SAFETY: `producer` is touched by the one thread that inserts and `consumer` by the one that
-// extracts; a slot changes hands with the release of `read` or `write` and its acquire.
+// SAFETY: only the inserting thread accesses `producer` and only the extracting thread `consumer`.
+// The ownership of a slot passes with the release store of `read` or `write` and the acquire load
+// of it.
 unsafe impl<T: Send> Sync for McRingBuffer<T> {}
 
 impl<T: Copy> McRingBuffer<T> {
@@ -75,7 +76,7 @@ impl<T: Copy> McRingBuffer<T> {
     }
 
     /// # Safety
-    /// One thread inserts.
+    /// Only one thread may insert.
     #[inline(always)]
     unsafe fn insert(&self, element: T) -> bool {
         let (shared, own, constants) = (&self.shared, &self.producer, &self.constants);
@@ -88,7 +89,7 @@ impl<T: Copy> McRingBuffer<T> {
             own.local_read.set(read);
         }
         let slot = constants.element[own.next_write.get() as usize].get();
-        // SAFETY: the slot lies before `read`, so the consumer is done with it.
+        // SAFETY: the slot is before `read`, so the consumer has released it.
         unsafe { (*slot).write(element) };
         own.next_write.set(after_next_write);
         own.w_batch.set(own.w_batch.get() + 1);
@@ -100,7 +101,7 @@ impl<T: Copy> McRingBuffer<T> {
     }
 
     /// # Safety
-    /// One thread extracts.
+    /// Only one thread may extract.
     #[inline(always)]
     unsafe fn extract(&self) -> Option<T> {
         let (shared, own, constants) = (&self.shared, &self.consumer, &self.constants);
@@ -112,7 +113,7 @@ impl<T: Copy> McRingBuffer<T> {
             }
             own.local_write.set(write);
         }
-        // SAFETY: the slot lies before `write`, so it holds an element.
+        // SAFETY: the slot is before `write`, so it holds an element.
         let element = unsafe { (*constants.element[next_read as usize].get()).assume_init_read() };
         own.next_read.set(self.next(next_read));
         own.r_batch.set(own.r_batch.get() + 1);
@@ -138,9 +139,9 @@ pub fn single<T: Item>(capacity: usize, burst: usize) -> Pair {
     let consumer = Arc::clone(&producer);
     pair(
         burst,
-        // SAFETY: this closure is the only one that inserts, and it is not shared.
+        // SAFETY: only this closure inserts, and it is not shared.
         move |next, _| usize::from(unsafe { producer.insert(T::new(next)) }),
-        // SAFETY: this closure is the only one that extracts, and it is not shared.
+        // SAFETY: only this closure extracts, and it is not shared.
         move |next, _, wrong| match unsafe { consumer.extract() } {
             Some(item) => {
                 *wrong |= item.differs(next);

@@ -1,4 +1,4 @@
-//! Everything that is compared. A new kind of `ringtap_ring::Kind` shows up by itself.
+//! All candidates. A new variant of `ringtap_ring::Kind` is included automatically.
 
 use crate::{
     ends::Pair,
@@ -15,7 +15,7 @@ mod rust;
 
 pub use cpp::MISSING;
 
-/// The paper's batch, for those of our kinds that have one.
+/// The paper's batch, for our rings with batches.
 const BATCH: usize = 50;
 
 const SMALL: &str = "a ring of 64 megabytes at most";
@@ -23,15 +23,15 @@ const SMALL: &str = "a ring of 64 megabytes at most";
 /// How a candidate is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// One item a call.
+    /// One item per call.
     Single,
-    /// Many items a call, copied from and to a buffer of the caller.
+    /// Several items per call, copied from and to a buffer of the caller.
     Copy,
-    /// Many items a call, made and read where they lie.
+    /// Several items per call, written and read in the ring's slots.
     InPlace,
-    /// One item a call, which sleeps where there is none. For idle CPU and latency only.
+    /// One item per call; the call sleeps while there is none. For idle CPU and latency only.
     Blocking,
-    /// No queue at all: the streaming limit.
+    /// The streaming limit, not a queue.
     Limit,
 }
 
@@ -47,42 +47,42 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Whose a candidate is.
+/// Origin of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// `ringtap_ring::spsc`: what a user gets who does not choose.
+pub enum Origin {
+    /// `ringtap_ring::spsc`, our default.
     Ours,
     /// `ringtap_ring::ring` of some kind.
     OursByKind,
     Rival,
-    /// The paper's pseudo-code, as printed.
+    /// The paper's pseudocode.
     Paper,
-    /// What the machine can do.
+    /// The limit of the machine.
     Machine,
 }
 
-/// Makes the ends, given bytes an item, capacity in items and items a burst.
+/// Creates the ends from bytes per item, capacity in items, and items per burst.
 type Make = Box<dyn Fn(usize, usize, usize) -> Pair>;
 
-/// Something that is measured.
+/// A ring, queue or limit that is measured.
 pub struct Candidate {
     pub name: String,
     pub mode: Mode,
-    pub whose: Whose,
+    pub origin: Origin,
     make: Make,
 }
 
 impl Candidate {
-    fn new(name: &str, mode: Mode, whose: Whose, make: Make) -> Self {
-        Self { name: name.to_owned(), mode, whose, make }
+    fn new(name: &str, mode: Mode, origin: Origin, make: Make) -> Self {
+        Self { name: name.to_owned(), mode, origin, make }
     }
 
-    /// The two ends of a fresh ring.
+    /// The two ends of a new ring.
     pub fn ends(&self, bytes: usize, capacity: usize, burst: usize) -> Pair {
         (self.make)(bytes, capacity, burst)
     }
 
-    /// The burst lengths worth trying in a ring of so many items.
+    /// The burst lengths to try in a ring of `capacity` items.
     pub fn bursts(&self, capacity: usize) -> Vec<usize> {
         let lengths: &[usize] = match self.mode {
             Mode::Single | Mode::Blocking => &[1],
@@ -93,10 +93,10 @@ impl Candidate {
     }
 
     pub fn is_ours(&self) -> bool {
-        matches!(self.whose, Whose::Ours | Whose::OursByKind)
+        matches!(self.origin, Origin::Ours | Origin::OursByKind)
     }
 
-    /// The label as a table shows it: ours stand out.
+    /// The label in tables; ours are bold.
     pub fn heading(&self) -> String {
         if self.is_ours() { format!("**{}**", self.label()) } else { self.label() }
     }
@@ -106,11 +106,11 @@ impl Candidate {
     }
 }
 
-/// A candidate from a generic function of (capacity, burst).
+/// Defines a candidate by a generic function of (capacity, burst).
 macro_rules! candidate {
-    ($name:literal, $mode:ident, $whose:expr, $module:ident::$make:ident) => {{
+    ($name:literal, $mode:ident, $origin:expr, $module:ident::$make:ident) => {{
         let make = |bytes, capacity, burst| with_item!(bytes, T => $module::$make::<T>(capacity, burst));
-        Candidate::new($name, Mode::$mode, $whose, Box::new(make))
+        Candidate::new($name, Mode::$mode, $origin, Box::new(make))
     }};
 }
 
@@ -118,14 +118,14 @@ macro_rules! candidate {
 pub fn all() -> Vec<Candidate> {
     let mut all = Vec::new();
     macro_rules! ours {
-        ($name:expr, $whose:ident, $ends:expr, [$($mode:ident = $make:ident),*]) => {$(
+        ($name:expr, $origin:ident, $ends:expr, [$($mode:ident = $make:ident),*]) => {$(
             let make = move |bytes, capacity, burst| {
                 with_item!(bytes, T => ours::$make::<T, _>($ends(capacity).expect(SMALL), burst))
             };
-            all.push(Candidate::new($name, Mode::$mode, Whose::$whose, Box::new(make)));
+            all.push(Candidate::new($name, Mode::$mode, Origin::$origin, Box::new(make)));
         )*};
-        ($name:expr, $whose:ident, $ends:expr) => {
-            ours!($name, $whose, $ends, [Single = single, Copy = copy, InPlace = in_place])
+        ($name:expr, $origin:ident, $ends:expr) => {
+            ours!($name, $origin, $ends, [Single = single, Copy = copy, InPlace = in_place])
         };
     }
     ours!("spsc", Ours, spsc);
@@ -133,9 +133,9 @@ pub fn all() -> Vec<Candidate> {
     for kind in Kind::ALL {
         ours!(kind.name(), OursByKind, |capacity| ring(kind, capacity, BATCH));
     }
-    use Whose::Rival;
+    use Origin::Rival;
     all.extend([
-        candidate!("mcring-literal(50)", Single, Whose::Paper, literal::single),
+        candidate!("mcring-literal(50)", Single, Origin::Paper, literal::single),
         candidate!("rtrb", Single, Rival, rust::rtrb_single),
         candidate!("rtrb", Copy, Rival, rust::rtrb_copy),
         candidate!("rtrb", InPlace, Rival, rust::rtrb_in_place),
@@ -158,7 +158,7 @@ pub fn all() -> Vec<Candidate> {
             assert_eq!(bytes, size_of::<Bytes64>(), "the limit is that of cache lines");
             limit::stream(prefetch, capacity, block)
         };
-        Candidate::new(name, Mode::Limit, Whose::Machine, Box::new(make))
+        Candidate::new(name, Mode::Limit, Origin::Machine, Box::new(make))
     };
     all.extend([limit("stream", false), limit("stream+prefetch", true)]);
     all

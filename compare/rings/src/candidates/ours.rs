@@ -1,4 +1,4 @@
-//! The rings of ringtap-ring, any kind.
+//! The rings of ringtap-ring, of any kind.
 
 use crate::{
     ends::{Pair, Put, pair},
@@ -7,10 +7,10 @@ use crate::{
 use ringtap_ring::{Consumer, Flavor, Producer};
 use std::time::Duration;
 
-/// Looks at an empty ring before a parking consumer sleeps: a few microseconds.
+/// Polls of an empty ring before a parking consumer sleeps: a few microseconds.
 const SPINS: u32 = 100;
 
-/// One item a call.
+/// One item per call.
 pub fn single<T, F>((producer, mut consumer): Ends<T, F>, burst: usize) -> Pair
 where
     T: Item,
@@ -29,7 +29,7 @@ where
     })
 }
 
-/// `push_burst` of ready items; peek and release.
+/// `push_burst` of items from a buffer; peek and release.
 pub fn copy<T, F>((producer, consumer): Ends<T, F>, burst: usize) -> Pair
 where
     T: Item,
@@ -47,7 +47,7 @@ where
     pair(burst, Ours { producer, put }, peek(consumer))
 }
 
-/// Items made in their slots; peek and release.
+/// Items created in their slots; peek and release.
 pub fn in_place<T, F>((producer, consumer): Ends<T, F>, burst: usize) -> Pair
 where
     T: Item,
@@ -61,7 +61,7 @@ where
     pair(burst, Ours { producer, put }, peek(consumer))
 }
 
-/// One item a call; a consumer that finds none a number of times sleeps until it is woken.
+/// One item per call; after several polls without an item the consumer sleeps until it is woken.
 pub fn parking<T, F>((producer, mut consumer): Ends<T, F>, burst: usize) -> Pair
 where
     T: Item,
@@ -110,7 +110,7 @@ where
     }
 }
 
-/// A producer that is flushed when there is nothing more to send for now.
+/// A producer that is flushed at the end of a run.
 struct Ours<T: Send, F: Flavor<T>, P> {
     producer: Producer<T, F>,
     put: P,
@@ -128,7 +128,7 @@ where
         (self.put)(&mut self.producer, next, wanted)
     }
 
-    fn settle(&mut self) {
+    fn flush(&mut self) {
         self.producer.flush();
     }
 }

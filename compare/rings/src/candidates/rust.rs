@@ -1,4 +1,4 @@
-//! Rivals written in Rust, each used the best way its interface offers.
+//! Rivals in Rust, each used in the fastest way that its interface offers.
 
 use crate::{
     ends::{Pair, pair},
@@ -55,7 +55,7 @@ fn check<T: Item>(items: &[T], first: u64, wrong: &mut u64) {
     }
 }
 
-/// Makes items in vacant slots.
+/// Creates items in vacant slots.
 #[inline(always)]
 fn make<T: Item>(slots: &mut [MaybeUninit<T>], first: u64) {
     for (slot, number) in slots.iter_mut().zip(first..) {

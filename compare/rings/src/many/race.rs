@@ -1,4 +1,5 @@
-//! One race: all threads start together, and everything that comes is checked.
+//! One trial with several producers and consumers: all threads start together, and all items are
+//! checked.
 
 use super::CAPACITY;
 use ringtap_ring::{
@@ -18,17 +19,18 @@ use std::{
     time::Instant,
 };
 
-/// The bit where the producer's number begins in an item.
-const MAKER: u32 = 48;
+/// The lowest bit of the producer's number in an item.
+const PRODUCER_SHIFT: u32 = 48;
 
-/// What a consumer's look at the queue found.
+/// The result of polling a queue.
 pub enum Polled {
     Item(u64),
     Nothing,
+    /// The queue is empty, and all producers have finished.
     Over,
 }
 
-/// What a producer's thread does with the queue. It is dropped when it has sent all.
+/// The queue's end in a producer's thread. It is dropped when all items are sent.
 trait Put: Send {
     fn put(&mut self, item: u64) -> bool;
 }
@@ -42,12 +44,13 @@ impl<F: FnMut(u64) -> bool + Send> Put for F {
 pub struct Race {
     pub producers: usize,
     pub consumers: usize,
-    /// Of each producer.
+    /// Items of each producer.
     pub items: u64,
 }
 
 impl Race {
-    /// Runs all threads, checks what came, and says how many seconds it took.
+    /// Runs all threads and checks the items; returns the seconds from the first start to the last
+    /// end.
     fn run<P: Put, C: FnMut() -> Polled + Send>(
         &self,
         producers: Vec<P>,
@@ -55,16 +58,16 @@ impl Race {
         helper: Option<Box<dyn FnOnce() + Send + '_>>,
     ) -> Result<f64, String> {
         let start = Barrier::new(producers.len() + consumers.len());
-        let (came, times) = thread::scope(|scope| {
+        let (received, times) = thread::scope(|scope| {
             if let Some(helper) = helper {
                 scope.spawn(helper);
             }
             let start = &start;
-            let produce = |(maker, producer)| {
+            let produce = |(index, producer)| {
                 scope.spawn(move || {
                     start.wait();
                     let began = Instant::now();
-                    self.produce(maker as u64, producer);
+                    self.produce(index as u64, producer);
                     began
                 })
             };
@@ -77,46 +80,51 @@ impl Race {
             };
             let producers: Vec<_> = producers.into_iter().enumerate().map(produce).collect();
             let consumers: Vec<_> = consumers.into_iter().map(consume).collect();
-            // The first to begin and the last to end: no thread need be on a CPU at once.
+            // Each thread records its own times, because it may get a CPU later than others.
             let mut times: Vec<Instant> = producers.into_iter().map(join).collect();
-            let mut came = Ok((0, 0));
+            let mut received = Ok((0, 0));
             for (one, began, ended) in consumers.into_iter().map(join) {
                 times.extend([began, ended]);
-                came =
-                    came.and_then(|all: (u64, u64)| one.map(|one| (all.0 + one.0, all.1 + one.1)));
+                received = received
+                    .and_then(|all: (u64, u64)| one.map(|one| (all.0 + one.0, all.1 + one.1)));
             }
-            (came, times)
+            (received, times)
         });
         let (first, last) = (times.iter().min(), times.iter().max());
         let seconds = first.zip(last).map_or(0.0, |(first, last)| (*last - *first).as_secs_f64());
-        let (count, sum) = came?;
-        let makers = self.producers as u64;
-        let due = (makers * self.items, makers * (self.items * (self.items - 1) / 2));
-        if (count, sum) == due { Ok(seconds) } else { Err("items lost or doubled".to_owned()) }
+        let (count, sum) = received?;
+        let producers = self.producers as u64;
+        let expected = (producers * self.items, producers * (self.items * (self.items - 1) / 2));
+        if (count, sum) == expected {
+            Ok(seconds)
+        } else {
+            Err("items lost or duplicated".to_owned())
+        }
     }
 
-    fn produce(&self, maker: u64, mut producer: impl Put) {
+    fn produce(&self, index: u64, mut producer: impl Put) {
         let mut idle = 0;
         let mut number = 0;
         while number < self.items {
-            let put = producer.put(maker << MAKER | number);
+            let put = producer.put(index << PRODUCER_SHIFT | number);
             number += u64::from(put);
             wait_if(!put, &mut idle);
         }
     }
 
-    /// How many items came, and the sum of their numbers.
+    /// The number of received items, and the sum of their numbers.
     fn consume(&self, mut poll: impl FnMut() -> Polled) -> Result<(u64, u64), String> {
         let mut next = vec![0; self.producers];
         let (mut count, mut sum, mut idle) = (0, 0, 0);
         loop {
             match poll() {
                 Polled::Item(item) => {
-                    let (maker, number) = ((item >> MAKER) as usize, item & ((1 << MAKER) - 1));
-                    if number < next[maker] {
+                    let producer = (item >> PRODUCER_SHIFT) as usize;
+                    let number = item & ((1 << PRODUCER_SHIFT) - 1);
+                    if number < next[producer] {
                         return Err("items out of order".to_owned());
                     }
-                    next[maker] = number + 1;
+                    next[producer] = number + 1;
                     (count, sum, idle) = (count + 1, sum + number, 0);
                 }
                 Polled::Nothing => wait_if(true, &mut idle),
@@ -134,7 +142,7 @@ impl Race {
         )
     }
 
-    /// A lone consumer looks at its own ring, and moves items there when it has none.
+    /// A single consumer polls its ring and steps the arbiter when it is empty.
     pub fn stepped_by_consumer(&self) -> Result<f64, String> {
         let (producers, mut arbiter, consumers) = self.rings()?;
         let mut consumers = consumers.into_iter();
@@ -156,7 +164,8 @@ impl Race {
         self.run(producers.into_iter().map(put).collect(), vec![poll], None)
     }
 
-    /// A lone producer moves its items on after every 64, when its ring is full, and at its end.
+    /// A single producer steps the arbiter after every 64 items, when its ring is full, and at the
+    /// end.
     pub fn stepped_by_producer(&self) -> Result<f64, String> {
         struct Stepping {
             producer: Producer,
@@ -197,22 +206,22 @@ impl Race {
             .map_err(|why| why.to_string())
     }
 
-    /// It has no end of its own: a flag says that all producers are through.
+    /// The queue cannot be closed, so a flag is set when all producers have finished.
     pub fn array_queue(&self) -> Result<f64, String> {
         let queue = crossbeam_queue::ArrayQueue::new(CAPACITY);
-        // Each producer holds one; who drops the last one sets the flag.
-        struct Through<'a>(&'a AtomicBool);
-        impl Drop for Through<'_> {
+        // Each producer holds a reference; dropping the last one sets the flag.
+        struct SetOnDrop<'a>(&'a AtomicBool);
+        impl Drop for SetOnDrop<'_> {
             fn drop(&mut self) {
                 self.0.store(true, Release);
             }
         }
         let over = AtomicBool::new(false);
-        let through = Arc::new(Through(&over));
+        let finished = Arc::new(SetOnDrop(&over));
         let put = |_| {
-            let (queue, through) = (&queue, Arc::clone(&through));
+            let (queue, finished) = (&queue, Arc::clone(&finished));
             move |item| {
-                let _held = &through;
+                let _held = &finished;
                 queue.push(item).is_ok()
             }
         };
@@ -227,7 +236,7 @@ impl Race {
             }
         };
         let producers = (0..self.producers).map(put).collect();
-        drop(through);
+        drop(finished);
         self.run(producers, (0..self.consumers).map(poll).collect(), None)
     }
 
@@ -273,7 +282,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<T>) -> T {
     thread.join().expect("no panic")
 }
 
-/// Waits briefly: there may be more threads than CPUs.
+/// Spins 64 times, then yields: there may be more threads than CPUs.
 fn wait_if(nothing: bool, idle: &mut u32) {
     if !nothing {
         *idle = 0;

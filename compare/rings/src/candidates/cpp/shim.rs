@@ -1,7 +1,7 @@
-//! The border to shim/rivals.hpp.
+//! Bindings to shim/rivals.hpp.
 
 use crate::{
-    candidates::{Candidate, Mode, Whose},
+    candidates::{Candidate, Mode, Origin},
     ends::{Receiver, Sender},
 };
 use std::{
@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-/// The same struct stands in shim/rivals.hpp.
+/// Must match the struct in shim/rivals.hpp.
 #[repr(C)]
 pub struct Entry {
     name: *const c_char,
@@ -34,7 +34,7 @@ unsafe extern "C" {
     pub fn rivals_dpdk(count: *mut usize) -> *const Entry;
 }
 
-/// The candidates of a table: one for each name and mode, of all sizes.
+/// The candidates of a table: one for each name and mode, with all item sizes.
 pub fn candidates(table: Table) -> Vec<Candidate> {
     let mut count = 0;
     // SAFETY: the function returns a constant array and writes its length.
@@ -46,21 +46,21 @@ pub fn candidates(table: Table) -> Vec<Candidate> {
                 [Mode::Single, Mode::Copy, Mode::InPlace, Mode::Blocking][sizes[0].mode as usize];
             let make = move |bytes, capacity, burst| {
                 let entry = sizes.iter().find(|entry| entry.bytes == bytes).expect("all sizes");
-                // SAFETY: makes a queue of its own; it gives up the process if there is no memory.
+                // SAFETY: creates a new queue; it aborts the process if there is no memory.
                 let rival = NonNull::new(unsafe { (entry.create)(capacity, burst) });
                 let rival = rival.expect("never null");
                 let rival = Arc::new(Rival { rival, entry, burst });
                 let (sender, receiver) = (End(Arc::clone(&rival)), End(rival));
                 (Box::new(sender) as Box<dyn Sender>, Box::new(receiver) as Box<dyn Receiver>)
             };
-            Candidate::new(sizes[0].name(), mode, Whose::Rival, Box::new(make))
+            Candidate::new(sizes[0].name(), mode, Origin::Rival, Box::new(make))
         })
         .collect()
 }
 
 impl Entry {
     fn name(&self) -> &str {
-        // SAFETY: a string literal.
+        // SAFETY: `name` is a string literal.
         unsafe { CStr::from_ptr(self.name) }.to_str().expect("ASCII")
     }
 }
@@ -72,25 +72,25 @@ struct Rival {
 }
 
 // SAFETY: one thread may call `send` while another calls `receive`. Each is reachable only through
-// the one end that `candidates` made for it, and needs that end mutably.
+// the one end that `candidates` creates for it, and needs that end mutably.
 unsafe impl Send for Rival {}
 // SAFETY: as above.
 unsafe impl Sync for Rival {}
 
 impl Drop for Rival {
     fn drop(&mut self) {
-        // SAFETY: both ends are gone.
+        // SAFETY: both ends have been dropped.
         unsafe { (self.entry.destroy)(self.rival.as_ptr()) }
     }
 }
 
-/// One end: whoever has the sender calls `send` only, whoever has the receiver `receive` only.
+/// One end: the sender's thread calls `send` only, the receiver's thread `receive` only.
 struct End(Arc<Rival>);
 
 impl Sender for End {
     fn send(&mut self, from: u64, to: u64) {
         let Rival { rival, entry, burst } = &*self.0;
-        // SAFETY: the only caller of `send` for this queue.
+        // SAFETY: this is the only caller of `send` for this queue.
         unsafe { (entry.send)(rival.as_ptr(), *burst, from, to) }
     }
 }
@@ -98,7 +98,7 @@ impl Sender for End {
 impl Receiver for End {
     fn receive(&mut self, from: u64, to: u64) -> u64 {
         let Rival { rival, entry, burst } = &*self.0;
-        // SAFETY: the only caller of `receive` for this queue.
+        // SAFETY: this is the only caller of `receive` for this queue.
         unsafe { (entry.receive)(rival.as_ptr(), *burst, from, to) }
     }
 }
