@@ -1,4 +1,4 @@
-//! What tests of several crates need.
+//! Helpers that tests of several crates share.
 
 mod net;
 

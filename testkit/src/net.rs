@@ -1,7 +1,7 @@
-//! Two network namespaces joined by a veth pair, and what tests do with receivers in them.
+//! Two network namespaces joined by a veth pair, and helpers for senders and receivers in them.
 //!
 //! ```text
-//!  namespace a: left ─── right :namespace b        no IPv6, no addresses: nobody else sends
+//!  namespace a: left ─── right :namespace b        no IPv6, no addresses: the kernel sends no frames
 //! ```
 
 use std::fs::{self, File};
@@ -22,16 +22,17 @@ pub enum End {
 }
 use End::{Left, Right};
 
-/// So often nothing may come, 10 ms each, before a test stops waiting.
-const PATIENCE: u32 = 300;
+/// Number of polls without progress, 10 ms each, after which a test stops waiting.
+const IDLE_MAX: u32 = 300;
 
-/// Dropping it deletes everything.
+/// A pair of namespaces with a veth pair. Dropping it deletes them.
 pub struct Net {
     names: [String; 2],
 }
 
 impl Net {
-    /// A pair with so many queues each way; `None`, loudly, where that cannot be.
+    /// A pair with `queues` queues in each direction. Prints `SKIPPED` and returns `None` where
+    /// namespaces are not possible.
     pub fn new(queues: u32) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
@@ -48,13 +49,13 @@ impl Net {
         let [a, b] = &net.names;
         for name in [a, b] {
             if !ip(&format!("netns add {name}")) {
-                eprintln!("SKIPPED: the system makes no network namespaces");
+                eprintln!("SKIPPED: network namespaces are not possible on this system");
                 return None;
             }
         }
         for end in [Left, Right] {
             net.inside(end, || {
-                // Else the kernel sends frames of its own.
+                // With IPv6 the kernel would send frames of its own.
                 let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
                 let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
             });
@@ -74,7 +75,7 @@ impl Net {
         &self.names[end as usize]
     }
 
-    /// What `work` gives within the namespace of an end.
+    /// Runs `work` in the namespace of an end and returns its result.
     pub fn inside<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
         let place = File::open(format!("/run/netns/{}", self.name(end))).unwrap();
         thread::scope(|scope| {
@@ -87,36 +88,36 @@ impl Net {
         })
     }
 
-    /// `ip ARGUMENTS` in the namespace of an end.
+    /// Runs `ip ARGUMENTS` in the namespace of an end; panics if it fails.
     pub fn ip(&self, end: End, arguments: &str) {
         assert!(ip(&format!("-n {} {arguments}", self.name(end))), "ip {arguments}");
     }
 
-    /// A program in the namespace of an end.
+    /// A command that runs a program in the namespace of an end.
     pub fn program(&self, end: End, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name(end), program]).env("NO_COLOR", "1");
         command
     }
 
-    /// A second pair: `out` where `right` is, `far` where `left` is.
+    /// Adds a second veth pair: `out` in the namespace of `right`, `far` in that of `left`.
     pub fn add_output(&self) {
         self.ip(Left, &format!("link add far type veth peer name out netns {}", self.name(Right)));
         self.ip(Left, "link set far up");
         self.ip(Right, "link set out up");
     }
 
-    /// Receivers at the right end.
+    /// Opens receivers at the right end.
     pub fn receivers(&self, options: &Options) -> Vec<Receiver> {
         self.inside(Right, || open("right", options).unwrap())
     }
 
-    /// A sender at the left end.
+    /// Opens a sender at the left end.
     pub fn sender(&self, options: &SendOptions) -> Sender {
         self.inside(Left, || Sender::open("left", options).unwrap())
     }
 
-    /// What the kernel has counted at the right end.
+    /// Number of packets that the kernel has received at the right end.
     pub fn arrived(&self) -> u64 {
         let name = self.name(Right);
         let arguments = ["-n", name, "-j", "-s", "link", "show", "right"];
@@ -127,7 +128,7 @@ impl Net {
         rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
     }
 
-    /// Whether an XDP program hangs in the right end.
+    /// Whether an XDP program is attached to the right end.
     pub fn has_program(&self) -> bool {
         let shown = Command::new("ip")
             .args(["-n", self.name(Right), "-d", "link", "show", "right"])
@@ -145,7 +146,7 @@ impl Drop for Net {
     }
 }
 
-/// A child process that does not outlive the test.
+/// A child process that is killed when this is dropped.
 pub struct Killed(pub Child);
 
 impl Drop for Killed {
@@ -159,7 +160,7 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|it| it.status.success())
 }
 
-/// Sends all frames, however often it must be tried.
+/// Sends all frames, with retries; panics if there is no progress for 3 seconds.
 pub fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let (mut sent, mut idle) = (0, 0);
@@ -167,7 +168,7 @@ pub fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
         let count = sender.send(&frames[sent..]).unwrap();
         sent += count;
         idle = if count == 0 { idle + 1 } else { 0 };
-        assert!(idle < PATIENCE, "nothing is sent any more");
+        assert!(idle < IDLE_MAX, "the sender accepts no more frames");
         if count == 0 {
             thread::sleep(Duration::from_millis(10));
         }
@@ -175,14 +176,14 @@ pub fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
     assert!(sender.flush(Duration::from_secs(10)).unwrap(), "frames stay pending");
 }
 
-/// Takes frames until `count` have come over all receivers, or none come any more. They are told as
-/// (queue, frame, bytes on the wire).
+/// Receives frames until all receivers together have received `count`, or none arrive for 3
+/// seconds. Returns (queue, frame, bytes on the wire) for each.
 pub fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u32)> {
     let (mut frames, mut idle) = (Vec::new(), 0);
-    while frames.len() < count && idle < PATIENCE {
+    while frames.len() < count && idle < IDLE_MAX {
         let before = frames.len();
         for (queue, receiver) in receivers.iter_mut().enumerate() {
-            // A number that divides no block, so that bursts stop in the middle of them.
+            // No divisor of a block size, so that bursts end within blocks.
             receiver.burst(7, |frame| {
                 frames.push((queue, frame.data.to_vec(), frame.original_len));
             });
@@ -201,21 +202,21 @@ pub fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u3
     frames
 }
 
-/// Counts what comes until the receivers account for `count` frames, or none come any more; returns
-/// how many were received and how many dropped.
+/// Receives until the counters of the receivers account for `count` frames, or none arrive for 3
+/// seconds. Returns the numbers of received and dropped frames.
 pub fn account(receivers: &mut [Receiver], count: u64) -> (u64, u64) {
     let mut idle = 0;
     loop {
-        let came: usize = receivers.iter_mut().map(|one| one.burst(4096, |_| ())).sum();
+        let taken: usize = receivers.iter_mut().map(|one| one.burst(4096, |_| ())).sum();
         let counters = receivers.iter_mut().map(Receiver::counters);
         let (received, dropped) = counters.fold((0, 0), |(received, dropped), one| {
             (received + one.received, dropped + one.dropped.total())
         });
-        idle = if came > 0 { 0 } else { idle + 1 };
-        if came == 0 && (received + dropped >= count || idle == PATIENCE) {
+        idle = if taken > 0 { 0 } else { idle + 1 };
+        if taken == 0 && (received + dropped >= count || idle == IDLE_MAX) {
             return (received, dropped);
         }
-        if came == 0 {
+        if taken == 0 {
             thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,4 +1,5 @@
-//! After warm-up the data path allocates nothing, so its memory does not grow with the file.
+//! Test: after warm-up the data path allocates nothing, so its memory does not grow with the
+//! capture.
 
 #[path = "product/common.rs"]
 #[allow(dead_code)]
@@ -19,7 +20,7 @@ use ringtap_wire::Tunnels;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// A feed that reads the allocation counter when so many packets have been read, and at the end.
+/// A feed that reads the allocation counter after `warm` packets and at the end.
 struct Gauge<'a> {
     inner: PacketFeed<'a>,
     watch: &'a Watch,
@@ -27,7 +28,7 @@ struct Gauge<'a> {
     marks: &'a Marks,
 }
 
-/// The counter as it stood; 0: not yet.
+/// Values of the allocation counter; 0: not read yet.
 #[derive(Default)]
 struct Marks {
     at_warm: AtomicU64,
@@ -42,7 +43,8 @@ impl Feed for Gauge<'_> {
         if self.watch.packets.get() >= self.warm && at_warm.load(Relaxed) == 0 {
             at_warm.store(allocations(), Relaxed);
         }
-        // The first queue at its end: what a worker hands over then is not the data path's.
+        // At the end of the first queue. The results that workers send afterwards are not part of
+        // the data path.
         if matches!(fed, Fed::Mark(ringtap_stage::Mark::End { .. })) && at_end.load(Relaxed) == 0 {
             at_end.store(allocations(), Relaxed);
         }
@@ -50,14 +52,14 @@ impl Feed for Gauge<'_> {
     }
 }
 
-/// Allocations in the second half of a run over traffic whose flows have all been seen.
+/// Number of allocations in the last part of a run, when all flows have been seen.
 fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let paths = std::sync::Arc::default();
     let app =
         ringtap_monitor::Monitor::new(ringtap_monitor::Setup::of(plan, &paths), Outputs::default());
     let (watch, marks) = (Watch::new(), Marks::default());
     let feeds = PacketFeed::all(plan, &paths, capture.open(), &watch);
-    // Workers are some loads behind what has been read, but not an eighth of all.
+    // Workers lag behind the reader, but by less than an eighth of the packets.
     let warm = packets * 5 / 8;
     let gauge = |inner| Gauge { inner, watch: &watch, warm, marks: &marks };
     let gauges = feeds.into_iter().map(gauge).collect();
@@ -67,15 +69,15 @@ fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     at_end - at_warm
 }
 
-/// One test, for there is one counter.
+/// A single test, because all threads share one counter.
 #[test]
 fn nothing_is_allocated_after_warm_up() {
     assert!(allocations() > 0, "the counting allocator is in place");
-    whatever_the_ring();
-    whatever_tunnels_carry();
+    with_every_ring();
+    with_every_tunnel_mode();
 }
 
-fn whatever_the_ring() {
+fn with_every_ring() {
     let packets = 400_000;
     let (bytes, _) = generate(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);
@@ -91,7 +93,7 @@ fn whatever_the_ring() {
     }
 }
 
-fn whatever_tunnels_carry() {
+fn with_every_tunnel_mode() {
     let packets = 400_000;
     let (bytes, _) = generate_tunnelled(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);

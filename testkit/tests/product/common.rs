@@ -1,4 +1,4 @@
-//! What the tests of the whole product share: captures in memory, plans in short.
+//! Helpers of the product tests: captures in memory, plans, runs.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use ringtap_skeleton::Skeleton;
 use ringtap_traffic::{FlowRules, Generator, Profile, RecordTruth, Truth};
 use ringtap_wire::LinkType;
 
-/// Captures that may lie beside the project: the real-world part of the tests.
+/// The folder of real captures next to the project. Prints `SKIPPED` if there is none.
 pub fn traces() -> Option<PathBuf> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces"));
     if folder.join("MANIFEST.tsv").exists() {
         return Some(folder);
     }
-    println!("SKIPPED: no folder of real captures beside the project (shared/traces)");
+    println!("SKIPPED: no folder of real captures next to the project (shared/traces)");
     None
 }
 
-/// The capture that comes with the project.
+/// The bundled capture.
 pub fn office() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/office.pcap"))
 }
 
-/// A named profile, shrunk.
+/// A named profile with this number of packets and flows.
 pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
     let mut profile = Profile::named(name).expect("a named profile");
     profile.packets = packets;
@@ -36,16 +36,16 @@ pub fn profile(name: &str, packets: u64, flows: u64) -> Profile {
     profile
 }
 
-/// A capture in memory, and what is in it.
+/// A generated capture in memory, and its ground truth.
 pub fn generate(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     generate_as(profile, seed, |frame| frame.to_vec())
 }
 
-/// The same, every IP packet of it within a tunnel between two hosts.
+/// Like [`generate`], with every IP packet encapsulated in IP between two hosts.
 pub fn generate_tunnelled(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     generate_as(profile, seed, |frame| {
         let (link, packet) = frame.split_at(14);
-        // By its header, for padding may follow.
+        // The length of the IP header, because padding may follow the packet.
         let length = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
         let (protocol, len) = match link[12..] {
             [0x08, 0x00] => (4, length(2)),
@@ -58,13 +58,13 @@ pub fn generate_tunnelled(profile: &Profile, seed: u64) -> (Vec<u8>, Truth) {
     })
 }
 
-/// The frames of a profile, each made into another one.
+/// Like [`generate`], with each frame replaced by `make(frame)`.
 fn generate_as(profile: &Profile, seed: u64, make: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<u8>, Truth) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
     (write(&mut generator, make), generator.truth())
 }
 
-/// A capture in memory, and the flow records that a meter by these rules must find.
+/// A generated capture in memory, and the flow records that a meter with these rules must export.
 pub fn metered(profile: &Profile, seed: u64, rules: FlowRules) -> (Vec<u8>, Vec<RecordTruth>) {
     let mut generator = Generator::new(profile, seed).expect("a valid profile");
     generator.meter(rules);
@@ -84,7 +84,7 @@ fn write(generator: &mut Generator, make: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> 
     bytes
 }
 
-/// Where a test reads from; can be opened again and again.
+/// A capture that can be opened repeatedly.
 #[derive(Clone)]
 pub enum Capture {
     /// A file.
@@ -106,7 +106,7 @@ impl Capture {
 /// A plan of the monitor.
 pub type Plan = ringtap_engine::Plan<ringtap_monitor::Options>;
 
-/// What is asked of a run and of the monitor.
+/// The options of a run and of the monitor.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub run: ringtap_engine::Options,
@@ -114,25 +114,25 @@ pub struct Request {
 }
 
 impl Request {
-    /// The same with something else asked of the run.
+    /// The request with changed options of the run.
     pub fn run(mut self, change: impl FnOnce(&mut ringtap_engine::Options)) -> Self {
         change(&mut self.run);
         self
     }
 
-    /// The same with something else asked of the monitor.
+    /// The request with changed options of the monitor.
     pub fn app(mut self, change: impl FnOnce(&mut ringtap_monitor::Options)) -> Self {
         change(&mut self.app);
         self
     }
 
-    /// All choices made.
+    /// The plan for the request on this machine.
     pub fn plan(self) -> Plan {
         Plan::new(self.run, self.app, &Machine::this()).expect("a valid request")
     }
 }
 
-/// A request with everything on, a digest and a fixed seed.
+/// The default request with a digest and a fixed seed.
 pub fn request() -> Request {
     Request::default().run(|run| run.seed = 42).app(|app| app.digest = true)
 }
@@ -142,8 +142,8 @@ pub fn reference(request: Request) -> Plan {
     request.run(|run| run.skeleton = Some(Skeleton::Reference)).plan()
 }
 
-/// A plan whose arrangement is chosen to the last detail: `shape` is the number of queues and of
-/// workers behind each, `size` capacity and batch. A multi-queue has one worker a queue.
+/// A plan with a given arrangement. `shape`: number of queues, and of workers of each; `size`:
+/// capacity and batch of the rings. A multi-queue has one worker per queue.
 pub fn parallel(
     request: Request,
     skeleton: Skeleton,
@@ -160,25 +160,25 @@ pub fn parallel(
     request.run(arrange).plan()
 }
 
-/// The skeletons that are held to the reference.
+/// All skeletons but the reference.
 pub fn skeletons() -> impl Iterator<Item = Skeleton> + Clone {
     Skeleton::ALL.into_iter().filter(|&skeleton| skeleton != Skeleton::Reference)
 }
 
-/// Runs a plan; no packet may be unaccounted for.
+/// Runs a plan; panics if a packet is unaccounted for.
 pub fn run(plan: &Plan, capture: &Capture) -> Outcome {
     run_with(plan, capture, Outputs::default())
 }
 
-/// The same, with somebody who hears of records and alerts.
+/// Like [`run`], with sinks for records and alerts.
 pub fn run_with(plan: &Plan, capture: &Capture, outputs: Outputs) -> Outcome {
     let outcome = ringtap_monitor::run(plan, capture.open(), outputs, &Watch::new())
-        .expect("the run ends well");
+        .expect("a successful run");
     assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
     outcome
 }
 
-/// Outputs that make something of each flow record, whichever of the `workers` it comes from, and where that gathers.
+/// Outputs that collect `make(record)` of each flow record of all `workers`, and the collection.
 pub fn gather<T: Send + 'static>(
     workers: usize,
     make: impl Fn(&FlowRecord) -> T + Clone + Send + 'static,
@@ -197,5 +197,5 @@ pub fn gather<T: Send + 'static>(
 
 /// The digest of a run.
 pub fn digest(outcome: &Outcome) -> &str {
-    outcome.digest.as_deref().expect("the plan asks for one")
+    outcome.digest.as_deref().expect("a plan with a digest")
 }

@@ -1,14 +1,15 @@
-//! What the fuzzers have found worth keeping, run again by plain tests on every machine.
+//! Replays the committed fuzz corpora as ordinary tests.
 
 use std::path::Path;
 
-/// Runs every input of a target's corpus, by name, so that a failure can be looked up.
+/// Runs every input of a target's corpus. Prints each name first, so that a failure can be
+/// attributed.
 fn replay(target: &str, run: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
     let mut inputs: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     inputs.sort();
-    assert!(inputs.len() > 20, "{} inputs only: {target}", inputs.len());
+    assert!(inputs.len() > 20, "only {} inputs: {target}", inputs.len());
     for input in &inputs {
         println!("{}", input.display());
         run(&std::fs::read(input).unwrap());

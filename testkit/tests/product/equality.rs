@@ -1,7 +1,9 @@
-//! Whatever the arrangement, the report and every flow record equal those of the single-threaded reference.
+//! The equality matrix: under every arrangement the report and every flow record equal those of the
+//! single-threaded reference.
 //!
-//! Every skeleton runs in every shape on one ring, and every ring in one shape of each skeleton that has rings between
-//! threads; which, captures take in turn. With RINGTAP_FULL=1 every ring runs in every shape.
+//! Every skeleton runs in every shape with one ring, and with every ring in one shape. Which ring
+//! and which shape depends on the number of the capture. With RINGTAP_FULL=1 every ring runs in
+//! every shape.
 
 use std::sync::Arc;
 
@@ -10,29 +12,29 @@ use ringtap_engine::Watch;
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Chunk, PcapWriter};
 use ringtap_monitor::Outputs;
-use ringtap_monitor::{Message, Monitor, MonitorMerger, MonitorWorker, Partial, Report};
+use ringtap_monitor::{Monitor, MonitorMerger, MonitorWorker, Partial, Report};
 use ringtap_ring::Kind as Ring;
 use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
 use ringtap_wire::Tunnels;
 use ringtap_wire::{LinkType, PacketRecord};
 
-/// Queues, and workers behind each.
+/// Number of queues, and of workers of each.
 const SHAPES: [(usize, usize); 8] =
     [(1, 1), (1, 2), (1, 3), (1, 7), (2, 1), (2, 3), (3, 2), (7, 1)];
-/// Capacity and batch: from the tiniest to the default.
+/// Capacity and batch of rings: from the smallest to the default.
 const SIZES: [(usize, usize); 4] = [(1, 1), (3, 50), (64, 8), (4096, 50)];
 
-/// Whether a combination is tried, of skeleton, ring and shape by their numbers.
-fn tried(turn: usize, skeleton: usize, ring: usize, shape: usize) -> bool {
+/// Whether a combination of skeleton, ring and shape (by index) is tried for capture number `turn`.
+fn is_tried(turn: usize, skeleton: usize, ring: usize, shape: usize) -> bool {
     let full = std::env::var_os("RINGTAP_FULL").is_some_and(|value| value == "1");
-    // Captures take them in turn, so that over all of them every combination is tried.
+    // `turn` shifts the selection, so that all captures together try every combination.
     let of_shape = ring == (turn + skeleton + shape) % Ring::ALL.len();
     let of_ring = shape == (turn + skeleton + ring) % SHAPES.len();
     full || of_shape || of_ring
 }
 
-/// Skeletons, rings and numbers of queues and workers as [`tried`] says, each with one of the sizes, in turn: which one,
-/// `turn` says besides. Returns how many runs agreed.
+/// Runs the combinations that [`is_tried`] selects, each with one of the sizes, and compares their
+/// digests with the reference. Returns the number of runs.
 fn agrees_everywhere(
     name: &str,
     capture: &Capture,
@@ -45,7 +47,7 @@ fn agrees_everywhere(
     for (s, skeleton) in skeletons().enumerate() {
         for (r, ring) in Ring::ALL.into_iter().enumerate() {
             for (w, shape) in SHAPES.into_iter().enumerate() {
-                if !tried(turn, s, r, w) {
+                if !is_tried(turn, s, r, w) {
                     continue;
                 }
                 let size = sizes[(turn + s + r + w / 2) % sizes.len()];
@@ -63,7 +65,7 @@ fn agrees_everywhere(
             }
         }
     }
-    // And as the plan would choose it itself.
+    // The default arrangement, too.
     let auto = request.clone().plan();
     assert_eq!(digest(&run(&auto, capture)), digest(&expected), "{name}: {auto:?}");
     runs
@@ -79,7 +81,7 @@ fn real_captures() {
     assert!(files.len() >= 60);
     for (number, path) in files.iter().enumerate() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // All sizes over all files would take minutes.
+        // The size varies with the file; all sizes with all files would take minutes.
         let capture = Capture::File(path.clone());
         let runs = agrees_everywhere(&name, &capture, &request(), &SIZES, number);
         println!("{name}: same digest under {runs} arrangements");
@@ -87,15 +89,15 @@ fn real_captures() {
 }
 
 #[test]
-fn the_bundled_capture_in_intervals() {
+fn the_bundled_capture_with_intervals() {
     let request = request().app(|o| o.interval_ns = Some(1_000_000_000));
     agrees_everywhere("office", &Capture::File(office()), &request, &SIZES[2..], 0);
 }
 
 #[test]
 fn generated_traffic_with_scans() {
-    // Through rings of one and three slots every packet waits for its predecessor: a little
-    // traffic for the tiny ones, more for the others.
+    // Small rings (one and three slots) are slow, because each packet waits for its predecessor.
+    // They get less traffic.
     for (packets, sizes) in [(5_000, &SIZES[..2]), (60_000, &SIZES[2..])] {
         for (turn, (name, flows)) in [("mix", 4_000), ("scans", 1_000)].into_iter().enumerate() {
             let (bytes, _) = generate(&profile(name, packets, flows), 11);
@@ -105,7 +107,7 @@ fn generated_traffic_with_scans() {
 }
 
 #[test]
-fn generated_traffic_within_tunnels() {
+fn generated_traffic_in_tunnels() {
     let (bytes, _) = generate_tunnelled(&profile("mix", 30_000, 3_000), 7);
     let capture = Capture::Bytes(bytes);
     for tunnels in [Tunnels::Inner, Tunnels::Both] {
@@ -127,7 +129,7 @@ fn a_long_run_with_many_marks_and_short_timeouts() {
 }
 
 #[test]
-fn another_seed_changes_nothing_but_the_tables() {
+fn the_seed_does_not_affect_results() {
     let (bytes, _) = generate(&profile("mix", 40_000, 3_000), 3);
     let capture = Capture::Bytes(bytes);
     let expected = run(&reference(request()), &capture);
@@ -141,7 +143,8 @@ fn another_seed_changes_nothing_but_the_tables() {
     }
 }
 
-/// The capture with other times: `stamp` says them, by the number of the packet and its time.
+/// The capture with other timestamps: `stamp` computes them from the number of a packet and its
+/// time.
 fn restamped(bytes: &[u8], stamp: impl Fn(usize, u64) -> u64) -> Capture {
     let (mut files, mut chunk) = (Capture::Bytes(bytes.to_vec()).open(), Chunk::new());
     let (mut out, mut number) = (Vec::new(), 0);
@@ -160,7 +163,7 @@ fn restamped(bytes: &[u8], stamp: impl Fn(usize, u64) -> u64) -> Capture {
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// 300 seconds of traffic, and a request with many marks and intervals for them.
+/// 300 seconds of traffic, and a request with short intervals and timeouts.
 fn minutes() -> (Vec<u8>, Request) {
     let mut profile = profile("w2", 30_000, 8_000);
     profile.duration_ns = 300_000_000_000;
@@ -170,7 +173,7 @@ fn minutes() -> (Vec<u8>, Request) {
 }
 
 #[test]
-fn one_packet_a_year_ahead_moves_no_other() {
+fn one_packet_a_year_ahead_does_not_affect_other_flows() {
     let (bytes, request) = minutes();
     let plan = reference(request.clone());
     let before = run(&plan, &restamped(&bytes, |_, ts_ns| ts_ns));
@@ -183,7 +186,8 @@ fn one_packet_a_year_ahead_moves_no_other() {
     agrees_everywhere("a year ahead", &capture, &request, &SIZES[2..], 0);
     let after = run(&plan, &capture);
     assert_eq!((after.run.clock.strays, after.run.clock.set), (1, 0));
-    // Only the packet's own flow has another end: it lives on, and takes what would have been its next ones.
+    // Only the packet's own flow changes: it does not expire and absorbs later flows of the same
+    // key.
     let flows = [&before, &after].map(|outcome| outcome.run.report.flows.clone().unwrap());
     let [before, after] = flows.map(|flows| (flows.records, flows.active_peak));
     assert!(after.0.abs_diff(before.0) <= 20, "{after:?}, {before:?}");
@@ -191,7 +195,7 @@ fn one_packet_a_year_ahead_moves_no_other() {
 }
 
 #[test]
-fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
+fn after_a_step_back_of_an_hour_the_clock_continues_from_the_new_time() {
     let (bytes, request) = minutes();
     let capture =
         restamped(&bytes, |number, ts_ns| if number < 15_000 { ts_ns + HOUR } else { ts_ns });
@@ -204,7 +208,8 @@ fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
         "{:?}",
         outcome.run.clock
     );
-    // As many records as the two parts have, but for those of the packets that told the step.
+    // The same number of records as without the step, except for flows that the step cut and for
+    // the packets by which it was detected.
     let [whole, once] = [outcome, run(&plan, &restamped(&bytes, |_, ts_ns| ts_ns))]
         .map(|outcome| outcome.run.report.flows.unwrap());
     let cut = whole.end_reasons["forced"];
@@ -213,9 +218,9 @@ fn a_capture_that_steps_back_an_hour_goes_on_from_there() {
     assert!(cut > 10, "{whole:?}");
 }
 
-/// The sample is the same whatever the arrangement and the seed, and what is left out is counted.
+/// The sample does not depend on the arrangement or the seed, and omitted packets are counted.
 #[test]
-fn a_sample_is_the_same_everywhere() {
+fn a_sample_is_the_same_under_every_arrangement() {
     let (bytes, truth) = generate(&profile("mix", 60_000, 4_000), 9);
     let capture = Capture::Bytes(bytes);
     let request = request().run(|o| o.sample = 10);
@@ -226,12 +231,13 @@ fn a_sample_is_the_same_everywhere() {
     assert!((5_000..7_000).contains(&handled), "{handled}");
     assert_eq!(outcome.run.received, truth.packets);
     assert_eq!(outcome.run.ledger.dropped()["not_sampled"], truth.packets - handled);
-    assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
+    assert!(outcome.losses().is_empty(), "intentionally omitted packets are not losses");
 }
 
-/// What an expression selects is the same whatever the arrangement, also of frames that all queues have.
+/// The packets that an expression selects do not depend on the arrangement, even for tunnelled
+/// frames, which all queues read.
 #[test]
-fn what_is_selected_is_the_same_everywhere() {
+fn a_filter_expression_selects_the_same_under_every_arrangement() {
     let (bytes, truth) = generate_tunnelled(&profile("mix", 60_000, 4_000), 9);
     let capture = Capture::Bytes(bytes);
     let filter = match Expression::new("ip proto 41 or greater 200") {
@@ -244,13 +250,14 @@ fn what_is_selected_is_the_same_everywhere() {
     });
     agrees_everywhere("selected", &capture, &request, &SIZES[2..], 0);
     let outcome = run(&reference(request), &capture);
-    let left_out = outcome.run.ledger.dropped()["filtered"];
-    assert!((1_000..truth.packets - 1_000).contains(&left_out), "{left_out}");
+    let filtered = outcome.run.ledger.dropped()["filtered"];
+    assert!((1_000..truth.packets - 1_000).contains(&filtered), "{filtered}");
     assert_eq!(outcome.run.received, truth.packets);
-    assert!(outcome.losses().is_empty(), "what was left out on purpose is no loss");
+    assert!(outcome.losses().is_empty(), "intentionally omitted packets are not losses");
 }
 
-/// Datagrams in two fragments between a few hosts: all first fragments before any later one. Every third is of IPv6.
+/// Datagrams in two fragments between a few hosts; all first fragments precede all later ones.
+/// Every third datagram is IPv6.
 fn fragments(datagrams: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = PcapWriter::new(&mut bytes, LinkType(1), u32::MAX);
@@ -259,7 +266,7 @@ fn fragments(datagrams: u32) -> Vec<u8> {
     {
         let [.., high, low] = number.to_be_bytes();
         let [port_high, port_low] = (10_000 + number as u16).to_be_bytes();
-        // UDP, or what follows its header.
+        // The first 16 bytes with the UDP header, or the rest.
         let payload = if later {
             [7; 16]
         } else {
@@ -286,7 +293,7 @@ fn fragments(datagrams: u32) -> Vec<u8> {
 }
 
 #[test]
-fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
+fn later_fragments_get_their_ports_with_every_seed_and_arrangement() {
     const DATAGRAMS: u32 = 3_000;
     let capture = Capture::Bytes(fragments(DATAGRAMS));
     let mut expected = None;
@@ -313,10 +320,10 @@ fn later_fragments_have_their_ports_whatever_the_seed_and_the_arrangement() {
     }
 }
 
-/// More datagrams under way than there is room for: which are forgotten depends on the number of queues, but each is
-/// counted.
+/// There are more incomplete datagrams than entries. Which of them are evicted depends on the
+/// number of queues, but each eviction is counted.
 #[test]
-fn fragments_that_are_forgotten_are_counted() {
+fn evicted_fragment_entries_are_counted() {
     const DATAGRAMS: u32 = 30_000;
     let capture = Capture::Bytes(fragments(DATAGRAMS));
     let request = request().run(|o| o.memory_bytes = Some(64 << 20));
@@ -328,38 +335,34 @@ fn fragments_that_are_forgotten_are_counted() {
         let room = plan.buffers.max_datagrams;
         assert!((10_000..20_000).contains(&room), "{room}");
         let outcome = run(&plan, &capture);
-        let forgotten = outcome.run.counts.fragments_forgotten;
+        let evicted = outcome.run.counts.fragments_forgotten;
         let records = outcome.run.report.flows.as_ref().unwrap().records;
-        // Queues have a part of the room each, rounded up, and these few pairs of addresses may not fill all of it.
+        // Each queue has a share of the entries, rounded up, and these few address pairs may not
+        // fill all shares.
         let least = u64::from(DATAGRAMS) - room;
-        let several = forgotten + plan.arrangement.queues as u64 >= least;
-        assert!(
-            if plan.arrangement.queues == 1 { forgotten == least } else { several },
-            "{plan:?}"
-        );
-        // Fragments without ports are of six more flows, one between each two hosts.
+        let several = evicted + plan.arrangement.queues as u64 >= least;
+        assert!(if plan.arrangement.queues == 1 { evicted == least } else { several }, "{plan:?}");
+        // Fragments without ports form six more flows, one per pair of hosts.
         assert!((1..=6).contains(&(records - u64::from(DATAGRAMS))), "{records}");
-        assert!(outcome.losses().contains(&("fragments forgotten for lack of memory", forgotten)));
+        assert!(outcome.losses().contains(&("fragments forgotten for lack of memory", evicted)));
         let json: String = outcome.to_json("").unwrap();
-        assert!(json.contains(&format!("\"fragments_forgotten\": {forgotten}")));
-        assert!(
-            outcome.warnings().iter().any(|warning| warning.starts_with(&forgotten.to_string()))
-        );
+        assert!(json.contains(&format!("\"fragments_forgotten\": {evicted}")));
+        assert!(outcome.warnings().iter().any(|warning| warning.starts_with(&evicted.to_string())));
     }
 }
 
-/// A monitor whose worker 0 never sees one of its packets.
+/// A monitor with a planted bug: worker 0 loses one of its packets, the one after the first `.1`.
 struct Leaky(Monitor, u64);
 
 struct LeakyWorker {
     inner: MonitorWorker,
-    /// Packets until the one that is lost; `None` when it is gone, or in another worker.
+    /// Packets before the lost one; `None` after it, and in other workers.
     countdown: Option<u64>,
 }
 
 impl Application for Leaky {
     type Item = PacketRecord;
-    type Message = Message;
+    type Message = ();
     type Partial = Partial;
     type Report = Report;
     type Worker = LeakyWorker;
@@ -379,14 +382,14 @@ impl Application for Leaky {
 
 impl Worker for LeakyWorker {
     type Item = PacketRecord;
-    type Message = Message;
+    type Message = ();
     type Partial = Partial;
 
     fn on_burst(
         &mut self,
         burst: &[PacketRecord],
         attachments: &Attachments,
-        outbox: &mut impl Outbox<Message>,
+        outbox: &mut impl Outbox<()>,
     ) {
         match self.countdown {
             Some(n) if n < burst.len() as u64 => {
@@ -401,13 +404,13 @@ impl Worker for LeakyWorker {
             }
         }
     }
-    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<Message>) -> Option<Partial> {
+    fn on_mark(&mut self, mark: &Mark, outbox: &mut impl Outbox<()>) -> Option<Partial> {
         self.inner.on_mark(mark, outbox)
     }
 }
 
 #[test]
-fn a_worker_that_drops_one_packet_is_found_out() {
+fn a_worker_that_loses_one_packet_is_detected() {
     let (bytes, _) = generate(&profile("mix", 40_000, 3_000), 3);
     let capture = Capture::Bytes(bytes);
     let expected = run(&reference(request()), &capture);

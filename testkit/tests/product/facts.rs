@@ -1,4 +1,5 @@
-//! Facts from payloads belong to the flow whose packet carried them, under every arrangement.
+//! Test: under every arrangement, facts from payloads are in the record of the flow whose packet
+//! carried them.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use ringtap_io::capture::PcapWriter;
 use ringtap_ring::Kind as Ring;
 use ringtap_wire::LinkType;
 
-/// Names by client's host and port, in the order in which they were first seen.
+/// DNS names by the client's host and port, in order of first appearance.
 type Names = BTreeMap<(u8, u16), Vec<Vec<u8>>>;
 
 const PACKETS: u32 = 6_000;
-/// Distinct names that a flow keeps.
+/// Maximum number of distinct names that a flow keeps.
 const KEPT: usize = 16;
 
-/// A name of up to 240 bytes, in labels as in a message, and as text.
+/// A name of up to 240 bytes, encoded as labels and as text.
 fn name(number: u32) -> (Vec<u8>, Vec<u8>) {
     let (mut labels, mut text) = (Vec::new(), Vec::new());
     for part in 0..=number % 4 {
@@ -58,14 +59,15 @@ fn udp(src: u16, dst: u16, payload: &[u8]) -> Vec<u8> {
     [&bytes[..], payload].concat()
 }
 
-/// DNS in both directions, plain, with a VLAN tag, within IP-in-IP; and other packets of the same hosts between.
+/// A capture of DNS in both directions, without encapsulation, with a VLAN tag and in IP-in-IP, and
+/// other packets of the same hosts. Returns the names of each flow, too.
 fn capture() -> (Capture, Names) {
     let (mut bytes, mut names) = (Vec::new(), Names::new());
     let mut writer = PcapWriter::new(&mut bytes, LinkType::ETHERNET, u32::MAX);
     for number in 0..PACKETS {
         let (host, port) = ((number % 11) as u8, 1_024 + (number % 37 * 7) as u16);
         let (client, server) = ([10, 0, 0, host], [10, 1, 0, 53]);
-        let (message, asked) = message(number);
+        let (message, queried) = message(number);
         let packet = match number % 5 {
             0 => ipv4(17, client, server, &udp(port, 9, &message)),
             1 => ipv4(17, server, client, &udp(53, port, &message)),
@@ -73,7 +75,7 @@ fn capture() -> (Capture, Names) {
         };
         if number % 5 > 0 {
             let own = names.entry((host, port)).or_default();
-            for name in asked {
+            for name in queried {
                 if !own.contains(&name) && own.len() < KEPT {
                     own.push(name);
                 }
@@ -114,7 +116,7 @@ fn found(plan: &Plan, capture: &Capture) -> (Names, String) {
 }
 
 #[test]
-fn each_flow_has_the_names_of_its_packets_under_every_arrangement() {
+fn under_every_arrangement_each_flow_has_the_names_of_its_packets() {
     let (capture, expected) = capture();
     let (reference_names, digest) = found(&reference(request()), &capture);
     assert_eq!(reference_names, expected);
@@ -134,7 +136,7 @@ fn each_flow_has_the_names_of_its_packets_under_every_arrangement() {
 }
 
 #[test]
-fn without_extractors_there_are_no_facts_and_without_memory_they_are_counted() {
+fn without_extractors_there_are_no_facts_and_without_memory_lost_facts_are_counted() {
     let (capture, expected) = capture();
     let request = request().app(|o| o.extract = Extractors::NONE);
     let (names, _) = found(&reference(request.clone()), &capture);

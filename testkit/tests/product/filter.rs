@@ -1,5 +1,5 @@
-//! The filter over captures against a plain slow reading of the rules: every real capture, generated traffic, changes in
-//! the middle of the stream; whatever the arrangement, the same bytes come out.
+//! Compares the filter with a simple oracle over real captures, generated traffic and rule changes
+//! within the stream. Under every arrangement the output must have the same bytes.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{generate, profile, traces};
 use ringtap_engine::Watch;
 use ringtap_filter::run::{
-    ControlKey, FilterFiles, FilterPlan, FilterReport, Knock, NotIp, Outputs, filter_files,
+    ControlAuth, ControlKey, FilterFiles, FilterPlan, FilterReport, NotIp, Outputs, filter_files,
 };
 use ringtap_filter::{Limits, Policy, Rule, RuleSet, Span, Statement, parse};
 use ringtap_io::capture::Input;
@@ -56,15 +56,15 @@ fn write(frames: &[&Frame], link: LinkType) -> Vec<u8> {
     bytes
 }
 
-/// The oracle: a list of rules, read from the last to the first.
-struct Plain {
+/// The oracle: a list of rules, searched from the last to the first.
+struct Oracle {
     allow: bool,
     rules: Vec<Rule>,
     bans: Vec<Span>,
     decoder: Decoder,
 }
 
-impl Plain {
+impl Oracle {
     fn new() -> Self {
         let decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
         let decoder = decoder.with_tunnels(Tunnels::Outer);
@@ -90,7 +90,8 @@ impl Plain {
         }
     }
 
-    /// Source and destination, or whether it is surely not IP.
+    /// Source and destination; or `Err(true)` if the frame is certainly not IP, `Err(false)` if it
+    /// cannot be decoded.
     fn addresses(&mut self, frame: &Frame) -> Result<(IpAddr, IpAddr), bool> {
         let mut record = PacketRecord::EMPTY;
         match self.decoder.decode(frame.link, 0, &frame.data, frame.original_len, &mut record) {
@@ -117,7 +118,7 @@ impl Plain {
     }
 }
 
-/// Bytes that a filter has written.
+/// The output of a filter, in memory.
 #[derive(Clone, Default)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 
@@ -132,12 +133,12 @@ impl Write for Bytes {
     }
 }
 
-/// What passed, what did not, and the report.
+/// Runs the filter. Returns the capture of passed packets, that of dropped ones, and the report.
 fn filter(
     files: Files,
     rules: &str,
     workers: Option<usize>,
-    knock: Option<Knock>,
+    auth: Option<ControlAuth>,
 ) -> (Vec<u8>, Vec<u8>, FilterReport) {
     let plan = FilterPlan {
         source: Vec::new(),
@@ -153,16 +154,16 @@ fn filter(
     let (passed, drops) = (Bytes::default(), Bytes::default());
     let outputs =
         Outputs { passed: Some(Box::new(passed.clone())), drops: Some(Box::new(drops.clone())) };
-    let given = FilterFiles { files, rules, knock, outputs };
-    let report = filter_files(plan, given, &Watch::new()).unwrap();
+    let inputs = FilterFiles { files, rules, auth, outputs };
+    let report = filter_files(plan, inputs, &Watch::new()).unwrap();
     let bytes = |bytes: Bytes| std::mem::take(&mut *bytes.0.lock().unwrap());
     (bytes(passed), bytes(drops), report)
 }
 
-/// Rules about some of the addresses that there are, of all forms; the same seed, the same rules.
+/// Random rules of all forms about addresses of the frames; determined by the seed.
 fn rules_about(frames: &[Frame], seed: u64) -> String {
-    let mut plain = Plain::new();
-    let pairs: Vec<_> = frames.iter().filter_map(|frame| plain.addresses(frame).ok()).collect();
+    let mut oracle = Oracle::new();
+    let pairs: Vec<_> = frames.iter().filter_map(|frame| oracle.addresses(frame).ok()).collect();
     let mut state = seed;
     let mut draw = |below: usize| {
         state =
@@ -201,12 +202,12 @@ fn rules_about(frames: &[Frame], seed: u64) -> String {
     text
 }
 
-/// Every arrangement against the oracle; packets that passed and that did not.
+/// Compares every arrangement with the oracle. Returns the numbers of passed and dropped packets.
 fn check(what: &str, open: impl Fn() -> Files, rules: &str) -> [usize; 2] {
     let frames = frames(open());
-    let mut plain = Plain::new();
-    plain.change(rules);
-    let verdicts: Vec<bool> = frames.iter().map(|frame| plain.passes(frame)).collect();
+    let mut oracle = Oracle::new();
+    oracle.change(rules);
+    let verdicts: Vec<bool> = frames.iter().map(|frame| oracle.passes(frame)).collect();
     let link = frames.first().map_or(LinkType::ETHERNET, |frame| frame.link);
     let chosen = |passed| -> Vec<&Frame> {
         let with = frames.iter().zip(&verdicts);
@@ -218,9 +219,9 @@ fn check(what: &str, open: impl Fn() -> Files, rules: &str) -> [usize; 2] {
     for workers in [None, Some(1), Some(2), Some(3), Some(7)] {
         let (own_passed, own_drops, report) = filter(open(), rules, workers, None);
         assert!(own_passed == passed, "{what}, {workers:?}: other packets passed\n{rules}");
-        assert!(own_drops == drops, "{what}, {workers:?}: other packets did not pass");
+        assert!(own_drops == drops, "{what}, {workers:?}: other packets were dropped");
         assert_eq!(report.ledger.residual(), 0, "{what}: {:?}", report.ledger);
-        let packets = &report.standing.packets;
+        let packets = &report.stats.packets;
         assert_eq!(packets.received, frames.len() as u64);
         assert_eq!(packets.passed, verdicts.iter().filter(|&&verdict| verdict).count() as u64);
         assert_eq!(*digest.get_or_insert(report.verdicts_sha256.clone()), report.verdicts_sha256);
@@ -230,7 +231,7 @@ fn check(what: &str, open: impl Fn() -> Files, rules: &str) -> [usize; 2] {
 }
 
 #[test]
-fn real_captures_are_filtered_as_a_plain_reading_of_the_rules_says() {
+fn real_captures_are_filtered_like_the_oracle() {
     let Some(folder) = traces() else { return };
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -253,7 +254,7 @@ fn real_captures_are_filtered_as_a_plain_reading_of_the_rules_says() {
 }
 
 #[test]
-fn generated_traffic_is_filtered_as_a_plain_reading_of_the_rules_says() {
+fn generated_traffic_is_filtered_like_the_oracle() {
     for (seed, name) in ["mix", "scans", "w1"].into_iter().enumerate() {
         let (bytes, _) = generate(&profile(name, 20_000, 500), seed as u64);
         let open = || Files::from_reader("generated", io::Cursor::new(bytes.clone()));
@@ -277,16 +278,16 @@ fn datagram(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_control_packet_takes_effect_at_its_place_whoever_judges() {
+fn a_control_packet_takes_effect_at_its_place_under_every_arrangement() {
     let (bytes, _) = generate(&profile("mix", 30_000, 300), 7);
     let plain_frames = frames(Files::from_reader("generated", io::Cursor::new(bytes)));
-    let (key, stranger) = (ControlKey::new(&[7; 32]).unwrap(), ControlKey::new(&[8; 32]).unwrap());
+    let (key, other_key) = (ControlKey::new(&[7; 32]).unwrap(), ControlKey::new(&[8; 32]).unwrap());
     let first = rules_about(&plain_frames, 1);
-    let mut plain = Plain::new();
-    plain.change(&first);
+    let mut oracle = Oracle::new();
+    oracle.change(&first);
     let (mut stream, mut verdicts, mut sequence) = (Vec::new(), Vec::new(), 0);
     for (at, frame) in plain_frames.iter().enumerate() {
-        // In the middle of chunks and close together, so that a chunk has many parts.
+        // Within chunks and close together, so that a chunk has many parts.
         if at % 700 < 3 {
             sequence += 1;
             let ts_ns = frame.ts_ns;
@@ -297,17 +298,18 @@ fn a_control_packet_takes_effect_at_its_place_whoever_judges() {
             };
             let text = format!("clear\n{}", rules_about(&plain_frames, at as u64));
             put(datagram(&key.seal(sequence, &text)), false);
-            plain.change(&text);
-            // An error changes nothing; what a stranger says is a packet like any other, and so is what was heard before.
+            oracle.change(&text);
+            // A control packet with an error changes nothing. One with another key, and one with an
+            // old sequence number, are handled like data packets.
             sequence += 1;
             put(datagram(&key.seal(sequence, "default allow\nban 192.0.2")), false);
-            for forged in [stranger.seal(sequence + 1, "clear"), key.seal(sequence, "clear")] {
+            for forged in [other_key.seal(sequence + 1, "clear"), key.seal(sequence, "clear")] {
                 let frame = Frame { data: datagram(&forged), ..frame.clone() };
-                let passes = plain.passes(&frame);
+                let passes = oracle.passes(&frame);
                 put(frame.data, passes);
             }
         }
-        verdicts.push(plain.passes(frame));
+        verdicts.push(oracle.passes(frame));
         stream.push(frame.clone());
     }
     let bytes = write(&stream.iter().collect::<Vec<_>>(), LinkType::ETHERNET);
@@ -320,32 +322,32 @@ fn a_control_packet_takes_effect_at_its_place_whoever_judges() {
     let expected = write(&chosen, LinkType::ETHERNET);
     for workers in [None, Some(1), Some(2), Some(3), Some(7)] {
         let files = Files::from_reader("generated", io::Cursor::new(bytes.clone()));
-        let knock = Knock::new(PORT, key.clone(), 0);
-        let (passed, _, report) = filter(files, &first, workers, Some(knock));
+        let auth = ControlAuth::new(PORT, key.clone(), 0);
+        let (passed, _, report) = filter(files, &first, workers, Some(auth));
         assert!(passed == expected, "{workers:?}");
-        let control = &report.standing.control;
+        let control = &report.stats.control;
         let changes = sequence / 2;
         assert_eq!(
             [control.made, control.refused, control.forged],
             [changes, changes, 2 * changes]
         );
-        assert_eq!(report.standing.rules.revision, 1 + changes);
-        assert_eq!(report.standing.packets.dropped["control"], 2 * changes);
+        assert_eq!(report.stats.rules.revision, 1 + changes);
+        assert_eq!(report.stats.packets.dropped["control"], 2 * changes);
         assert_eq!(report.ledger.residual(), 0);
         assert!(control.why.as_ref().unwrap().starts_with("line 2: "), "{:?}", control.why);
     }
 }
 
 #[test]
-fn counters_add_up_to_what_the_rules_decided() {
+fn rule_counters_count_the_packets_that_each_rule_decided() {
     let frame = |data| Frame { ts_ns: 1, link: LinkType::ETHERNET, original_len: 60, data };
     let stream = vec![frame(datagram(b"hello")); 9];
     let bytes = write(&stream.iter().collect::<Vec<_>>(), LinkType::ETHERNET);
     let rules = "deny from any to any\nallow from 192.0.2.0/24 to 192.0.2.2\nallow to ::1";
     let files = Files::from_reader("nine", io::Cursor::new(bytes));
     let (_, _, report) = filter(files, rules, Some(2), None);
-    let rows: Vec<_> = report.standing.rules.counters.iter().collect();
+    let rows: Vec<_> = report.stats.rules.counters.iter().collect();
     assert_eq!((rows.len(), rows[0].rule, rows[0].packets), (1, 2, 9));
     assert_eq!(rows[0].words.as_deref(), Some("allow from 192.0.2.0/24 to 192.0.2.2"));
-    assert_eq!(report.standing.packets.octets, 540);
+    assert_eq!(report.stats.packets.octets, 540);
 }

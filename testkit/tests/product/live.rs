@@ -1,7 +1,8 @@
-//! Live is the same: a capture played to an interface gives the answer that the capture itself gives, whatever the method,
-//! the queues and the arrangement; and when more comes than can be taken, every frame is accounted for.
+//! Live capture: a capture that is replayed to an interface yields the same report as the file,
+//! with every method, number of queues and arrangement; under overload every frame is accounted
+//! for.
 //!
-//! Over veth pairs in network namespaces of their own, which need root.
+//! The tests use veth pairs in network namespaces, which need root.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,7 +23,7 @@ use ringtap_testkit::{Left, Net, Right, send_all};
 use ringtap_wire::{Decoder, HashKey, LinkType, PacketRecord, Path};
 use serde_json::Value;
 
-/// How frames come, by how many queues, and who works on them.
+/// Capture method, skeleton, number of queues, number of workers.
 type Case = (Method, Skeleton, usize, Option<usize>);
 
 const CASES: [Case; 7] = [
@@ -53,12 +54,12 @@ fn plan(case: Case) -> Plan {
         })
         .app(|o| o.metering = metering);
     let mut plan = request.plan();
-    // One interval, however long the replay takes.
+    // A single interval, independent of the duration of the replay.
     plan.app.interval_ns = None;
     plan
 }
 
-/// The frames of a capture, no longer than was captured.
+/// The frames of a capture, at their captured length.
 fn frames(capture: &Capture) -> Vec<Vec<u8>> {
     let (mut files, mut chunk, mut frames) = (capture.open(), Chunk::new(), Vec::new());
     while files.read(&mut chunk) > 0 {
@@ -67,7 +68,7 @@ fn frames(capture: &Capture) -> Vec<Vec<u8>> {
     frames
 }
 
-/// A capture of these frames, as quick as a replay.
+/// A capture of these frames with timestamps 1 µs apart.
 fn recorded(frames: &[Vec<u8>]) -> Capture {
     let mut bytes = Vec::new();
     let mut writer = PcapWriter::new(&mut bytes, LinkType::ETHERNET, u32::MAX);
@@ -80,25 +81,25 @@ fn recorded(frames: &[Vec<u8>]) -> Capture {
     Capture::Bytes(bytes)
 }
 
-/// Takes records without their times, of this plan's workers.
+/// Outputs that collect the records of a plan's workers without their times.
 fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
     gather(plan.arrangement.workers, timeless_record)
 }
 
-/// The record without its times, and without its interface, which a file does not have.
+/// The record without its times and its interface, which differ between file and live capture.
 fn timeless_record(record: &FlowRecord) -> FlowRecord {
     let path = Path { ingress: 0, ..record.path };
     FlowRecord { first_ns: 0, last_ns: 0, path, ..record.clone() }
 }
 
-/// Records in an order of their own.
+/// The collected records, sorted.
 fn sorted(records: &Mutex<Vec<FlowRecord>>) -> Vec<FlowRecord> {
     let mut records = std::mem::take(&mut *records.lock().unwrap());
     records.sort_unstable();
     records
 }
 
-/// The report without times, and without what depends on them.
+/// The report as JSON without times and sections that depend on times.
 fn timeless(outcome: &Outcome) -> Value {
     fn strip(value: &mut Value) {
         if let Some(map) = value.as_object_mut() {
@@ -120,7 +121,7 @@ fn timeless(outcome: &Outcome) -> Value {
     report
 }
 
-/// Receives by the case's plan what `send` sends, until `count()` frames are accounted for.
+/// Runs the case's plan live while `send` sends, until `count()` frames are accounted for.
 fn live(
     net: &Net,
     case: Case,
@@ -138,7 +139,8 @@ fn options(plan: &Plan, (method, _, queues, _): Case) -> Options {
     Options { method, queues: Some(queues as u16), memory, ..Options::default() }
 }
 
-/// Receives by these what `send` sends, until `count()` frames are accounted for.
+/// Runs a plan live with these receivers while `send` sends, until `count()` frames are accounted
+/// for.
 fn observe(
     plan: &Plan,
     receivers: Vec<impl Into<MergedReceiver> + Send>,
@@ -157,13 +159,13 @@ fn observe(
             thread::sleep(Duration::from_millis(10));
         }
         watch.stop();
-        run.join().unwrap().expect("the run ends well")
+        run.join().unwrap().expect("a successful run")
     });
     assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
     outcome
 }
 
-/// Sends frames as they would come: by AF_XDP to the queue of their addresses, as a card does it.
+/// Sends frames. With AF_XDP each goes to the queue for its addresses, as with RSS of a card.
 fn send(net: &Net, case: Case, frames: &[Vec<u8>]) {
     let (method, _, queues, _) = case;
     let open = |queue| net.sender(&SendOptions { method, queue, ..SendOptions::default() });
@@ -184,7 +186,7 @@ fn send(net: &Net, case: Case, frames: &[Vec<u8>]) {
 }
 
 #[test]
-fn what_a_capture_says_its_replay_says() {
+fn a_replay_yields_the_report_and_records_of_the_capture() {
     let mix = generate(&profile("mix", 20_000, 500), 3).0;
     let scans = generate(&profile("scans", 20_000, 500), 4).0;
     for capture in [Capture::File(office()), Capture::Bytes(mix), Capture::Bytes(scans)] {
@@ -206,8 +208,7 @@ fn what_a_capture_says_its_replay_says() {
     }
 }
 
-/// Two links between the ends, as the taps of one link: what goes in one direction comes by the one, the answers by the
-/// other.
+/// Two veth pairs between the namespaces, like the two taps of a link: one for each direction.
 fn taps(queues: usize) -> Option<Net> {
     let net = Net::new(queues as u32)?;
     let peer = format!("peer name right2 netns {}", net.name(Right));
@@ -218,7 +219,7 @@ fn taps(queues: usize) -> Option<Net> {
     Some(net)
 }
 
-/// By which tap a frame goes: lower addresses to higher ones by the first.
+/// The tap of a frame: 0 if it goes from a lower address to a higher one, otherwise 1.
 fn tap(frame: &[u8]) -> usize {
     let mut decoder = Decoder::new(HashKey::from_seed(7), Arc::default());
     let mut packet = PacketRecord::EMPTY;
@@ -227,7 +228,7 @@ fn tap(frame: &[u8]) -> usize {
 }
 
 #[test]
-fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
+fn the_two_directions_of_a_link_on_two_interfaces_are_merged() {
     let mix = generate(&profile("mix", 20_000, 500), 3).0;
     for capture in [Capture::File(office()), Capture::Bytes(mix)] {
         let frames = frames(&capture);
@@ -270,7 +271,8 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
             let mut records = from_wire.lock().unwrap().clone();
             for one in &mut records {
                 let place = indexes.iter().position(|&index| index == one.path.ingress);
-                // The lower address sends by the first tap, whoever began.
+                // The lower address sends through the first tap, whether it is the initiator or
+                // not.
                 let lower = one.key.src < one.key.dst;
                 let turned = one.initiator == Initiator::SynAck;
                 assert_eq!(place, Some(usize::from(lower == turned)), "{one:?}");
@@ -280,7 +282,7 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
             records.sort_unstable();
             assert!(records == wanted_records, "{case:?}: other records");
             assert!(by_ingress.iter().all(|&records| records > 0), "{by_ingress:?}");
-            // Each frame came by its interface, and all together are what the ledger begins with.
+            // Each frame is counted at its interface, and the sum is the input of the ledger.
             let counts: Vec<_> = seen.run.interfaces.iter().map(|one| one.packets).collect();
             assert_eq!(counts, by_tap, "{case:?}");
             let dropped: u64 =
@@ -296,7 +298,7 @@ fn both_directions_of_a_link_by_two_interfaces_are_one_stream() {
 }
 
 #[test]
-fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
+fn cards_with_different_queue_assignments_are_merged_into_one_queue() {
     let frames = frames(&Capture::Bytes(generate(&profile("mix", 20_000, 500), 3).0));
     let case = (Method::Xdp, Skeleton::Farm, 1, Some(2));
     let Some(net) = taps(2) else { return };
@@ -307,10 +309,10 @@ fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
     });
     assert!(interfaces.iter().all(|queues| queues.len() == 2));
     let receivers = MergedReceiver::share_out(interfaces.into(), 1);
-    // Frames go by any tap and any queue.
+    // Frames use all taps and all queues in turn.
     let send = || {
-        let ways = [("left", 0), ("left", 1), ("left2", 0), ("left2", 1)];
-        let mut senders = ways.map(|(name, queue)| {
+        let queues = [("left", 0), ("left", 1), ("left2", 0), ("left2", 1)];
+        let mut senders = queues.map(|(name, queue)| {
             let options = SendOptions { method: Method::Xdp, queue, ..SendOptions::default() };
             net.inside(Left, || Sender::open(name, &options).unwrap())
         });
@@ -322,7 +324,8 @@ fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
     let reference = self::plan((Method::Packet, Skeleton::Reference, 1, None));
     let wanted = run_with(&reference, &recorded(&frames), Outputs::default());
     assert_eq!((seen.run.packets_split, seen.run.received), (0, frames.len() as u64));
-    // What depends on no order: each pair of hosts has one worker, or it would be counted twice.
+    // Values that do not depend on the order of packets. If a pair of hosts had two workers, its
+    // conversations would be counted twice.
     assert_eq!(seen.run.report.conversations, wanted.run.report.conversations);
     assert_eq!(seen.run.report.protocols, wanted.run.report.protocols);
     assert_eq!(seen.run.report.octets, wanted.run.report.octets);
@@ -332,7 +335,7 @@ fn cards_that_share_out_each_in_its_own_way_are_read_by_one() {
 }
 
 #[test]
-fn a_flood_is_accounted_for_to_the_last_frame() {
+fn every_frame_of_a_flood_is_accounted_for() {
     const FLOOD: u64 = 400_000;
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
@@ -342,7 +345,7 @@ fn a_flood_is_accounted_for_to_the_last_frame() {
         let memory = plan.buffers.buffer_bytes as usize;
         let mut receivers = net.receivers(&Options { method, memory, ..Options::default() });
         let mut flood = flood(&net, method);
-        // Nobody reads yet: most of these find no room.
+        // The receivers are not read yet, so most of these frames are dropped.
         let mut sent = flood(FLOOD);
         let watch = Watch::new();
         let outcome = thread::scope(|scope| {
@@ -350,7 +353,7 @@ fn a_flood_is_accounted_for_to_the_last_frame() {
             let run = scope.spawn(|| run_live(&plan, receivers, Outputs::default(), &watch));
             sent += flood(FLOOD);
             watch.stop();
-            run.join().unwrap().expect("the run ends well")
+            run.join().unwrap().expect("a successful run")
         });
         assert_eq!(sent, 2 * FLOOD);
         assert_eq!(outcome.run.ledger.residual(), 0, "{:?}", outcome.run.ledger);
@@ -363,7 +366,7 @@ fn a_flood_is_accounted_for_to_the_last_frame() {
 }
 
 #[test]
-fn a_card_that_splits_flows_is_told_of() {
+fn flows_that_a_card_splits_between_queues_are_reported() {
     let Some(net) = Net::new(2) else { return };
     let frames = frames(&Capture::Bytes(generate(&profile("mix", 20_000, 2_000), 5).0));
     let case = (Method::Xdp, Skeleton::MultiQueue, 2, None);
@@ -377,23 +380,23 @@ fn a_card_that_splits_flows_is_told_of() {
     };
     let outcome = live(&net, case, Outputs::default(), sends, || frames.len() as u64);
     assert!(outcome.run.packets_split > 0);
-    let told = (
+    let loss = (
         "packets that came by another queue than the rest of their flow",
         outcome.run.packets_split,
     );
-    assert!(outcome.losses().contains(&told), "{:?}", outcome.losses());
+    assert!(outcome.losses().contains(&loss), "{:?}", outcome.losses());
 }
 
-/// Sends so many frames as fast as it goes; how many it were.
+/// A function that sends a number of frames at full speed and returns the number sent.
 fn flood(net: &Net, method: Method) -> Box<dyn FnMut(u64) -> u64 + '_> {
     let template = template();
     if method == Method::Xdp {
         let open = || LiveSender::open("left", &template, 1 << 10).unwrap();
         let mut sender = net.inside(Left, open);
-        // The kernel looks for the interface in the namespace of who calls.
+        // The kernel looks the interface up in the namespace of the calling thread.
         return Box::new(move |count| net.inside(Left, || sender.send(count).unwrap()));
     }
-    // A veth takes frames made in the kernel only where an XDP program is.
+    // A veth accepts frames generated in the kernel only if its peer has an XDP program.
     let (mut sender, frames) = (net.sender(&SendOptions::default()), vec![template; 1_000]);
     Box::new(move |count| {
         (0..count / 1_000).for_each(|_| send_all(&mut sender, &frames));
@@ -412,7 +415,7 @@ fn template() -> Vec<u8> {
 }
 
 #[test]
-fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
+fn an_overloaded_queue_sheds_flows_if_allowed_and_counts_them() {
     const FRAMES: u64 = 30_000;
     for shed in [false, true] {
         let Some(net) = Net::new(1) else { return };
@@ -421,7 +424,7 @@ fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
         let memory = plan.buffers.buffer_bytes as usize;
         let receivers =
             net.receivers(&Options { method: Method::Xdp, memory, ..Options::default() });
-        // All wait before the first is read, and fill most of the room there is.
+        // All frames arrive before the first is read and fill most of the buffer.
         assert_eq!(flood(&net, Method::Xdp)(FRAMES), FRAMES);
         let watch = Watch::new();
         watch.stop();
@@ -430,11 +433,11 @@ fn a_queue_that_falls_behind_sheds_flows_if_it_may_and_says_so() {
         assert_eq!(outcome.run.received, FRAMES);
         let dropped = outcome.run.ledger.dropped();
         assert_eq!(dropped.contains_key("shed"), shed, "{dropped:?}");
-        let left_out = dropped.get("shed").copied().unwrap_or(0);
-        assert_eq!(outcome.run.report.packets.handled, FRAMES - left_out);
-        // No more than a sixteenth, and a little, of what came after the first look.
-        assert!(left_out < FRAMES / 8, "{left_out}");
-        assert_eq!(outcome.losses().contains(&("packets dropped", left_out)), shed);
-        assert_eq!(watch.shed.get(), left_out);
+        let shed_frames = dropped.get("shed").copied().unwrap_or(0);
+        assert_eq!(outcome.run.report.packets.handled, FRAMES - shed_frames);
+        // About a sixteenth of the frames after the first check of the fill level.
+        assert!(shed_frames < FRAMES / 8, "{shed_frames}");
+        assert_eq!(outcome.losses().contains(&("packets dropped", shed_frames)), shed);
+        assert_eq!(watch.shed.get(), shed_frames);
     }
 }

@@ -1,4 +1,5 @@
-//! The product seen from outside: every arrangement against the reference, oracles and generated truth.
+//! Tests of the whole product: all arrangements compared with the reference, with oracles and with
+//! the ground truth of generated traffic.
 
 mod common;
 #[cfg(feature = "full")]
@@ -8,7 +9,7 @@ mod facts;
 mod filter;
 mod live;
 mod oracle;
+mod paths;
 mod traces;
 mod truth;
 mod tunnels;
-mod ways;

@@ -1,5 +1,5 @@
-//! Real captures against facts that other programs found in them: the manifest beside the
-//! captures (tshark, capinfos), scans counted from a list of SYNs, and Community IDs.
+//! Compares reports of real captures with results of other programs: the manifest of the captures
+//! (tshark, capinfos), scans counted from a list of SYNs, and Community IDs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use ringtap_engine::Watch;
 use ringtap_export::formats::{CommunityId, Format, Interfaces};
 use ringtap_monitor::{Outcome, report::Scans};
 
-/// Where we do not agree with the manifest, and are right.
+/// A value in which the manifest is wrong.
 struct Difference {
     file: &'static str,
     column: &'static str,
@@ -19,7 +19,7 @@ struct Difference {
     reason: &'static str,
 }
 
-const CUSTOM_BLOCKS: &str = "frames 1, 7 and 10 of tshark are custom blocks, no packets";
+const CUSTOM_BLOCKS: &str = "frames 1, 7 and 10 of tshark are custom blocks, not packets";
 
 const DIFFERENCES: &[Difference] = &[
     Difference {
@@ -48,7 +48,7 @@ const DIFFERENCES: &[Difference] = &[
         column: "fragments",
         manifest: 49,
         ours: 48,
-        reason: "packet 7 is no fragment: its ICMPv6 error quotes a packet that was one",
+        reason: "packet 7 is not a fragment: it is an ICMPv6 error that quotes a fragment",
     },
 ];
 
@@ -72,7 +72,7 @@ fn facts(outcome: &Outcome) -> [(&'static str, u64); 11] {
     ]
 }
 
-/// The manifest's rows by column name, by file.
+/// The rows of the manifest by file, each by column name.
 fn manifest(folder: &Path) -> BTreeMap<PathBuf, BTreeMap<String, String>> {
     let text = std::fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
     let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
@@ -90,7 +90,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_fact_of_the_manifest() {
+fn reports_match_every_value_of_the_manifest() {
     let Some(folder) = traces() else { return };
     let mut wrong = Vec::new();
     let mut differences: Vec<_> = DIFFERENCES.iter().collect();
@@ -116,10 +116,11 @@ fn every_fact_of_the_manifest() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Failed attempts of a file: in all; sources and targets between which there are any; sources
-/// and ports with any; most ports of one target; most targets of one port. Counted from the list
-/// of SYNs that tshark prints: SYN without ACK, FIN and RST, less those that a SYN-ACK answers,
-/// TCP right behind the innermost IP header (two of o006 are within GRE). Files that are not listed have none.
+/// Failed connection attempts of a file: total; pairs of source and target with any; pairs of
+/// source and port with any; maximum number of ports of one pair; maximum number of targets of one
+/// source and port. Counted from the list of SYNs that tshark prints: SYN without ACK, FIN and RST,
+/// less those with a SYN-ACK, TCP directly after the innermost IP header (two of o006 are in GRE).
+/// Other files have none.
 const FAILED: &[(&str, [u64; 5])] = &[
     ("o004-gnutella.pcap", [76, 75, 73, 2, 4]),
     ("o006-sanitized4k.pcap", [116, 116, 91, 1, 4]),
@@ -139,26 +140,26 @@ const FAILED: &[(&str, [u64; 5])] = &[
 ];
 
 fn scans(path: &Path, threshold: Option<u32>) -> Scans {
-    let usual = request().app.scan_threshold;
-    let plan = reference(request().app(|o| o.scan_threshold = threshold.unwrap_or(usual)));
+    let default = request().app.scan_threshold;
+    let plan = reference(request().app(|o| o.scan_threshold = threshold.unwrap_or(default)));
     let scans = run(&plan, &Capture::File(path.into())).run.report.sections.scans.unwrap();
     assert_eq!(scans.attempts_ignored, 0);
     scans
 }
 
 #[test]
-fn every_failed_attempt_is_counted_and_only_scans_are_called_so() {
+fn every_failed_attempt_is_counted_and_only_scans_are_reported_as_scans() {
     let Some(folder) = traces() else { return };
     let mut expected: BTreeMap<_, _> = FAILED.iter().copied().collect();
     let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
     for path in manifest(&folder).into_keys() {
         let name = name(&path);
-        // Above a threshold of zero, every failed attempt is in the list.
+        // With a threshold of zero, the list has every failed attempt.
         let all = scans(&path, Some(0));
         let down: Vec<u64> = all.vertical.iter().map(|scan| scan.ports).collect();
         let across: Vec<u64> = all.horizontal.iter().map(|scan| scan.targets).collect();
         let failed: u64 = down.iter().sum();
-        assert_eq!(failed, across.iter().sum::<u64>(), "{name}: counted both ways");
+        assert_eq!(failed, across.iter().sum::<u64>(), "{name}: vertical and horizontal sums");
         let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0);
         assert_eq!(
             [failed, down.len() as u64, across.len() as u64, most(&down), most(&across)],
@@ -179,8 +180,8 @@ fn every_failed_attempt_is_counted_and_only_scans_are_called_so() {
                 assert_eq!(vertical, []);
                 assert_eq!(horizontal, [(ip("10.0.0.5"), 445, 40)]);
             }
-            // Floods, backscatter, scans by other flags than SYN, and busy clients that were
-            // answered are none.
+            // Floods, backscatter, scans with other flags than SYN, and busy clients that get
+            // answers are not scans.
             _ => assert_eq!((vertical, horizontal), (vec![], vec![]), "{name}"),
         }
         println!(
@@ -188,14 +189,14 @@ fn every_failed_attempt_is_counted_and_only_scans_are_called_so() {
             scans.vertical.len() + scans.horizontal.len()
         );
     }
-    assert!(expected.is_empty(), "no such file: {expected:?}");
+    assert!(expected.is_empty(), "missing files: {expected:?}");
 }
 
-/// The baseline has an id for each direction and each ICMP message; a record has one, which for
-/// ICMP is that of the flow's first message. So: each of our ids is in the baseline, and what is
-/// missing of it is ICMP of two hosts between which we have an ICMP record.
+/// The baseline has an id for each direction and each ICMP message. A record has one id, which for
+/// ICMP is that of the flow's first message. So each of our ids must be in the baseline, and a
+/// baseline id may be missing only for ICMP between two hosts for which we have an ICMP record.
 #[test]
-fn community_ids_are_those_of_the_specification() {
+fn community_ids_match_the_baseline() {
     let Some(folder) = traces() else { return };
     let (outputs, records) = gather(1, |record| record.clone());
     let capture = Capture::File(folder.join("o050-combined.pcap"));

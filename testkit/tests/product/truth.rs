@@ -1,4 +1,5 @@
-//! Generated traffic, whose truth is known: the skeletons cannot be wrong together.
+//! Compares reports and records of generated traffic with its ground truth, which finds errors that
+//! all skeletons share.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +75,7 @@ fn check(name: &str, outcome: &Outcome, truth: &Truth) {
 }
 
 #[test]
-fn every_profile_is_reported_as_it_was_made() {
+fn the_report_of_every_profile_matches_its_truth() {
     for name in ringtap_traffic::Profile::NAMES {
         for (seed, packets) in [(1, 20_000), (2, 77_777)] {
             let (bytes, truth) = generate(&profile(name, packets, 4_000), seed);
@@ -89,15 +90,15 @@ fn every_profile_is_reported_as_it_was_made() {
 }
 
 #[test]
-fn cut_anywhere_it_still_agrees() {
+fn reports_of_any_number_of_packets_match_the_truth() {
     for packets in [1, 2, 3, 999, 1_000, 5_431] {
         let (bytes, truth) = generate(&profile("scans", packets, 500), 9);
         check("scans", &run(&reference(request()), &Capture::Bytes(bytes)), &truth);
     }
 }
 
-/// What a record says, in the words of the truth.
-fn told(record: &FlowRecord) -> RecordTruth {
+/// A record in the form of the truth.
+fn as_truth(record: &FlowRecord) -> RecordTruth {
     RecordTruth {
         source: record.key.source(),
         destination: record.key.destination(),
@@ -120,31 +121,31 @@ fn told(record: &FlowRecord) -> RecordTruth {
             EndReason::Active => Ended::Active,
             EndReason::EndDetected => Ended::Detected,
             EndReason::Forced => Ended::Forced,
-            EndReason::LackOfResources => panic!("there was room for every flow"),
+            EndReason::LackOfResources => panic!("the flow table was full"),
         },
     }
 }
 
 /// All records of a run, sorted.
 fn records(plan: &Plan, capture: &Capture) -> Vec<RecordTruth> {
-    let (outputs, records) = gather(plan.arrangement.workers, told);
+    let (outputs, records) = gather(plan.arrangement.workers, as_truth);
     run_with(plan, capture, outputs);
     let mut all = std::mem::take(&mut *records.lock().unwrap());
     all.sort_unstable();
     all
 }
 
-/// Checks the records of a profile in every arrangement; returns them.
+/// Checks the records of a profile under every skeleton. Returns the expected records.
 fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTruth> {
     let (bytes, truth) = metered(profile, seed, rules);
     let capture = Capture::Bytes(bytes);
-    let request = request().app(|o| o.metering = as_asked(rules));
+    let request = request().app(|o| o.metering = metering(rules));
     let parallel = skeletons()
         .map(|skeleton| parallel(request.clone(), skeleton, (2, 3), Ring::default(), (512, 50)));
     for plan in [reference(request.clone())].into_iter().chain(parallel) {
         let found = records(&plan, &capture);
         let place = format!("{} seed {seed} {} {rules:?}", profile.name, plan.arrangement.skeleton);
-        // One record is enough to see what is wrong.
+        // Only the first difference is printed.
         let differs = found.iter().zip(&truth).find(|(found, truth)| found != truth);
         assert_eq!(differs, None, "{place}: found, true");
         assert_eq!(found.len(), truth.len(), "{place}");
@@ -152,7 +153,7 @@ fn check_records(profile: &Profile, seed: u64, rules: FlowRules) -> Vec<RecordTr
     truth
 }
 
-fn as_asked(rules: FlowRules) -> Metering {
+fn metering(rules: FlowRules) -> Metering {
     let FlowRules { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, active_ns, .. } = rules;
     Metering {
         timeouts: Timeouts {
@@ -171,8 +172,8 @@ fn as_asked(rules: FlowRules) -> Metering {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Timeouts so short that each of them ends flows of a run of a minute, all different, and a grace
-/// that is longer than the idle timeout.
+/// Short timeouts, all different, so that each of them ends flows within a minute. The timeout
+/// after an RST is longer than the idle timeout.
 fn short() -> FlowRules {
     FlowRules {
         tcp_ns: 3 * SECOND,
@@ -186,7 +187,7 @@ fn short() -> FlowRules {
 }
 
 #[test]
-fn every_record_of_every_profile_is_as_it_was_made() {
+fn the_records_of_every_profile_match_their_truth() {
     for name in Profile::NAMES {
         for (seed, packets) in [(1, 20_000), (2, 33_333), (3, 999)] {
             let mut profile = profile(name, packets, 2_000);
@@ -199,12 +200,12 @@ fn every_record_of_every_profile_is_as_it_was_made() {
 }
 
 #[test]
-fn every_record_of_slow_traffic_is_as_it_was_made() {
+fn the_records_of_slow_traffic_match_their_truth() {
     let mut reasons = [0; 5];
     for (seed, minutes) in [(1, 10), (2, 30), (3, 120)] {
         let mut profile = profile("mix", 40_000, 1_500);
         profile.duration_ns = minutes * 60 * SECOND;
-        // Clients that come again to ports that were closed: at once, and after the grace.
+        // Clients that retry closed ports: at once, and after the timeout of closed flows.
         for targets in [1, 40, 300] {
             let scan = ScanSpec { targets, reset: true, insist: true, ..ScanSpec::default() };
             profile.scans.push(ScanSpec { ports: 3, resends: 2, answered: targets / 2, ..scan });
@@ -213,6 +214,6 @@ fn every_record_of_slow_traffic_is_as_it_was_made() {
             reasons[record.ended as usize] += 1;
         }
     }
-    // The comparison is worth something only if every reason occurs.
+    // The comparison must cover every end reason.
     assert!(reasons[1..].iter().all(|&records| records > 100), "{reasons:?}");
 }

@@ -1,5 +1,5 @@
-//! What tunnels carry, packet by packet, beside what tshark says of it: the innermost addresses and ports of real
-//! captures.
+//! Tests of tunnelled traffic: encapsulation does not change results, and innermost addresses and
+//! ports of real captures equal those that tshark prints.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,8 +13,8 @@ use ringtap_wire::Tunnels;
 use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord};
 
 #[test]
-fn a_tunnel_changes_nothing_of_what_it_carries() {
-    // As long as the tunnel shows it whole.
+fn encapsulation_does_not_change_the_results_of_inner_packets() {
+    // The snapshot length must not cut encapsulated frames.
     let mut profile = profile("scans", 20_000, 1_000);
     profile.snaplen = 262_144;
     let run = |bytes: Vec<u8>, tunnels| -> Outcome {
@@ -27,13 +27,13 @@ fn a_tunnel_changes_nothing_of_what_it_carries() {
         let flows = outcome.run.report.flows.clone().unwrap();
         (flows.records, flows.active_peak, flows.end_reasons)
     };
-    // But for the way in each record, by which the digests differ.
+    // Digests are not compared: records contain the tunnel.
     assert_eq!(without_digest(&inner), without_digest(&plain));
     assert_eq!(inner.run.report.sections.scans, plain.run.report.sections.scans);
     assert_eq!(inner.run.report.sections.talkers, plain.run.report.sections.talkers);
     let scans = inner.run.report.sections.scans.as_ref().unwrap();
     assert!(!scans.vertical.is_empty() && !scans.horizontal.is_empty());
-    // What is counted of the outermost headers is of the tunnel.
+    // Counters of the outermost headers count the tunnel's.
     let (with, without) = (&inner.run.report, &plain.run.report);
     let packets = with.packets;
     assert_eq!((packets.ipv6, packets.ipv4), (0, without.packets.ipv4 + without.packets.ipv6));
@@ -53,7 +53,7 @@ fn a_tunnel_changes_nothing_of_what_it_carries() {
     );
 }
 
-/// Captures with tunnels of every kind, and others whose tunnels are few or none.
+/// Captures with tunnels of every kind, and others with few or none.
 const FILES: [&str; 16] = [
     "o004-gnutella.pcap",
     "o006-sanitized4k.pcap",
@@ -73,7 +73,8 @@ const FILES: [&str; 16] = [
     "o050-combined.pcap",
 ];
 
-/// Source and destination of the innermost packet, its ports if it is TCP or UDP, and whether it was in a tunnel.
+/// Source and destination of the innermost packet, its ports if it is TCP or UDP, and whether it
+/// was in a tunnel.
 type Ends = (IpAddr, IpAddr, Option<(u16, u16)>, bool);
 
 fn ours(path: &Path) -> Vec<Option<Ends>> {
@@ -98,7 +99,7 @@ fn ours(path: &Path) -> Vec<Option<Ends>> {
     all
 }
 
-/// The same from tshark: the last IP layer of each frame before what an ICMP error quotes.
+/// The same from tshark: the last IP layer of each frame before a packet quoted by an ICMP error.
 fn theirs(path: &Path) -> Vec<Option<Ends>> {
     const LAYERS: [&str; 4] = ["ip", "ipv6", "tcp", "udp"];
     const UDP_TUNNELS: [&str; 4] = ["vxlan", "geneve", "gtp", "teredo"];
@@ -126,7 +127,7 @@ fn theirs(path: &Path) -> Vec<Option<Ends>> {
                 break;
             }
             let Some(kind) = LAYERS.iter().position(|&name| name == layer) else { continue };
-            // A header without addresses or ports was cut.
+            // A header without addresses or ports is truncated.
             let Some((a, b)) = pair(1 + 2 * kind, seen[kind]) else { break };
             seen[kind] += 1;
             if kind < 2 {
@@ -144,10 +145,10 @@ fn theirs(path: &Path) -> Vec<Option<Ends>> {
 }
 
 #[test]
-fn what_is_innermost_is_what_tshark_sees() {
+fn innermost_addresses_and_ports_match_tshark() {
     let Some(folder) = traces() else { return };
     if Command::new("tshark").arg("-v").output().is_err() {
-        println!("what_is_innermost_is_what_tshark_sees: SKIPPED: no tshark");
+        println!("SKIPPED: tshark is not installed");
         return;
     }
     let (mut wrong, mut tunnelled) = (Vec::new(), 0);
@@ -156,7 +157,7 @@ fn what_is_innermost_is_what_tshark_sees() {
         let (ours, theirs) = (ours(&path), theirs(&path));
         assert_eq!(ours.len(), theirs.len(), "{name}");
         let within = theirs.iter().flatten().filter(|(.., within)| *within).count();
-        println!("{name}: {} packets, {within} of them within tunnels", ours.len());
+        println!("{name}: {} packets, {within} of them in tunnels", ours.len());
         tunnelled += within;
         for (number, pair) in (1..).zip(ours.iter().zip(&theirs)) {
             if pair.0 != pair.1 {

@@ -1,6 +1,7 @@
-//! The reference itself against an oracle that knows no tables, hashes, groups or shards: small
-//! crafted worlds in which everything collides (hosts that talk to themselves, times that run
-//! backwards, FIN with SYN, fragments without a first), and the whole report compared.
+//! Compares the reference and all skeletons with an oracle that has no tables, hashes, groups or
+//! shards. The traffic is random and small, with many collisions and odd cases: hosts that send to
+//! themselves, timestamps that run backwards, FIN with SYN, fragments without a first one. The
+//! whole report is compared.
 
 mod naive;
 mod world;
@@ -15,7 +16,7 @@ use ringtap_ring::Kind as Ring;
 
 use world::{World, world};
 
-/// The report of a plan, and all its records in order.
+/// The report of a run and all its records, sorted.
 fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
     let (outputs, records) = gather(plan.arrangement.workers, |record| record.clone());
     let outcome = ringtap_monitor::run(plan, capture.open(), outputs, &Watch::new()).unwrap();
@@ -28,16 +29,16 @@ fn monitored(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
 fn agrees(world: &World) {
     let capture = Capture::Bytes(world.file());
     let plan = reference(world.request.clone());
-    let expected = naive::answer(&plan, &capture);
+    let expected = naive::report(&plan, &capture);
     same(&monitored(&plan, &capture), &expected);
-    // Late packets, marks and shards meet nowhere else under such pressure.
+    // No other test combines late packets, marks and shards as densely.
     for skeleton in skeletons() {
         let plan = parallel(world.request.clone(), skeleton, (2, 3), Ring::default(), (64, 8));
         same(&monitored(&plan, &capture), &expected);
     }
 }
 
-/// Part by part, so that a difference can be read.
+/// Compares part by part first, so that a difference is readable.
 fn same((ours, our_records): &(Report, Vec<FlowRecord>), expected: &(Report, Vec<FlowRecord>)) {
     let (report, records) = expected;
     assert_eq!((ours.packets, ours.octets), (report.packets, report.octets));
@@ -56,20 +57,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn report_and_records_are_those_of_the_oracle(world in world()) {
+    fn report_and_records_equal_those_of_the_oracle(world in world()) {
         agrees(&world);
     }
 }
 
 #[test]
-fn the_worlds_reach_what_they_are_made_for() {
+fn the_generated_worlds_cover_all_cases() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut reached = [0; 12];
     for _ in 0..100 {
         let world = world().new_tree(&mut runner).unwrap().current();
         let plan = reference(world.request.clone());
-        let (report, records) = naive::answer(&plan, &Capture::Bytes(world.file()));
+        let (report, records) = naive::report(&plan, &Capture::Bytes(world.file()));
         let (scans, flows) = (report.sections.scans.unwrap(), report.flows.unwrap());
         let facts = [
             !scans.vertical.is_empty(),

@@ -1,6 +1,6 @@
-//! The oracle: every definition of the report spelled out over the list of all packets, with
-//! sorted maps and sets and nothing clever. It shares the decoder with the monitor (that one has
-//! oracles of its own), but no table.
+//! The oracle: a direct implementation of every definition of the report over the list of all
+//! packets, with sorted maps and sets. It shares the decoder with the monitor (the decoder has its
+//! own tests against oracles), but no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use ringtap_wire::{Decoder, Flags, PacketRecord, Paths};
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The report and the sorted records that the plan must give.
-pub(crate) fn answer(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
+/// The expected report of a plan, and the expected records, sorted.
+pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>) {
     let paths = Arc::new(Paths::new());
     let packets = decoded(plan, &paths, capture);
     let metered: Vec<_> = packets.iter().filter(|p| metered(plan, p)).copied().collect();
@@ -60,7 +60,7 @@ fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketReco
     packets
 }
 
-/// Whether the packet is one of those that make flows, talkers and scans.
+/// Whether the packet counts for flows, talkers and scans.
 fn metered(plan: &Plan, packet: &PacketRecord) -> bool {
     match plan.options.tunnels {
         Tunnels::Outer => !has(packet, Flags::INNER),
@@ -127,8 +127,8 @@ fn interval_of(plan: &Plan, packet: &PacketRecord) -> u64 {
     plan.app.interval_ns.map_or(0, |interval_ns| packet.ts_ns / interval_ns)
 }
 
-/// Distinct conversations in all, and by interval: one counts in the interval of a packet if that
-/// is later than every one it has counted in before.
+/// Distinct conversations in total and by interval. A conversation counts in the interval of a
+/// packet if that interval is later than all in which it has counted before.
 fn conversations(
     plan: &Plan,
     packets: &[PacketRecord],
@@ -184,7 +184,8 @@ fn intervals(
     groups.into_iter().map(row).collect()
 }
 
-/// A SYN that is nothing else is an attempt, a SYN with ACK that is nothing else an answer.
+/// Scans. An attempt is a SYN without ACK, FIN and RST; an answer is a SYN with ACK, without FIN
+/// and RST.
 fn scans(plan: &Plan, packets: &[PacketRecord]) -> Scans {
     let (mut tried, mut answered) = (BTreeMap::new(), BTreeSet::new());
     for packet in packets.iter().filter(|p| p.protocol == TCP && has(p, Flags::PORTS)) {
@@ -245,7 +246,7 @@ fn scans(plan: &Plan, packets: &[PacketRecord]) -> Scans {
     }
 }
 
-/// Sums by packet, not by flow.
+/// Talkers, summed by packet, not by flow.
 fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
     let mut sources: BTreeMap<IpAddr, Volume> = BTreeMap::new();
     let mut destinations: BTreeMap<IpAddr, Volume> = BTreeMap::new();
@@ -262,7 +263,7 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
         add(destinations.entry(ends[1]).or_default());
         ends.sort();
         add(pairs.entry(ends).or_default());
-        // 0 and 0 is what stands where no ports are known.
+        // Two zero ports mean that the ports are unknown.
         let used = BTreeSet::from([key.src_port, key.dst_port]);
         if used != BTreeSet::from([0]) {
             for port in used {
@@ -302,17 +303,17 @@ fn ranked<K: Copy + Ord, R>(
     row: impl Fn(K, Volume) -> R,
 ) -> Vec<R> {
     let mut rows: Vec<(K, Volume)> = sums.iter().map(|(&key, &volume)| (key, volume)).collect();
-    // Stable: equal ones stay in the order of their keys.
+    // The sort is stable, so equal rows stay in the order of their keys.
     rows.sort_by_key(|(_, Volume { packets, octets })| {
         std::cmp::Reverse(if octets_first { (*octets, *packets) } else { (*packets, *octets) })
     });
     rows.into_iter().take(top).map(|(key, volume)| row(key, volume)).collect()
 }
 
-/// Live flows by key, and by VLANs if they count.
+/// Live flows by key, and by VLANs if these are part of the key.
 type Flowing = BTreeMap<(FlowKey, Option<(u8, [u16; 2])>), Live>;
 
-/// A live flow: its record so far, who has sent a FIN, and how it was seen to close.
+/// A live flow: its record so far, which sides have sent a FIN, and how it was closed.
 #[derive(Clone)]
 struct Live {
     record: FlowRecord,
@@ -343,13 +344,13 @@ impl Live {
             last_ns: packet.ts_ns,
             icmp_type_code: if icmp { packet.dst_port } else { 0 },
             initiator,
-            path: paths.get(packet.path),
+            path: *paths.get(packet.path),
             ..FlowRecord::new(if answer { back } else { own })
         };
         Self { record, fin: [false; 2], closed: None }
     }
 
-    /// Cut while alive: still the same connection.
+    /// The next part of a flow that the active timeout ended; it is still the same connection.
     fn next_part(&self, plan: &Plan, paths: &Paths, packet: &PacketRecord) -> Self {
         let mut next = Self::begin(plan, paths, packet);
         (next.fin, next.closed) = (self.fin, self.closed);
@@ -401,14 +402,14 @@ impl Live {
         let letters = if side == 0 { letters.to_ascii_uppercase() } else { letters };
         record.history = History::of(&(record.history.to_string() + &letters));
         self.fin[side] |= packet.tcp_flags & 1 != 0;
-        // Only a FIN or an RST closes, and only once.
+        // FINs of both sides or an RST close the flow; the first of these counts.
         let rst = packet.tcp_flags & 4 != 0;
         if rst || packet.tcp_flags & 1 != 0 && self.fin == [true; 2] {
             self.closed.get_or_insert(if rst { Closed::Rst } else { Closed::Fin });
         }
     }
 
-    /// The record of a flow that is not let go on.
+    /// The record of a flow at the end of the run or at a step of the clock.
     fn closed_or_forced(&self) -> FlowRecord {
         let closed = self.closed.is_some();
         self.ended(if closed { EndReason::EndDetected } else { EndReason::Forced })
@@ -434,18 +435,22 @@ fn letters(packet: &PacketRecord) -> String {
     all.into_iter().filter_map(|(is, letter)| is.then_some(letter)).collect()
 }
 
-/// Packets further than this from the time now move it only together with others.
+/// A packet whose timestamp differs from the clock by more than this moves the clock only together
+/// with others.
 const FAR_NS: u64 = 60_000_000_000;
 
-/// What happens to time at a packet, said from the list of all times up to there.
+/// The clock after a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
+    /// It advances, or stays.
     On(u64),
+    /// It is set back.
     Back(u64),
 }
 
-/// The time after each packet: the latest of those near it. Of those far away the last four in a row, all ahead, or
-/// the last 32 in a row, all behind, move it as far as all of them agree. And the time at the end.
+/// The clock after each packet, from the timestamps of all packets; and the time at the end. The
+/// clock is the latest near timestamp. Four far timestamps in a row, all ahead, move it to the
+/// smallest of them; 32 in a row, all behind, set it back to the largest of them.
 fn times(all: &[u64]) -> (Vec<Time>, u64) {
     let mut times = Vec::new();
     let Some(&first) = all.first() else { return (times, 0) };
@@ -469,12 +474,13 @@ fn times(all: &[u64]) -> (Vec<Time>, u64) {
         now = next;
         times.push(time);
     }
-    let believed = all[since..].iter().rev().take_while(|&&ts| ts > now && far(now, ts));
-    (times, believed.copied().max().unwrap_or(now))
+    let last = all[since..].iter().rev().take_while(|&&ts| ts > now && far(now, ts));
+    (times, last.copied().max().unwrap_or(now))
 }
 
-/// Flows one by one. A mark stands before the first packet that brings time to the next multiple of
-/// the tick; what has expired then is gone even for packets that come late. Where time is set back, nothing lives on.
+/// Flows and their records, packet by packet. A mark precedes the first packet at which the clock
+/// reaches the next multiple of the tick. Flows that have expired at a mark end, even if late
+/// packets follow. When the clock is set back, all flows end.
 fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<FlowRecord>) {
     let mut live: Flowing = BTreeMap::new();
     let mut records = Vec::new();
@@ -488,7 +494,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
         active_peak = active_peak.max(live.len() as u64);
     };
     let tick_ns = plan.app.metering.timeouts.tick_ns();
-    // What a tunnel carries came when the tunnel's packet did.
+    // An inner packet has the time of its outermost packet.
     let outermost = packets.iter().filter(|packet| !has(packet, Flags::INNER));
     let (times, end_ns) = times(&outermost.map(|packet| packet.ts_ns).collect::<Vec<_>>());
     let mut times = times.into_iter();

@@ -1,4 +1,5 @@
-//! Small worlds: a few hosts and ports, a clock that stumbles, and frames built byte by byte.
+//! Random worlds for proptest: few hosts and ports, an irregular clock, and frames built byte by
+//! byte.
 
 use crate::common::Request;
 use proptest::prelude::*;
@@ -9,14 +10,14 @@ use ringtap_wire::Tunnels;
 
 const SECOND: i64 = Timeouts::SECOND as i64;
 
-/// Some traffic, and how it shall be monitored.
+/// Random traffic and the options of the monitor.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) request: Request,
     frames: Vec<(u64, Frame)>,
 }
 
-/// One frame, and how many of its bytes are captured.
+/// A frame and its capture length.
 #[derive(Clone, Debug)]
 struct Frame {
     from: u8,
@@ -28,11 +29,11 @@ struct Frame {
     vlan: Option<u8>,
     padding: u8,
     captured: Option<u8>,
-    /// From the inside out.
+    /// From the innermost to the outermost.
     tunnels: Vec<Tunnel>,
 }
 
-/// An IPv4 packet that carries another one. Its hosts talk without tunnels, too.
+/// An encapsulation in IPv4. Its hosts also send packets without tunnels.
 #[derive(Clone, Copy, Debug)]
 struct Tunnel {
     from: u8,
@@ -139,7 +140,7 @@ impl Frame {
         for host in [self.from, self.to] {
             let mut address = [0; 16];
             if host < 3 {
-                // The same bytes as an IPv4 address: only the version tells them apart.
+                // The same bytes as an IPv4 address: they differ only in the version.
                 address[..4].copy_from_slice(&[10, 0, 0, host]);
             } else {
                 address[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
@@ -199,7 +200,7 @@ impl Tunnel {
     }
 }
 
-/// What frames carry; `probes` of them are lone SYNs for every 24 others.
+/// Contents of frames; for every 24 others there are `probes` single SYNs.
 fn content(probes: u32) -> impl Strategy<Value = Content> {
     // FIN 1, SYN 2, RST 4, ACK 16, ECE 64; crafted mixtures too.
     const FLAGS: [u8; 13] =
@@ -224,7 +225,7 @@ fn fragment() -> impl Strategy<Value = Fragment> {
     ]
 }
 
-/// A frame among `hosts` hosts and `ports` ports; host 0 talks most.
+/// A frame between `hosts` hosts with `ports` ports; host 0 is the most frequent source.
 fn frame(hosts: u8, ports: u16, probes: u32) -> impl Strategy<Value = Frame> {
     (
         (prop_oneof![Just(0), 0..hosts], 0..hosts, prop::bool::weighted(0.3)),
@@ -258,8 +259,8 @@ fn tunnels(hosts: u8) -> impl Strategy<Value = Vec<Tunnel>> {
     prop_oneof![6 => Just(Vec::new()), 1 => prop::collection::vec(tunnel, 1..3)]
 }
 
-/// How far the clock goes, and how late the packet is: both mostly little, at times exactly what
-/// a timeout is, or one more.
+/// The advance of the clock and the lateness of the packet. Both are mostly small; some equal a
+/// timeout or differ from it by one nanosecond.
 fn step(
     timeouts: &Timeouts,
     interval_ns: Option<u64>,
@@ -272,7 +273,7 @@ fn step(
         .chain(interval_ns)
         .flat_map(|edge| [edge as i64 - 1, edge as i64, edge as i64 + 1]);
     let edges: Vec<i64> = edges.collect();
-    // What one packet cannot move, and what it just can.
+    // Steps around the threshold beyond which a single packet does not move the clock.
     let leaps = [-3_600, -61, -60, 60, 61, 3_600].map(|seconds| seconds * SECOND);
     let forward = prop_oneof![
         40 => Just(0),
@@ -333,7 +334,7 @@ fn request() -> impl Strategy<Value = Request> {
                 let request =
                     Request::default().run(|run| (run.seed, run.tunnels) = (seed, tunnels));
                 request.app(|app| {
-                    // Those that the oracle knows.
+                    // The analyses that the oracle implements.
                     app.analyses = "flows,scans,talkers,volumes".parse().unwrap();
                     app.metering = Metering { timeouts, uniflow, vlan_in_key };
                     (app.interval_ns, app.scan_threshold, app.top) = (interval_ns, threshold, top);

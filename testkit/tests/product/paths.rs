@@ -1,11 +1,12 @@
-//! More ways than are told apart: packets count all the same, and what is not known of them is said.
+//! Test of more paths than [`Paths`] holds: packets are counted, and the number without a path is
+//! reported.
 
 use crate::common::{Capture, reference, request, run};
 use ringtap_io::capture::PcapWriter;
 use ringtap_wire::{LinkType, Paths};
 
 #[test]
-fn a_flood_of_link_addresses_is_bounded_and_told() {
+fn paths_beyond_the_maximum_are_counted() {
     const FRAMES: u32 = 70_000;
     let mut bytes = Vec::new();
     let mut writer = PcapWriter::new(&mut bytes, LinkType(1), 100);
