@@ -1,4 +1,4 @@
-# The commands of the house. `make help` lists them.
+# The commands of this repository. `make help` lists them.
 
 SHELL := bash
 .DEFAULT_GOAL := help
@@ -8,7 +8,7 @@ FUZZ_TARGETS := decode ndn pcap pcapng ring
 
 .PHONY: help run build check test test-all lint bench fuzz clean
 
-help: ## this list
+help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build quickly (profile quick, no optional features) and monitor the bundled capture
@@ -19,31 +19,31 @@ build: ## build the release binary, target/release/ringtap
 	@scripts/setup.sh
 	cargo build --release --locked
 
-check: ## quick tests: those of the crates, and the equality matrix
+check: ## run quick tests: unit tests of the crates, and the equality matrix
 	@scripts/setup.sh
 	@scripts/check.sh
 
-test-all: ## all that there is: the full equality matrix and long fuzzing, too
+test-all: ## run every test, the full equality matrix and ten minutes of fuzzing per target
 	@scripts/setup.sh
 	@scripts/setup-test.sh
 	@RINGTAP_FULL=1 scripts/test.sh
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 
-test: ## every test; the last line is the total
+test: ## run every test; the last line is the total
 	@scripts/setup.sh
 	@scripts/setup-test.sh
 	@scripts/test.sh
 
-lint: ## formatting, clippy and documentation, warnings denied
+lint: ## check formatting, clippy and documentation; warnings are errors
 	@scripts/setup.sh
 	@scripts/lint.sh
 
-bench: ## micro-benchmarks of the crates
+bench: ## run the micro-benchmarks of the crates
 	@scripts/setup.sh
 	cargo bench --workspace --locked --bench '*'
 
-fuzz: ## each fuzz target for FUZZ_SECONDS (60)
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz.sh $$target $(FUZZ_SECONDS) || exit 1; done
 
-clean: ## remove everything that was built
+clean: ## remove all build outputs
 	rm -rf target compare/target fuzz/target fuzz/artifacts

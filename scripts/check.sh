@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The quick tests: those within the crates, and the equality matrix over the captures there are. Built as `make run` builds, so
-# that what it built serves here, too; no tool is installed.
+# The quick tests: the unit tests of the crates, and the equality matrix over the available
+# captures. Uses the profile of `make run`, so that its build is reused. Installs no tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Counts the external crates that the program is linked from, with all optional features and without, and fails if there
-are more than the bounds say: what is added shall be added on purpose. And each crate that a package of the workspace asks
-for has its reason in CONTRIBUTING.md, and no reason is left without its crate."""
+"""Checks the external dependencies.
+
+Fails if the program links more external crates than BOUNDS allows, with the default features or
+without, so that no dependency is added by accident. Also fails if the external crates in the
+manifests of the workspace differ from those in the table of CONTRIBUTING.md, which gives a reason
+for each.
+"""
 
 import glob
 import re
@@ -9,7 +13,7 @@ import subprocess
 import sys
 import tomllib
 
-# Features of the package ringtap, and how many crates there may be.
+# Feature flags of the package ringtap, and the highest number of crates.
 BOUNDS = {"": 120, "--no-default-features": 60}
 
 
@@ -21,7 +25,7 @@ def crates(features):
     return {tuple(line[:2]) for line in words if not (len(line) > 2 and line[2].startswith("(/"))}
 
 
-def asked_for():
+def declared():
     kinds = ("dependencies", "dev-dependencies", "build-dependencies")
     for path in glob.glob("*/Cargo.toml") + glob.glob("*/*/Cargo.toml"):
         if path.startswith(("compare/", "fuzz/", "target/")):
@@ -40,8 +44,8 @@ def with_reasons():
 
 
 failed = False
-for name in sorted(set(asked_for()) ^ with_reasons()):
-    print(f"{name}: asked for by a package, or in the table of CONTRIBUTING.md, but not both")
+for name in sorted(set(declared()) ^ with_reasons()):
+    print(f"{name}: in a Cargo.toml or in the table of CONTRIBUTING.md, but not in both")
     failed = True
 for features, most in BOUNDS.items():
     count = len(crates(features))

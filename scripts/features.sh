@@ -1,5 +1,6 @@
-# Sourced by the scripts that test and lint. `features` turns on all features of the workspace but those for DPDK, for which
-# libdpdk must be there; `all_features` turns on these as well, where `have_dpdk`.
+# Sourced by the scripts that test and lint. `features` enables all features of the workspace except
+# those for DPDK, which need libdpdk. `all_features` also enables these if libdpdk is installed
+# (`have_dpdk`).
 
 have_dpdk() {
     pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null

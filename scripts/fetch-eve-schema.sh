@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# scripts/fetch-eve-schema.sh FILE: puts the JSON schema of Suricata's events there, out of Debian's source package.
+# scripts/fetch-eve-schema.sh FILE: writes the JSON schema of Suricata's events, from Debian's
+# source package, to FILE.
 #
-# The schema is under the GPL, so it is fetched, not kept here. The suites that have Suricata 8 are asked in an apt
-# folder of their own, with the mirror and the keys that this machine uses; its own lists stay as they are. The package
-# itself is not installed.
+# The schema is under the GPL, so it is fetched and not part of this repository. The script uses the
+# machine's Debian mirror and keys with a temporary apt folder, so the machine's package lists do
+# not change. The package is not installed.
 set -euo pipefail
 file=$(realpath -m "$1")
-command -v apt-get >/dev/null || { echo "fetch-eve-schema: no apt-get here" >&2; exit 1; }
+command -v apt-get >/dev/null || { echo "fetch-eve-schema: apt-get is missing" >&2; exit 1; }
 
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || {
-    echo "fetch-eve-schema: no Debian mirror among the sources of apt" >&2
+    echo "fetch-eve-schema: the sources of apt have no Debian mirror" >&2
     exit 1
 }
 work=$(mktemp -d)
@@ -22,7 +23,7 @@ for suite in trixie-backports sid; do
     options=(-o "Dir::Etc::SourceList=$work/sources.list" -o "Dir::Etc::SourceParts=/dev/null"
         -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o "APT::Sandbox::User=root")
     apt-get -qq "${options[@]}" update || continue
-    # A mirror may list a version that it no longer has, or not yet.
+    # A mirror may list a version that it does not have (no longer, or not yet).
     for version in $(apt-cache "${options[@]}" showsrc suricata | awk '$1 == "Version:" { print $2 }' | sort -urV); do
         (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only "suricata=$version" >&2) || continue
         mkdir -p "$(dirname "$file")"

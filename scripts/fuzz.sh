@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs one fuzz target: scripts/fuzz.sh TARGET [SECONDS] [libFuzzer argument…]
 #
-# Targets: decode, ndn, pcap, pcapng, ring. Builds with coverage and AddressSanitizer as cargo-fuzz does, but needs only a
-# stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 admits the sanitizer flag. New inputs go to
-# fuzz/target/corpus/TARGET, findings to fuzz/artifacts/TARGET; the committed fuzz/corpus/TARGET is only read.
+# Targets: decode, ndn, pcap, pcapng, ring. Builds with coverage and AddressSanitizer as cargo-fuzz
+# does, but needs only a stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 allows the sanitizer
+# flag. New inputs go to fuzz/target/corpus/TARGET, inputs that fail to fuzz/artifacts/TARGET. A run
+# only reads the committed fuzz/corpus/TARGET.
 #
-#   scripts/fuzz.sh ring 600          ten minutes
-#   scripts/fuzz.sh ring minimise     merges what was found into fuzz/corpus/ring, smallest covering set
-#   scripts/fuzz.sh ring 0 FILE       runs one input, a finding say
+#   scripts/fuzz.sh ring 600          runs for ten minutes
+#   scripts/fuzz.sh ring minimise     merges new inputs into fuzz/corpus/ring: a minimal covering set
+#   scripts/fuzz.sh ring 0 FILE       runs one input, for example one that failed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,14 +20,14 @@ seconds=${2:-60}
     exit 2
 }
 shift $(($# < 2 ? $# : 2))
-command -v c++ >/dev/null || { echo "fuzz: a C++ compiler is needed to build libFuzzer (g++)" >&2; exit 1; }
+command -v c++ >/dev/null || { echo "fuzz: libFuzzer needs a C++ compiler: install g++" >&2; exit 1; }
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 build=${CARGO_TARGET_DIR:-fuzz/target}
 binary=$build/$host/release/$target
 
-# Assertions stay on: a contradiction is a finding, not only a crash. The target triple keeps the flags away from
-# build scripts and macros.
+# Assertions are on, so that a failed one is a finding. With an explicit target triple, cargo does
+# not apply the flags to build scripts and macros.
 RUSTC_BOOTSTRAP=1 \
 RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 -Clink-dead-code \
 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The packages of the workspace by floor, and what each uses. Exits with 1 if a package is not in the table of floors in
-docs/ARCHITECTURE.md, if an arrow points upward, or if there is a circle.
+"""Prints the packages of the workspace by layer, and the packages that each uses.
+
+Exits with 1 if a package is not in the table of layers in docs/ARCHITECTURE.md, if it uses a
+package of a higher layer, or if there is a cycle.
 
 Usage: scripts/graph.py
 """
@@ -14,8 +16,8 @@ import sys
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
 
 
-def floors():
-    """Folder of a package to its floor, by the table."""
+def layers():
+    """Maps the folder of each package in the table to its layer."""
     found = {}
     with open(os.path.join(ROOT, "docs/ARCHITECTURE.md")) as page:
         for line in page:
@@ -31,27 +33,27 @@ def main():
     folders = {one["name"]: os.path.relpath(os.path.dirname(one["manifest_path"]), ROOT) for one in metadata["packages"]}
     uses = {one["name"]: sorted(dep["name"] for dep in one["dependencies"] if dep["kind"] is None and dep["name"] in folders)
             for one in metadata["packages"]}
-    floor, faults = floors(), []
+    layer, faults = layers(), []
     for name, folder in folders.items():
-        # What tests the product is no part of it.
-        if folder != "testkit" and folder not in floor:
-            faults.append(f"{folder} is not in the table of floors")
-    faults += [f"{folder} is in the table of floors, and no package" for folder in floor if folder not in folders.values()]
+        # The test kit is not in a layer.
+        if folder != "testkit" and folder not in layer:
+            faults.append(f"{folder} is not in the table of layers")
+    faults += [f"{folder} is in the table of layers, but is not a package" for folder in layer if folder not in folders.values()]
     for name, others in uses.items():
-        own = floor.get(folders[name], 9)
-        faults += [f"{name} uses {other} on a floor above" for other in others if floor.get(folders[other], 0) > own]
+        own = layer.get(folders[name], 9)
+        faults += [f"{name} uses {other} of a higher layer" for other in others if layer.get(folders[other], 0) > own]
 
     def visit(name, path):
         if name in path:
-            faults.append("circle: " + " → ".join(path[path.index(name):] + [name]))
+            faults.append("cycle: " + " → ".join(path[path.index(name):] + [name]))
             return
         for other in uses[name]:
             visit(other, path + [name])
 
     for name in uses:
         visit(name, [])
-    for name in sorted(uses, key=lambda name: (-floor.get(folders[name], 9), folders[name])):
-        print(f"{floor.get(folders[name], '-')}  {folders[name]:18} {', '.join(folders[other] for other in uses[name]) or '–'}")
+    for name in sorted(uses, key=lambda name: (-layer.get(folders[name], 9), folders[name])):
+        print(f"{layer.get(folders[name], '-')}  {folders[name]:18} {', '.join(folders[other] for other in uses[name]) or '–'}")
     print(f"{len(folders)} packages")
     if faults:
         sys.exit("\n".join(sorted(set(faults))))

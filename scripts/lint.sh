@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, clippy and documentation of every workspace here; any warning is an error. All steps run, so that one
-# call shows everything there is to mend.
+# Formatting, clippy and documentation of all workspaces; a warning is an error. All steps run, so
+# that one call shows all errors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
@@ -20,21 +20,21 @@ step() {
 step cargo fmt --all --check
 step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
-# What stands in for DPDK where it is not built is looked at further down.
+# Without DPDK its stub is checked in a later step.
 step cargo clippy --workspace --all-targets "${all_features[@]}" --locked -- -D warnings
 if ! have_dpdk; then
-    echo "lint: not looked at for want of libdpdk (Debian package libdpdk-dev): what is built with DPDK" >&2
+    echo "lint: libdpdk is missing (Debian package libdpdk-dev): code for DPDK is not checked" >&2
 fi
-# The ring without the standard library.
+# The ring crate without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
-# What `make run` builds.
+# The features of `make run`.
 step cargo clippy -p ringtap --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then
     step scripts/graph.py
     step scripts/dependencies.py
 else
-    echo "lint: not looked at for want of python3: the graph of packages, the number of dependencies" >&2
+    echo "lint: python3 is missing: the graph of packages and the number of dependencies are not checked" >&2
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 

@@ -1,5 +1,6 @@
-# Sourced by the setup scripts. `need COMMAND PACKAGE…` notes the packages if the command is missing;
-# `install_needed` installs what was noted, with one update of the package lists, and fails if it cannot.
+# Sourced by the setup scripts. `need COMMAND PACKAGE…` records the packages if the command is
+# missing. `install_needed` updates the package lists once and installs the recorded packages; it
+# fails if it cannot.
 
 wanted=()
 missing=()
@@ -13,10 +14,10 @@ need() {
 install_needed() {
     [ ${#wanted[@]} -gt 0 ] || return 0
     echo "setup: ${missing[*]} missing, installing: ${wanted[*]}" >&2
-    command -v apt-get >/dev/null || { echo "setup: no apt-get here" >&2; return 1; }
+    command -v apt-get >/dev/null || { echo "setup: apt-get is missing" >&2; return 1; }
     local as_root=()
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || { echo "setup: neither root nor sudo" >&2; return 1; }
+        command -v sudo >/dev/null || { echo "setup: installation needs root or sudo" >&2; return 1; }
         as_root=(sudo)
     fi
     "${as_root[@]}" apt-get update -qq >&2 || return 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tries the promise that an analysis, a record format and an extractor are a file and a line each: the patches in
-# testkit/patches touch their file, its list and its docs, and with all of them the tree builds and passes the equality
-# matrix. The tree is copied to target/patched; what it builds is shared with this one as far as it is the same.
+# Tests that a new analysis, record format or extractor needs one new file and one line in a list.
+# Each patch in testkit/patches adds a file and changes a list and a page of docs. With all patches
+# applied, the tree must build and pass the equality matrix. The tree is copied to target/patched
+# and shares the build cache of this one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
@@ -15,8 +16,8 @@ for patch in testkit/patches/*.patch; do
     new=$(grep -c '^--- /dev/null' "$patch")
     touched=$(grep -c '^+++ ' "$patch")
     docs=$(grep -c '^+++ b/docs/' "$patch")
-    echo "$patch: $touched files, $new of them new, $docs of docs"
-    [ "$new $touched $docs" = "1 3 1" ] || { echo "$patch: not a file, a list and its docs"; exit 1; }
+    echo "$patch: $touched files, new: $new, docs: $docs"
+    [ "$new $touched $docs" = "1 3 1" ] || { echo "$patch: must be a new file, a list and a page of docs"; exit 1; }
     git -C "$copy" apply "$PWD/$patch"
 done
 export CARGO_TARGET_DIR=$PWD/target

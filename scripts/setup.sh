@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# What a build needs beside Rust: a C compiler, for the compression library. Installs only what is missing.
+# Installs what a build needs in addition to Rust: a C compiler, for the compression library. Does
+# nothing if it is installed.
 set -euo pipefail
 . "$(dirname "$0")/packages.sh"
 
 command -v cargo >/dev/null || {
-    echo "setup: cargo is missing; install Rust (rust-version in Cargo.toml says which) and put it on PATH" >&2
+    echo "setup: cargo is missing: install Rust (version: see rust-version in Cargo.toml) and add it to PATH" >&2
     exit 1
 }
 need cc gcc libc6-dev
 install_needed || {
-    echo "setup: a C compiler is missing and could not be installed; install gcc and the C library's headers" >&2
+    echo "setup: no C compiler, and its installation failed: install gcc and the headers of the C library" >&2
     exit 1
 }

@@ -1,8 +1,8 @@
-"""The part of soak.sh that runs beside the monitor, in its network namespace.
+"""The main part of soak.sh. Runs in the monitor's network namespace.
 
 Usage: soak.py RINGTAP LEFT FOLDER SECONDS
 
-LEFT is the namespace that frames come from; FOLDER is a small file system of its own.
+LEFT is the namespace that sends the frames. FOLDER is a small file system.
 """
 
 import glob
@@ -22,15 +22,16 @@ COLLECTOR_LIVES, COLLECTOR_DOWN = (20, 10) if SECONDS >= 300 else (6, 3)
 DISK_FULL_EVERY, DISK_FULL_FOR = (60, 15) if SECONDS >= 300 else (15, 4)
 IDLE_CONNECTIONS = 200
 SCRAPE_TIMEOUT = 20
-# The most resident memory of the last third of the run over that of the first two: allocators keep what was free once.
+# Bound on the peak resident memory of the last third of the run, relative to that of the first two
+# thirds. Allocators keep freed memory, so the peak may grow a little.
 GROWTH = 1.15
 
 begin = time.monotonic()
 end = begin + SECONDS
-# No more frames come; the monitor has ended.
+# Set after the last frame, and after the end of the monitor.
 over, ended = threading.Event(), threading.Event()
 lines_deleted = 0
-# Of threads, told by the main one.
+# Failures of threads, reported by the main thread.
 failures = []
 
 
@@ -41,13 +42,16 @@ def free_port(kind):
 
 
 def tcp_collector(port):
-    """Takes what comes, is killed after a while, and comes back; up while the monitor ends."""
+    """Reads connections. Stops after COLLECTOR_LIVES seconds and restarts, until the run is over.
+
+    It stays up while the monitor ends.
+    """
     while not ended.is_set():
         with socket.create_server(("127.0.0.1", port), reuse_port=True) as server:
             server.settimeout(0.5)
-            dies = time.monotonic() + COLLECTOR_LIVES
+            stop = time.monotonic() + COLLECTOR_LIVES
             connections = []
-            while (time.monotonic() < dies or over.is_set()) and not ended.is_set():
+            while (time.monotonic() < stop or over.is_set()) and not ended.is_set():
                 try:
                     connection, _ = server.accept()
                     connection.settimeout(0.05)
@@ -64,7 +68,7 @@ def tcp_collector(port):
                     except OSError:
                         connections.remove(connection)
             for connection in connections:
-                # A reset, as of a process that was killed.
+                # SO_LINGER of 0 resets the connection, as the kernel does for a killed process.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 connection.close()
         over.wait(COLLECTOR_DOWN)
@@ -75,8 +79,8 @@ def udp_collector(port):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
             server.bind(("127.0.0.1", port))
             server.settimeout(0.2)
-            dies = time.monotonic() + COLLECTOR_LIVES
-            while (time.monotonic() < dies or over.is_set()) and not ended.is_set():
+            stop = time.monotonic() + COLLECTOR_LIVES
+            while (time.monotonic() < stop or over.is_set()) and not ended.is_set():
                 try:
                     server.recv(65536)
                 except TimeoutError:
@@ -85,7 +89,7 @@ def udp_collector(port):
 
 
 def count_and_delete(path):
-    """A finished file: its lines count, and then it makes room."""
+    """Adds the lines of a finished file to lines_deleted and deletes the file to free space."""
     global lines_deleted
     with open(path, "rb") as file:
         lines_deleted += sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
@@ -93,7 +97,7 @@ def count_and_delete(path):
 
 
 def generate():
-    """Frames as fast as this machine makes them, until the run is over."""
+    """Sends frames at the highest possible rate until the run is over."""
     seed = 0
     while not over.is_set():
         seed += 1
@@ -110,12 +114,13 @@ def generate():
 
 
 class Idle:
-    """Connections to the metrics that say nothing."""
+    """Connections to the metrics port that send nothing."""
 
     def __init__(self, port):
         self.port, self.connections = port, []
 
     def fill(self):
+        """Replaces connections that the server has closed."""
         alive = []
         for connection in self.connections:
             try:
@@ -151,18 +156,18 @@ def main():
                "--export", f"netflow9://127.0.0.1:{udp}"]
     with open("/dev/null") as nothing:
         monitor = subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    said = []
+    messages = []
     listening = threading.Event()
 
-    def listen():
+    def read_messages():
         for line in monitor.stderr:
-            said.append(line)
+            messages.append(line)
             if line.startswith("listening: "):
                 listening.set()
 
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=read_messages, daemon=True).start()
     if not listening.wait(60):
-        sys.exit("soak: the monitor does not listen: " + "".join(said))
+        sys.exit("soak: the monitor does not listen: " + "".join(messages))
     generator = threading.Thread(target=generate, daemon=True)
     generator.start()
     idle, resident, slowest, scrapes = Idle(metrics), [], 0.0, 0
@@ -172,7 +177,7 @@ def main():
         time.sleep(1)
         now = time.monotonic()
         if monitor.poll() is not None:
-            sys.exit("soak: the monitor ended: " + "".join(said[-20:]))
+            sys.exit("soak: the monitor ended: " + "".join(messages[-20:]))
         if failures:
             sys.exit("soak: " + "; ".join(failures))
         idle.fill()
@@ -181,7 +186,7 @@ def main():
         slowest, scrapes = max(slowest, time.monotonic() - now), scrapes + 1
         resident.append(resident_kib(monitor.pid))
         if freed is None and now >= fill:
-            # As much as there is room for: the next block of records does not fit.
+            # Fills the disk, so that the next block of records does not fit.
             with open(ballast, "wb") as file:
                 try:
                     while True:
@@ -196,14 +201,14 @@ def main():
         if now >= hangup:
             hangup = now + HANGUP_EVERY
             monitor.send_signal(signal.SIGHUP)
-        # Finished files have their names; the one under way is hidden.
+        # Finished files match; the file being written has a hidden name.
         for path in glob.glob(flows + "*"):
             count_and_delete(path)
     over.set()
     generator.join()
     if os.path.exists(ballast):
         os.remove(ballast)
-    # The end has room for what still waits.
+    # Free space for the records that still wait.
     for _ in range(2):
         monitor.send_signal(signal.SIGHUP)
         time.sleep(6)
@@ -216,48 +221,48 @@ def main():
     for path in glob.glob(flows + "*"):
         count_and_delete(path)
     report = json.loads(out)
-    check(report, code, said, resident, slowest, scrapes)
+    check(report, code, messages, resident, slowest, scrapes)
 
 
-def check(report, code, said, resident, slowest, scrapes):
+def check(report, code, messages, resident, slowest, scrapes):
     faults = []
 
-    def expect(is_so, what):
-        if not is_so:
-            faults.append(what)
+    def expect(condition, fault):
+        if not condition:
+            faults.append(fault)
 
     packets, records = report["packets"], report["flows"]["records"]
     expect(report["ledger"]["residual"] == 0, f"residual {report['ledger']['residual']}")
     expect(packets["handled"] > 100_000, f"only {packets['handled']} packets handled")
     file, (tcp, udp) = report["write"][0], report["export"]
     lost = sum(file["not_written"].values())
-    expect(file["records"] + lost == records, f"file: {file['records']} + {lost} is not {records}")
-    expect(lines_deleted == file["records"], f"file: {lines_deleted} lines, {file['records']} reported")
+    expect(file["records"] + lost == records, f"file: {file['records']} written + {lost} lost is not {records}")
+    expect(lines_deleted == file["records"], f"file: {lines_deleted} lines, but {file['records']} in the report")
     for one, each_direction in ((tcp, False), (udp, True)):
         counted = one["sent"]["packets"] + sum(lost["packets"] for lost in one["not_sent"].values())
-        expect(counted > 0, f"{one['collector']}: nothing was counted")
+        expect(counted > 0, f"{one['collector']}: no packets in the report")
         if not each_direction:
             counted = one["sent"]["records"] + sum(lost["records"] for lost in one["not_sent"].values())
             expect(counted == records, f"{one['collector']}: {counted} of {records} records accounted for")
-    expect(tcp["sent"]["records"] > 0 and udp["sent"]["records"] > 0, "a collector got nothing")
+    expect(tcp["sent"]["records"] > 0 and udp["sent"]["records"] > 0, "a collector received no records")
     third = len(resident) // 3
     early, late = max(resident[:third * 2]), max(resident[-third:])
     expect(late <= early * GROWTH, f"memory grew from {early} to {late} KiB")
-    text = "".join(said)
+    text = "".join(messages)
     expect("No space left" in text, "a full disk was never reported")
     expect("trying again" in text, "a collector that was down was never reported")
-    expect(scrapes > 0, "no scrape was answered")
-    expect(code == 0, f"exit code {code}: " + "".join(said[-5:]))
+    expect(scrapes > 0, "no scrape succeeded")
+    expect(code == 0, f"exit code {code}: " + "".join(messages[-5:]))
     dropped = sum(packets["dropped"].values())
     print(f"soak: {SECONDS} s, {packets['received']:,} frames received, {dropped:,} dropped "
-          f"({', '.join(f'{why} {count:,}' for why, count in packets['dropped'].items()) or 'none'}), residual "
+          f"({', '.join(f'{reason} {count:,}' for reason, count in packets['dropped'].items()) or 'none'}), residual "
           f"{report['ledger']['residual']}")
     print(f"soak: {records:,} flow records; file {file['records']:,}, lost {file['not_written']}; "
           f"TCP {tcp['sent']['records']:,}, UDP {udp['sent']['records']:,} records sent")
     for one in (tcp, udp):
-        lost = {why: tally["records"] for why, tally in one["not_sent"].items()}
+        lost = {reason: counts["records"] for reason, counts in one["not_sent"].items()}
         print(f"soak: {one['collector']} lost {lost}")
-    print(f"soak: resident memory {early:,} KiB at most in the first two thirds, {late:,} KiB in the last one; "
+    print(f"soak: peak resident memory {early:,} KiB in the first two thirds, {late:,} KiB in the last third; "
           f"{scrapes} scrapes, the slowest {slowest:.2f} s; exit code {code}")
     if faults:
         sys.exit("soak: " + "; ".join(faults))

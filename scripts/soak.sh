@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# A live run under everything that goes wrong at once: the highest rate that this machine generates, hangups, collectors
-# that are killed and come back, a disk that fills up and is freed, and metrics scraped beside 200 idle connections.
+# The soak test: a live run with many failures at once. Traffic at the highest rate that this
+# machine generates, hangups, collectors that are killed and restarted, a disk that fills up and is
+# freed, metrics scrapes and 200 idle connections.
 #
 # Usage, as root: scripts/soak.sh [SECONDS]     1,800 by default
-# RINGTAP names the binary; otherwise the release build is made and taken. Prints what was seen, and exits with 1 if a
-# packet is unaccounted for, a record is missing without a reason, memory grows or a scrape gets no answer.
+#
+# RINGTAP names the binary; by default the release build. Prints a summary, and exits with 1 if a
+# packet is unaccounted for, a record is missing without a reason, memory grows or a scrape gets no
+# response.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-1800}

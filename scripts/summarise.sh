@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# scripts/summarise.sh DIR: adds up the steps recorded by scripts/test.sh in DIR.
+# scripts/summarise.sh DIR: adds up the results of the steps that scripts/test.sh recorded in DIR.
 #
-# Of DIR/STEP.log it counts "test result:" lines (passed, failed, ignored) and lines that begin with "SKIPPED" or with
-# "NAME: SKIPPED". Such a line comes from a test that returned at once, which libtest calls passed: it is moved from
-# passed to skipped. A step whose DIR/STEP.status is not 0 and that shows no failed test (it did not build, say) counts
-# as one failure. The last line is `N passed, N failed, N skipped`, also left in DIR/total; the exit status is 1 if any
-# failed.
+# From DIR/STEP.log the script counts "test result:" lines (passed, failed, ignored) and lines that
+# start with "SKIPPED" or "NAME: SKIPPED". A test that prints such a line returns at once, and
+# libtest counts it as passed; the script counts it as skipped. A step whose DIR/STEP.status is not
+# 0 and that has no failed test (for example a failed build) counts as one failure. The last line is
+# `N passed, N failed, N skipped`, also written to DIR/total. The exit status is 1 if a test failed.
 set -euo pipefail
 logs=$1
 passed=0 failed=0 skipped=0

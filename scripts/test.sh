@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Every test, in steps, each with its log under target/test-logs; all steps run even if one fails.
+# All tests, in steps, each with a log in target/test-logs. All steps run, even if one fails.
 #
-# The last line is `N passed, N failed, N skipped`, added up by scripts/summarise.sh over the "test result:" lines of
-# all steps. A test that cannot run here prints a line `SKIPPED: why` on stderr and is counted as skipped.
+# The last line is `N passed, N failed, N skipped`: scripts/summarise.sh adds up the "test result:"
+# lines of all steps. A test that cannot run on this machine prints a line `SKIPPED: reason` and
+# counts as skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
 
-# Some tests panic on purpose, and what they print is shown: no backtraces unless asked for at one test.
+# Some tests panic on purpose, and their output is shown: no backtraces.
 export RUST_BACKTRACE=0
 
 logs=target/test-logs
@@ -15,7 +16,7 @@ rm -rf "$logs"
 mkdir -p "$logs"
 failed=0
 
-# step NAME COMMAND…: runs, shows and records; a step that fails without a failed test still counts as a failure.
+# step NAME COMMAND…: runs the command, shows and records its output and status.
 step() {
     local name=$1
     shift
@@ -31,15 +32,15 @@ loom() {
         cargo test -p ringtap-ring -p ringtap-filter --release --test loom --locked
 }
 
-# --show-output: what a passing test prints, a skip above all, is not swallowed. With DPDK its virtual devices are tested:
-# no network card, no huge pages.
+# --show-output: shows the output of passing tests, for the SKIPPED lines. The tests of DPDK use
+# virtual devices: they need no network card and no huge pages.
 workspace() {
-    have_dpdk || echo "dpdk: SKIPPED: no libdpdk here (Debian package libdpdk-dev)"
+    have_dpdk || echo "dpdk: SKIPPED: libdpdk is missing (Debian package libdpdk-dev)"
     cargo test --workspace "${all_features[@]}" --locked --no-fail-fast -- --show-output
 }
 
 step workspace workspace
-# The same features, or all crates would be built again.
+# The same features as above, so that the crates are not rebuilt.
 step benches-run-once cargo test --workspace "${all_features[@]}" --locked --bench '*'
 step patches scripts/patches.sh
 step loom loom
