@@ -107,7 +107,7 @@ pub(crate) fn open(
         ..options(args)
     };
     let receivers = interfaces.iter().map(|name| open_with(name, &options));
-    Ok(MergedReceiver::share_out(
+    Ok(MergedReceiver::distribute(
         receivers.collect::<anyhow::Result<_>>()?,
         plan.arrangement.queues,
     ))

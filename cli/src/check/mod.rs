@@ -73,7 +73,7 @@ fn drain(receivers: &mut [Receiver], findings: &mut Findings) {
     let mut open: Vec<_> = receivers.iter_mut().map(|one| (Drain::begin(one), one)).collect();
     while !open.is_empty() {
         open.retain_mut(|(drain, receiver)| {
-            drain.look();
+            drain.before_burst();
             let received = receiver.burst(BURST, |frame| findings.take(frame.ts_ns, frame.data));
             !drain.is_over(received, receiver)
         });

@@ -241,7 +241,7 @@ impl<'a> LiveFeed<'a> {
     fn look(&mut self) {
         self.watch.fragments_forgotten.set(self.queue, self.frames.decoder.fragments_forgotten());
         self.watch.shed.set(self.queue, self.frames.counts.shed);
-        self.receiver.look_for_gone();
+        self.receiver.update_gone();
         self.gone = self.receiver.all_gone();
         let dropped = self.counts.look(&mut self.receiver, self.watch, self.queue);
         self.watch.dropped.set(self.queue, dropped);
@@ -287,7 +287,7 @@ impl Feed for LiveFeed<'_> {
             self.clock.pause();
         }
         if let Some(drain) = &mut self.drain {
-            drain.look();
+            drain.before_burst();
         }
         let taken = self.take(burst);
         if let Some(drain) = &mut self.drain {

@@ -31,7 +31,7 @@ pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
     write_of(folder, papers.collect())
 }
 
-/// Like [`write!`], for these papers and experiments only.
+/// Like [`write()`], for these papers and experiments only.
 pub fn write_of(
     folder: &RunFolder,
     papers: Vec<(Paper, Vec<Experiment>)>,

@@ -252,7 +252,7 @@ fn the_two_directions_of_a_link_on_two_interfaces_are_merged() {
                 ["right", "right2"].map(|name| open(name, &options).unwrap()).into()
             });
             let indexes = [0, 1].map(|place: usize| interfaces[place][0].index());
-            let receivers = MergedReceiver::share_out(interfaces, plan.arrangement.queues);
+            let receivers = MergedReceiver::distribute(interfaces, plan.arrangement.queues);
             let (outputs, from_wire) = gather(plan.arrangement.workers, |record| record.clone());
             let send = || {
                 let mut senders = ["left", "left2"].map(|name| {
@@ -308,7 +308,7 @@ fn cards_with_different_queue_assignments_are_merged_into_one_queue() {
         ["right", "right2"].map(|name| open(name, &options).unwrap())
     });
     assert!(interfaces.iter().all(|queues| queues.len() == 2));
-    let receivers = MergedReceiver::share_out(interfaces.into(), 1);
+    let receivers = MergedReceiver::distribute(interfaces.into(), 1);
     // Frames use all taps and all queues in turn.
     let send = || {
         let queues = [("left", 0), ("left", 1), ("left2", 0), ("left2", 1)];

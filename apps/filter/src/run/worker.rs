@@ -298,7 +298,7 @@ impl Node for Worker<'_> {
             self.drain = Some(Drain::begin(&mut self.receiver));
         }
         if let Some(drain) = &mut self.drain {
-            drain.look();
+            drain.before_burst();
         }
         let taken = self.take();
         if let Some(drain) = &mut self.drain {

@@ -1,26 +1,27 @@
-//! Which capabilities the calling thread has, to name the one that is missing.
+//! Linux capabilities of the calling thread. Errors name the missing ones.
 
 use std::fmt;
 
-/// A capability that capturing may need.
+/// A Linux capability that live capture or sending may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Raw sockets: AF_PACKET and AF_XDP.
+    /// Allows raw sockets: AF_PACKET and AF_XDP.
     NetRaw,
-    /// XDP programs on interfaces, settings of interfaces.
+    /// Allows attaching XDP programs to interfaces and changing interface settings.
     NetAdmin,
-    /// BPF maps and programs.
+    /// Allows BPF maps and programs.
     Bpf,
 }
 
 impl Capability {
-    /// What AF_PACKET needs.
+    /// Required by AF_PACKET.
     pub(crate) const PACKET: &[Self] = &[Self::NetRaw];
-    /// What AF_XDP needs to receive.
+    /// Required to receive with AF_XDP.
     pub(crate) const XDP: &[Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
-    /// What trial runs of XDP programs need.
+    /// Required by test runs of XDP programs.
     pub(crate) const LIVE: &[Self] = &[Self::NetAdmin, Self::Bpf];
 
+    /// Number of the capability in `linux/capability.h`.
     fn bit(self) -> u32 {
         match self {
             Self::NetAdmin => 12,
@@ -29,7 +30,7 @@ impl Capability {
         }
     }
 
-    /// As `setcap` spells it.
+    /// Name in the spelling of `setcap`: `cap_net_raw`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NetRaw => "cap_net_raw",
@@ -38,7 +39,7 @@ impl Capability {
         }
     }
 
-    /// Those of `needed` that this thread does not have.
+    /// The capabilities in `needed` that the calling thread does not have; all if its status cannot be read.
     pub(crate) fn missing(needed: &[Self]) -> Vec<Self> {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let Some(effective) = effective(&status) else { return needed.to_vec() };
@@ -52,7 +53,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// The effective set out of `/proc/PID/status`. CAP_SYS_ADMIN includes CAP_BPF.
+/// Parses the effective set from the text of `/proc/PID/status`. CAP_SYS_ADMIN includes CAP_BPF.
 fn effective(status: &str) -> Option<u64> {
     const SYS_ADMIN: u32 = 21;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;

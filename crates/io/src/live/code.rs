@@ -1,10 +1,10 @@
-//! eBPF instructions, as numbers.
+//! Encodes eBPF instructions (RFC 9669) as 64-bit numbers.
 //!
 //! ```text
 //!  | operation 8 | destination 4 | source 4 | offset 16 | immediate 32 |
 //! ```
 
-/// A register.
+/// A register, R0 to R10.
 #[derive(Clone, Copy)]
 pub(crate) struct R(pub(crate) u8);
 
@@ -45,22 +45,22 @@ pub(crate) const fn add_register(to: R, from: R) -> u64 {
     instruction(0x0f, to.0, from.0, 0, 0)
 }
 
-/// The low 32 bits: to += value; the high ones become 0.
+/// The low 32 bits: to += value; the high 32 bits become 0.
 pub(crate) const fn add_32(to: R, value: u32) -> u64 {
     instruction(0x04, to.0, 0, 0, value as i32)
 }
 
-/// The low 32 bits: to *= value; the high ones become 0.
+/// The low 32 bits: to *= value; the high 32 bits become 0.
 pub(crate) const fn multiply_32(to: R, value: u32) -> u64 {
     instruction(0x24, to.0, 0, 0, value as i32)
 }
 
-/// The low 32 bits: to &= value; the high ones become 0.
+/// The low 32 bits: to &= value; the high 32 bits become 0.
 pub(crate) const fn and_32(to: R, value: u32) -> u64 {
     instruction(0x54, to.0, 0, 0, value as i32)
 }
 
-/// The low 32 bits: to ^= value; the high ones become 0.
+/// The low 32 bits: to ^= value; the high 32 bits become 0.
 pub(crate) const fn xor_32(to: R, value: u32) -> u64 {
     instruction(0xa4, to.0, 0, 0, value as i32)
 }
@@ -70,22 +70,22 @@ pub(crate) const fn shift_right(to: R, bits: i32) -> u64 {
     instruction(0x77, to.0, 0, 0, bits)
 }
 
-/// The low `bits` (16 or 32) of `to` in network byte order.
+/// Converts the low `bits` (16 or 32) of `to` to network byte order.
 pub(crate) const fn to_network(to: R, bits: i32) -> u64 {
     instruction(0xdc, to.0, 0, 0, bits)
 }
 
-/// to = what stands at (from + offset).
+/// to = the value at the address from + offset.
 pub(crate) const fn load(size: Size, to: R, from: R, offset: i16) -> u64 {
     instruction(0x61 | size as u8, to.0, from.0, offset, 0)
 }
 
-/// What stands at (to + offset) = from.
+/// The value at the address to + offset = from.
 pub(crate) const fn store(size: Size, to: R, offset: i16, from: R) -> u64 {
     instruction(0x63 | size as u8, to.0, from.0, offset, 0)
 }
 
-/// What stands at (to + offset) = value (of 64 bits: sign-extended).
+/// The value at the address to + offset = value. 64 bits: sign-extended.
 pub(crate) const fn store_value(size: Size, to: R, offset: i16, value: i32) -> u64 {
     instruction(0x62 | size as u8, to.0, 0, offset, value)
 }
@@ -100,22 +100,22 @@ pub(crate) const fn skip(over: i16) -> u64 {
     instruction(0x05, 0, 0, over, 0)
 }
 
-/// Calls a helper of the kernel: arguments in R1 to R5, the answer in R0.
+/// Calls a helper function of the kernel: arguments in R1 to R5, result in R0.
 pub(crate) const fn call(helper: i32) -> u64 {
     instruction(0x85, 0, 0, 0, helper)
 }
 
-/// Ends with R0 as the answer.
+/// Ends the program with R0 as its return value.
 pub(crate) const fn exit() -> u64 {
     instruction(0x95, 0, 0, 0, 0)
 }
 
-/// to = a map, for helpers.
+/// to = the map with descriptor `number`, as an argument for helper functions.
 pub(crate) const fn map(to: R, number: i32) -> [u64; 2] {
     [instruction(0x18, to.0, 1, 0, number), 0]
 }
 
-/// to = the address of the first value of an array.
+/// to = the address of the first value of the array map with descriptor `number`.
 pub(crate) const fn map_value(to: R, number: i32) -> [u64; 2] {
     [instruction(0x18, to.0, 2, 0, number), 0]
 }
@@ -124,9 +124,9 @@ pub(crate) const fn map_value(to: R, number: i32) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    /// As `llvm-mc` writes them.
+    /// The expected bytes are those of `llvm-mc`.
     #[test]
-    fn instructions_are_as_other_assemblers_make_them() {
+    fn instructions_equal_those_of_llvm() {
         let bytes = |one: u64| one.to_le_bytes();
         assert_eq!(bytes(set(R(0), 2)), [0xb7, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(bytes(load(Size::Word, R(2), R(1), 16)), [0x61, 0x12, 16, 0, 0, 0, 0, 0]);

@@ -1,16 +1,16 @@
-//! What became of the frames that came to a receiver.
+//! Counters of a receiver.
 //!
-//! Invariant: of the frames that came to a queue since it was opened,
-//! `came = received + dropped.total() + those that wait`. Numbers only grow.
+//! Invariant: since a queue was opened, `arrived = received + dropped.total() + waiting`, in frames. Counters never
+//! decrease.
 
-/// Frames of one queue since it was opened.
+/// Counters of one queue since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Handed out by `burst`.
+    /// Frames lent by `burst`.
     pub received: u64,
-    /// Not handed out, and why.
+    /// Frames dropped, by reason.
     pub dropped: Dropped,
-    /// How often an AF_PACKET ring was found full: once for any number of frames lost in a row.
+    /// AF_PACKET: how often the ring became full. Consecutive drops count once.
     pub freezes: u64,
 }
 
@@ -33,27 +33,26 @@ impl std::ops::AddAssign for Counters {
 pub struct Dropped {
     /// AF_PACKET: no block of the ring was free.
     pub ring_full: u64,
-    /// AF_XDP: no buffer was free (the fill ring was empty). DPDK: the same, of the whole device, with
-    /// the first of its queues.
+    /// AF_XDP: no buffer was free (the fill ring was empty). DPDK: no buffer was free, counted for the whole device by
+    /// its first queue.
     pub no_buffer: u64,
-    /// AF_XDP: the ring of received frames was full.
+    /// AF_XDP: the receive ring was full.
     pub rx_ring_full: u64,
-    /// AF_XDP: longer than a buffer.
+    /// AF_XDP: the frame was longer than a buffer.
     pub too_long: u64,
-    /// AF_XDP: buffers that the kernel refused. 0, or there is a mistake in this crate.
+    /// AF_XDP: the kernel refused the buffer. Any value but 0 shows an error in this crate.
     pub invalid: u64,
-    /// DPDK: damaged, or not receivable for another reason, of the whole device, with the first of its
-    /// queues.
+    /// DPDK: the frame was damaged or could not be received, counted for the whole device by its first queue.
     pub errors: u64,
 }
 
 impl Dropped {
-    /// All of them.
+    /// Sum of all reasons, in frames.
     pub fn total(&self) -> u64 {
         self.by_reason().iter().map(|&(_, frames)| frames).sum()
     }
 
-    /// Each reason by its name in reports.
+    /// Name of each reason in reports, and its frames.
     pub fn by_reason(&self) -> [(&'static str, u64); 6] {
         [
             ("ring_full", self.ring_full),

@@ -1,42 +1,42 @@
-//! How a queue of an interface is received, in words.
+//! Text description of an open receiver.
 
 use std::fmt;
 
-/// What a receiver turned out to be; shows itself in words.
+/// Properties of an open receiver. `Display` writes them as one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The interface's name when it was opened.
+    /// Name of the interface when it was opened.
     pub interface: String,
-    /// Which queue this is, from 0.
+    /// Index of the queue, from 0.
     pub queue: u16,
-    /// How many there are.
+    /// Number of queues.
     pub queues: u16,
-    /// How it receives.
+    /// Capture path and its properties.
     pub path: Path,
-    /// Bytes for waiting frames, of this queue.
+    /// Memory of this queue for waiting frames, in bytes.
     pub memory: usize,
 }
 
-/// How frames come to us.
+/// Path of the frames from the interface to the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Path {
     /// AF_PACKET.
     Packet {
-        /// Whether the network card stamps frames.
+        /// Whether the network card timestamps frames; otherwise the kernel does.
         hardware_time: bool,
     },
     /// AF_XDP.
     Xdp {
-        /// The program runs in the driver, not in the stack.
+        /// Whether the program runs in the driver; otherwise in the kernel's network stack.
         native: bool,
-        /// The network card writes to our memory itself.
+        /// Whether the network card writes frames directly to the receiver's memory.
         zero_copy: bool,
-        /// That memory lies in reserved huge pages.
+        /// Whether that memory is in reserved huge pages.
         huge_pages: bool,
     },
     /// DPDK.
     Dpdk {
-        /// The driver's name.
+        /// Name of the driver.
         driver: String,
     },
 }

@@ -1,6 +1,6 @@
-//! A queue of a device by DPDK, as a receiver.
+//! A receiver for one queue of a DPDK device.
 //!
-//! A device has one set of counters, which the receiver of its first queue tells. Only Ethernet comes this way.
+//! A device has one set of counters. The receiver of its first queue returns them. All frames are Ethernet frames.
 
 use std::time::Duration;
 
@@ -14,27 +14,30 @@ use crate::live::interface::State;
 use crate::live::offload::Offload;
 use crate::live::options::Options;
 
+/// Receives the frames of one queue.
 pub(crate) struct DpdkReceiver {
     queue: crate::dpdk::Receiver,
+    /// Whether this is the first queue, which returns the counters of the device.
     first: bool,
+    /// Longest part of a frame that is lent, in bytes.
     snap: usize,
 }
 
 /// Opens all queues.
 pub(crate) fn open(name: &str, options: &Options) -> Result<Vec<DpdkReceiver>, OpenError> {
-    let asked = crate::dpdk::Options {
+    let requested = crate::dpdk::Options {
         queues: options.queues,
         memory: options.memory,
         promiscuous: options.promiscuous,
         arguments: options.dpdk_arguments.clone(),
     };
-    let (queues, _) = crate::dpdk::open(name, &asked)?;
+    let (queues, _) = crate::dpdk::open(name, &requested)?;
     let snap = options.snap.map_or(usize::MAX, |snap| snap as usize);
     let receiver = |(number, queue)| DpdkReceiver { queue, first: number == 0, snap };
     Ok(queues.into_iter().enumerate().map(receiver).collect())
 }
 
-/// How many queues there must be, if the device decides that.
+/// The required number of queues, if the device determines it.
 pub(crate) fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, OpenError> {
     use crate::dpdk::Queues;
     Ok(match crate::dpdk::queues(name, &options.dpdk_arguments)? {
@@ -46,7 +49,7 @@ pub(crate) fn required_queues(name: &str, options: &Options) -> Result<Option<u3
 impl DpdkReceiver {
     #[inline]
     pub(crate) fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
-        // Of the call, for a burst that has waited is as late for all of its frames.
+        // One time per burst: DPDK has no arrival times of single frames.
         let ts_ns = ringtap_base::now_ns();
         let snap = self.snap;
         self.queue.burst(most, |frame| {
@@ -85,7 +88,7 @@ impl DpdkReceiver {
         Counters { received: self.queue.received(), dropped, freezes: 0 }
     }
 
-    /// Of the whole device.
+    /// Frames that the whole device has missed.
     pub(crate) fn missed(&self) -> u64 {
         self.queue.counters().missed
     }

@@ -1,77 +1,79 @@
-//! The end of a queue: shut, and read until nothing is left.
+//! The end of a queue: stops receiving, and determines when all frames that arrived before have been read.
 
 use crate::live::receiver::Receiver;
 use ringtap_base::steady_ns;
 
-/// A queue that was shut is empty when looks find nothing for so long: several times what the kernel keeps a block.
-const SILENCE_NS: u64 = 60_000_000;
+/// A queue is empty if bursts return no frames for this time: several times the default block timeout.
+const IDLE_NS: u64 = 60_000_000;
 
-/// So long after it was empty for the first time an empty look is the last, whatever the kernel says.
-const EMPTY_MOST_NS: u64 = 2_000_000_000;
+/// The drain ends this long after the first empty burst, even if the kernel still reports unread frames.
+const TIMEOUT_NS: u64 = 2_000_000_000;
 
-/// No frame that waits takes less room. Who gives more frames than there is room for could not be shut.
+/// Least memory of a waiting frame, in bytes. It bounds the number of frames that can wait. A receiver that returns more
+/// frames did not stop receiving.
 const FRAME_LEAST: usize = 64;
 
-/// How far a receiver is that was [shut](Receiver::shut).
+/// Progress of reading the remaining frames of a [shut](Receiver::shut) receiver.
 ///
-/// Invariant: times are taken before a look, never behind it. A thread that was kept from running for a while has not
-/// looked at a silence.
+/// Invariant: the time is taken before each burst, not after it. So time in which the thread does not run does not
+/// count as idle.
 pub struct Drain {
-    looks: Looks,
-    look_ns: u64,
+    progress: Progress,
+    burst_ns: u64,
 }
 
 impl Drain {
-    /// Shuts the receiver.
+    /// Shuts the receiver and begins to drain it.
     pub fn begin(receiver: &mut Receiver) -> Self {
         receiver.shut();
-        Self::of(receiver.describe().memory)
+        Self::new(receiver.describe().memory)
     }
 
-    /// The drain of what was shut and has room for so many bytes.
-    pub(crate) fn of(memory: usize) -> Self {
-        Self { looks: Looks::new(memory / FRAME_LEAST), look_ns: steady_ns() }
+    /// Begins to drain receivers that were shut. `memory` is their memory for waiting frames, in bytes.
+    pub(crate) fn new(memory: usize) -> Self {
+        Self { progress: Progress::new(memory / FRAME_LEAST), burst_ns: steady_ns() }
     }
 
-    /// The receiver is about to be asked for frames.
-    pub fn look(&mut self) {
-        self.look_ns = steady_ns();
+    /// Records the time. Call this before each burst.
+    pub fn before_burst(&mut self) {
+        self.burst_ns = steady_ns();
     }
 
-    /// It has given so many. Whether those were the last.
+    /// Call this after a burst that returned `found` frames. Returns whether all frames have been read.
     pub fn is_over(&mut self, found: usize, receiver: &mut Receiver) -> bool {
-        self.is_over_when(found, || receiver.owes())
+        self.is_over_with(found, || receiver.has_unread())
     }
 
-    /// The same, of whatever may owe frames.
-    pub(crate) fn is_over_when(&mut self, found: usize, owes: impl FnOnce() -> bool) -> bool {
-        self.looks.was_last(self.look_ns, found, owes)
+    /// As [`Drain::is_over`]; `has_unread` returns whether the kernel has frames that were not read yet.
+    pub(crate) fn is_over_with(&mut self, found: usize, has_unread: impl FnOnce() -> bool) -> bool {
+        self.progress.is_over(self.burst_ns, found, has_unread)
     }
 }
 
-/// What the looks have shown.
-struct Looks {
-    /// Frames that can have waited when it was shut, less those that were found since.
+/// Results of the bursts so far.
+struct Progress {
+    /// Most frames that can still wait: the capacity, minus the frames read.
     left: usize,
-    /// When the first look began that found nothing, and the first one since something was found.
+    /// Start of the first empty burst.
     empty_ns: Option<u64>,
-    quiet_ns: Option<u64>,
+    /// Start of the first empty burst since the last frame.
+    idle_ns: Option<u64>,
 }
 
-impl Looks {
+impl Progress {
     fn new(left: usize) -> Self {
-        Self { left, empty_ns: None, quiet_ns: None }
+        Self { left, empty_ns: None, idle_ns: None }
     }
 
-    fn was_last(&mut self, look_ns: u64, found: usize, owes: impl FnOnce() -> bool) -> bool {
+    fn is_over(&mut self, burst_ns: u64, found: usize, has_unread: impl FnOnce() -> bool) -> bool {
         if found > 0 {
-            self.quiet_ns = None;
+            self.idle_ns = None;
             self.left = self.left.saturating_sub(found);
             return self.left == 0;
         }
-        let empty_ns = *self.empty_ns.get_or_insert(look_ns);
-        let quiet_ns = *self.quiet_ns.get_or_insert(look_ns);
-        look_ns - empty_ns >= EMPTY_MOST_NS || look_ns - quiet_ns >= SILENCE_NS && !owes()
+        let empty_ns = *self.empty_ns.get_or_insert(burst_ns);
+        let idle_ns = *self.idle_ns.get_or_insert(burst_ns);
+        burst_ns - empty_ns >= TIMEOUT_NS || burst_ns - idle_ns >= IDLE_NS && !has_unread()
     }
 }
 
@@ -82,30 +84,30 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn it_ends_after_a_silence_that_was_looked_at() {
-        let mut looks = Looks::new(1_000);
-        let mut look = |ms: u64, found| looks.was_last(ms * MS, found, || false);
-        assert!(!look(0, 0) && !look(30, 0));
-        // What came begins the silence anew, however long the look took.
-        assert!(!look(59, 7) && !look(500, 0) && !look(559, 0));
-        assert!(look(560, 0));
+    fn it_ends_when_bursts_were_empty_for_the_idle_time() {
+        let mut progress = Progress::new(1_000);
+        let mut burst = |ms: u64, found| progress.is_over(ms * MS, found, || false);
+        assert!(!burst(0, 0) && !burst(30, 0));
+        // A frame restarts the idle time at the next empty burst.
+        assert!(!burst(59, 7) && !burst(500, 0) && !burst(559, 0));
+        assert!(burst(560, 0));
     }
 
     #[test]
-    fn it_waits_for_what_the_kernel_owes_but_not_for_ever() {
-        let mut looks = Looks::new(1_000);
-        let mut look = |ms: u64, owes| looks.was_last(ms * MS, 0, || owes);
-        assert!(!look(0, true) && !look(100, true) && !look(1_999, true));
-        assert!(look(2_000, true));
-        let mut looks = Looks::new(1_000);
-        let mut look = |ms: u64, owes| looks.was_last(ms * MS, 0, || owes);
-        assert!(!look(0, true) && !look(100, true) && look(101, false));
+    fn it_waits_for_unread_frames_until_the_timeout() {
+        let mut progress = Progress::new(1_000);
+        let mut burst = |ms: u64, unread| progress.is_over(ms * MS, 0, || unread);
+        assert!(!burst(0, true) && !burst(100, true) && !burst(1_999, true));
+        assert!(burst(2_000, true));
+        let mut progress = Progress::new(1_000);
+        let mut burst = |ms: u64, unread| progress.is_over(ms * MS, 0, || unread);
+        assert!(!burst(0, true) && !burst(100, true) && burst(101, false));
     }
 
     #[test]
-    fn more_than_can_have_waited_is_not_waited_for() {
-        let mut looks = Looks::new(100);
-        let mut look = |found| looks.was_last(0, found, || true);
-        assert!(!look(64) && !look(35) && look(1));
+    fn it_ends_after_as_many_frames_as_can_wait() {
+        let mut progress = Progress::new(100);
+        let mut burst = |found| progress.is_over(0, found, || true);
+        assert!(!burst(64) && !burst(35) && burst(1));
     }
 }

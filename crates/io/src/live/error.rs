@@ -1,4 +1,4 @@
-//! Why an interface could not be opened, and what to do about it.
+//! Errors of opening an interface. Their texts name the remedy.
 
 use std::io;
 
@@ -10,147 +10,148 @@ use crate::live::send::TemplateError;
 /// Why an interface could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is no such interface.
-    #[error("unknown interface {name:?}: use {}", there.join(", "))]
+    /// No interface has this name.
+    #[error("unknown interface {name:?}: use {}", available.join(", "))]
     NoInterface {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// All that there are.
-        there: Vec<String>,
+        /// Names of all interfaces.
+        available: Vec<String>,
     },
-    /// The process may not do what is needed.
+    /// The process lacks the permission.
     #[error("{}", forbidden(doing, missing, needed))]
     Forbidden {
-        /// What was refused.
+        /// Operation that was refused.
         doing: &'static str,
-        /// Those of the needed capabilities that the process does not have.
+        /// Needed capabilities that the process does not have.
         missing: Vec<Capability>,
-        /// All that this needs.
+        /// All needed capabilities.
         needed: &'static [Capability],
     },
-    /// Frames of such a link cannot be decoded.
-    #[error("{name}: its kind of link (ARPHRD {hardware}) is not supported{}", by(method))]
+    /// The link type of the interface is not supported.
+    #[error("{name}: unsupported link type (ARPHRD {hardware}){}", by(method))]
     UnsupportedLink {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// Its kind, as the kernel numbers them.
+        /// Link type, as a number of the kernel (`ARPHRD_…`).
         hardware: u16,
-        /// What does not support it.
+        /// Method that does not support it; empty if no method does.
         method: &'static str,
     },
-    /// Another XDP program is attached to the interface. It is left there.
+    /// Another XDP program is attached to the interface. It stays attached.
     #[error(
-        "{name}: an XDP program{} hangs in it already and is not replaced \
-         (bpftool net shows whose it is; AF_PACKET works beside it)",
+        "{name}: another XDP program{} is attached and is not replaced: detach it (bpftool net shows its owner), or \
+         use AF_PACKET",
         numbered(*id)
     )]
     ProgramInPlace {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The program's number.
+        /// Kernel's number of the program, if known.
         id: Option<u32>,
     },
-    /// AF_XDP needs as many receivers as there are receive queues.
+    /// AF_XDP: the requested number of receivers differs from the number of receive queues.
     #[error(
-        "{name} receives by {there} queues, and AF_XDP needs a receiver for each, not {asked} \
-         (ethtool -L {name} rx {asked} changes the interface, where its driver can)"
+        "invalid number of queues {requested}: {name} has {available} receive queues and AF_XDP uses them all; \
+         use {available}, or change the interface (ethtool -L {name} rx {requested}) if its driver can"
     )]
     Queues {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// How many were asked for.
-        asked: u32,
-        /// How many there are.
-        there: u32,
+        /// Requested number.
+        requested: u32,
+        /// Receive queues of the interface.
+        available: u32,
     },
-    /// Not so many queues can share an interface.
-    #[error("{asked} queues: 1 to {most} can share an interface")]
+    /// AF_PACKET: the number of queues is 0 or too large.
+    #[error("invalid number of queues {requested}: use 1 to {most}")]
     QueueCount {
-        /// How many were asked for.
-        asked: u16,
-        /// How many there may be.
+        /// Requested number.
+        requested: u16,
+        /// Largest number.
         most: u16,
     },
-    /// Before Linux 6.13 queues share an interface only once it is up.
+    /// AF_PACKET with several queues: before Linux 6.13 the interface must be up.
     #[error(
-        "{name} is down, and this kernel lets several queues share it only once it is up (ip link set {name} up)"
+        "{name} is down: this kernel opens several queues only if the interface is up (ip link set {name} up)"
     )]
     Down {
-        /// The interface.
+        /// Name of the interface.
         name: String,
     },
-    /// A queue is already in use by another socket.
-    #[error("{name}: queue {queue} has an AF_XDP socket already")]
+    /// Another AF_XDP socket is bound to the queue.
+    #[error("{name}: queue {queue} is in use by another AF_XDP socket")]
     QueueTaken {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The queue.
+        /// Index of the queue.
         queue: u32,
     },
-    /// There is no such queue.
+    /// The interface has no such queue for AF_XDP.
     #[error("{name} has no queue {queue} for AF_XDP")]
     NoQueue {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The queue.
+        /// Index of the queue.
         queue: u32,
     },
-    /// The memory that was given is too little for anything.
-    #[error("{asked} bytes for waiting frames are too few; {needed} are the least here")]
+    /// The memory is too small for the smallest ring.
+    #[error("too little memory for waiting frames, {requested} bytes: use at least {needed}")]
     TooLittleMemory {
-        /// What was given.
-        asked: usize,
-        /// The least.
+        /// Requested memory, in bytes.
+        requested: usize,
+        /// Smallest possible memory, in bytes.
         needed: usize,
     },
-    /// The process may not lock as much memory.
+    /// The limit of locked memory is too small.
     #[error(
-        "the kernel lets this process lock {limit} of memory, and AF_XDP was to have {needed} bytes a queue: \
-         raise the limit (ulimit -l unlimited), give the program cap_ipc_lock, or ask for less memory"
+        "AF_XDP needs {needed} bytes of locked memory per queue, and this process may lock {limit}: raise the limit \
+         (ulimit -l unlimited), give the program cap_ipc_lock, or use less memory"
     )]
     LockedMemory {
-        /// The limit, in words.
+        /// The limit with its unit, as text.
         limit: String,
-        /// What one queue needs.
+        /// Memory of one queue, in bytes.
         needed: usize,
     },
-    /// The kernel refuses an XDP program.
+    /// The kernel refuses to attach an XDP program.
     #[error("{name}: the kernel refuses XDP in {mode} mode: {source}")]
     Xdp {
-        /// The interface.
+        /// Name of the interface.
         name: String,
         /// `native` or `generic`.
         mode: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// A device by DPDK that could not be opened.
+    /// A DPDK device cannot be opened.
     #[cfg(feature = "dpdk")]
     #[error(transparent)]
     Dpdk(#[from] crate::dpdk::OpenError),
-    /// This program knows no DPDK.
+    /// The program was built without the feature `dpdk`.
     #[error(
         "this program was built without DPDK: build it with --features dpdk, which needs Debian's libdpdk-dev"
     )]
     NoDpdk,
-    /// There is no sending by DPDK.
-    #[error("frames are received by DPDK, not sent; AF_PACKET and AF_XDP send")]
+    /// DPDK cannot send.
+    #[error("DPDK cannot send frames: use AF_PACKET or AF_XDP")]
     NotSent,
-    /// A frame to send copies of is not fit for it.
-    #[error("the template: {0}")]
+    /// The template for sending is invalid.
+    #[error("template: {0}")]
     Template(#[from] TemplateError),
-    /// Anything else.
+    /// Any other error of the kernel.
     #[error("{doing}: {source}")]
     System {
-        /// What failed.
+        /// Operation that failed.
         doing: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// For `map_err`: says what failed, and what is missing if it was forbidden.
+    /// For `map_err`: the error for the failed operation `doing`. If permission was denied, it holds the missing
+    /// capabilities.
     pub(crate) fn at(
         doing: &'static str,
         needed: &'static [Capability],
@@ -163,7 +164,7 @@ impl OpenError {
         }
     }
 
-    /// As [`OpenError::at`], for memory that is locked for frames.
+    /// As [`OpenError::at`], for an allocation of `needed` bytes of locked memory.
     pub(crate) fn memory(doing: &'static str, needed: usize) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.raw_os_error() {
             Some(libc::ENOBUFS) => Self::LockedMemory { limit: locked_limit(), needed },
@@ -175,28 +176,28 @@ impl OpenError {
 fn forbidden(doing: &str, missing: &[Capability], needed: &[Capability]) -> String {
     if missing.is_empty() {
         return format!(
-            "{doing} is forbidden, though this process has the capabilities for it: a container or a \
-             security module stands in the way, or (kernels before 5.11) the limit of locked memory \
-             (ulimit -l)"
+            "{doing} is forbidden, although this process has the capabilities: check the restrictions of the \
+             container or security module, and before Linux 5.11 the limit of locked memory (ulimit -l)"
         );
     }
-    let list = |names: Vec<String>| names.join(" and ");
-    let upper = list(missing.iter().map(ToString::to_string).collect());
+    let upper = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     let all = needed.iter().map(|one| one.name()).collect::<Vec<_>>().join(",");
     let program = std::env::current_exe();
     let program = program.as_ref().map_or("PROGRAM".into(), |path| path.display().to_string());
     format!("{doing} needs {upper}: run as root, or once: sudo setcap {all}+ep {program}")
 }
 
+/// ` (id 7)`, or nothing.
 fn numbered(id: Option<u32>) -> String {
     id.map(|id| format!(" (id {id})")).unwrap_or_default()
 }
 
+/// ` for AF_XDP`, or nothing.
 fn by(method: &str) -> String {
-    if method.is_empty() { String::new() } else { format!(" by {method}") }
+    if method.is_empty() { String::new() } else { format!(" for {method}") }
 }
 
-/// What the kernel lets this process lock.
+/// Limit of locked memory of this process, as text with the unit.
 fn locked_limit() -> String {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_the_way_out() {
+    fn the_error_names_missing_capabilities_and_the_remedy() {
         let text =
             forbidden("opening an AF_PACKET socket", &[Capability::NetRaw], Capability::PACKET);
         assert!(text.contains("needs CAP_NET_RAW:"), "{text}");
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_found() {
+    fn the_limit_of_locked_memory_has_a_unit() {
         assert!(locked_limit().ends_with("bytes"));
     }
 }

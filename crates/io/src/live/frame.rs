@@ -1,22 +1,22 @@
-//! What a receiver lends.
+//! A received frame.
 
 use ringtap_wire::LinkType;
 
 use crate::live::offload::Offload;
 
-/// One received frame, where the kernel or the driver put it.
+/// One received frame, borrowed in place from the memory of the kernel or the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Time of arrival, nanoseconds since 1970-01-01 UTC. AF_PACKET: stamped by the kernel or the
-    /// hardware, frame by frame. AF_XDP and DPDK: the clock when the burst was taken.
+    /// Arrival time in nanoseconds since 1970-01-01 UTC. AF_PACKET: timestamp of the frame by the kernel or the network
+    /// card. AF_XDP and DPDK: time of the `burst` call.
     pub ts_ns: u64,
-    /// What the first byte of `data` begins.
+    /// Link type of `data`.
     pub link: LinkType,
-    /// Bytes on the wire, without the check sequence. A VLAN tag that was put back counts.
+    /// Length on the wire in bytes, without the frame check sequence, with a restored VLAN tag.
     pub original_len: u32,
     /// Captured bytes.
     pub data: &'a [u8],
-    /// What is missing before the frame may be sent. [`Offload::Done`] unless
-    /// [`Options::offload`](crate::live::Options::offload) asks for it.
+    /// Work to do before the frame can be sent. [`Offload::Done`] unless
+    /// [`Options::offload`](crate::live::Options::offload) is set.
     pub offload: Offload,
 }

@@ -1,4 +1,4 @@
-//! An interface, known by its number: names may change while it is open.
+//! An open interface, identified by its index: its name may change while it is open.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,50 +8,51 @@ use crate::live::error::OpenError;
 use crate::live::link::{self, Link};
 use crate::live::sys;
 
-/// How an interface is.
+/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Frames can come.
+    /// Up, with a carrier.
     Up,
-    /// Up, but the cable is out, or the other end is down.
+    /// Up, but without a carrier: the cable is unplugged or the peer is down.
     NoCarrier,
-    /// Down. Frames will come once it is up again.
+    /// Down. Receiving continues when the interface is up again.
     Down,
-    /// Deleted, or moved to another network namespace. Nothing will ever come.
+    /// Deleted, or moved to another network namespace. No more frames can arrive.
     Gone,
 }
 
-/// It stays tied to the network namespace in which it was opened.
+/// An interface in the network namespace in which it was opened.
 pub(crate) struct Interface {
     netlink: OwnedFd,
+    /// Properties when it was opened.
     pub(crate) link: Link,
 }
 
 impl Interface {
     /// The interface called `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        let doing = "asking for interfaces";
+        let doing = "reading the list of interfaces";
         let netlink = link::open().map_err(OpenError::at(doing, Capability::PACKET))?;
         match link::by_name(&netlink, name).map_err(OpenError::at(doing, Capability::PACKET))? {
             Some(link) => Ok(Self { netlink, link }),
             None => Err(OpenError::NoInterface {
                 name: name.to_owned(),
-                there: link::names(&netlink).unwrap_or_default(),
+                available: link::names(&netlink).unwrap_or_default(),
             }),
         }
     }
 
-    /// Its name when it was opened.
+    /// Name when it was opened.
     pub(crate) fn name(&self) -> &str {
         &self.link.name
     }
 
-    /// As things are now.
-    pub(crate) fn look_again(&self) -> io::Result<Option<Link>> {
+    /// Current properties; `None` if the interface is gone.
+    pub(crate) fn current_link(&self) -> io::Result<Option<Link>> {
         link::by_index(&self.netlink, self.link.index)
     }
 
-    /// Asks the kernel, without any lock that a change of the network holds.
+    /// Current state. Uses `ioctl`s that do not wait for the kernel's lock on network configuration (RTNL).
     pub(crate) fn state(&self) -> State {
         let name = sys::interface::name(&self.netlink, self.link.index);
         let Ok(flags) = name.and_then(|name| sys::interface::flags(&self.netlink, &name)) else {
@@ -64,14 +65,14 @@ impl Interface {
         }
     }
 
-    /// How many queues it receives by: what the driver says, else what sysfs shows of it, else 1.
+    /// Number of receive queues: from the driver, otherwise from sysfs, otherwise 1.
     pub(crate) fn receive_queues(&self) -> u32 {
         let name = sys::interface::name(&self.netlink, self.link.index);
-        let told = name.and_then(|name| sys::interface::receive_queues(&self.netlink, &name));
-        told.ok().or_else(|| self.listed_queues()).unwrap_or(1).max(1)
+        let reported = name.and_then(|name| sys::interface::receive_queues(&self.netlink, &name));
+        reported.ok().or_else(|| self.listed_queues()).unwrap_or(1).max(1)
     }
 
-    /// sysfs may be that of another network namespace, so the number must be that of our interface.
+    /// Number of receive queues in sysfs. sysfs may belong to another network namespace, so the index there must match.
     fn listed_queues(&self) -> Option<u32> {
         let folder = std::path::Path::new("/sys/class/net").join(self.name());
         let index = std::fs::read_to_string(folder.join("ifindex")).ok()?;
@@ -84,13 +85,13 @@ impl Interface {
         u32::try_from(count).ok()
     }
 
-    /// Whether it takes VLAN tags out of received frames, as far as its driver says.
+    /// Whether the interface removes VLAN tags from received frames; false if its driver does not report it.
     pub(crate) fn takes_tags(&self) -> bool {
         let name = sys::interface::name(&self.netlink, self.link.index);
         name.and_then(|name| sys::interface::takes_tags(&self.netlink, &name)).unwrap_or(false)
     }
 
-    /// Has the network card stamp received frames.
+    /// Makes the network card timestamp all received frames.
     pub(crate) fn stamp_all(&self) -> io::Result<()> {
         let name = sys::interface::name(&self.netlink, self.link.index)?;
         sys::interface::stamp_all(&self.netlink, &name)

@@ -1,69 +1,69 @@
-//! What the kernel knows of interfaces, asked by rtnetlink.
+//! Reads properties of interfaces by rtnetlink.
 //!
 //! ```text
 //!  request  | nlmsghdr 16 | ifinfomsg 16 | [IFLA_IFNAME] |
-//!  answer   | nlmsghdr 16 | ifinfomsg 16 | attribute: len 2, type 2, bytes, padding to 4 | …
+//!  reply    | nlmsghdr 16 | ifinfomsg 16 | attribute: len 2, type 2, bytes, padding to 4 | …
 //! ```
 //!
-//! Invariant: no bytes make it panic; an attribute that says more than is there ends the list.
+//! Invariant: no input makes it panic. An attribute that is longer than the reply ends the list.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::live::sys::socket;
 
-/// Enough for what is said of one interface, and the most that one answer of a list has.
-const ANSWER: usize = 64 << 10;
+/// Buffer size for a reply, in bytes. It fits one interface, and the largest message of a list.
+const REPLY: usize = 64 << 10;
 
 const HEADER: usize = 16;
 const INFO: usize = 16;
 
-/// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, and the same of IPv4.
+/// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, `IFLA_GSO_IPV4_MAX_SIZE`, `IFLA_GRO_IPV4_MAX_SIZE`.
 const JOINED: [u16; 4] = [41, 58, 63, 64];
 
-/// `IFLA_XDP` and what stands in it.
+/// `IFLA_XDP`, and its nested attributes: the mode and the program of each mode.
 const XDP: u16 = 43;
 const XDP_ATTACHED: u16 = 2;
 const XDP_PROGRAM: [u16; 4] = [4, 5, 6, 7];
 
-/// One interface.
+/// Properties of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
-    /// `ARPHRD_…`.
+    /// Link type `ARPHRD_…`.
     pub(crate) hardware: u16,
     pub(crate) mtu: u32,
-    /// The longest packet that the kernel joins of several segments, received or sent.
+    /// Longest packet that the kernel joins from several segments, received or sent, in bytes.
     pub(crate) joined: u32,
-    /// How many receive queues it may have at the most.
+    /// Largest possible number of receive queues.
     pub(crate) rx_queues: u32,
-    /// Frames that it has sent.
+    /// Frames sent.
     pub(crate) tx_packets: u64,
-    /// Frames that it lost for want of room, before the kernel saw them.
+    /// Frames lost because the network card or driver had no room, before the kernel got them.
     pub(crate) rx_missed: u64,
-    /// Frames that its driver had no room for, or that the kernel dropped between the driver and the first
-    /// receiver; and some that receivers saw, but no protocol of the host took.
+    /// Frames that the driver had no room for, or that the kernel dropped before the first receiver. Includes frames
+    /// that receivers got but that no protocol handler of the host accepted.
     pub(crate) rx_dropped: u64,
-    /// The number of the XDP program that hangs in it.
+    /// Kernel's number of the attached XDP program.
     pub(crate) xdp_program: Option<u32>,
 }
 
-/// A socket to ask by. It belongs to the network namespace in which it was opened.
+/// Opens a socket for requests. It belongs to the current network namespace.
 pub(crate) fn open() -> io::Result<OwnedFd> {
     socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)
 }
 
 /// The interface called `name`, `None` if there is none.
 pub(crate) fn by_name(netlink: &OwnedFd, name: &str) -> io::Result<Option<Link>> {
-    // The kernel's own limit, which it would answer with a less clear error.
+    // The kernel would return a less clear error for such names.
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
         return Ok(None);
     }
     one(netlink, &request(0, Some(name), 0))
 }
 
-/// The interface with number `index`, `None` if it is gone.
+/// The interface with index `index`, `None` if it is gone.
 pub(crate) fn by_index(netlink: &OwnedFd, index: u32) -> io::Result<Option<Link>> {
     one(netlink, &request(index, None, 0))
 }
@@ -72,10 +72,10 @@ pub(crate) fn by_index(netlink: &OwnedFd, index: u32) -> io::Result<Option<Link>
 pub(crate) fn names(netlink: &OwnedFd) -> io::Result<Vec<String>> {
     socket::send(netlink, &request(0, None, libc::NLM_F_DUMP as u16))?;
     let mut names = Vec::new();
-    let mut answer = vec![0; ANSWER];
+    let mut reply = vec![0; REPLY];
     loop {
-        let len = socket::receive(netlink, &mut answer, 0)?;
-        let mut rest = answer.get(..len).unwrap_or_default();
+        let len = socket::receive(netlink, &mut reply, 0)?;
+        let mut rest = reply.get(..len).unwrap_or_default();
         if rest.len() < HEADER {
             return Ok(names);
         }
@@ -90,15 +90,16 @@ pub(crate) fn names(netlink: &OwnedFd) -> io::Result<Vec<String>> {
 
 fn one(netlink: &OwnedFd, request: &[u8]) -> io::Result<Option<Link>> {
     socket::send(netlink, request)?;
-    let mut answer = vec![0; ANSWER];
-    let len = socket::receive(netlink, &mut answer, 0)?;
-    let mut rest = answer.get(..len).unwrap_or_default();
-    let odd = || io::Error::other("an answer of rtnetlink that is none");
-    let message = Message::take(&mut rest).ok_or_else(odd)?;
+    let mut reply = vec![0; REPLY];
+    let len = socket::receive(netlink, &mut reply, 0)?;
+    let mut rest = reply.get(..len).unwrap_or_default();
+    let malformed = || io::Error::other("malformed reply of rtnetlink");
+    let message = Message::take(&mut rest).ok_or_else(malformed)?;
     if message.kind == libc::RTM_NEWLINK {
-        return parse(message.body).map(Some).ok_or_else(odd);
+        return parse(message.body).map(Some).ok_or_else(malformed);
     }
-    let error = io::Error::from_raw_os_error(-(word(message.body, 0).ok_or_else(odd)? as i32));
+    let code = word(message.body, 0).ok_or_else(malformed)?;
+    let error = io::Error::from_raw_os_error(-(code as i32));
     if error.raw_os_error() == Some(libc::ENODEV) { Ok(None) } else { Err(error) }
 }
 
@@ -123,7 +124,7 @@ fn request(index: u32, name: Option<&str>, flags: u16) -> Vec<u8> {
     bytes
 }
 
-/// One message of an answer.
+/// One message of a reply.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],
@@ -164,7 +165,7 @@ fn parse(body: &[u8]) -> Option<Link> {
     Some(link)
 }
 
-/// The program of whichever mode there is one in.
+/// Number of the attached program, of any mode.
 fn xdp_program(value: &[u8]) -> Option<u32> {
     attributes(value).find(|&(kind, value)| kind == XDP_ATTACHED && value != [0])?;
     let mut programs = attributes(value).filter(|(kind, _)| XDP_PROGRAM.contains(kind));
@@ -181,7 +182,7 @@ fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// One of the fields of `struct rtnl_link_stats64`.
+/// Field number `field` of `struct rtnl_link_stats64`.
 fn statistic(bytes: &[u8], field: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(field * 8..field * 8 + 8)?.try_into().ok()?))
 }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_understood() {
+    fn a_reply_is_parsed() {
         let link = parse(&body()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.hardware), (7, "probe0", 772));
         assert_eq!((link.mtu, link.xdp_program), (1500, Some(41)));
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_or_wrong_does_not_panic() {
+    fn a_truncated_or_malformed_reply_does_not_panic() {
         let whole = body();
         for len in 0..whole.len() {
             let _ = parse(&whole[..len]);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_interface_is_not_found() {
+    fn an_unknown_interface_is_not_found() {
         let netlink = open().unwrap();
         for name in ["", "none such", "a-name-longer-than-any-interface-has", "lo\0"] {
             assert_eq!(by_name(&netlink, name).unwrap(), None, "{name:?}");

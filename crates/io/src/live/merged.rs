@@ -1,24 +1,25 @@
-//! A reader's share of several interfaces, as one stream.
+//! Merges the frames of several interfaces into one stream for a reader.
 //!
 //! ```text
 //!  eth0, queue 1 ─┐
-//!                 ├─ the earliest frame first ─▶ MergedReceiver of queue 1 ─▶ (interface, frame), …
+//!                 ├─ earliest frame first ─▶ MergedReceiver of queue 1 ─▶ (interface, frame), …
 //!  eth1, queue 1 ─┘
 //! ```
 //!
-//! AF_PACKET shares frames out by the same function of the two addresses on every interface, so queue q of each interface
-//! belongs to reader q, and all packets between two addresses meet there. With AF_XDP and DPDK the network card shares
-//! out, and cards differ: then one reader takes all queues of all interfaces.
+//! AF_PACKET distributes frames by the same hash of the two addresses on every interface. So reader q has queue q of
+//! each interface, and gets all packets between two addresses. With AF_XDP and DPDK the network card distributes, and
+//! cards differ: one reader has all queues of all interfaces.
 //!
-//! Order: the kernel shows frames of AF_PACKET block by block, each block some milliseconds after its first frame. If
-//! every interface has frames to show, the earliest goes first. If one has none, the kernel's counters say whether frames
-//! of it are in a block that is not shown yet. Then frames of the others wait for that block ([`HOLD_MOST_NS`] at the
-//! most), otherwise for [`MARGIN_NS`], the time between a frame's stamp and its being counted. While much waits, no frame
-//! is held back: a lost frame is worse than one out of order. Frames of AF_XDP and DPDK are taken as they are found.
+//! Order: AF_PACKET shows frames block by block, each block some milliseconds after its first frame. If every interface
+//! has a visible frame, the earliest frame is first. If an interface has none, the kernel's counters show whether it has
+//! frames in a block that is not visible yet. If so, frames of the other interfaces are held back for that block, at
+//! most for [`HOLD_MOST_NS`]. Otherwise they are held back for [`MARGIN_NS`], the time between a frame's timestamp and
+//! its count. If a queue has a large backlog, no frame is held back: a lost frame is worse than a frame out of order.
+//! Frames of AF_XDP and DPDK are not ordered.
 //!
-//! Invariants: `burst` never waits and allocates nothing; it makes system calls only if an interface has no frame to show,
-//! and never for single frames. No frame is held back longer than [`HOLD_MOST_NS`], and none that is stamped later than now, which the
-//! clock's being set can do.
+//! Invariants: `burst` never waits and allocates nothing. It makes system calls only if an interface has no visible
+//! frame, never for single frames. No frame is held back longer than [`HOLD_MOST_NS`]. A frame with a timestamp after
+//! the current time is not held back; such frames occur when the clock is set back.
 
 use crate::live::counters::Counters;
 use crate::live::description::Description;
@@ -28,69 +29,71 @@ use crate::live::interface::State;
 use crate::live::receiver::{Lost, Receiver};
 use ringtap_base::now_ns;
 
-/// How long a frame is held back where others are known to wait in a block that is not shown: many times the default block
-/// timeout.
+/// Longest time to hold a frame back while another interface has frames in a block that is not visible yet: many times
+/// the default block timeout.
 const HOLD_MOST_NS: u64 = 250_000_000;
 
-/// How long it is held back in any case.
+/// Time to hold a frame back otherwise.
 const MARGIN_NS: u64 = 1_000_000;
 
-/// With so many sixteenths of its room taken, a queue is not held back.
-const PRESSED: u32 = 4;
+/// Backlog, in sixteenths, from which on no frame is held back.
+const BACKLOG_LARGE: u32 = 4;
 
-/// The time of the next frame where none is to be seen.
-const NOTHING: u64 = u64::MAX;
+/// Time of the next frame if no frame is visible.
+const NO_FRAME: u64 = u64::MAX;
 
-/// One reader's share of the queues of several interfaces.
+/// The queues of one reader, of one or more interfaces. An interface is identified by its index in the list given to
+/// [`MergedReceiver::distribute`].
 pub struct MergedReceiver {
     parts: Vec<Part>,
-    /// The time of each part's next frame.
+    /// Time of each part's next frame, or [`NO_FRAME`].
     heads: Vec<u64>,
-    /// Whether frames have times of their own.
+    /// Whether frames are ordered by time: true if all parts timestamp each frame.
     ordered: bool,
-    /// Where to begin, if they have not.
+    /// Unordered: index of the part that the last burst began with.
     turn: usize,
 }
 
+/// One queue.
 struct Part {
     receiver: Receiver,
-    /// The interface's place in the list.
+    /// Index of the interface in the list.
     interface: usize,
     gone: bool,
 }
 
 impl From<Receiver> for MergedReceiver {
     fn from(receiver: Receiver) -> Self {
-        Self::of(vec![Part { receiver, interface: 0, gone: false }])
+        Self::new(vec![Part { receiver, interface: 0, gone: false }])
     }
 }
 
 impl MergedReceiver {
-    /// Shares out the receivers of each interface over `readers`: all of them to one, or queue q of each interface to
-    /// reader q.
+    /// Distributes the receivers of each interface over `readers` readers. A single reader gets all queues. Otherwise
+    /// reader q gets queue q of each interface. Returns one `MergedReceiver` per reader.
     ///
     /// # Panics
-    /// If there are several readers, and not one for each queue of each interface.
-    pub fn share_out(interfaces: Vec<Vec<Receiver>>, readers: usize) -> Vec<Self> {
-        let whole = |queues: &Vec<Receiver>| readers == 1 || queues.len() == readers;
-        assert!(interfaces.iter().all(whole), "a queue of each interface for each reader");
+    /// If there are several readers and an interface has a different number of queues.
+    pub fn distribute(interfaces: Vec<Vec<Receiver>>, readers: usize) -> Vec<Self> {
+        let matches = |queues: &Vec<Receiver>| readers == 1 || queues.len() == readers;
+        assert!(interfaces.iter().all(matches), "each interface has one queue per reader");
         let mut shares: Vec<Vec<Part>> = (0..readers).map(|_| Vec::new()).collect();
         for (interface, queues) in interfaces.into_iter().enumerate() {
             for (queue, receiver) in queues.into_iter().enumerate() {
                 shares[queue % readers].push(Part { receiver, interface, gone: false });
             }
         }
-        shares.into_iter().map(Self::of).collect()
+        shares.into_iter().map(Self::new).collect()
     }
 
-    fn of(parts: Vec<Part>) -> Self {
-        let heads = vec![NOTHING; parts.len()];
+    fn new(parts: Vec<Part>) -> Self {
+        let heads = vec![NO_FRAME; parts.len()];
         let ordered = parts.iter().all(|part| part.receiver.stamps_frames());
         Self { parts, heads, ordered, turn: 0 }
     }
 
-    /// Lends up to `most` frames that wait, in place, each with the place of its interface in the list; returns how many,
-    /// 0 at once if none waits or all are held back.
+    /// Lends up to `most` waiting frames in place, each with the index of its interface. Returns their number: 0 at once
+    /// if no frame waits or all are held back.
     #[inline]
     pub fn burst(&mut self, most: usize, mut each: impl FnMut(usize, Frame<'_>)) -> usize {
         if let [Part { receiver, interface, .. }] = &mut self.parts[..] {
@@ -101,7 +104,7 @@ impl MergedReceiver {
 
     fn burst_in_turn(&mut self, most: usize, mut each: impl FnMut(usize, Frame<'_>)) -> usize {
         let (count, mut lent) = (self.parts.len(), 0);
-        // The next call begins with the next one, so that none is kept waiting by the others.
+        // The next call begins with the next part, so that each part gets its turn.
         self.turn = (self.turn + 1) % count.max(1);
         for place in 0..count {
             let Part { receiver, interface, .. } = &mut self.parts[(self.turn + place) % count];
@@ -115,15 +118,15 @@ impl MergedReceiver {
 
     fn burst_in_order(&mut self, most: usize, mut each: impl FnMut(usize, Frame<'_>)) -> usize {
         for (head, part) in self.heads.iter_mut().zip(&mut self.parts) {
-            *head = part.receiver.next_ns().unwrap_or(NOTHING);
+            *head = part.receiver.next_ns().unwrap_or(NO_FRAME);
         }
         let mut lent = 0;
         let mut bounds = Bounds::ALL;
         let mut missing = 0;
         while lent < most {
             let Some((at, first, second)) = earliest(&self.heads) else { break };
-            // Another one has nothing to show.
-            let none = self.heads.iter().filter(|&&head| head == NOTHING).count();
+            // The bounds change when a further part has no visible frame.
+            let none = self.heads.iter().filter(|&&head| head == NO_FRAME).count();
             if none > missing {
                 missing = none;
                 bounds = self.bounds();
@@ -131,67 +134,67 @@ impl MergedReceiver {
             let Some(until) = bounds.until(first, second) else { break };
             let Part { receiver, interface, .. } = &mut self.parts[at];
             lent += receiver.burst_until(until, most - lent, |frame| each(*interface, frame));
-            self.heads[at] = receiver.next_ns().unwrap_or(NOTHING);
+            self.heads[at] = receiver.next_ns().unwrap_or(NO_FRAME);
         }
         lent
     }
 
-    /// Up to which time frames may go, by what is known of those that have nothing to show.
+    /// Computes which frames may be lent now, from the parts that have no visible frame.
     fn bounds(&mut self) -> Bounds {
-        if self.backlog() >= PRESSED {
+        if self.backlog() >= BACKLOG_LARGE {
             return Bounds::ALL;
         }
-        // Before the kernel is asked: what is stamped from now on is not in its answer.
+        // Read before the kernel's counters, which do not include frames with later timestamps.
         let now = now_ns();
-        let mut limit = NOTHING;
+        let mut limit = NO_FRAME;
         for (part, &head) in self.parts.iter_mut().zip(&self.heads) {
-            if head == NOTHING && !part.gone {
-                let hold = if part.receiver.owes() { HOLD_MOST_NS } else { MARGIN_NS };
+            if head == NO_FRAME && !part.gone {
+                let hold = if part.receiver.has_unread() { HOLD_MOST_NS } else { MARGIN_NS };
                 limit = limit.min(now.saturating_sub(hold));
             }
         }
         Bounds { limit, now }
     }
 
-    /// Bytes for frames that wait, of the interface that has the fewest.
+    /// Memory for waiting frames of the smallest queue, in bytes.
     pub fn least_memory(&self) -> usize {
         self.parts.iter().map(|part| part.receiver.describe().memory).min().unwrap_or(0)
     }
 
-    /// Lets no further frame come. The drain says when those that came were lent.
+    /// Stops receiving and begins to drain the queues.
     pub fn drain(&mut self) -> Drain {
         self.parts.iter_mut().for_each(|part| part.receiver.shut());
-        Drain::of(self.parts.iter().map(|part| part.receiver.describe().memory).sum())
+        Drain::new(self.parts.iter().map(|part| part.receiver.describe().memory).sum())
     }
 
-    /// After a burst of `found` frames: whether those were the last.
+    /// Call this after a burst that returned `found` frames. Returns whether all frames have been read.
     pub fn is_drained(&mut self, drain: &mut Drain, found: usize) -> bool {
-        drain.is_over_when(found, || self.parts.iter_mut().any(|part| part.receiver.owes()))
+        drain.is_over_with(found, || self.parts.iter_mut().any(|part| part.receiver.has_unread()))
     }
 
-    /// Looks whether interfaces are gone from which nothing waits. A few system calls for each.
-    pub fn look_for_gone(&mut self) {
+    /// Checks which interfaces are gone and have no visible frame left. A few system calls for each queue.
+    pub fn update_gone(&mut self) {
         for part in self.parts.iter_mut().filter(|part| !part.gone) {
             part.gone = part.receiver.state() == State::Gone && part.receiver.next_ns().is_none();
         }
     }
 
-    /// Whether the interface at this place of the list was found gone.
+    /// Whether [`MergedReceiver::update_gone`] found this interface gone.
     pub fn is_gone(&self, interface: usize) -> bool {
         self.of_interface(interface).any(|part| part.gone)
     }
 
-    /// Whether all were.
+    /// Whether [`MergedReceiver::update_gone`] found all interfaces gone.
     pub fn all_gone(&self) -> bool {
         self.parts.iter().all(|part| part.gone)
     }
 
-    /// Which part of the room for waiting frames is taken, in sixteenths, of the fullest queue.
+    /// Fill level of the fullest queue's memory for waiting frames, in sixteenths, 0 to 16.
     pub fn backlog(&self) -> u32 {
         self.parts.iter().map(|part| part.receiver.backlog()).max().unwrap_or(0)
     }
 
-    /// What became of the frames that came here by the interface at this place of the list.
+    /// Counters of this interface: the sum of its queues in this receiver.
     pub fn counters(&mut self, interface: usize) -> Counters {
         let mut all = Counters::default();
         for part in self.parts.iter_mut().filter(|part| part.interface == interface) {
@@ -200,8 +203,8 @@ impl MergedReceiver {
         all
     }
 
-    /// What each interface as a whole has lost, in the order of the list; see [`Receiver::lost`]. Nothing of one that is
-    /// gone.
+    /// Frames that each whole interface has lost before they reached a receiver, in the order of the list. 0 for an
+    /// interface that is gone. As in [`Receiver::lost`], `rx_dropped` includes frames that are counted twice.
     pub fn lost(&self) -> Vec<Lost> {
         let count = self.interfaces().len();
         let first = |place| self.of_interface(place).next();
@@ -209,14 +212,14 @@ impl MergedReceiver {
         (0..count).map(lost).collect()
     }
 
-    /// How many frames both the queues here and the interface at this place of the list count; see
-    /// [`Receiver::counted_twice`].
+    /// Upper bound of the frames that are both in [`Lost::rx_dropped`] of this interface and in the counters of its
+    /// queues in this receiver.
     pub fn counted_twice(&mut self, interface: usize) -> u64 {
         let parts = self.parts.iter_mut().filter(|part| part.interface == interface);
         parts.map(|part| part.receiver.counted_twice()).sum()
     }
 
-    /// The interfaces, in the order of the list: name when opened, and the kernel's number, 0 if it has none.
+    /// The interfaces in the order of the list: name when it was opened, and the kernel's index, 0 for a DPDK device.
     pub fn interfaces(&self) -> Vec<(String, u32)> {
         let mut all = Vec::new();
         for part in &self.parts {
@@ -227,7 +230,7 @@ impl MergedReceiver {
         all
     }
 
-    /// What each queue turned out to be.
+    /// Capture path and properties of each queue.
     pub fn describe(&self) -> Vec<Description> {
         self.parts.iter().map(|part| part.receiver.describe()).collect()
     }
@@ -237,19 +240,20 @@ impl MergedReceiver {
     }
 }
 
-/// When frames may go.
+/// Times of the frames that may be lent.
 struct Bounds {
-    /// Frames up to this time, for none that comes can be earlier; [`NOTHING`] if all may.
+    /// Frames up to this time may be lent, because no earlier frame can arrive; [`NO_FRAME`] allows all frames.
     limit: u64,
+    /// Frames after this time may be lent, too: the clock was set back.
     now: u64,
 }
 
 impl Bounds {
-    /// All frames may go.
-    const ALL: Self = Self { limit: NOTHING, now: NOTHING };
+    /// Allows all frames.
+    const ALL: Self = Self { limit: NO_FRAME, now: NO_FRAME };
 
-    /// Up to which time frames of the interface may go whose next is the `first` of all, while the next of the others is
-    /// `second`; `None` if the first must wait.
+    /// `first` is the time of the earliest frame, `second` the earliest time of the other parts. Returns the time up to
+    /// which the part of `first` may lend frames; `None` if `first` is held back.
     fn until(&self, first: u64, second: u64) -> Option<u64> {
         if first <= self.limit {
             return Some(second.min(self.limit));
@@ -258,10 +262,11 @@ impl Bounds {
     }
 }
 
-/// Whose frame is the earliest, its time and that of the earliest of the others; `None` if there is none.
+/// Returns the index of the part with the earliest frame, the time of that frame, and the earliest time of the other
+/// parts; `None` if no frame is visible.
 #[inline]
 fn earliest(heads: &[u64]) -> Option<(usize, u64, u64)> {
-    let (mut at, mut first, mut second) = (0, NOTHING, NOTHING);
+    let (mut at, mut first, mut second) = (0, NO_FRAME, NO_FRAME);
     for (place, &head) in heads.iter().enumerate() {
         if head < first {
             (at, second, first) = (place, first, head);
@@ -269,7 +274,7 @@ fn earliest(heads: &[u64]) -> Option<(usize, u64, u64)> {
             second = second.min(head);
         }
     }
-    (first != NOTHING).then_some((at, first, second))
+    (first != NO_FRAME).then_some((at, first, second))
 }
 
 #[cfg(test)]
@@ -277,26 +282,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_goes_as_far_as_the_next_one() {
+    fn the_earliest_part_and_both_times_are_found() {
         assert_eq!(earliest(&[]), None);
-        assert_eq!(earliest(&[NOTHING, NOTHING]), None);
-        assert_eq!(earliest(&[NOTHING, 7]), Some((1, 7, NOTHING)));
+        assert_eq!(earliest(&[NO_FRAME, NO_FRAME]), None);
+        assert_eq!(earliest(&[NO_FRAME, 7]), Some((1, 7, NO_FRAME)));
         assert_eq!(earliest(&[9, 7, 8]), Some((1, 7, 8)));
         assert_eq!(earliest(&[7, 9, 8]), Some((0, 7, 8)));
         assert_eq!(earliest(&[9, 8, 7]), Some((2, 7, 8)));
-        assert_eq!(earliest(&[7, 7]), Some((0, 7, 7)), "the first of the list");
+        assert_eq!(earliest(&[7, 7]), Some((0, 7, 7)), "the first in the list");
     }
 
     #[test]
-    fn a_frame_waits_for_earlier_ones_but_not_for_a_clock_that_was_set_back() {
+    fn a_frame_waits_for_earlier_frames_but_not_after_the_clock_is_set_back() {
         let bounds = Bounds { limit: 100, now: 120 };
-        assert_eq!(bounds.until(90, 95), Some(95), "then the other one's turn");
-        assert_eq!(bounds.until(90, NOTHING), Some(100));
+        assert_eq!(bounds.until(90, 95), Some(95), "then the other part is first");
+        assert_eq!(bounds.until(90, NO_FRAME), Some(100));
         assert_eq!(bounds.until(100, 100), Some(100));
-        assert_eq!(bounds.until(101, 110), None, "an earlier one may come");
-        assert_eq!(bounds.until(120, NOTHING), None);
-        assert_eq!(bounds.until(121, NOTHING), Some(121), "stamped before the clock was set");
+        assert_eq!(bounds.until(101, 110), None, "an earlier frame may arrive");
+        assert_eq!(bounds.until(120, NO_FRAME), None);
+        assert_eq!(
+            bounds.until(121, NO_FRAME),
+            Some(121),
+            "timestamp from before the clock was set back"
+        );
         let all = Bounds::ALL;
-        assert_eq!((all.until(7, 9), all.until(7, NOTHING)), (Some(9), Some(NOTHING)));
+        assert_eq!((all.until(7, 9), all.until(7, NO_FRAME)), (Some(9), Some(NO_FRAME)));
     }
 }

@@ -1,16 +1,16 @@
-//! Live interfaces: frames received without copying them, and frames sent.
+//! Live interfaces: receives frames without copying them, and sends frames.
 //!
 //! ```text
-//!              ┌ AF_PACKET: a copy, the host sees it too ┐
-//!  interface ──┤                                         ├──▶ Receiver (one a queue) ──▶ burst: Frame, …
-//!              ├ AF_XDP: taken, the host sees nothing    ┤
-//!              └ DPDK (a device of its own): the same    ┘
+//!              ┌ AF_PACKET: the host gets frames, too  ┐
+//!  interface ──┤                                       ├──▶ Receiver (one per queue) ──▶ burst: Frame, …
+//!              ├ AF_XDP: the host does not get them    ┤
+//!              └ DPDK: the host does not get them      ┘
 //! ```
 //!
-//! [`open`] gives a [`Receiver`] for each queue. All frames between two addresses come by the same
-//! one, both directions and all fragments of a datagram (AF_XDP: if the network card is set to share
-//! out that way). A [`MergedReceiver`] reads several interfaces as one. What was lost is in its [`Counters`]. What there is to say besides is a [`Notice`].
-//! [`Sender`] and [`LiveSender`] send.
+//! [`open`] returns a [`Receiver`] for each queue. One queue receives all frames between two addresses: both directions
+//! and all fragments of a datagram. With AF_XDP and DPDK this requires that the network card distributes frames
+//! symmetrically. A [`MergedReceiver`] reads several interfaces as one stream. [`Counters`] count received and dropped
+//! frames. Diagnostics about an interface are [`Notice`]s. [`Sender`] and [`LiveSender`] send.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -28,11 +28,10 @@
 //! # Ok::<(), ringtap_io::live::OpenError>(())
 //! ```
 //!
-//! Invariants: every frame that came is handed out, waits, or is counted under a reason. `burst` never
-//! waits, allocates nothing and copies no frame. Whatever happens to the process, the kernel takes
-//! out of an interface what was put in. (By DPDK: waits, or is counted as far as its driver counts, and frames that came
-//! in pieces are copied.) `unsafe` code is in the module `sys` alone. The crate knows
-//! no applications.
+//! Invariants: every received frame is lent, waits, or is counted as dropped with a reason. (DPDK: as far as its driver
+//! counts.) `burst` never waits, allocates nothing and copies no frame. (DPDK: it copies frames that arrive in several
+//! buffers.) When the process ends for any reason, the kernel restores the interface. `unsafe` code is in the module
+//! `sys` only. No code here depends on an application.
 #![deny(missing_docs, unsafe_code)]
 
 mod capability;
@@ -54,7 +53,7 @@ mod packet;
 mod queue;
 mod receiver;
 mod send;
-#[allow(unsafe_code, reason = "the module is there for it")]
+#[allow(unsafe_code, reason = "all unsafe code of live interfaces is in this module")]
 mod sys;
 mod xdp;
 

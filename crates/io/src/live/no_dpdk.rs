@@ -1,4 +1,4 @@
-//! In place of receivers by DPDK, where the crate is built without it: there are none.
+//! Replaces the module `dpdk` in a build without the feature `dpdk`: every call returns [`OpenError::NoDpdk`].
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use crate::live::frame::Frame;
 use crate::live::interface::State;
 use crate::live::options::Options;
 
+/// Has no values: no DPDK device can be opened.
 pub(crate) enum DpdkReceiver {}
 
 pub(crate) fn open(_: &str, _: &Options) -> Result<Vec<DpdkReceiver>, OpenError> {

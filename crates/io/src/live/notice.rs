@@ -1,46 +1,46 @@
-//! What there is to say of an interface that was opened, without its being an error.
+//! Diagnostics about an opened interface that are not errors.
 
 use std::fmt;
 
-/// Something other than was asked for, or worth knowing.
+/// A condition of the interface that differs from the request or that affects the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The interface is down: frames come once it is up.
+    /// The interface is down. It receives frames once it is up.
     Down {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
-    /// Frames are stamped by the kernel, for the network card does not do it.
+    /// The network card does not timestamp frames. The kernel does.
     SoftwareTime {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// What the kernel said.
+        /// Error text of the kernel.
         reason: String,
     },
-    /// The XDP program runs in the stack, for the driver does not run it.
+    /// The driver does not run the XDP program. The kernel's network stack runs it.
     GenericXdp {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// What the kernel said.
+        /// Error text of the kernel.
         reason: String,
     },
-    /// Frames may come that are longer than a buffer of AF_XDP. They are dropped and counted.
+    /// The interface may receive frames that are longer than an AF_XDP buffer. They are dropped and counted.
     LongFrames {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// The longest frame that it may receive.
+        /// Longest frame that the interface may receive, in bytes.
         longest: u32,
-        /// The longest that is taken.
+        /// Longest frame that fits a buffer, in bytes.
         taken: u32,
     },
-    /// Frames are forwarded, and AF_XDP loses the VLAN tags that the interface takes out of them.
+    /// The caller forwards frames, and the interface removes VLAN tags from them. AF_XDP does not report removed tags.
     TagsLost {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
-    /// The kernel does not let us poll the driver.
+    /// The kernel does not allow busy polling of the driver.
     NoBusyPoll {
-        /// What it said.
+        /// Error text of the kernel.
         reason: String,
     },
 }
@@ -51,29 +51,30 @@ impl fmt::Display for Notice {
             Self::Down { interface } => {
                 write!(
                     f,
-                    "{interface} is down; frames come once it is up (ip link set {interface} up)"
+                    "{interface} is down: it receives frames once it is up (ip link set {interface} up)"
                 )
             }
             Self::SoftwareTime { interface, reason } => write!(
                 f,
-                "{interface} does not stamp received frames ({reason}); the kernel's time is used"
+                "{interface} does not timestamp received frames ({reason}): the kernel's timestamps are used"
             ),
             Self::GenericXdp { interface, reason } => write!(
                 f,
-                "the driver of {interface} does not run XDP programs ({reason}); the slower generic mode is used"
+                "the driver of {interface} does not run XDP programs ({reason}): the slower generic mode is used"
             ),
             Self::LongFrames { interface, longest, taken } => write!(
                 f,
-                "frames of {interface} may have up to {longest} bytes; those longer than {taken} do not fit \
-                 AF_XDP's buffers, they are dropped and counted"
+                "{interface} may receive frames of up to {longest} bytes: frames longer than {taken} do not fit \
+                 an AF_XDP buffer and are dropped and counted"
             ),
             Self::TagsLost { interface } => write!(
                 f,
-                "{interface} takes VLAN tags out of frames, and AF_XDP does not show them: tagged frames leave without \
-                 their tags unless 'ethtool -K {interface} rxvlan off' keeps them (of a veth, '-K PEER txvlan off' as well)"
+                "{interface} removes VLAN tags from frames, and AF_XDP does not report them: tagged frames are forwarded \
+                 without their tags; 'ethtool -K {interface} rxvlan off' keeps the tags (for a veth also \
+                 'ethtool -K PEER txvlan off')"
             ),
             Self::NoBusyPoll { reason } => {
-                write!(f, "the kernel refuses busy polling ({reason}); it is left out")
+                write!(f, "the kernel refuses busy polling ({reason}): it is not used")
             }
         }
     }

@@ -1,34 +1,34 @@
-//! What a receiver is asked to be.
+//! Options for opening an interface.
 
 use std::time::Duration;
 
-/// How frames are taken from an interface.
+/// Capture method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// AF_PACKET: a copy of every frame, as tcpdump takes it. The host goes on as before.
+    /// AF_PACKET: copies every frame, like tcpdump. The host's network stack is not affected.
     #[default]
     Packet,
-    /// AF_XDP: received frames, taken before the host's network stack, **which sees none of them**.
-    /// For interfaces that are there for monitoring. What the host sends is not seen.
+    /// AF_XDP: redirects received frames before the host's network stack, **which does not get them**. Use it for
+    /// interfaces that serve monitoring only. Frames that the host sends are not captured.
     Xdp,
-    /// DPDK: frames of a device that DPDK has taken over, **of which the host sees nothing**. Only where this crate was
-    /// built with it (feature `dpdk`); not for sending.
+    /// DPDK: receives the frames of a device that DPDK controls. **The host does not get them.** Requires the feature
+    /// `dpdk`. Cannot send.
     Dpdk,
 }
 
-/// Where an XDP program runs.
+/// Place where the XDP program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attach {
-    /// In the driver; where that is refused, in the stack.
+    /// In the driver. If the driver refuses, in the kernel's network stack.
     #[default]
     Auto,
-    /// In the driver (native).
+    /// In the driver (native mode).
     Native,
-    /// In the stack, for any driver (generic, SKB mode). Slower.
+    /// In the kernel's network stack (generic or SKB mode). Works with any driver, but is slower.
     Generic,
 }
 
-/// How [`open`](crate::live::open) opens an interface.
+/// Options of [`open`](crate::live::open).
 ///
 /// ```
 /// use ringtap_io::live::{Method, Options};
@@ -37,42 +37,41 @@ pub enum Attach {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// By default AF_PACKET.
+    /// Capture method; AF_PACKET by default.
     pub method: Method,
-    /// How many receivers share the frames. AF_PACKET: 1 unless given, at most 256; frames are shared
-    /// out by their pair of IP addresses, those that are not IP go to the first. AF_XDP: one for each
-    /// receive queue of the interface, no other number; the network card shares out (RSS). DPDK: one
-    /// for each queue of a virtual device; of a card that shares out as many as are asked for.
+    /// Number of receivers. AF_PACKET: 1 to 256, 1 by default. Frames are distributed by a hash of their two IP
+    /// addresses; frames that are not IP go to the first receiver. AF_XDP: must equal the number of receive queues of
+    /// the interface; the network card distributes (RSS). DPDK: must equal the number of queues of a virtual device; a
+    /// network card with RSS opens as many as requested.
     pub queues: Option<u16>,
-    /// Bytes for frames that wait, over all queues. 64 MiB by default. AF_XDP rounds down to a power
-    /// of two per queue, DPDK uses up to 19 MiB per queue.
+    /// Memory for waiting frames of all queues, in bytes. 64 MiB by default. AF_XDP rounds down to a power of two per
+    /// queue. DPDK uses up to 19 MiB per queue.
     pub memory: usize,
-    /// Of longer frames only so many bytes are captured; `None` takes them whole.
+    /// Snapshot length: most bytes to capture of a frame. `None` captures whole frames.
     pub snap: Option<u32>,
-    /// Whether frames for other hosts are received; true by default.
+    /// Whether to receive frames for other hosts; true by default.
     pub promiscuous: bool,
-    /// AF_PACKET: whether frames that the host sends are seen as well; true by default. On the
-    /// loopback interface frames are never seen twice, whatever this says.
+    /// AF_PACKET: whether to capture frames that the host sends, too; true by default. On the loopback interface each
+    /// frame is captured once, with either value.
     pub outgoing: bool,
-    /// Whether frames tell what their sender left to the network card ([`Frame::offload`](crate::live::Frame::offload)); false
-    /// by default. Only those who forward frames need it.
+    /// Whether to report work that the sender left to the network card, in
+    /// [`Frame::offload`](crate::live::Frame::offload). False by default. Only callers that forward frames need it.
     pub offload: bool,
-    /// AF_PACKET: whether the network card shall stamp frames. Where it does not, the kernel's
-    /// stamps are used, and a notice says so.
+    /// AF_PACKET: whether the network card timestamps frames. If it cannot, the kernel's timestamps are used and the
+    /// receiver has a notice. False by default.
     pub hardware_time: bool,
-    /// AF_PACKET: frames wait no longer than this for others to fill a block with; at least 1 ms.
-    /// 10 ms by default.
+    /// AF_PACKET: longest time that a frame waits for its block to fill. 1 ms to 10 s, 10 ms by default.
     pub block_timeout: Duration,
-    /// AF_PACKET with several queues: what the hash of addresses starts from. A sender that can choose
-    /// addresses should not know it.
+    /// AF_PACKET with several queues: seed of the address hash. Keep it secret from senders that can choose addresses.
     pub seed: u64,
-    /// AF_XDP: where the program runs.
+    /// AF_XDP: place where the program runs.
     pub attach: Attach,
-    /// AF_XDP: whether a driver that can shall put frames into our memory itself; true by default.
+    /// AF_XDP: whether a capable driver writes frames directly to the receiver's memory; true by default.
     pub zero_copy: bool,
-    /// AF_XDP: has the receiving thread do the driver's work when no frame waits, for up to so long.
+    /// AF_XDP: longest time of one busy poll, in which the receiving thread runs the driver when no frame waits. `None`
+    /// turns busy polling off.
     pub busy_poll: Option<Duration>,
-    /// DPDK: arguments for its environment, in place of ours for memory.
+    /// DPDK: arguments of its environment (EAL). They replace the default memory arguments.
     pub dpdk_arguments: Vec<String>,
 }
 

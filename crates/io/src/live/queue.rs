@@ -1,4 +1,4 @@
-//! An AF_XDP socket gets its queue.
+//! Binds an AF_XDP socket to a queue of an interface.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use crate::live::sys::socket;
 /// `XDP_OPTIONS_ZEROCOPY`.
 const ZERO_COPY: u32 = 1;
 
-/// The kernel lets go of a queue some time after the socket before was closed, or its process killed.
-const PATIENCE: u32 = 50;
-const MOMENT: Duration = Duration::from_millis(10);
+/// Number of retries, and the time between them. The kernel releases a queue only some time after its previous socket
+/// was closed or its process was killed.
+const RETRIES_MOST: u32 = 50;
+const RETRY_AFTER: Duration = Duration::from_millis(10);
 
-/// Binds the socket to a queue; tells whether the driver reads and writes our memory itself, which
-/// it may if `zero_copy` says so.
+/// Binds the socket to a queue. Returns whether the driver accesses the buffers directly (zero-copy), which requires
+/// `zero_copy`.
 pub(crate) fn bind(
     socket: &OwnedFd,
     interface: &Interface,
     queue: u32,
     zero_copy: bool,
 ) -> Result<bool, OpenError> {
-    // Without a demand for either, the kernel tries zero-copy and then copies.
+    // With neither flag, the kernel tries zero-copy first and then copy mode.
     let copy = if zero_copy { 0 } else { libc::XDP_COPY };
     let flags = libc::XDP_USE_NEED_WAKEUP | copy;
     let name = || interface.name().to_owned();
@@ -31,7 +32,7 @@ pub(crate) fn bind(
         let bound = socket::bind_xdp(socket, interface.link.index, queue, flags);
         let Err(error) = bound else { break };
         match error.raw_os_error() {
-            Some(libc::EBUSY) if attempt < PATIENCE => std::thread::sleep(MOMENT),
+            Some(libc::EBUSY) if attempt < RETRIES_MOST => std::thread::sleep(RETRY_AFTER),
             Some(libc::EBUSY) => return Err(OpenError::QueueTaken { name: name(), queue }),
             Some(libc::EINVAL) => return Err(OpenError::NoQueue { name: name(), queue }),
             _ => {

@@ -1,4 +1,4 @@
-//! One queue of an open interface: the face that all ways of receiving have.
+//! `Receiver`: one queue of an open interface, the common interface of all capture methods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +17,34 @@ use crate::live::options::{Method, Options};
 use crate::live::packet::{self, PacketReceiver};
 use crate::live::xdp::{self, XdpReceiver};
 
-/// How waiting ended.
+/// Result of [`Receiver::wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// Frames wait.
     Frames,
-    /// None came in time, or a signal came; the interface is like this.
+    /// The timeout passed or a signal arrived; holds the state of the interface.
     Nothing(State),
 }
 
-/// One queue of an open interface. It may be used from any one thread. Dropping all receivers of an
-/// interface leaves it as it was.
+/// One queue of an open interface. It can move between threads. When all receivers of an interface are dropped, the
+/// interface is as it was before.
 pub struct Receiver {
     kind: Kind,
     name: Arc<str>,
     queue: u16,
     queues: u16,
     notices: Vec<Notice>,
-    /// What the interface had lost when it was opened.
-    before: Lost,
+    /// Losses of the interface before it was opened.
+    lost_before: Lost,
 }
 
-/// Frames that an interface lost before any receiver could see them.
+/// Frames that an interface lost before they reached a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// For want of room in the network card or its driver, as the driver says (`rx_missed_errors`,
-    /// `rx_fifo_errors`).
+    /// Frames lost because the network card or its driver had no room (`rx_missed_errors` and `rx_fifo_errors`).
     pub missed: u64,
-    /// As the driver or the kernel says in a counter for several things (`rx_dropped`): no room in the
-    /// driver (a veth's ring), or in the kernel's backlog of a processor.
+    /// Frames in the counter `rx_dropped` of the driver or kernel, which has several causes: no room in the driver (the
+    /// ring of a veth) or in the kernel's backlog of a CPU.
     pub rx_dropped: u64,
 }
 
@@ -61,11 +60,11 @@ enum Kind {
     Dpdk(Box<DpdkReceiver>),
 }
 
-/// Opens the interface called `name`: one receiver for each queue, in order. What there is to say of
-/// it is with the first.
+/// Opens the interface called `name`. Returns one receiver for each queue, in order. The first receiver holds the
+/// notices.
 ///
 /// # Errors
-/// If there is no such interface, if the process may not, if the kernel cannot.
+/// If there is no such interface, if the process lacks the capabilities, or if the options are invalid or not supported.
 pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
     let mut notices = Vec::new();
     let kinds: Vec<Kind> = match options.method {
@@ -85,8 +84,8 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
         }
     };
     let queues = kinds.len() as u16;
-    // As late as can be: what came before is none of ours.
-    let before = kinds.first().and_then(Kind::lost).unwrap_or_default();
+    // Read last, because earlier losses do not belong to these receivers.
+    let lost_before = kinds.first().and_then(Kind::lost).unwrap_or_default();
     let name = Arc::from(name);
     let receiver = |(kind, queue)| Receiver {
         kind,
@@ -94,7 +93,7 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
         queue,
         queues,
         notices: std::mem::take(&mut notices),
-        before,
+        lost_before,
     };
     let mut receivers: Vec<Receiver> = kinds.into_iter().zip(0..).map(receiver).collect();
     if let Some(first) = receivers.first_mut()
@@ -105,11 +104,11 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
     Ok(receivers)
 }
 
-/// How many queues there must be, where the interface called `name` decides that and not [`Options::queues`]. A
-/// device by DPDK is taken over to see.
+/// The required number of queues, if the interface called `name` determines it; `None` if [`Options::queues`] can
+/// choose. This attaches a DPDK device.
 ///
 /// # Errors
-/// If there is no such interface, or the kernel does not say.
+/// If there is no such interface, or if its properties cannot be read.
 pub fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, OpenError> {
     match options.method {
         Method::Packet => Ok(None),
@@ -118,10 +117,10 @@ pub fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, Ope
     }
 }
 
-/// The kernel's number of the interface called `name`; 0 of a device by DPDK.
+/// The kernel's index of the interface called `name`; 0 for a DPDK device.
 ///
 /// # Errors
-/// If there is no such interface, or the kernel does not say.
+/// If there is no such interface, or if its properties cannot be read.
 pub fn interface_index(name: &str, options: &Options) -> Result<u32, OpenError> {
     match options.method {
         Method::Packet | Method::Xdp => Ok(Interface::open(name)?.link.index),
@@ -130,11 +129,11 @@ pub fn interface_index(name: &str, options: &Options) -> Result<u32, OpenError> 
 }
 
 impl Kind {
-    /// What the interface has lost so far.
+    /// All losses of the interface; `None` if it is gone.
     fn lost(&self) -> Option<Lost> {
         match self {
             Self::Packet(_, interface) | Self::Xdp(_, interface) => {
-                interface.look_again().ok()?.as_ref().map(Lost::of)
+                interface.current_link().ok()?.as_ref().map(Lost::of)
             }
             Self::Dpdk(one) => Some(Lost { missed: one.missed(), rx_dropped: 0 }),
         }
@@ -142,8 +141,8 @@ impl Kind {
 }
 
 impl Receiver {
-    /// Lends up to `most` frames that wait, in place and in the order in which they came; returns how
-    /// many, 0 at once if none waits. Fewer than `most` is no sign that no more wait.
+    /// Lends up to `most` waiting frames in place, in order of arrival. Returns their number: 0 at once if no frame
+    /// waits. More frames may wait even if it returns fewer than `most`.
     #[inline]
     pub fn burst(&mut self, most: usize, each: impl FnMut(Frame<'_>)) -> usize {
         match &mut self.kind {
@@ -153,7 +152,7 @@ impl Receiver {
         }
     }
 
-    /// The same, of frames up to a time alone, where [`Receiver::next_ns`] tells times.
+    /// As [`Receiver::burst`], but AF_PACKET lends only frames up to the time `until_ns`.
     #[inline]
     pub(crate) fn burst_until(
         &mut self,
@@ -167,8 +166,8 @@ impl Receiver {
         }
     }
 
-    /// The time of the next frame, if one waits that can be seen; 0 where a frame gets its time when it is lent. By DPDK
-    /// no frame can be seen before.
+    /// Time of the next frame; `None` if no frame is visible. AF_XDP returns 0, because a frame gets its time when it is
+    /// lent. DPDK always returns `None`.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
         match &mut self.kind {
@@ -178,12 +177,12 @@ impl Receiver {
         }
     }
 
-    /// Whether frames have a time before they are lent.
+    /// Whether each frame has a timestamp before it is lent.
     pub(crate) fn stamps_frames(&self) -> bool {
         matches!(self.kind, Kind::Packet(..))
     }
 
-    /// Sleeps until frames wait, `timeout` is over or the thread gets a signal.
+    /// Sleeps until frames wait, `timeout` passes or the thread gets a signal.
     pub fn wait(&mut self, timeout: Duration) -> Wake {
         let frames = match &mut self.kind {
             Kind::Packet(one, _) => one.wait(timeout),
@@ -193,9 +192,9 @@ impl Receiver {
         if frames { Wake::Frames } else { Wake::Nothing(self.state()) }
     }
 
-    /// Lets no further frame come. Those that came wait still, in an AF_PACKET ring for up to
-    /// [`Options::block_timeout`](crate::live::Options::block_timeout) before they are shown. A DPDK device goes
-    /// on, but no more frames are lent than its ring holds.
+    /// Stops receiving. Frames that arrived before can still be read. AF_PACKET may show them only after
+    /// [`Options::block_timeout`](crate::live::Options::block_timeout). A DPDK device continues, but `burst` lends at
+    /// most as many further frames as the device's ring holds.
     pub fn shut(&mut self) {
         match &mut self.kind {
             Kind::Packet(one, _) => one.shut(),
@@ -204,16 +203,16 @@ impl Receiver {
         }
     }
 
-    /// Whether frames wait that are not to be seen yet, as far as the kernel tells; one system call.
-    pub(crate) fn owes(&mut self) -> bool {
+    /// Whether the kernel has counted frames that were not lent yet; they may not be visible yet. One system call.
+    pub(crate) fn has_unread(&mut self) -> bool {
         match &mut self.kind {
-            Kind::Packet(one, _) => one.owes(),
-            // What waits is to be seen at once.
+            Kind::Packet(one, _) => one.has_unread(),
+            // Waiting frames are visible at once.
             Kind::Xdp(..) | Kind::Dpdk(_) => false,
         }
     }
 
-    /// How the interface is now; two system calls.
+    /// Current state of the interface; two system calls.
     pub fn state(&self) -> State {
         match &self.kind {
             Kind::Packet(_, interface) | Kind::Xdp(_, interface) => interface.state(),
@@ -221,7 +220,7 @@ impl Receiver {
         }
     }
 
-    /// What became of the frames since the interface was opened; one system call.
+    /// Counters since the interface was opened; one system call.
     pub fn counters(&mut self) -> Counters {
         match &mut self.kind {
             Kind::Packet(one, _) => one.counters(),
@@ -230,38 +229,34 @@ impl Receiver {
         }
     }
 
-    /// Which part of the room for waiting frames is taken, in sixteenths: 16 when it is full, and
-    /// further frames are dropped.
+    /// Fill level of the memory for waiting frames, in sixteenths, 0 to 16. At 16 further frames are dropped.
     pub fn backlog(&self) -> u32 {
-        let (taken, all) = match &self.kind {
+        let (used, all) = match &self.kind {
             Kind::Packet(one, _) => one.backlog(),
             Kind::Xdp(one, _) => one.backlog(),
             Kind::Dpdk(one) => one.backlog(),
         };
-        (taken * 16).checked_div(all).unwrap_or(0) as u32
+        (used * 16).checked_div(all).unwrap_or(0) as u32
     }
 
-    /// How many frames the whole interface has lost since it was opened, for want of room in the
-    /// network card or the driver: before any receiver could see them, and in no other counter.
-    /// `None` if it is gone.
+    /// Frames that the whole interface has lost since it was opened because the network card or driver had no room. They
+    /// did not reach a receiver and are in no other counter. `None` if the interface is gone.
     pub fn missed(&self) -> Option<u64> {
         self.lost().map(|lost| lost.missed)
     }
 
-    /// The frames that the whole interface has lost since it was opened, before any receiver could see
-    /// them. Of `rx_dropped` what all its receivers have [counted as well](Receiver::counted_twice) must be
-    /// subtracted. `None` if it is gone.
+    /// Frames that the whole interface has lost since it was opened, before they reached a receiver. The caller must
+    /// subtract [`Receiver::counted_twice`] of all its receivers from `rx_dropped`. `None` if the interface is gone.
     pub fn lost(&self) -> Option<Lost> {
         let now = self.kind.lost()?;
         Some(Lost {
-            missed: now.missed.saturating_sub(self.before.missed),
-            rx_dropped: now.rx_dropped.saturating_sub(self.before.rx_dropped),
+            missed: now.missed.saturating_sub(self.lost_before.missed),
+            rx_dropped: now.rx_dropped.saturating_sub(self.lost_before.rx_dropped),
         })
     }
 
-    /// The most frames of [`Lost::rx_dropped`] that are in this receiver's own counters, too. AF_PACKET:
-    /// frames with a VLAN tag that no protocol of the host took after they were seen here. AF_XDP: those
-    /// that found no room.
+    /// Upper bound of the frames in [`Lost::rx_dropped`] that are in this receiver's counters, too. AF_PACKET: frames
+    /// with a VLAN tag that were received here but that no protocol handler of the host accepted. AF_XDP: dropped frames.
     pub fn counted_twice(&mut self) -> u64 {
         match &mut self.kind {
             Kind::Packet(one, _) => one.counted_twice(),
@@ -270,7 +265,7 @@ impl Receiver {
         }
     }
 
-    /// What the first byte of each frame begins.
+    /// Link type of the frames.
     pub fn link(&self) -> LinkType {
         match &self.kind {
             Kind::Packet(one, _) => one.link(),
@@ -278,7 +273,7 @@ impl Receiver {
         }
     }
 
-    /// The kernel's number of the interface; 0 of a device by DPDK.
+    /// The kernel's index of the interface; 0 for a DPDK device.
     pub fn index(&self) -> u32 {
         match &self.kind {
             Kind::Packet(_, interface) | Kind::Xdp(_, interface) => interface.link.index,
@@ -286,7 +281,7 @@ impl Receiver {
         }
     }
 
-    /// What this receiver turned out to be.
+    /// Capture path and properties of this receiver.
     pub fn describe(&self) -> Description {
         let (path, memory) = match &self.kind {
             Kind::Packet(one, _) => one.describe(),
@@ -302,7 +297,7 @@ impl Receiver {
         }
     }
 
-    /// What there was to say when the interface was opened; once.
+    /// Removes and returns the notices from opening the interface.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

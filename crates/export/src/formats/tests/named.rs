@@ -281,7 +281,7 @@ fn formats_are_known_by_name() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "yaml".parse::<Format>().unwrap_err();
-    let expected = "unknown record format \"yaml\": json, csv, eve, zeek and parquet are written";
+    let expected = "unknown record format \"yaml\": use json, csv, eve, zeek or parquet";
     assert_eq!(error.to_string(), expected);
 }
 

@@ -145,7 +145,7 @@ impl PacketReceiver {
 
     /// Whether the kernel has counted frames that were not lent yet. They may be in a block that is
     /// not visible yet: the kernel shows a block only when it is full or its time is over.
-    pub(crate) fn owes(&mut self) -> bool {
+    pub(crate) fn has_unread(&mut self) -> bool {
         let Counters { received, dropped, .. } = self.counters();
         self.counted > received + dropped.ring_full
     }

@@ -58,7 +58,7 @@ pub(crate) fn open(
     let link = link_type(interface)?;
     let queues = options.queues.unwrap_or(1);
     if !(1..=fanout::QUEUES_MOST).contains(&queues) {
-        return Err(OpenError::QueueCount { asked: queues, most: fanout::QUEUES_MOST });
+        return Err(OpenError::QueueCount { requested: queues, most: fanout::QUEUES_MOST });
     }
     let shape = Shape::new(options.memory, queues.into(), longest(interface, options))?;
     let hardware_time = options.hardware_time && stamped_by_hardware(interface, notices);
@@ -165,7 +165,7 @@ impl Shape {
         let each = (memory / queues).min(RING_MOST);
         if each < BLOCKS_LEAST * BLOCK_LEAST {
             let needed = BLOCKS_LEAST * BLOCK_LEAST * queues;
-            return Err(OpenError::TooLittleMemory { asked: memory, needed });
+            return Err(OpenError::TooLittleMemory { requested: memory, needed });
         }
         let mut block = BLOCK_LEAST;
         while block < longest.saturating_add(BLOCK_HEADS)

@@ -117,7 +117,7 @@ impl LiveSender {
     /// # Errors
     /// If the interface is gone or cannot be read.
     pub fn left(&self) -> io::Result<u64> {
-        let link = self.interface.look_again()?;
+        let link = self.interface.current_link()?;
         let link = link.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
         Ok(link.tx_packets.saturating_sub(self.left_before))
     }

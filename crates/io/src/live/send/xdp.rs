@@ -77,7 +77,7 @@ impl XdpSender {
         let buffers = options.memory >> shift;
         if buffers < BUFFERS_LEAST {
             let needed = BUFFERS_LEAST << shift;
-            return Err(OpenError::TooLittleMemory { asked: options.memory, needed });
+            return Err(OpenError::TooLittleMemory { requested: options.memory, needed });
         }
         let buffers = 1 << buffers.min(BUFFERS_MOST).ilog2();
         let shape = Shape { queue: options.queue, buffers, shift };

@@ -91,7 +91,7 @@ fn already_attached(error: &io::Error) -> bool {
 /// For `map_err`: the error for a refused attachment in `mode`.
 fn refused(interface: &Interface, mode: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     let name = interface.name().to_owned();
-    let link = interface.look_again();
+    let link = interface.current_link();
     move |source| {
         if already_attached(&source) {
             let id = link.ok().flatten().and_then(|link| link.xdp_program);

@@ -53,7 +53,7 @@ pub(crate) fn open(
     if let Some(requested) = options.queues.map(u32::from).filter(|&requested| requested != queues)
     {
         let name = interface.name().to_owned();
-        return Err(OpenError::Queues { name, asked: requested, there: queues });
+        return Err(OpenError::Queues { name, requested, available: queues });
     }
     if options.offload && interface.takes_tags() {
         notices.push(Notice::TagsLost { interface: interface.name().to_owned() });
@@ -127,7 +127,7 @@ fn buffers(memory: usize, queues: usize, shift: u32) -> Result<u32, OpenError> {
     let each = (memory / queues) >> shift;
     if each < BUFFERS_LEAST {
         let needed = (BUFFERS_LEAST << shift) * queues;
-        return Err(OpenError::TooLittleMemory { asked: memory, needed });
+        return Err(OpenError::TooLittleMemory { requested: memory, needed });
     }
     // The largest power of two that fits.
     Ok(1 << each.min(BUFFERS_MOST).ilog2())

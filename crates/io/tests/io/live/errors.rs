@@ -14,8 +14,8 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
         let options = Options { method, ..Options::default() };
         for name in ["none", "", "a name longer than any interface has", "right\0"] {
             let error = net.inside(Right, || open(name, &options).err().unwrap());
-            let OpenError::NoInterface { there, .. } = &error else { panic!("{error}") };
-            assert_eq!(there.len(), 2, "{error}");
+            let OpenError::NoInterface { available, .. } = &error else { panic!("{error}") };
+            assert_eq!(available.len(), 2, "{error}");
             assert!(error.to_string().contains("right"), "{error}");
         }
     }

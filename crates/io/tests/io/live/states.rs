@@ -56,7 +56,7 @@ fn once_shut_only_what_came_before_is_left_though_the_sender_goes_on() {
         for (drain, receiver) in drains.iter_mut().zip(&mut receivers) {
             loop {
                 send_all(&mut sender, &assorted(10));
-                drain.look();
+                drain.before_burst();
                 let found = receiver.burst(7, |_| ());
                 left += found;
                 if drain.is_over(found, receiver) {

@@ -172,7 +172,7 @@ fn queues_are_those_of_the_interface() {
             Ok(receivers) => assert!(good && receivers.len() == 2),
             Err(error) => {
                 assert!(!good);
-                let right = matches!(error, OpenError::Queues { there: 2, .. });
+                let right = matches!(error, OpenError::Queues { available: 2, .. });
                 assert!(right, "{error}");
             }
         }
