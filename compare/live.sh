@@ -6,5 +6,11 @@
 # [--only NAME,…]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+. scripts/packages.sh
+need ethtool ethtool
+need ip iproute2
+install_needed
+
 cargo build --release --locked >&2
 exec python3 compare/live.py --ringtap "${CARGO_TARGET_DIR:-target}/release/ringtap" "$@"

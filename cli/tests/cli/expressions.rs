@@ -128,8 +128,8 @@ fn errors_of_libpcap_are_reported() {
         return;
     }
     for (flags, words) in [
-        (vec!["-f", "tcp prt 80"], "the filter expression \"tcp prt 80\": can't parse"),
-        (vec!["-f", "ip and ip6"], "no frame can be so"),
+        (vec!["-f", "tcp prt 80"], "invalid filter expression \"tcp prt 80\": can't parse"),
+        (vec!["-f", "ip and ip6"], "no frame can match"),
         (vec!["-f", "tcp", "--", "udp"], "cannot be used with"),
     ] {
         let mut command = ringtap();

@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks from this size on hold at least one whole huge page wherever they begin.
+/// Blocks from this size on hold at least one whole huge page at any alignment.
 const LARGE: usize = 4 << 20;
 
 const PAGE: usize = 4096;

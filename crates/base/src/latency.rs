@@ -97,9 +97,9 @@ mod tests {
         let mut before = 0;
         for bits in 0..64 {
             for time in [1 << bits, (1_u64 << bits) + (1 << bits) / 3] {
-                let (counter, told) = (at(time), highest(at(time)));
+                let (counter, reported) = (at(time), highest(at(time)));
                 assert!(counter < COUNTERS && counter >= before, "{time}");
-                assert!(told >= time && told - time <= time / PARTS, "{time}: {told}");
+                assert!(reported >= time && reported - time <= time / PARTS, "{time}: {reported}");
                 before = counter;
             }
         }

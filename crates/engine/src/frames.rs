@@ -85,7 +85,7 @@ impl Frames {
     }
 
     /// Appends the packets of a frame: the outermost, and its innermost packet, if any; there must
-    /// be room for both. `owner` tells which pair hashes belong to this queue; `None`: the whole
+    /// be room for both. `owner` returns which pair hashes belong to this queue; `None`: the whole
     /// frame does. Returns true if the outermost packet was appended.
     #[inline(always)]
     pub(crate) fn take(

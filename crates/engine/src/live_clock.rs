@@ -221,8 +221,8 @@ impl LiveClock {
     /// The latest time, of packets and of marks.
     pub(crate) fn end_ns(&mut self) -> u64 {
         self.follow();
-        let told_ns = self.tick.unwrap_or(0) * self.tick_ns;
-        self.timeline.now_ns().unwrap_or(0).max(told_ns)
+        let announced_ns = self.tick.unwrap_or(0) * self.tick_ns;
+        self.timeline.now_ns().unwrap_or(0).max(announced_ns)
     }
 
     /// Frames far ahead that no others confirmed.

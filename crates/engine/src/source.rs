@@ -201,7 +201,7 @@ impl<'a> Source<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a chunk, for whichever queues it has packets; false at the end or if no chunk is free.
+    /// Reads a chunk, for all queues that have packets in it; false at the end or if no chunk is free.
     fn read(&mut self) -> bool {
         if self.ended {
             return false;

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_told_by_their_ports() {
+    fn packets_are_recognised_by_their_ports() {
         let wanted = |protocol, src_port, dst_port| {
             Dns::wants(&PacketRecord { protocol, src_port, dst_port, ..PacketRecord::EMPTY })
         };
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_has_a_reason() {
+    fn invalid_names_have_a_reason() {
         let nothing = |why| (Vec::new(), Err(why));
         assert_eq!(read(b"short"), nothing(Unread::Truncated));
         assert_eq!(read(&message(1, b"\x03ww")), nothing(Unread::Truncated));

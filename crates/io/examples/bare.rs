@@ -1,7 +1,7 @@
-//! The bare receive loop: frames are counted and nothing else is done with them.
+//! The bare receive loop: frames are counted, and not processed.
 //!
-//! `bare INTERFACE packet|xdp|generic [SECONDS [QUEUES [MIB [spin]]]]` prints, for each queue,
-//! frames a second and what was dropped; MIB is memory for waiting frames. By `spin` an empty queue is asked again at once instead of waited for.
+//! `bare INTERFACE packet|xdp|generic [SECONDS [QUEUES [MIB [spin]]]]` prints, for each queue, frames a second and
+//! drops by reason; MIB is the memory for waiting frames. With `spin` an empty queue is polled at once again.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 #![allow(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 

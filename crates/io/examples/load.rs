@@ -1,6 +1,6 @@
-//! Load for a receiver: frames of 60 bytes as fast as one thread can.
+//! Load for a receiver: frames of 60 bytes as fast as one thread can send them.
 //!
-//! `load INTERFACE live|packet|xdp FRAMES [FLOWS]` prints how many were sent, and how fast.
+//! `load INTERFACE live|packet|xdp FRAMES [FLOWS]` prints the number of sent frames, and their rate.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 #![allow(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 

@@ -1,4 +1,4 @@
-//! Walks capture files and prints what they hold and how fast the walk was: `walk FILE…`.
+//! Parses capture files and prints their contents and the speed: `walk FILE…`.
 #![allow(clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::path::PathBuf;

@@ -1,14 +1,14 @@
-//! Where packets come from and where they go to.
+//! Packet input and output.
 //!
-//! | module | is |
+//! | module | contents |
 //! |---|---|
-//! | [`capture`] | capture files, read in place and without a copy, and the writer of them |
+//! | [`capture`] | capture files: read in place without a copy, and written |
 //! | [`live`] | interfaces: frames received by AF_PACKET, AF_XDP or DPDK, and frames sent |
-//! | `dpdk` | DPDK devices; with the feature `dpdk` alone |
+//! | `dpdk` | DPDK devices; only with the feature `dpdk` |
 //! | [`bpf`] | expressions of pcap-filter(7), by libpcap |
 //!
-//! Invariants: every frame that came is handed out, waits, or is counted under a reason. `unsafe` code is in the
-//! modules `sys` alone. Nothing here knows applications.
+//! Invariants: every received frame is returned, waits, or is counted with a reason. `unsafe` code is only in the
+//! modules named `sys`. This crate does not depend on analyses.
 #![deny(missing_docs, unsafe_code)]
 
 pub mod bpf;

@@ -1,7 +1,7 @@
 //! Receiving and sending allocate nothing, once opened. One test, for allocations are counted over
 //! the whole process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+#![allow(clippy::print_stderr, reason = "what is skipped is reported")]
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks mcring.pml and vernier.pml, models of two rings, in every reachable state: theorems 1 and 2 of the paper and
-# that no item is stalled for ever, for several capacities and batches. Of MCRingBuffer also each of the two guards
-# against a wedge alone. Mistakes are planted and must be found. Says SKIPPED, and succeeds, where spin or gcc is missing.
+# that no item is stalled for ever, for several capacities and batches; for MCRingBuffer also each of its two guards
+# against a stall alone. Planted faults must be found. Prints SKIPPED and succeeds if spin or gcc is missing.
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -16,7 +16,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# explore MODEL safety|liveness -DNAME…: runs the model; leaves what spin says in $work/log.
+# explore MODEL safety|liveness -DNAME…: runs the model; writes the output of spin to $work/log.
 explore() {
     local model=$models/$1.pml property=$2
     shift 2
@@ -27,7 +27,7 @@ explore() {
         ./pan "${options[@]}" -m1000000 -n ) >"$work/log" 2>&1
 }
 
-# verdict NAME holds|found PATTERN: `holds` wants a complete search without an error, `found` wants PATTERN in the log.
+# verdict NAME holds|found PATTERN: `holds` requires a complete search without an error, `found` PATTERN in the log.
 verdict() {
     local name=$1 wanted=$2 pattern=${3:-}
     local states
@@ -47,7 +47,7 @@ verdict() {
     fi
 }
 
-# Capacity and batch as asked for; the last is clamped.
+# Requested capacity and batch; the last is clamped.
 for size in "1 1" "2 1" "3 1" "3 2" "4 2" "5 50"; do
     read -r capacity batch <<<"$size"
     sizes=(-DCAP="$capacity" -DBATCH="$batch")
@@ -58,7 +58,7 @@ for size in "1 1" "2 1" "3 1" "3 2" "4 2" "5 50"; do
     verdict "mcring::no_wedge::capacity_${capacity}_batch_$batch" holds
 done
 
-# Nobody flushes and arrivals are constant, as in the paper: either guard alone is enough.
+# There is no flush, and arrivals are constant, as in the paper: either guard alone is enough.
 for capacity in 1 2 3 4; do
     explore mcring liveness -DCAP=$capacity -DBATCH=50 -DCONSTANT -DKEEP
     verdict "mcring::no_wedge_by_the_clamp_alone::capacity_$capacity" holds
@@ -75,15 +75,15 @@ verdict "mcring::planted::neither_guard" found 'acceptance cycle'
 explore mcring safety -DCAP=3 -DBATCH=2 -DBUG=4
 verdict "mcring::planted::gives_back_before_it_reads" found 'assertion violated .*'
 
-# Capacity, and the most empty polls between two looks at the fine index.
+# Capacity, and the most empty polls between two reads of the fine index.
 for size in "1 1" "2 1" "2 3" "3 1"; do
-    read -r capacity patience <<<"$size"
-    sizes=(-DCAP="$capacity" -DPATIENCE="$patience")
+    read -r capacity poll_limit <<<"$size"
+    sizes=(-DCAP="$capacity" -DPATIENCE="$poll_limit")
     explore vernier safety "${sizes[@]}"
-    verdict "vernier::theorems_1_and_2::capacity_${capacity}_patience_$patience" holds
+    verdict "vernier::theorems_1_and_2::capacity_${capacity}_patience_$poll_limit" holds
     [ "$capacity" -lt 3 ] || continue
     explore vernier liveness "${sizes[@]}"
-    verdict "vernier::no_wedge_and_no_flush::capacity_${capacity}_patience_$patience" holds
+    verdict "vernier::no_wedge_and_no_flush::capacity_${capacity}_patience_$poll_limit" holds
 done
 
 planted() {

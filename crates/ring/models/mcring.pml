@@ -1,33 +1,32 @@
-/* MCRingBuffer as src/flavors/mcring.rs has it, for spin: theorems 1 and 2 of the paper (section II, figures 5 and 7)
- * and what it assumes, that no item is stalled for ever. check.sh runs it.
+/* Model of MCRingBuffer (src/flavors/mcring.rs) for the model checker spin: theorems 1 and 2 of the paper (section II,
+ * figures 5 and 7), and the paper's assumption that no item is stalled for ever. check.sh runs it.
  *
  *    producer ── localRead, nextWrite, wBatch        consumer ── localWrite, nextRead, rBatch
  *        │ writes slots, publishes `write`               │ reads slots, publishes `read`
  *        └────────────▶ slots, write, closed ────────────┘
  *
- * One step is one access of memory that the other side touches; what a process does with its own variables is part of
- * the step before. Writing and reading a slot take two steps each, so that two at one slot at once are seen.
+ * One step is one access to shared memory; operations on a process's own variables belong to the step before. Writing
+ * and reading a slot take two steps each, so simultaneous access to one slot is found.
  *
- * Checked in every state that can be reached:
- *   theorem 1   slots go VACANT → BEING_WRITTEN → ITEM → BEING_READ → VACANT and no other way, and the chain
+ * Checked in every reachable state:
+ *   theorem 1   slots go only VACANT → BEING_WRITTEN → ITEM → BEING_READ → VACANT, and the chain
  *               localRead ≤ read ≤ nextRead ≤ localWrite ≤ write ≤ nextWrite ≤ localRead + max holds
- *   theorem 2   the consumer reads the numbers in the order in which they were written, none lost, none twice;
- *               whoever found the ring closed and then empty has had them all
- *   no wedge    `ltl delivered`: one item, any one, is marked; it arrives, if both go on (weak fairness)
+ *   theorem 2   the consumer reads the numbers in the order in which they were written, each once; a consumer that
+ *               found the ring closed and then empty has read all of them
+ *   no stall    `ltl delivered`: a marked item, any one, arrives if both sides continue (weak fairness)
  *
- * There is no bound on how much is sent: indices and numbers run in circles, so the states are finite. Numbers modulo
- * CAP + 1 are enough: the slots hold the last CAP numbers written, and up to the first mistake the one expected is
- * among them; any two of CAP numbers in a row differ modulo CAP + 1.
+ * The length of the stream is unlimited: indices and numbers wrap around, so the states are finite. Numbers modulo
+ * CAP + 1 are enough: the slots hold the last CAP numbers written, the expected number is among them until the first
+ * error, and CAP consecutive numbers differ modulo CAP + 1.
  *
- * The memory is sequentially consistent, as in the paper. That release and acquire do as well is loom's part
- * (tests/loom.rs).
+ * The memory is sequentially consistent, as in the paper. tests/loom.rs checks that release and acquire are enough.
  *
- *   CAP, BATCH      capacity and batch as asked for
+ *   CAP, BATCH      requested capacity and batch
  *   UNCLAMPED       the batch is not clamped to half of the capacity, rounded up
- *   KEEP            who finds the ring full or empty does not publish what it holds back
+ *   KEEP            a side that finds the ring full or empty does not publish its index
  *   CONSTANT        the producer never flushes and never ends: the paper's constant arrivals
- *   BUG             1: publishes before it writes   2: takes the ring for larger by a slot
- *                   3: UNCLAMPED and KEEP           4: gives slots back before it reads them
+ *   BUG             1: publishes before it writes   2: uses a capacity that is one slot too large
+ *                   3: UNCLAMPED and KEEP           4: frees slots before it reads them
  */
 
 #ifndef BUG
@@ -52,7 +51,7 @@
 #define FORWARD(i, n)       ((i) + (n) >= 2 * CAP -> (i) + (n) - 2 * CAP : (i) + (n))
 #define DISTANCE(from, to)  ((to) >= (from) -> (to) - (from) : (to) + 2 * CAP - (from))
 #define NEXT_NUMBER(n)      ((n) == CAP -> 0 : (n) + 1)
-/* Not where a mistake is planted: there the theorems themselves shall be seen to break. */
+/* Not with a planted fault: then a check of the theorems must fail. */
 #if BUG
 #define CHAIN
 #else
@@ -69,11 +68,11 @@ bit closed;
 mtype slot[CAP] = VACANT;
 byte item[CAP];
 
-/* The producer's and the consumer's own, global so that CHAIN sees them. */
+/* State of the producer and the consumer; global because CHAIN reads it. */
 byte localRead, nextWrite, wBatch;
 byte localWrite, nextRead, rBatch;
 
-/* Which item is watched by `delivered`; nothing in the ring depends on it. */
+/* The item that `delivered` watches; nothing in the ring depends on it. */
 bit put, got;
 bit marked[CAP];
 ltl delivered { [] (put -> <> got) }

@@ -1,19 +1,19 @@
-/* Vernier as src/flavors/vernier.rs has it, for spin: theorems 1 and 2 of the paper, and that no item is stalled for
- * ever, although nobody flushes and nothing follows it. check.sh runs it; how it is made, mcring.pml tells.
+/* Model of vernier (src/flavors/vernier.rs) for the model checker spin: theorems 1 and 2 of the paper, and that no item
+ * is stalled for ever without a flush and without a later item. check.sh runs it; mcring.pml describes the method.
  *
- *    producer ── tail, run end, takenSeen, published     consumer ── head, run end, seen, given, patience
+ *    producer ── tail, run end, takenSeen, published     consumer ── head, run end, seen, given, poll_limit
  *        │ writes slots; publishes `fine`, `coarse`           │ reads slots; publishes `taken`
  *        └──────────────▶ slots, fine, coarse, closed ────────┘
  *
- * Counts are those of a machine whose words have WORD = 4 × CAP values, so they wrap all the time, and an index that
- * is left behind for half a word looks newer than it is. What is only tuning is left open, so the model covers every
- * choice: how long a run is, where a look at `taken` or a publication comes before it must.
+ * Index words have WORD = 4 × CAP values, so they wrap often, and an index that falls behind by half a word looks newer
+ * than it is. Tuning parameters are left open (the length of a run, early reads of `taken`, early publications), so the
+ * model covers every choice.
  *
  *   CAP             capacity
- *   PATIENCE        empty polls between two looks at the fine index, at most
- *   BUG             1: publishes before it writes   2: takes the ring for larger by a slot
- *                   3: the consumer never looks at the fine index   4: gives slots back before it reads them
- *                   5: bursts leave the fine index behind
+ *   POLL_LIMIT      most empty polls between two reads of the fine index
+ *   BUG             1: publishes before it writes   2: uses a capacity that is one slot too large
+ *                   3: the consumer never reads the fine index   4: frees slots before it reads them
+ *                   5: bursts do not move the fine index
  */
 
 #ifndef BUG
@@ -34,8 +34,8 @@
 #define STRAIGHT(c)     (CAP - (c) % CAP)
 #define MIN(a, b)       ((a) < (b) -> (a) : (b))
 
-/* takenSeen ≤ taken ≤ head ≤ seen ≤ tail ≤ takenSeen + CAP. Not where a mistake is planted: there the theorems
- * themselves shall be seen to break. */
+/* takenSeen ≤ taken ≤ head ≤ seen ≤ tail ≤ takenSeen + CAP. Not with a planted fault: then a
+ * check of the theorems must fail. */
 #if BUG
 #define CHAIN
 #else
@@ -51,11 +51,11 @@ bit closed;
 mtype slot[CAP] = VACANT;
 byte item[CAP];
 
-/* The producer's and the consumer's own, global so that CHAIN sees them. */
+/* State of the producer and the consumer; global because CHAIN reads it. */
 byte tail, takenSeen, published;
 byte head, seen, given;
 
-/* Which item is watched by `delivered`; nothing in the ring depends on it. */
+/* The item that `delivered` watches; nothing in the ring depends on it. */
 bit put, got;
 bit marked[CAP];
 ltl delivered { [] (put -> <> got) }
@@ -95,7 +95,7 @@ inline publish_coarse() {
 	d_step { published = tail; coarse = tail; CHAIN }
 }
 
-/* After a burst, and when told to. */
+/* After a burst, and on flush. */
 inline publish() {
 	if
 	:: published != tail -> publish_coarse()
@@ -148,7 +148,7 @@ inline push_burst() {
 	d_step { n = MIN(VACANT_SLOTS, wanted); wanted = 0 };
 	do
 	:: n > 0 ->
-		/* A run goes on behind the burst, if the burst ends within it. */
+		/* If the burst ends within a run, the run continues behind it. */
 		if
 		:: tail == runEnd -> runEnd = FORWARD(runEnd, 1)
 		:: else
@@ -169,7 +169,7 @@ active proctype producer() {
 	:: true -> push_burst()
 	:: true -> publish()
 	:: true -> publish(); closed = 1; break
-	/* It says nothing more, and does not say so. */
+	/* The producer stops without closing the ring. */
 	:: true -> break
 	od
 }
@@ -181,22 +181,22 @@ inline give_back() {
 	fi
 }
 
-/* Looks for items behind the head, of which none is known. */
+/* Searches for items behind the head when none is known. */
 inline look() {
 	d_step { index = coarse; newer = NEWER(index) };
 	if
 	:: newer -> d_step { seen = index; polls = 0; CHAIN }
 #if BUG != 3
-	:: !newer && polls < patience -> polls++
-	:: !newer && polls >= patience ->
+	:: !newer && polls < poll_limit -> polls++
+	:: !newer && polls >= poll_limit ->
 		d_step {
 			polls = 0;
 			index = fine;
 			newer = NEWER(index)
 		};
 		if
-		:: newer -> d_step { seen = index; patience = MIN(2 * patience + 1, PATIENCE); CHAIN }
-		:: !newer -> patience = patience / 2
+		:: newer -> d_step { seen = index; poll_limit = MIN(2 * poll_limit + 1, POLL_LIMIT); CHAIN }
+		:: !newer -> poll_limit = poll_limit / 2
 		fi
 #else
 	:: else
@@ -220,7 +220,7 @@ inline next_run() {
 	fi
 }
 
-/* peek and release of some items of the run; pop takes one and gives nothing back. */
+/* peek and release of some items of the run; pop takes one and frees no slot. */
 inline take() {
 	select(n : 1 .. BEHIND(head, runEnd));
 #if BUG == 4
@@ -260,7 +260,7 @@ inline take() {
 active proctype consumer() {
 	byte n, at, index;
 	byte runEnd;
-	byte polls, patience;
+	byte polls, poll_limit;
 	byte expected;
 	bit newer, end;
 	do
@@ -275,7 +275,7 @@ active proctype consumer() {
 		:: else
 		fi;
 		if
-		:: true -> give_back(); polls = patience
+		:: true -> give_back(); polls = poll_limit
 		:: true
 		fi
 	od

@@ -17,10 +17,10 @@
 //! sleeper's, the mover sees `asleep` and unparks it; an unpark before the park makes the park
 //! return at once. The flags themselves are relaxed.
 //!
-//! The time that a seat spins and yields is its *patience*. It doubles when an item arrived before
+//! The time that a seat spins and yields is its *poll budget*. It doubles when an item arrived before
 //! the seat parked or soon after, and halves otherwise. So no seat between two busy nodes sleeps,
 //! and no seat behind a slow source spins. If a feed reports a slow source
-//! ([`Feed::is_slow`](ringtap_stage::Feed::is_slow)), patience drops to its minimum at once:
+//! ([`Feed::is_slow`](ringtap_stage::Feed::is_slow)), the budget drops to its minimum at once:
 //! otherwise an interface with a million frames a second would keep a core busy polling.
 //!
 //! A park ends by itself after a time limit. Nodes that depend only on their neighbours do not need
@@ -35,7 +35,7 @@ use std::time::Duration;
 const SPINS: u32 = 64;
 const YIELDS: u32 = 200;
 /// Least rounds of either before a park.
-const LEAST_PATIENCE: u32 = 4;
+const MIN_BUDGET: u32 = 4;
 /// The first park after progress; each next one is twice as long.
 const NAP: Duration = Duration::from_micros(50);
 /// The longest park of a seat whose nodes poll.
@@ -66,7 +66,7 @@ pub(crate) struct Idle {
     wait: Wait,
     spins: u32,
     /// Rounds of spinning and yielding before a park.
-    patience: u32,
+    budget: u32,
     /// Rounds since the last progress.
     rounds: u32,
     nap: Duration,
@@ -75,13 +75,13 @@ pub(crate) struct Idle {
 impl Idle {
     pub(crate) fn new(wait: Wait, seats: usize, cores: usize) -> Self {
         let spins = if seats <= cores { SPINS } else { 0 };
-        Self { wait, spins, patience: spins + YIELDS, rounds: 0, nap: NAP }
+        Self { wait, spins, budget: spins + YIELDS, rounds: 0, nap: NAP }
     }
 
     /// Progress: start over.
     pub(crate) fn reset(&mut self) {
-        if (1..=self.patience).contains(&self.rounds) {
-            self.more_patience();
+        if (1..=self.budget).contains(&self.rounds) {
+            self.raise_budget();
         }
         self.rounds = 0;
         self.nap = NAP;
@@ -92,10 +92,10 @@ impl Idle {
     pub(crate) fn next(&mut self, polls: bool, is_slow: bool) -> Pause {
         let round = self.rounds;
         self.rounds = round.saturating_add(1);
-        let patience = if is_slow { LEAST_PATIENCE } else { self.patience };
+        let budget = if is_slow { MIN_BUDGET } else { self.budget };
         match self.wait {
             Wait::Spin => Pause::Spin,
-            Wait::Park if round >= patience => {
+            Wait::Park if round >= budget => {
                 let nap = self.nap;
                 self.nap = (nap * 2).min(if polls { POLL } else { BELT });
                 Pause::Park(nap)
@@ -106,21 +106,21 @@ impl Idle {
     }
 
     /// A park ended: by a wake-up (`rung`) or by its timeout.
-    pub(crate) fn awake(&mut self, rung: bool) {
+    pub(crate) fn woken(&mut self, rung: bool) {
         // Only the first park measures how much longer waiting would have taken.
-        if self.rounds == self.patience + 1 {
+        if self.rounds == self.budget + 1 {
             if rung {
-                self.more_patience();
+                self.raise_budget();
             } else {
-                self.patience = (self.patience / 2).max(LEAST_PATIENCE);
+                self.budget = (self.budget / 2).max(MIN_BUDGET);
             }
             // Parked once: later parks are not the first.
             self.rounds = u32::MAX;
         }
     }
 
-    fn more_patience(&mut self) {
-        self.patience = (self.patience * 2).min(self.spins + YIELDS);
+    fn raise_budget(&mut self) {
+        self.budget = (self.budget * 2).min(self.spins + YIELDS);
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
                 Pause::Park(nap) => {
                     counts[2] += 1;
                     longest = longest.max(nap);
-                    idle.awake(false);
+                    idle.woken(false);
                 }
             }
         }
@@ -233,21 +233,21 @@ mod tests {
         let mut idle = Idle::new(Wait::Park, 1, 2);
         let pauses: Vec<_> = (0..8).map(|_| idle.next(true, true)).collect();
         let sleeps = |pause: &Pause| matches!(pause, Pause::Park(_));
-        assert_eq!(pauses.iter().position(sleeps), Some(LEAST_PATIENCE as usize));
-        assert!(pauses[LEAST_PATIENCE as usize..].iter().all(sleeps));
-        assert!(matches!(pauses[LEAST_PATIENCE as usize], Pause::Park(NAP)));
+        assert_eq!(pauses.iter().position(sleeps), Some(MIN_BUDGET as usize));
+        assert!(pauses[MIN_BUDGET as usize..].iter().all(sleeps));
+        assert!(matches!(pauses[MIN_BUDGET as usize], Pause::Park(NAP)));
         idle.reset();
         assert!(!sleeps(&idle.next(true, true)), "something came");
     }
 
     #[test]
-    fn patience_falls_without_success_and_recovers() {
+    fn budget_falls_without_success_and_recovers() {
         let mut idle = Idle::new(Wait::Park, 2, 2);
         for _ in 0..10 {
             rounds(&mut idle, false);
             idle.reset();
         }
-        assert_eq!(rounds(&mut idle, false).0, [LEAST_PATIENCE, 0, 500 - LEAST_PATIENCE]);
+        assert_eq!(rounds(&mut idle, false).0, [MIN_BUDGET, 0, 500 - MIN_BUDGET]);
         idle.reset();
         for _ in 0..10 {
             // An item arrives at once.
@@ -256,10 +256,10 @@ mod tests {
         }
         assert_eq!(rounds(&mut idle, false).0, [64, 200, 236]);
         idle.reset();
-        let halved = idle.patience;
+        let halved = idle.budget;
         while !matches!(idle.next(false, false), Pause::Park(_)) {}
-        idle.awake(true);
-        assert_eq!(idle.patience, 2 * halved, "rung soon after the first park");
+        idle.woken(true);
+        assert_eq!(idle.budget, 2 * halved, "rung soon after the first park");
     }
 
     /// Two threads exchange a number, each asleep during the other's turn, with a time limit of an

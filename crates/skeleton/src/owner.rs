@@ -38,13 +38,13 @@ pub(crate) fn owners<'a, A: Application>(
     counters: &'a RunCounters<A::Report>,
 ) -> Result<(Vec<Owner<'a, A>>, MergerNode<'a, A>), RunError> {
     let count = options.shards.workers();
-    let (mut owners, mut heard) = (Vec::new(), Vec::new());
+    let (mut owners, mut receivers) = (Vec::new(), Vec::new());
     for (index, handled) in counters.handled.iter().enumerate() {
-        let (tell, hear) = ring(options.ring, options.report_capacity, 1)?;
-        owners.push(Owner::new(app, Shard { index, count }, tell, handled));
-        heard.push(hear);
+        let (sender, receiver) = ring(options.ring, options.report_capacity, 1)?;
+        owners.push(Owner::new(app, Shard { index, count }, sender, handled));
+        receivers.push(receiver);
     }
-    Ok((owners, MergerNode::new(app, heard, counters)))
+    Ok((owners, MergerNode::new(app, receivers, counters)))
 }
 
 impl<'a, A: Application> Owner<'a, A> {

@@ -51,7 +51,7 @@ fn step_through<A: Application>(app: &A, mut feed: impl Feed<Item = A::Item>) ->
                     Pause::Yield => std::thread::yield_now(),
                     Pause::Park(nap) => {
                         std::thread::park_timeout(nap);
-                        idle.awake(false);
+                        idle.woken(false);
                     }
                 }
                 continue;

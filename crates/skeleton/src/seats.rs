@@ -259,13 +259,13 @@ impl Shared {
                         if !self.stop.load(Ordering::Relaxed) {
                             std::thread::park_timeout(nap);
                         }
-                        idle.awake(parker.unpark(seat));
+                        idle.woken(parker.unpark(seat));
                     }
                 }
                 // A single seat waits for its source only.
                 (Pause::Park(nap), None) => {
                     std::thread::park_timeout(nap);
-                    idle.awake(false);
+                    idle.woken(false);
                 }
                 (Pause::Yield, _) => std::thread::yield_now(),
             }

@@ -1,4 +1,4 @@
-//! Time for one packet, by kind. The common cases stand first.
+//! Time for one packet, by kind. The common cases come first.
 #![allow(clippy::unwrap_used, reason = "a frame that cannot be built ends the benchmark")]
 
 use std::hint::black_box;

@@ -2,11 +2,11 @@
 
 use crate::span::Span;
 
-/// What a packet carries behind its IP header. Nothing, if that is not its beginning.
+/// The payload of an IP header; empty in a later fragment.
 pub(crate) struct Carried<'a> {
     pub(crate) protocol: u8,
     pub(crate) payload: Span<'a>,
-    /// False for a first fragment: there is more than `payload`.
+    /// False for a first fragment: the datagram has more bytes than `payload`.
     pub(crate) whole: bool,
 }
 

@@ -1,17 +1,17 @@
-//! The decoder: one frame in, one record out, in a fixed order; another one for what a tunnel carries.
+//! The decoder: turns one frame into one record, and the packet inside a tunnel into another.
 //!
 //! ```text
 //!  frame ─▶ link/ ─▶ ip/ ─▶ transport ─▶ record
 //!           │  ▲       └──▶ fragments (ports of later fragments)
 //!           │  └──── tunnel/ ◀──┘
-//!           └──▶ path_cache (the way it came)
+//!           └──▶ path_cache (the encapsulation)
 //! ```
 //!
-//! The common case, untagged Ethernet with IPv4 or IPv6 and TCP or UDP, is decoded in line with one
-//! length check for each header; everything else is out of line.
+//! The common case (untagged Ethernet, IPv4 or IPv6, TCP or UDP) is decoded inline with one length check a header; all
+//! other cases are out of line.
 //!
-//! Invariants: never fails, never panics, reads no clock; allocates after [`Decoder::new`] for ways never seen before
-//! only, and these are bounded ([`Paths`]).
+//! Invariants: never fails, never panics, reads no clock. After [`Decoder::new`] it allocates only for encapsulations
+//! that it has not seen before, and their number is bounded ([`Paths`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,38 +29,38 @@ use crate::span::Span;
 use crate::transport;
 use crate::tunnel::{self, Inside, Tunnels, Watched};
 
-/// Datagrams whose first fragments are remembered, unless [`Decoder::with_fragments`] says otherwise: 2.4 MiB when all
-/// are in use.
+/// Default number of datagrams whose first fragments are stored; [`Decoder::with_fragments`] changes it. 2.4 MiB when
+/// all are in use.
 const DATAGRAMS: usize = 1 << 15;
 
-/// Turns frames into records. It remembers first fragments, so frames must come in order.
+/// Turns frames into records. It stores the ports of first fragments, so frames must come in order.
 pub struct Decoder {
     key: HashKey,
     fragments: FragmentTable,
     paths: PathCache,
     tunnels: Tunnels,
     watched: Watched,
-    /// Of the tunnel opened last.
+    /// The packet inside the last opened tunnel.
     inner: PacketRecord,
-    /// Where the packet of `inner` lies in the frame.
+    /// Byte range of the packet of `inner` in the frame.
     inside: Range<usize>,
 }
 
-/// What a frame turned out to be.
+/// The network layer of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// Declared to be IPv4 (see [`Flags::BAD_HEADER`]).
+    /// The frame declares IPv4 (see [`Flags::BAD_HEADER`]).
     Ipv4,
-    /// Declared to be IPv6 (see [`Flags::BAD_HEADER`]).
+    /// The frame declares IPv6 (see [`Flags::BAD_HEADER`]).
     Ipv6,
-    /// No IP packet, for this reason.
+    /// Not an IP packet, for this reason.
     NonIp(NonIp),
 }
 
 impl Decoder {
-    /// Makes a decoder with all the memory it will ever use, most of it for the first fragments of 32,768 datagrams, each
-    /// remembered for 30 s of packet time ([`Decoder::with_fragments`] sets another number). Paths that were not seen
-    /// before are added to `paths`. Tunnels are opened.
+    /// Creates a decoder with all of its memory, most of it for the first fragments of 32,768 datagrams, each valid for
+    /// 30 s of packet time ([`Decoder::with_fragments`] changes the number). New paths are added to `paths`. Tunnels
+    /// are opened.
     pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
         Self {
             key,
@@ -73,47 +73,49 @@ impl Decoder {
         }
     }
 
-    /// The same, opening tunnels or not.
+    /// Returns this decoder with tunnels opened or not.
     pub fn with_tunnels(self, tunnels: Tunnels) -> Self {
         Self { tunnels, watched: Watched::by(tunnels), ..self }
     }
 
-    /// The same, for frames from these interfaces, by the kernel's numbers; [`Decoder::from_interface`] says which.
+    /// Returns this decoder for frames from these interfaces, given by the kernel's numbers; see
+    /// [`Decoder::from_interface`].
     pub fn with_interfaces(mut self, interfaces: &[u32]) -> Self {
         self.paths.set_interfaces(interfaces);
         self
     }
 
-    /// The following frames were received by the interface at this place of the list given to
-    /// [`Decoder::with_interfaces`]. Their ways name it.
+    /// Sets the interface of the following frames: a position in the list given to [`Decoder::with_interfaces`]. Their
+    /// paths contain it.
     #[inline(always)]
     pub fn from_interface(&mut self, place: usize) {
         self.paths.set_port(place);
     }
 
-    /// The same, remembering the first fragments of at most `datagrams` (at least 1), of those address pairs alone whose
-    /// region ([`REGIONS`](crate::REGIONS)) has its bit set in `regions`.
+    /// Returns this decoder with storage for the first fragments of at most `datagrams` (at least 1), and only for
+    /// address pairs whose region ([`REGIONS`](crate::REGIONS)) has its bit set in `regions`.
     pub fn with_fragments(self, datagrams: usize, regions: u64) -> Self {
         Self { fragments: FragmentTable::new(self.key, datagrams, regions), ..self }
     }
 
-    /// First fragments that were dropped within their 30 s for lack of room, so that later ones may lack their ports.
+    /// First fragments that were evicted while valid (30 s), because the table was full. Their later fragments may lack
+    /// ports.
     pub fn fragments_forgotten(&self) -> u64 {
-        self.fragments.forgotten()
+        self.fragments.evicted()
     }
 
-    /// What the tunnel carried of which `outer` is the record, if `outer` was decoded last: the innermost IP packet, with
-    /// [`Flags::INNER`]. Time, bytes on the wire and way are those of the frame; the way names the outermost tunnel.
+    /// The record of the innermost IP packet in the tunnel of `outer`, with [`Flags::INNER`], if `outer` was decoded
+    /// last. Time, bytes on the wire and path are those of the frame; the path names the outermost tunnel.
     #[inline(always)]
     pub fn inner(&self, outer: &PacketRecord) -> Option<&PacketRecord> {
         outer.flags.contains(Flags::TUNNEL).then_some(&self.inner)
     }
 
-    /// What follows the TCP or UDP header of a packet, as far as it was captured. `record` is that of the frame decoded
-    /// last or of what its tunnel carried, `link` and `frame` are what was decoded. `None` of any other protocol, of a later
-    /// fragment, and where its header was not captured.
+    /// The captured bytes behind the TCP or UDP header. `record` is that of the last decoded frame or of the packet in
+    /// its tunnel, `link` and `frame` are the arguments of that call. `None` for other protocols, for later fragments,
+    /// and if the header was not captured.
     ///
-    /// The headers are read again, so this is for the few packets whose payload is of interest.
+    /// The headers are parsed again, so call this only for the few packets whose payload is needed.
     #[inline]
     pub fn payload<'a>(
         &self,
@@ -122,7 +124,7 @@ impl Decoder {
         record: &PacketRecord,
     ) -> Option<&'a [u8]> {
         const UNUSUAL: u16 = Flags::INNER.0 | Flags::FRAGMENT.0;
-        // Untagged Ethernet and IPv4 without options.
+        // Untagged Ethernet, IPv4 without options.
         if link == LinkType::ETHERNET
             && frame.get(12..15) == Some(&[0x08, 0x00, 0x45])
             && record.flags.0 & UNUSUAL == 0
@@ -161,8 +163,8 @@ impl Decoder {
 
     /// Decodes one frame. All 64 bytes of `out` are written.
     ///
-    /// `ts_ns` is the packet's time in nanoseconds since 1970, `frame` the captured bytes,
-    /// `original_len` the bytes on the wire (taken as `frame.len()` if it lies lower).
+    /// `ts_ns` is the packet's time in nanoseconds since 1970, `frame` the captured bytes, `original_len` the bytes on
+    /// the wire (`frame.len()` is used if it is larger).
     #[inline]
     pub fn decode(
         &mut self,
@@ -201,7 +203,7 @@ impl Decoder {
         self.decode_any(link, ts_ns, frame.bytes, frame.wire, out)
     }
 
-    /// Every case. The frame comes in two parts, so that the fast path need not put it in memory.
+    /// Handles every case. The frame comes in two parts, so that the fast path keeps it in registers.
     #[inline(never)]
     fn decode_any(
         &mut self,
@@ -242,7 +244,7 @@ impl Decoder {
         decoded
     }
 
-    /// An IP packet, and what it carries if that may be a tunnel. `scope` is 0 outside of tunnels.
+    /// Decodes an IP packet. Returns its payload if that may be a tunnel. `scope` is 0 outside tunnels.
     #[inline(always)]
     fn network<'a>(
         &mut self,
@@ -277,8 +279,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes what lies inside the tunnel that `outer` carries, and inside every tunnel there; [`Decoder::inner`] holds
-    /// the innermost packet then, whose bytes are returned.
+    /// Decodes the tunnel that `outer` carries, and tunnels inside it. Then [`Decoder::inner`] has the innermost
+    /// packet, whose bytes are returned.
     #[inline(never)]
     fn open<'a>(
         &mut self,
@@ -303,7 +305,7 @@ impl Decoder {
                 path.tunnel = Some(tunnel);
                 base.path = self.paths.of(&path);
             }
-            // Fragments in different tunnels do not meet, whatever their headers say.
+            // Fragments in different tunnels never match, even with equal headers.
             scope = (self.paths.tunnel(&tunnel, u64::from(scope)) >> 32) as u32 | 1;
             let mut carried = Carried::NOTHING;
             let (Network::Ipv4(packet) | Network::Ipv6(packet)) = inside.network;
@@ -322,7 +324,7 @@ impl Decoder {
     }
 }
 
-/// What is known without looking at the frame.
+/// The fields that do not depend on the frame's bytes.
 #[inline(always)]
 fn blank(ts_ns: u64, frame: Span<'_>) -> PacketRecord {
     let truncated = (frame.bytes.len() as u32) < frame.wire;

@@ -1,4 +1,4 @@
-//! The ports of later fragments, remembered from the first fragment of their datagram.
+//! The ports of later fragments, stored from the first fragment of their datagram.
 //!
 //! ```text
 //!  heads   | 3 | 0 | 1 | …       by a keyed hash of addresses, identification, tunnel; 0: none
@@ -6,43 +6,42 @@
 //!            └───────────────▶          chained by hash, and listed by age
 //! ```
 //!
-//! An entry is valid for 30 s of packet time after its first fragment. The table is exact as long as there is room: which
-//! datagrams it remembers depends on neither the hash key nor the other address pairs. A full table drops its oldest
-//! entry; if that one was still valid, it is counted ([`FragmentTable::forgotten`]).
+//! An entry is valid for 30 s of packet time after its first fragment. The table is exact while it has room: the stored
+//! datagrams depend neither on the hash key nor on other address pairs. A full table evicts its oldest entry; an entry
+//! that was still valid is counted ([`FragmentTable::evicted`]).
 //!
-//! Invariants: at most as many datagrams as [`FragmentTable::new`] was given room for, no allocation after it. Memory is
-//! touched as datagrams come.
+//! Invariants: at most the number of datagrams given to [`FragmentTable::new`]; no allocation after it. The kernel
+//! provides the memory as datagrams arrive.
 
 use crate::hash::{HashKey, region};
 
-/// How long later fragments may come after the first one (RFC 791 suggests 15 s, RFC 8200 says
-/// 60 s for reassembly; hosts use 30 s).
+/// How long a first fragment is stored (RFC 791 suggests 15 s for reassembly, RFC 8200 60 s; hosts use 30 s).
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
-/// Memory that a remembered datagram takes: its entry and its part of the index.
+/// Memory of a stored datagram, in bytes: its entry and its part of the index.
 pub const BYTES_PER_DATAGRAM: u64 = (size_of::<Entry>() + size_of::<Link>()) as u64;
 
 const _: () = assert!(size_of::<Entry>() == 72);
 
-/// What makes fragments belong to one datagram.
+/// Identifies the datagram of a fragment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatagramKey {
     pub(crate) src: [u8; 16],
     pub(crate) dst: [u8; 16],
     pub(crate) identification: u32,
-    /// IPv4: the protocol. IPv6: [`DatagramKey::IPV6`], as its later fragments need not say the
-    /// truth (RFC 8200, section 4.5).
+    /// IPv4: the protocol. IPv6: [`DatagramKey::IPV6`], because the next-header values of its fragments may differ (RFC
+    /// 8200, section 4.5).
     pub(crate) protocol: u16,
-    /// The tunnel they came by; 0 for none.
+    /// The tunnel of the fragments; 0 for none.
     pub(crate) scope: u32,
 }
 
 impl DatagramKey {
-    /// Stands for the protocol in the key of an IPv6 datagram.
+    /// Replaces the protocol in the key of an IPv6 datagram.
     pub(crate) const IPV6: u16 = 0x100;
 }
 
-/// What the first fragment knows.
+/// Fields of the first fragment that later fragments lack.
 #[derive(Clone, Copy)]
 pub(crate) struct FirstFragment {
     pub(crate) src_port: u16,
@@ -50,7 +49,7 @@ pub(crate) struct FirstFragment {
     pub(crate) protocol: u8,
 }
 
-/// An entry's place, counted from 1; 0: none.
+/// The position of an entry plus 1; 0: none.
 type Link = u32;
 
 struct Entry {
@@ -65,22 +64,22 @@ struct Entry {
 
 pub(crate) struct FragmentTable {
     key: HashKey,
-    /// A bit for each region of the pair hash whose datagrams are remembered here.
+    /// One bit for each region of the pair hash whose datagrams this table stores.
     regions: u64,
     /// The first entry of each chain.
     heads: Box<[Link]>,
-    /// Never longer than `heads`.
+    /// At most as long as `heads`.
     entries: Vec<Entry>,
     unused: Link,
     oldest: Link,
     newest: Link,
-    forgotten: u64,
-    /// The latest time of the entries that were dropped because they were no longer valid.
+    evicted: u64,
+    /// The latest time of the entries that were removed after they had expired.
     expired_ns: Option<u64>,
 }
 
 impl FragmentTable {
-    /// A table for `datagrams` (at least 1), of those of the address pairs in `regions` alone.
+    /// Creates a table for `datagrams` (at least 1) of the address pairs in `regions`.
     pub(crate) fn new(key: HashKey, datagrams: usize, regions: u64) -> Self {
         let datagrams = datagrams.clamp(1, Link::MAX as usize - 1);
         Self {
@@ -91,20 +90,20 @@ impl FragmentTable {
             unused: 0,
             oldest: 0,
             newest: 0,
-            forgotten: 0,
+            evicted: 0,
             expired_ns: None,
         }
     }
 
-    /// Datagrams that were dropped for lack of room while they were valid.
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.forgotten
+    /// Datagrams that were evicted while valid, because the table was full.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
     }
 
-    /// Remembers a first fragment.
+    /// Stores a first fragment.
     pub(crate) fn insert(&mut self, key: DatagramKey, ts_ns: u64, first: FirstFragment) {
         let Some(chain) = self.chain(&key) else { return };
-        // The same identification once more: a new datagram.
+        // The identification is used again: a new datagram.
         self.take(chain, &key);
         let unused = self.unused;
         let link = if let Some(entry) = self.entry(unused) {
@@ -130,15 +129,15 @@ impl FragmentTable {
         }
     }
 
-    /// Forgets a datagram: its identification is used again.
+    /// Removes a datagram: its identification is used again.
     pub(crate) fn remove(&mut self, key: DatagramKey) {
         if let Some(chain) = self.chain(&key) {
             self.take(chain, &key);
         }
     }
 
-    /// What the first fragment of this datagram said, if it was seen at most 30 s before (or,
-    /// where capture times run backwards, after).
+    /// The stored fields of this datagram's first fragment, if it was captured at most 30 s before (or, where capture
+    /// times step back, after).
     pub(crate) fn find(&mut self, key: DatagramKey, ts_ns: u64) -> Option<FirstFragment> {
         let chain = self.chain(&key)?;
         let mut link = self.heads[chain];
@@ -148,14 +147,14 @@ impl FragmentTable {
             }
             link = entry.next;
         }
-        // Time ran backwards, to where entries are valid that were dropped when they were not: this may be one of them.
+        // Time stepped back, so an entry that was removed as expired may be valid again: this may be one of them.
         if self.expired_ns.is_some_and(|until_ns| ts_ns <= until_ns.saturating_add(TIMEOUT_NS)) {
-            self.forgotten += 1;
+            self.evicted += 1;
         }
         None
     }
 
-    /// The place in `heads` of a datagram, if it is one to remember here.
+    /// The position in `heads` of a datagram, if this table stores its region.
     fn chain(&self, key: &DatagramKey) -> Option<usize> {
         let pair = self.key.pair(&key.src, &key.dst);
         if (self.regions >> region(pair)) & 1 == 0 {
@@ -170,7 +169,7 @@ impl FragmentTable {
         self.entries.get_mut((link as usize).wrapping_sub(1))
     }
 
-    /// Takes a datagram out, if it is there.
+    /// Removes a datagram, if it is stored.
     fn take(&mut self, chain: usize, key: &DatagramKey) {
         let (mut before, mut link) = (0, self.heads[chain]);
         while let Some(entry) = self.entry(link) {
@@ -200,14 +199,14 @@ impl FragmentTable {
         }
     }
 
-    /// Makes room for a datagram of this time.
+    /// Evicts the oldest entry to make room for a datagram of this time.
     fn drop_oldest(&mut self, ts_ns: u64) {
         let oldest = self.oldest;
         let Some(&mut Entry { key, ts_ns: then_ns, .. }) = self.entry(oldest) else { return };
         if ts_ns.saturating_sub(then_ns) > TIMEOUT_NS {
             self.expired_ns = self.expired_ns.max(Some(then_ns));
         } else {
-            self.forgotten += 1;
+            self.evicted += 1;
         }
         self.remove(key);
     }
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_answers_for_its_own_datagram_and_time() {
+    fn an_entry_is_found_only_for_its_datagram_and_time() {
         let mut table = table(100);
         table.insert(key(1, 7), TIMEOUT_NS, first(1000));
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(1000));
@@ -254,12 +253,12 @@ mod tests {
         assert_eq!(ports(&mut table, key(1, 7), 0), Some(2000));
         table.remove(key(1, 7));
         assert_eq!(ports(&mut table, key(1, 7), TIMEOUT_NS), None);
-        assert_eq!(table.forgotten(), 0);
+        assert_eq!(table.evicted(), 0);
     }
 
-    /// However few address pairs there are, and whatever the seed.
+    /// For few address pairs and for any seed.
     #[test]
-    fn a_table_with_room_forgets_nothing() {
+    fn a_table_with_room_evicts_nothing() {
         for seed in 0..16 {
             for hosts in [1, 3, 4_096] {
                 let mut table = FragmentTable::new(HashKey::from_seed(seed), 4_096, !0);
@@ -267,7 +266,7 @@ mod tests {
                 for i in 0..4_096 {
                     assert_eq!(ports(&mut table, key(i % hosts, i), 0), Some(i as u16), "{seed}");
                 }
-                assert_eq!(table.forgotten(), 0);
+                assert_eq!(table.evicted(), 0);
             }
         }
     }
@@ -280,21 +279,21 @@ mod tests {
             let kept = (i >= 9_000).then_some(i as u16);
             assert_eq!(ports(&mut table, key(i % 7, i), u64::from(i)), kept, "{i}");
         }
-        assert_eq!(table.forgotten(), 9_000);
-        // What is no longer valid makes room without a loss.
+        assert_eq!(table.evicted(), 9_000);
+        // An expired entry makes room without a loss.
         let later_ns = 10_000 + TIMEOUT_NS;
         (0..1_000).for_each(|i| table.insert(key(9, i), later_ns, first(1)));
-        assert_eq!(table.forgotten(), 9_000);
-        // Unless time runs backwards, to where it would be valid.
+        assert_eq!(table.evicted(), 9_000);
+        // Unless time steps back to where it would be valid.
         assert_eq!(ports(&mut table, key(0, 9_100), later_ns), None);
-        assert_eq!(table.forgotten(), 9_000);
+        assert_eq!(table.evicted(), 9_000);
         assert_eq!(ports(&mut table, key(0, 9_100), 9_100), None);
-        assert_eq!(table.forgotten(), 9_001);
+        assert_eq!(table.evicted(), 9_001);
     }
 
-    /// Two tables that share out the regions know together what one table knows.
+    /// Two tables with half of the regions each store together what one table stores.
     #[test]
-    fn a_table_remembers_its_own_regions_alone() {
+    fn a_table_stores_only_its_own_regions() {
         let hash_key = HashKey::from_seed(1);
         let half = |datagrams, regions| FragmentTable::new(hash_key, datagrams, regions);
         let (mut lower, mut upper) = (half(30_000, 0xffff_ffff), half(30_000, !0xffff_ffff));
@@ -315,15 +314,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against a list of datagrams in the order they came.
+        /// Against a list of datagrams in order of arrival.
         #[test]
-        fn it_does_what_a_list_does(
+        fn it_equals_a_list(
             room in 1usize..12,
             steps in prop::collection::vec((0u8..3, 0u32..3, 0u32..9, 0u64..3), 0..400),
         ) {
             let mut table = table(room);
             let mut list: VecDeque<(u32, u32, u64, u16)> = VecDeque::new();
-            let (mut now_ns, mut forgotten) = (0, 0);
+            let (mut now_ns, mut evicted) = (0, 0);
             for (number, (what, host, identification, seconds)) in (0u16..).zip(steps) {
                 now_ns += seconds * 5_000_000_000;
                 let own = |at: &(u32, u32, u64, u16)| (at.0, at.1) == (host, identification);
@@ -334,7 +333,7 @@ mod tests {
                         list.retain(|entry| !own(entry));
                         if list.len() == room {
                             let (.., then_ns, _) = list.pop_front().unwrap();
-                            forgotten += u64::from(now_ns - then_ns <= TIMEOUT_NS);
+                            evicted += u64::from(now_ns - then_ns <= TIMEOUT_NS);
                         }
                         list.push_back((host, identification, now_ns, number));
                     }
@@ -348,7 +347,7 @@ mod tests {
                         prop_assert_eq!(ports(&mut table, key, now_ns), port.map(|entry| entry.3));
                     }
                 }
-                prop_assert_eq!(table.forgotten(), forgotten);
+                prop_assert_eq!(table.evicted(), evicted);
             }
         }
     }

@@ -1,20 +1,20 @@
-//! An entry for fuzzers: any bytes become a series of frames for one decoder.
+//! The entry point of fuzz targets: any bytes become frames for one decoder.
 //!
 //! ```text
 //!  input:  | link type | (time step | captured length | lack | frame bytes) …
 //!          | 1         | (1         | 1               | 1    | as the length says)
 //! ```
 //!
-//! Deterministic, so every crash can be run again from its input.
+//! Deterministic, so each crash can be reproduced from its input.
 
 use std::sync::Arc;
 
 use crate::{Decoded, Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnels};
 
-/// Decodes `bytes` as frames and panics if a record contradicts itself.
+/// Decodes `bytes` as frames. Panics if a record violates an invariant.
 pub fn fuzz(bytes: &[u8]) {
     let Some((&link, mut rest)) = bytes.split_first() else { return };
-    // One step past the list stands for a link type that is not decoded.
+    // The number after the last in the list means an unsupported link type.
     let link = usize::from(link) % (LinkType::SUPPORTED.len() + 1);
     let link = LinkType::SUPPORTED.get(link).copied().unwrap_or(LinkType(0xffff));
     let key = HashKey::from_seed(1);
@@ -32,8 +32,8 @@ pub fn fuzz(bytes: &[u8]) {
         let mut out = PacketRecord::EMPTY;
         let decoded = decoder.decode(link, ts_ns, frame, original_len, &mut out);
         check(&key, decoded, ts_ns, frame, original_len, &out);
-        let way = *paths.get(out.path);
-        assert_eq!((way.tunnel, way.vlan_tags > 0), (None, out.flags.contains(Flags::VLAN)));
+        let path = *paths.get(out.path);
+        assert_eq!((path.tunnel, path.vlan_tags > 0), (None, out.flags.contains(Flags::VLAN)));
         let inner = decoder.inner(&out).copied();
         if let Some(inner) = inner {
             let version =
@@ -44,21 +44,21 @@ pub fn fuzz(bytes: &[u8]) {
             assert!(inner.flags.contains(Flags::INNER) && !inner.flags.contains(Flags::BAD_HEADER));
             assert!(!inner.flags.contains(Flags::TUNNEL) && out.is_ip());
             assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
-            assert_eq!(Path { tunnel: None, ..within }, way);
+            assert_eq!(Path { tunnel: None, ..within }, path);
         }
         if let Some(hash) = crate::pair_hash(&key, link, frame) {
             assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
         }
         crate::selection_hash(link, frame);
 
-        // What the record held before must not shine through.
+        // All fields of the record must be overwritten.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };
         (dirty.src, dirty.dst, dirty.flags) = ([0xaa; 16], [0x55; 16], Flags(0xffff));
         assert_eq!(twin.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
         assert!(dirty == out, "{dirty:?} {out:?}");
         assert!(twin.inner(&dirty).copied() == inner);
 
-        // Opening tunnels tells nothing else of the packet around, but that fragments within share a table with it.
+        // Opening tunnels must not change the outer record, except that inner fragments share its fragment table.
         if !out.flags.contains(Flags::FRAGMENT) {
             assert_eq!(closed.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
             out.flags.0 &= !Flags::TUNNEL.0;
@@ -67,7 +67,7 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// The invariants of a record.
+/// Checks the invariants of a record.
 fn check(
     key: &HashKey,
     decoded: Decoded,
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn so_do_tunnels_with_a_few_bytes_changed(
+        fn tunnels_with_a_few_changed_bytes_keep_them_too(
             first in 0u8..6,
             second in 0u8..6,
             changes in prop::collection::vec((0usize..200, any::<u8>()), 0..4),
@@ -156,7 +156,7 @@ mod tests {
                 }
             }
             frame.truncate(cut.min(255));
-            // Ethernet stands second in the list of link types.
+            // Ethernet is the second link type in the list.
             fuzz(&[&[1, 0, frame.len() as u8, 0][..], &frame].concat());
         }
     }
@@ -167,7 +167,7 @@ mod tests {
         [&header[..], &[10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
     }
 
-    /// A packet within a tunnel of some kind.
+    /// A packet in a tunnel of the given kind.
     fn within(kind: u8, packet: &[u8]) -> Vec<u8> {
         let udp = |port: u16, header: &[u8], data: &[u8]| {
             let [high, low] = port.to_be_bytes();

@@ -1,16 +1,16 @@
 //! Keyed hashing of addresses and flows.
 //!
-//! An attacker chooses the addresses, so every hash takes a secret key drawn per run (or given
-//! by a seed, so that a run can be repeated). The mix is the 64 × 64 → 128 bit multiply with both
-//! halves folded together, as in wyhash and foldhash: one multiply for each 16 bytes.
+//! Packets contain addresses that an attacker can choose, so every hash uses a secret key, drawn at random for each run
+//! (or derived from a seed, for reproducible runs). The mixing step is a 64 × 64 → 128 bit multiplication whose halves
+//! are combined by exclusive or, as in wyhash and foldhash: one multiplication for 16 bytes.
 //!
 //! Invariant: [`HashKey::pair`] is symmetric in its addresses and depends on nothing else, so
 //! both directions of a conversation and all fragments of a datagram reach the same worker.
 
-/// The upper bits of a pair hash say in which of so many *regions* a pair lies. Frames are shared out by whole regions, to
-/// a decoder each, and a decoder remembers the fragments of its own regions alone
-/// ([`Decoder::with_fragments`](crate::Decoder::with_fragments)). So all decoders together remember what a single one
-/// would, as long as none runs out of room.
+/// Number of *regions* of address pairs; the upper bits of the pair hash select the region. Each decoder gets whole
+/// regions, and stores only the fragments of its own regions
+/// ([`Decoder::with_fragments`](crate::Decoder::with_fragments)). So all decoders together store the same fragments as
+/// a single one, while none of them is full.
 pub const REGIONS: usize = 64;
 
 /// The region of a pair hash.
@@ -19,7 +19,7 @@ pub(crate) const fn region(pair_hash: u32) -> usize {
     pair_hash as usize / ((1 << 32) / REGIONS)
 }
 
-/// The secret of the hash functions.
+/// The key of the hash functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashKey {
     k: [u64; 4],
@@ -45,7 +45,7 @@ impl HashKey {
     /// Symmetric hash of an address pair.
     #[inline(always)]
     pub fn pair(&self, a: &[u8; 16], b: &[u8; 16]) -> u32 {
-        // A commutative sum of two keyed hashes: symmetric without comparing the addresses.
+        // A commutative sum of two keyed hashes: symmetric without a comparison of the addresses.
         (fold(self.address(a).wrapping_add(self.address(b)), self.k[2]) >> 32) as u32
     }
 
@@ -70,7 +70,7 @@ impl HashKey {
         self.words(a as u64, (a >> 64) as u64)
     }
 
-    /// Hash of a word to `BITS` bits, for caches: cheaper and weaker.
+    /// Hash of a word to `BITS` bits, for caches: faster and weaker.
     #[inline(always)]
     pub(crate) fn bits<const BITS: u32>(&self, word: u64) -> usize {
         (word.wrapping_mul(self.k[0]) >> (64 - BITS)) as usize

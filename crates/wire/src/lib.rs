@@ -1,11 +1,12 @@
-//! Bytes to meaning: a captured frame becomes one 64-byte [`PacketRecord`], parsed once.
+//! Packet parsing: turns a captured frame into one 64-byte [`PacketRecord`], in one pass.
 //!
-//! The path: [`Decoder::decode`] → link layer (`link/`) → network layer (`ip/`) →
-//! transport header (`transport`) → `fragments` for the ports of later fragments. If that is a tunnel's (`tunnel/`), the
-//! packet within is decoded, too, and [`Decoder::inner`] has its record. By which way a packet came, [`Paths`] knows.
+//! The path: [`Decoder::decode`] → link layer (`link/`) → network layer (`ip/`) → transport header (`transport`) →
+//! `fragments` for the ports of later fragments. If the packet is a tunnel's (`tunnel/`), the inner packet is decoded
+//! too, and [`Decoder::inner`] returns its record. [`Paths`] holds each packet's encapsulation.
 //!
-//! Invariants: no input makes this crate panic; it neither allocates after construction (but for a way never seen
-//! before, and these are bounded) nor reads a clock; what it cannot parse becomes a counted reason ([`NonIp`]), never an error.
+//! Invariants: no input makes this crate panic. After construction it allocates only for new encapsulations, whose
+//! number is bounded, and it reads no clock. A frame that it cannot parse has a counted reason ([`NonIp`]), never an
+//! error.
 #![forbid(unsafe_code)]
 
 mod carried;

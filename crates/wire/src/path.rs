@@ -1,28 +1,27 @@
-//! The way a packet came: interface, link addresses, VLAN tags, an MPLS label, and the tunnel around it.
+//! The path of a packet: its interface, link addresses, VLAN tags, MPLS label, and outer tunnel.
 //!
-//! Packets by the million come by a few ways, so a record carries a number of two bytes and the way itself
-//! stands once, here:
+//! Millions of packets share few paths, so a record contains a two-byte number, and each path is stored once, here:
 //!
 //! ```text
-//!  record.path ─▶ Paths │ 0: nothing known │ 1: aa:… → bb:…, VLAN 7 │ 2: … │      65,535 ways at the most
+//! record.path ─▶ Paths │ 0: unknown │ 1: aa:… → bb:…, VLAN 7 │ 2: … │      at most 65,535 paths
 //! ```
 //!
-//! Decoders add ways, everybody else looks them up. Numbers are given in order of appearance, which may differ from
-//! run to run, so they never leave the program: what leaves is the [`Path`].
+//! Decoders add paths; other code looks them up. Numbers are assigned in order of appearance, which may differ between
+//! runs, so outputs contain the [`Path`], never its number.
 //!
-//! Invariant: a number, once given, names the same way for ever. Looking a way up never waits, nor does asking for a
-//! number once all are given.
+//! Invariant: a number always refers to the same path. Looking up a path never blocks; neither does requesting a number
+//! once all numbers are assigned.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// How a packet came. What is not there is zero or `None`.
+/// Path of a packet. Missing parts are zero or `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// Ethernet source and destination; both zero where the link has none.
+    /// Ethernet source and destination; zeros if the link has none.
     pub macs: [[u8; 6]; 2],
-    /// How many VLAN tags there were.
+    /// Number of VLAN tags.
     pub vlan_tags: u8,
     /// Identifiers of the outermost and of the next VLAN tag, 0 to 4095.
     pub vlans: [u16; 2],
@@ -30,14 +29,14 @@ pub struct Path {
     pub mpls_label: Option<u32>,
     /// The outermost tunnel that was opened.
     pub tunnel: Option<Tunnel>,
-    /// The interface that received it, by the kernel's number (ifIndex); 0 of a file, or if it is not known.
+    /// The receiving interface, by the kernel's number (ifIndex); 0 for a file, or if it is unknown.
     pub ingress: u32,
 }
 
 /// A tunnel by its outer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tunnel {
-    /// Which kind.
+    /// The kind of tunnel.
     pub kind: TunnelKind,
     /// Whether the outer header is IPv6.
     pub ipv6: bool,
@@ -45,11 +44,12 @@ pub struct Tunnel {
     pub src: [u8; 16],
     /// Outer destination address, laid out as `src`.
     pub dst: [u8; 16],
-    /// GRE key, VXLAN or Geneve network identifier, GTP tunnel endpoint identifier, ERSPAN session; 0 if it has none.
+    /// GRE key, VXLAN or Geneve network identifier, GTP tunnel endpoint identifier, ERSPAN session; 0 if the kind has
+    /// none.
     pub id: u32,
 }
 
-/// Kinds of tunnels that are opened.
+/// Kinds of tunnels that are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TunnelKind {
     /// RFC 2784 and 2890, with IP, MPLS or Ethernet inside.
@@ -88,7 +88,7 @@ impl TunnelKind {
 
 const CHUNK: usize = 256;
 
-/// The way of which nothing is known.
+/// The unknown path.
 static UNKNOWN: Path = Path {
     macs: [[0; 6]; 2],
     vlan_tags: 0,
@@ -99,22 +99,22 @@ static UNKNOWN: Path = Path {
 };
 type Chunk = Box<[OnceLock<Path>]>;
 
-/// All ways that were seen, by number. Shared by decoders and those who read their records.
+/// All paths that were seen, by number. Shared by decoders and readers of their records.
 pub struct Paths {
     chunks: Box<[OnceLock<Chunk>]>,
-    /// While there are numbers left.
+    /// Paths with their numbers, while free numbers remain.
     numbers: Mutex<HashMap<Path, u16>>,
-    /// All of them, once none is left: nothing changes any more.
+    /// All of them, once no number is free: then nothing changes.
     all: OnceLock<HashMap<Path, u16>>,
-    /// How many packets of a new way found no number left.
+    /// Packets of new paths for which no number was free.
     lost: AtomicU64,
 }
 
 impl Paths {
-    /// More ways than this are not told apart.
+    /// Most paths that get a number of their own.
     pub const MOST: usize = u16::MAX as usize;
 
-    /// None yet but number 0: nothing known.
+    /// Contains only number 0, the unknown path.
     pub fn new() -> Self {
         let chunks = (0..=Self::MOST / CHUNK).map(|_| OnceLock::new()).collect();
         let numbers = Mutex::new(HashMap::new());
@@ -123,8 +123,8 @@ impl Paths {
         paths
     }
 
-    /// The number of a way, a new one if need be, 0 if none is left. It takes a lock while there are numbers left:
-    /// decoders ask when they have not met the way lately.
+    /// The number of a path: a new one if necessary, 0 if none is free. Takes a lock while numbers are free; decoders
+    /// call it only for paths that are not in their cache.
     #[cold]
     pub fn number(&self, path: &Path) -> u16 {
         if let Some(all) = self.all.get() {
@@ -134,7 +134,7 @@ impl Paths {
         if let Some(&number) = numbers.get(path) {
             return number;
         }
-        // A thread that waited for the lock meanwhile finds no number in the removed part, either.
+        // A thread that waited for the lock finds no free number, either.
         if numbers.len() > Self::MOST || self.all.get().is_some() {
             let all = self.all.get_or_init(|| std::mem::take(&mut numbers));
             return self.of_all(all, path);
@@ -148,16 +148,16 @@ impl Paths {
         number
     }
 
-    /// The number of a way when no more are given.
+    /// The number of a path when all numbers are assigned.
     fn of_all(&self, all: &HashMap<Path, u16>, path: &Path) -> u16 {
         all.get(path).copied().unwrap_or_else(|| {
-            // Relaxed: a count, read at the end.
+            // Relaxed: a counter, read at the end.
             self.lost.fetch_add(1, Ordering::Relaxed);
             0
         })
     }
 
-    /// The way of this number; nothing known if it was never given.
+    /// The path of this number; the unknown path if the number is not assigned.
     #[inline]
     pub fn get(&self, number: u16) -> &Path {
         let at = usize::from(number);
@@ -165,7 +165,7 @@ impl Paths {
         chunk.and_then(|chunk| chunk[at % CHUNK].get()).unwrap_or(&UNKNOWN)
     }
 
-    /// Packets whose way found no number left; their records say nothing of it.
+    /// Packets whose path got no number; their records have the unknown path.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ways_have_one_number_and_too_many_are_counted() {
+    fn equal_paths_have_one_number_and_too_many_are_counted() {
         let paths = Paths::new();
         assert_eq!(paths.number(&Path::default()), 0);
         for round in 0..2 {

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  links    1024 slots:  12 bytes of MAC addresses → number     what nearly every packet needs
-//!  others   1024 slots:  a whole way → number                   VLAN tags, MPLS labels, tunnels
+//! others   1024 slots:  a whole path → number                  VLAN tags, MPLS labels, tunnels
 //! ```
 //!
-//! A path has one slot, chosen by a keyed hash; the latest path replaces the one before. Slots are compared in full, so
-//! a number is never wrong. A path without a number is not kept: each of its packets counts as lost.
+//! A path has one slot, chosen by a keyed hash; a new path replaces the old one. Slots are compared in full, so a
+//! number is never wrong. A path without a number is not cached: each of its packets counts as lost.
 //!
-//! Invariants: no lock and no allocation but for ways that were not met lately.
+//! Invariants: locks and allocations occur only for paths that are not cached.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const LINK_BITS: u32 = 10;
 const LINKS: usize = 1 << LINK_BITS;
 const OTHERS: usize = 1024;
 
-/// MAC addresses as they stand in a frame, in two words, the port they came by, and the number of their way.
+/// MAC addresses in the order of a frame, in two words, the receiving port, and the number of their path.
 #[derive(Clone, Copy, Default)]
 struct Link {
     first: u64,
@@ -46,7 +46,7 @@ pub(crate) struct PathCache {
     others: Box<[(Path, u16)]>,
     /// Interfaces by port; port 0 is none.
     ports: Vec<u32>,
-    /// Where the frames come from at present.
+    /// The current port.
     port: u16,
 }
 
@@ -57,27 +57,27 @@ impl PathCache {
         Self { key, paths, links, others, ports: vec![0], port: 0 }
     }
 
-    /// Frames come from one of these interfaces. Unused slots belong to port 0, so no other port finds
-    /// anything there.
+    /// Sets the interfaces of the frames. Unused slots belong to port 0, so other ports find nothing there.
     pub(crate) fn set_interfaces(&mut self, interfaces: &[u32]) {
         let numbered = interfaces.iter().copied().take(usize::from(u16::MAX));
         self.ports = std::iter::once(0).chain(numbered).collect();
         self.port = 0;
     }
 
-    /// The following frames come from the interface at this place of the list; from none if it has no such place.
+    /// Sets the port of the following frames: the interface at this position of the list; none if there is no such
+    /// position.
     #[inline(always)]
     pub(crate) fn set_port(&mut self, place: usize) {
         let port = place + 1;
         self.port = if port < self.ports.len() { port as u16 } else { 0 };
     }
 
-    /// A way, by the present interface.
+    /// The path with the current interface.
     pub(crate) fn by_port(&self, path: Path) -> Path {
         Path { ingress: self.ports[usize::from(self.port)], ..path }
     }
 
-    /// The number of a way of which only the MAC addresses are known, the destination's first, if it was met lately.
+    /// The number of a path that has only MAC addresses (destination first), if it is cached.
     #[inline(always)]
     pub(crate) fn met(&self, macs: &[u8; 12]) -> Option<u16> {
         let link = Link::of(macs, self.port);
@@ -86,7 +86,7 @@ impl PathCache {
         (same & (known.port == link.port)).then_some(known.number)
     }
 
-    /// The same of any; to be asked once a packet, for it may count as lost.
+    /// The same for any addresses. Call it once for each packet, because it may count a loss.
     fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
         self.met(macs).unwrap_or_else(|| self.new_link(macs))
     }
@@ -97,7 +97,7 @@ impl PathCache {
         self.key.bits::<LINK_BITS>(link.first ^ rest)
     }
 
-    /// The number of a way of which the link layer is known.
+    /// The number of a path that has only link-layer fields.
     #[inline(always)]
     pub(crate) fn of_link(&mut self, stack: &Stack) -> u16 {
         if stack.vlan_tags == 0 && stack.mpls_label.is_none() {
@@ -107,7 +107,7 @@ impl PathCache {
         }
     }
 
-    /// The number of any other way.
+    /// The number of any other path.
     pub(crate) fn of(&mut self, path: &Path) -> u16 {
         let at = (self.hash(path) >> 32) as usize % OTHERS;
         let (known, number) = self.others[at];
@@ -142,13 +142,13 @@ impl PathCache {
         let [outer, inner] = path.vlans.map(u64::from);
         let tags = u64::from(path.vlan_tags) << 32 | outer << 16 | inner;
         let label = path.mpls_label.map_or(0, |label| u64::from(label) + 1) << 40;
-        // No way by a file has one, so those are hashed as ever.
+        // Paths from files have no interface, so their hashes do not change.
         let ingress = u64::from(path.ingress).rotate_right(16);
         let link = self.key.words(macs, rest ^ tags ^ label ^ ingress);
         path.tunnel.as_ref().map_or(link, |tunnel| self.tunnel(tunnel, link))
     }
 
-    /// Hash of a tunnel within `around`, which is the hash of what lies around it. Both directions differ.
+    /// Hash of a tunnel inside `around`, the hash of the outer headers. It depends on the direction.
     pub(crate) fn tunnel(&self, tunnel: &Tunnel, around: u64) -> u64 {
         let Tunnel { kind, ipv6, src, dst, id } = tunnel;
         let facts = u64::from(*id) << 16 | (*kind as u64) << 8 | u64::from(*ipv6);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_the_number_that_names_it_however_often_it_is_displaced() {
+    fn each_path_keeps_its_number_when_slots_are_replaced() {
         let paths = Arc::new(Paths::new());
         let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
         assert_eq!((cache.of_macs(&[0; 12]), cache.of(&Path::default())), (0, 0));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_addresses_by_another_interface_are_another_way() {
+    fn the_same_addresses_on_another_interface_are_another_path() {
         let paths = Arc::new(Paths::new());
         let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
         cache.set_interfaces(&[7, 70_000, 0]);
@@ -211,21 +211,21 @@ mod tests {
                     assert_eq!(*paths.get(link), Path { ingress, ..path(n) });
                     numbers.push(link);
                 }
-                // An address of zeros is met in no slot that was never used.
+                // An address of zeros does not match an unused slot.
                 assert_eq!(paths.get(cache.of_macs(&[0; 12])).ingress, ingress);
                 let tagged = cache.by_port(Path { vlan_tags: 1, ..path(1) });
                 let number = cache.of(&tagged);
                 assert_eq!((tagged.ingress, *paths.get(number)), (ingress, tagged));
             }
         }
-        assert_eq!(numbers[..12], numbers[12..], "a number names the same way for ever");
+        assert_eq!(numbers[..12], numbers[12..], "a number refers to one path only");
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!((numbers.len(), paths.lost()), (9, 0));
     }
 
     #[test]
-    fn a_flood_of_ways_is_counted_and_those_known_stay_so() {
+    fn a_flood_of_paths_is_counted_and_known_paths_keep_their_numbers() {
         let paths = Arc::new(Paths::new());
         let mut cache = PathCache::new(HashKey::from_seed(1), Arc::clone(&paths));
         let first = cache.of_macs(&macs(0));
@@ -234,7 +234,7 @@ mod tests {
             assert_eq!(number == 0, n >= Paths::MOST as u32, "{n}");
         }
         assert_eq!((cache.of_macs(&macs(0)), paths.lost()), (first, 10_000));
-        // Without a number nothing is remembered: each packet counts.
+        // A path without a number is not cached: each packet counts.
         assert_eq!((cache.of_macs(&macs(70_000)), cache.of_macs(&macs(70_000))), (0, 0));
         assert_eq!(paths.lost(), 10_002);
     }

@@ -1,13 +1,12 @@
-//! A glance at a frame that tells which queue it belongs to, for who shares frames out before they
-//! are decoded.
+//! Determines a frame's queue from a few of its bytes, before it is decoded.
 //!
 //! ```text
-//!  link ─▶ IP addresses ─▶ Some(pair hash)     protocols 4, 41, 47 and a tunnel's ports: None
-//!    └───▶ not IP       ─▶ Some(0)             broken or extended headers:               None
+//! link ─▶ IP addresses ─▶ Some(pair hash)     protocols 4, 41, 47 and tunnel ports:    None
+//!   └───▶ not IP       ─▶ Some(0)             malformed or extended headers:           None
 //! ```
 //!
-//! Invariant: `Some` is the pair hash of the only record that [`Decoder`](crate::Decoder) makes of
-//! the frame. After `None` the frame must be decoded.
+//! Invariant: `Some` is the pair hash of the only record that [`Decoder`](crate::Decoder) makes of the frame. After
+//! `None` the frame must be decoded.
 
 use crate::hash::HashKey;
 use crate::ip::v4::widen;
@@ -17,7 +16,7 @@ use crate::transport::{ICMP, ICMPV6, TCP, UDP};
 use crate::tunnel::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, VXLAN_PORT, VXLAN_PORT_OLD};
 
 const TUNNEL_PORTS: [u16; 5] = [VXLAN_PORT, VXLAN_PORT_OLD, GENEVE_PORT, GTP_PORT, TEREDO_PORT];
-/// A bit for each of them, by their lower six bits: nearly all other ports are told by one look.
+/// One bit for each of them, by their lower six bits: one test excludes nearly all other ports.
 const TUNNEL_BITS: u64 = {
     let mut bits = 0;
     let mut at = 0;
@@ -27,10 +26,11 @@ const TUNNEL_BITS: u64 = {
     }
     bits
 };
-/// IP protocols that do: IPv4, IPv6, GRE.
+/// IP protocols of tunnels: IPv4, IPv6, GRE.
 const TUNNELS: [u8; 3] = [4, 41, 47];
 
-/// The pair hash of a frame's record, if it is certain without decoding the frame; see the module.
+/// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels and for malformed
+/// or extended headers, 0 for frames without IP.
 #[inline(always)]
 pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
     if link == LinkType::ETHERNET
@@ -41,8 +41,8 @@ pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
     look(key, link, frame)
 }
 
-/// The common case, without a branch between TCP and UDP, for they mix at random: untagged Ethernet,
-/// IPv4 without options, and no tunnel's port. A fragment's ports may be none, but do no harm.
+/// The common case, without a branch between TCP and UDP, because they alternate at random: untagged Ethernet, IPv4
+/// without options, and not a tunnel's port. A fragment may be read as having ports; this does not change the result.
 #[inline(always)]
 fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
     let h = frame.first_chunk::<38>()?;
@@ -61,7 +61,7 @@ fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// The same with IPv6.
+/// The same for IPv6.
 #[inline(always)]
 fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
     let h = frame.first_chunk::<58>()?;
@@ -80,7 +80,7 @@ fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// Every case.
+/// Handles every case.
 #[inline(never)]
 fn look(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
     let wire = u32::try_from(frame.len()).ok()?;
@@ -96,7 +96,7 @@ fn v4(key: &HashKey, packet: &[u8]) -> Option<u32> {
     let h = packet.first_chunk::<20>()?;
     let header_len = u16::from(h[0] & 0x0f) * 4;
     let total_len = u16::from_be_bytes([h[2], h[3]]);
-    // A total length of 0 is the network card's to fill in.
+    // A total length of 0: the network card sets it when it sends.
     if (h[0] >> 4 != 4)
         | (header_len < 20)
         | (total_len.wrapping_sub(1) < header_len.wrapping_sub(1))
@@ -114,7 +114,7 @@ fn v4(key: &HashKey, packet: &[u8]) -> Option<u32> {
 
 fn v6(key: &HashKey, packet: &[u8]) -> Option<u32> {
     let h = packet.first_chunk::<40>()?;
-    // Whatever else may follow the header is rare, and may hide a tunnel.
+    // Other headers behind it are rare, and may contain a tunnel.
     let plain = matches!(h[6], TCP | UDP | ICMPV6);
     if h[0] >> 4 != 6 || !plain || may_be_tunnel(h[6], packet, 40) {
         return None;
@@ -125,7 +125,7 @@ fn v6(key: &HashKey, packet: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// Whether a packet of this protocol, whose header begins at `at`, may carry another packet.
+/// Returns true if a packet of this protocol, whose header starts at `at`, may carry another packet.
 fn may_be_tunnel(protocol: u8, packet: &[u8], at: usize) -> bool {
     match protocol {
         TCP | ICMP => false,

@@ -1,11 +1,10 @@
-//! Why a frame holds no IP packet: a small value to count by.
+//! Reasons why a frame has no IP packet, as small values that can be counted.
 //!
-//! Invariant: the reasons are few enough to count in a map for each value, whatever arrives: no
-//! variant carries more than 16 bits.
+//! Invariant: reasons are few enough for a counter each, for any traffic: no variant carries more than 16 bits.
 
 use std::fmt;
 
-/// Why a frame holds no IP packet.
+/// The reason why a frame has no IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NonIp {
     /// Another protocol, by its EtherType (ARP is 0x0806).
@@ -14,7 +13,7 @@ pub enum NonIp {
     Llc(u8),
     /// Another protocol behind a Frame Relay header, by its network layer protocol identifier.
     Nlpid(u8),
-    /// A Token Ring or FDDI frame that manages the ring.
+    /// A Token Ring or FDDI management frame.
     LanControl,
     /// A SNAP header of an organisation whose protocols are not EtherTypes.
     Snap,
@@ -26,7 +25,7 @@ pub enum NonIp {
     Family(u16),
     /// A Netlink message in a Linux cooked capture.
     Netlink,
-    /// Something else below the last MPLS label.
+    /// Another payload below the last MPLS label.
     Mpls,
     /// IEEE 802.11 management frame.
     Management80211,
@@ -36,20 +35,20 @@ pub enum NonIp {
     NoData80211,
     /// IEEE 802.11 frame whose body is encrypted.
     Encrypted80211,
-    /// More nested tags or labels than a real network has.
+    /// More nested tags or labels than real networks have.
     TooDeep,
-    /// A link type that is not decoded, by its `LINKTYPE_…` number.
+    /// An unsupported link type, by its `LINKTYPE_…` number.
     UnsupportedLink(u16),
     /// The capture ends inside this layer's header.
     Truncated(Layer),
-    /// This layer's header contradicts itself.
+    /// This layer's header is inconsistent.
     Malformed(Layer),
 }
 
 /// The layer at which decoding stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// The outermost header, as the capture's link type says.
+    /// The outermost header, of the capture's link type.
     Link,
     /// A VLAN tag.
     Vlan,
@@ -63,7 +62,7 @@ pub enum Layer {
     Radio,
     /// IEEE 802.11.
     Ieee80211,
-    /// The place where an IP header should start.
+    /// The position where an IP header should start.
     Ip,
 }
 

@@ -1,4 +1,4 @@
-//! The packet record: what every analysis needs of a packet, in exactly one cache line.
+//! The packet record: the fields of a packet that analyses need, in exactly one cache line.
 //!
 //! ```text
 //!  0        8        24       40    44    48    52    56    58   60    61    62  63  64
@@ -6,12 +6,12 @@
 //!  |        |        |        |2 × 2|_len |_len |_hash|     |    |col  |flags|   |   |
 //! ```
 //!
-//! It carries no payload and no pointer, so a ring can copy it between cores as it stands.
+//! It has no payload and no pointer, so a ring can copy it between cores.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// One decoded packet: the outermost IP header's, or, if [`Flags::INNER`] says so, that of a packet within a tunnel.
+/// One decoded packet: the one of the outermost IP header, or with [`Flags::INNER`] a packet inside a tunnel.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PacketRecord {
@@ -27,18 +27,18 @@ pub struct PacketRecord {
     pub dst_port: u16,
     /// Bytes on the wire (the original length of the frame; at least the captured bytes).
     pub wire_len: u32,
-    /// IPv4 total length, or 40 + payload length for IPv6, as the header says, even if it lies; a
-    /// total length of 0 (segmentation offload) is replaced by the packet's length on the wire.
-    /// 0 for non-IP and where the field was not captured.
+    /// IPv4 total length, or 40 + payload length for IPv6, as in the header, even if it is wrong. A total length of 0
+    /// (segmentation offload) is replaced by the packet's length on the wire. 0 for non-IP and if the field was not
+    /// captured.
     pub ip_len: u32,
     /// Symmetric keyed hash of the address pair: equal for both directions and all fragments;
     /// 0 for non-IP.
     pub pair_hash: u32,
-    /// What kind of packet this is and what is known of it.
+    /// Properties of the packet.
     pub flags: Flags,
-    /// By which way it came, a number in [`Paths`](crate::Paths); 0: nothing known.
+    /// Its path, as a number in [`Paths`](crate::Paths); 0: unknown.
     pub path: u16,
-    /// IP protocol number behind all IPv6 extension headers that were captured.
+    /// IP protocol number behind all captured IPv6 extension headers.
     pub protocol: u8,
     /// TCP control bits FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128;
     /// 0 unless the packet is TCP and its flags were captured.
@@ -51,7 +51,7 @@ pub struct PacketRecord {
 
 const _: () = assert!(size_of::<PacketRecord>() == 64 && align_of::<PacketRecord>() == 64);
 
-/// A set of facts about a packet. Bits are never reused for another meaning.
+/// Properties of a packet. A bit is never reused for another meaning.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags(pub u16);
 
@@ -60,7 +60,7 @@ impl Flags {
     pub const IPV4: Self = Self(1);
     /// IPv6.
     pub const IPV6: Self = Self(1 << 1);
-    /// A fragment: IPv4 with MF or an offset, or IPv6 with a fragment header (atomic ones too).
+    /// A fragment: IPv4 with MF or an offset, or IPv6 with a fragment header (also an atomic fragment).
     pub const FRAGMENT: Self = Self(1 << 2);
     /// A fragment with an offset other than 0: it carries no transport header.
     pub const LATER_FRAGMENT: Self = Self(1 << 3);
@@ -73,15 +73,15 @@ impl Flags {
     pub const TRUNCATED: Self = Self(1 << 6);
     /// At least one VLAN tag was present.
     pub const VLAN: Self = Self(1 << 7);
-    /// Declared to be IP, but without a usable header: another version, a header length below the
-    /// minimum, or cut before the end of the addresses. Such a packet is counted as IP; its
-    /// addresses are zero and its pair hash is 0, so it belongs to no flow.
+    /// Declared as IP, but without a valid header: another version, a header length below the minimum, or truncated
+    /// before the end of the addresses. Such a packet counts as IP; its addresses are zero and its pair hash is 0, so
+    /// it belongs to no flow.
     pub const BAD_HEADER: Self = Self(1 << 8);
-    /// The transport header is followed by data (TCP, UDP), as far as the lengths say.
+    /// Data follows the transport header (TCP, UDP), according to the lengths in the headers.
     pub const DATA: Self = Self(1 << 9);
-    /// The packet is a tunnel's: what it carries has a record of its own, which follows.
+    /// The packet carries a tunnel; the record of the inner packet follows.
     pub const TUNNEL: Self = Self(1 << 10);
-    /// The packet was carried by a tunnel.
+    /// The packet was inside a tunnel.
     pub const INNER: Self = Self(1 << 11);
 
     /// True if every bit of `other` is set here.
@@ -98,7 +98,7 @@ impl Flags {
 }
 
 impl PacketRecord {
-    /// A record of nothing: all fields zero.
+    /// An empty record: all fields zero.
     pub const EMPTY: Self = Self {
         ts_ns: 0,
         src: [0; 16],

@@ -1,4 +1,4 @@
-//! Which packets a sample is made of: a hash of what a packet keeps on its way.
+//! Packet sampling: a hash of the fields that do not change on a packet's path.
 //!
 //! ```text
 //!  IPv4  addresses | protocol | total length   | identification | first 8 bytes behind the header
@@ -6,21 +6,21 @@
 //!  else  the first 64 bytes                                        UDP: the whole header)
 //! ```
 //!
-//! Source: RFC 5475, section 5.2.2 (hash-based selection). Time to live, checksum, type of service
-//! and everything below IP stay out, for routers change them. The hash has no secret: every run and
-//! every observation point selects the same packets, whatever the arrangement of threads. So an
-//! attacker can stay out of a sample; do not sample if that matters.
+//! Source: RFC 5475, section 5.2.2 (hash-based selection). Time to live, checksum, type of service and all link headers
+//! are excluded, because routers change them. The hash has a fixed key: every run and every observation point selects
+//! the same packets, with any number of threads. So an attacker can construct packets that are not sampled; do not
+//! sample if that matters.
 //!
-//! Invariant: the hash depends on the packet alone. Bytes that were not captured read as zero.
+//! Invariant: the hash depends only on the packet. Bytes that were not captured read as zero.
 
 use crate::hash::HashKey;
 use crate::link::{self, LinkType, Network, Stack};
 use crate::span::Span;
 
-/// No secret: see the module.
+/// A fixed key, so that all observation points select the same packets.
 const KEY: HashKey = HashKey::from_seed(0);
 
-/// The hash of a frame's outermost IP packet, spread over all 32 bits; of the frame if it is not IP.
+/// The hash of a frame's outermost IP packet, uniform over all 32 bits; without IP, the hash of the frame.
 pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
     let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     let span = Span { bytes: &frame[..wire as usize], wire };
@@ -60,7 +60,7 @@ fn mix(addresses: u64, header: u64, behind: &[u8]) -> u64 {
     KEY.word(KEY.word(KEY.word(addresses) ^ header) ^ transport)
 }
 
-/// The first `N` bytes; zero where there are none.
+/// The first `N` bytes, padded with zeros.
 fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [0; N];
     let len = bytes.len().min(N);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_routers_change_does_not_count_and_what_packets_are_does() {
+    fn fields_that_routers_change_do_not_count_and_others_do() {
         let plain = packet(7);
         let hash = selection_hash(LinkType::RAW, &plain);
         let mut routed = plain.clone();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_n_means_one_in_n() {
+    fn one_in_n_packets_is_selected() {
         for n in [2_u64, 10, 100] {
             let selected = |number: &u32| {
                 (u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n) >> 32 == 0
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn stumps_have_a_hash_too() {
+    fn short_frames_have_a_hash() {
         for link in LinkType::SUPPORTED {
             for len in 0..60 {
                 selection_hash(link, &vec![0x45; len]);

@@ -1,12 +1,12 @@
-//! A stretch of a frame: the bytes that were captured, and how many there were on the wire.
+//! A part of a frame: its captured bytes, and its length on the wire.
 //!
 //! ```text
 //!  |<-------- bytes (captured) -------->|<-- cut off -->|
 //!  |<---------------------- wire ---------------------->|
 //! ```
 //!
-//! Invariant: `wire ≥ bytes.len()`. Every layer takes its header from the front and hands on what
-//! is left; a layer with a length field also cuts what lies behind its end (padding, trailers).
+//! Invariant: `wire ≥ bytes.len()`. Each layer removes its header from the front and passes on the rest; a layer with a
+//! length field also removes the bytes behind its end (padding, trailers).
 
 #[derive(Clone, Copy)]
 pub(crate) struct Span<'a> {
@@ -17,14 +17,14 @@ pub(crate) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// Takes a header of `N` bytes, or `None` if it was not captured whole.
+    /// Removes and returns a header of `N` bytes; `None` if it was not captured completely.
     #[inline(always)]
     pub(crate) fn take<const N: usize>(self) -> Option<(&'a [u8; N], Self)> {
         let (head, rest) = self.bytes.split_first_chunk::<N>()?;
         Some((head, Self { bytes: rest, wire: self.wire - N as u32 }))
     }
 
-    /// Leaves out the first `n` bytes, or `None` if they were not all captured.
+    /// Removes the first `n` bytes; `None` if they were not all captured.
     #[inline(always)]
     pub(crate) fn skip(self, n: usize) -> Option<Self> {
         let rest = self.bytes.get(n..)?;

@@ -7,17 +7,17 @@
 //!  ICMP    | type|code         | …        ICMP, ICMPv6
 //! ```
 //!
-//! Whether data follows is a matter of lengths, not of captured bytes: the IP header's, and for TCP `off`, in words of
-//! four bytes.
+//! The lengths decide whether data follows, not the captured bytes: the length in the IP header, and for TCP `off`, in
+//! words of four bytes.
 //!
-//! Invariant: a field is written only if all its bytes were captured and lie inside the packet.
+//! Invariant: a field is set only if all of its bytes were captured and are inside the packet.
 
 use crate::record::{Flags, PacketRecord};
 
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
-/// A TCP header up to its control bits; more than a UDP header.
+/// A TCP header up to its control bits; longer than a UDP header.
 pub(crate) const PLAIN_LEN: usize = 14;
 const UDP_HEADER_LEN: u8 = 8;
 const DCCP: u8 = 33;
@@ -25,7 +25,7 @@ pub(crate) const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// What the start of a TCP or UDP header says.
+/// The fields at the start of a TCP or UDP header.
 pub(crate) struct Plain {
     pub(crate) src_port: u16,
     pub(crate) dst_port: u16,
@@ -34,8 +34,8 @@ pub(crate) struct Plain {
     pub(crate) data: u16,
 }
 
-/// Reads the start of a TCP or UDP header; `len` is that of header and data. Without a branch between the
-/// two: they mix at random, so it would often be predicted wrongly.
+/// Reads the start of a TCP or UDP header; `len` is the length of header and data. Without a branch between the two
+/// protocols: they alternate at random, so it would often be mispredicted.
 #[inline(always)]
 pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
     let tcp_mask = 0u8.wrapping_sub(u8::from(protocol == TCP));
@@ -45,19 +45,19 @@ pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
     Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, data }
 }
 
-/// The length of a TCP header by the byte that says it, 20 to 60: none is shorter.
+/// The length of a TCP header from its offset byte: 20 to 60.
 #[inline(always)]
 fn tcp_header_len(offset: u8) -> u8 {
     (offset >> 4 << 2).max(20)
 }
 
-/// What follows the header of TCP or UDP, as far as it was captured and lies inside the packet.
+/// The captured bytes behind a TCP or UDP header, inside the packet.
 pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     match protocol {
         TCP => payload.get(usize::from(tcp_header_len(*payload.get(12)?))..),
         UDP => {
             let &[l0, l1] = payload.get(4..6)?.first_chunk()?;
-            // A length of 0 is that of a jumbogram, or was left to the network card.
+            // A length of 0 means a jumbogram, or a length that the network card sets.
             let len = match usize::from(u16::from_be_bytes([l0, l1])) {
                 0 => payload.len(),
                 len => len.min(payload.len()),
@@ -68,8 +68,8 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Reads what the transport header of an unfragmented packet or first fragment says; `len` is that of header and data
-/// as the IP header has it. True if the ports, or the type and code of ICMP, are known then.
+/// Reads the transport header of an unfragmented packet or first fragment; `len` is the length of header and data
+/// according to the IP header. Returns true if the ports, or the ICMP type and code, were set.
 pub(crate) fn read(payload: &[u8], len: u32, out: &mut PacketRecord) -> bool {
     match out.protocol {
         TCP | UDP | DCCP | SCTP | UDP_LITE => {

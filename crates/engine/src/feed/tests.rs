@@ -267,7 +267,7 @@ fn a_queue_that_gets_nothing_reads_no_further_than_the_other_can_hold() {
         assert!(marks < 1_000);
     };
     assert!((10_000..50_000).contains(&read), "{read} packets read ahead");
-    // The run ends whichever queue is scheduled more often.
+    // The run ends for any schedule of the queues.
     for turns in [1, 1_000] {
         let mut count = 0;
         let (both, _) = all(&bytes, 2, |out| {

@@ -1,4 +1,4 @@
-//! An expression, and its programs.
+//! Filter expressions and their compiled programs.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,48 +8,49 @@ use thiserror::Error;
 
 use crate::bpf::sys::{Library, Program};
 
-/// The longest expression: libpcap takes seconds for one of this length, and minutes for one four times as long.
+/// Most bytes of an expression. libpcap takes seconds for one of this length, and minutes for one four times as long.
 const LENGTH_MOST: usize = 4 << 10;
 
-/// What libpcap calls raw IP on Linux; files have other numbers for it.
+/// Number of raw IP in libpcap on Linux; it differs from that in files.
 const DLT_RAW: u16 = 12;
-/// What libpcap calls LLC over ATM on Linux.
+/// Number of LLC over ATM in libpcap on Linux.
 const DLT_ATM_RFC1483: u16 = 11;
 
-/// The header of loopback frames, [`LinkType::NULL`] and [`LinkType::LOOP`]: an address family, in the byte order and by
-/// the numbers of an unknown system. libpcap takes both for this machine's; what follows tells its version.
+/// Bytes of the header of loopback frames, [`LinkType::NULL`] and [`LinkType::LOOP`]: an address family, with the byte
+/// order and numbers of an unknown system. libpcap assumes this machine's, so the header is skipped and the IP version
+/// decides.
 const FAMILY: usize = 4;
 
-/// How libpcap says that a program would select nothing at all, which it takes for a mistake. Of one link type, it is
-/// an answer: nothing on a link of bare IP is `arp`.
+/// libpcap's message for a program that selects no frame. It is an error for libpcap, but valid for one link type:
+/// `arp` on a raw IP link.
 const SELECTS_NOTHING: &str = "expression rejects all packets";
 
-/// Why there is no expression.
+/// Why an expression cannot be compiled.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExpressionError {
-    /// The library is not on this machine, or not whole.
+    /// The library is missing or incomplete.
     #[error(
-        "filter expressions are read by libpcap, which cannot be loaded (Debian package libpcap0.8): {0}"
+        "filter expressions need libpcap, which cannot be loaded (install the Debian package libpcap0.8): {0}"
     )]
     NoLibrary(String),
-    /// It means nothing for any link type; what libpcap says of Ethernet.
-    #[error("the filter expression {text:?}: {reason}")]
+    /// Invalid for all link types; the reason is libpcap's, for Ethernet.
+    #[error("invalid filter expression {text:?}: {reason}")]
     Invalid {
         /// The expression.
         text: String,
-        /// Why.
+        /// Message of libpcap.
         reason: String,
     },
-    /// Longer than libpcap can be asked to read.
-    #[error("a filter expression has at most {LENGTH_MOST} bytes, not {0}")]
+    /// Longer than the maximum.
+    #[error("filter expression of {0} bytes is too long: use at most {LENGTH_MOST}")]
     TooLong(usize),
 }
 
-/// See the crate.
+/// A filter expression in the language of pcap-filter(7).
 pub struct Expression {
     text: String,
     library: Arc<Library>,
-    /// Compiled when the first frame of its link type comes, Ethernet's at once. None: it means nothing there.
+    /// Compiled at the first frame of the link type; Ethernet at once. `None`: invalid for the link type.
     rules: [(LinkType, OnceLock<Option<Rule>>); LinkType::SUPPORTED.len()],
 }
 
@@ -59,10 +60,10 @@ enum Rule {
 }
 
 impl Expression {
-    /// Compiles an expression. Names of hosts and networks in it are looked up by the system's resolver.
+    /// Compiles an expression. The system's resolver looks up names of hosts and networks in it.
     ///
     /// # Errors
-    /// If libpcap cannot be loaded, or makes nothing of the expression for any link type.
+    /// libpcap cannot be loaded, or rejects the expression for all link types.
     pub fn new(text: &str) -> Result<Self, ExpressionError> {
         if text.len() > LENGTH_MOST {
             return Err(ExpressionError::TooLong(text.len()));
@@ -72,14 +73,14 @@ impl Expression {
         let expression = Self { text: text.to_owned(), library, rules };
         let invalid = |reason| ExpressionError::Invalid { text: text.to_owned(), reason };
         match expression.compile(LinkType::ETHERNET) {
-            Ok(Rule::Nothing) => return Err(invalid("no frame can be so".to_owned())),
+            Ok(Rule::Nothing) => return Err(invalid("no frame can match".to_owned())),
             Ok(rule) => {
                 let mut rules = expression.rules.iter();
                 if let Some((_, ethernet)) = rules.find(|(of, _)| *of == LinkType::ETHERNET) {
                     ethernet.get_or_init(|| Some(rule));
                 }
             }
-            // It may be one about radio frames.
+            // It may be valid for radio frames.
             Err(reason) => {
                 let means_something = |&link: &LinkType| expression.rule(link).is_some();
                 if !LinkType::SUPPORTED.iter().any(means_something) {
@@ -90,13 +91,13 @@ impl Expression {
         Ok(expression)
     }
 
-    /// As it was written.
+    /// The text of the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a frame is selected, of which `frame` was captured and `original_len` bytes were on the wire; `None` if
-    /// the expression has no meaning for this link type.
+    /// Returns true if the frame is selected: `frame` has the captured bytes, `original_len` is its length on the wire.
+    /// `None` if the expression is invalid for this link type.
     pub fn selects(&self, link: LinkType, frame: &[u8], original_len: u32) -> Option<bool> {
         let frame = match link {
             LinkType::NULL | LinkType::LOOP => frame.get(FAMILY..).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! libpcap, as far as it is called: <https://www.tcpdump.org/manpages/pcap.3pcap.html>.
+//! Bindings to the functions of libpcap that are used: <https://www.tcpdump.org/manpages/pcap.3pcap.html>.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::{Library as Loaded, Symbol};
 
-/// What the library is called: its interface has been the same since 0.8, and distributions differ in what they name it.
+/// File names of the library. Its interface has not changed since 0.8; distributions use different names.
 const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];
 
-/// Frames of any length.
+/// Most bytes of a frame.
 const SNAP: c_int = 262_144;
 const NETMASK_UNKNOWN: c_uint = u32::MAX;
 const OPTIMIZED: c_int = 1;
 
-/// Held while an expression is compiled.
+/// Locked while an expression is compiled.
 static COMPILING: Mutex<()> = Mutex::new(());
 
 /// `struct bpf_program`.
@@ -32,7 +32,7 @@ struct Header {
     original: u32,
 }
 
-/// A capture of no packets, which libpcap wants for its link type.
+/// A capture without packets; libpcap needs it for its link type.
 enum Handle {}
 
 type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut Handle;
@@ -42,7 +42,7 @@ type Close = unsafe extern "C" fn(*mut Handle);
 type Free = unsafe extern "C" fn(*mut Code);
 type Run = unsafe extern "C" fn(*const Code, *const Header, *const u8) -> c_int;
 
-/// The functions called. They stay where they are for as long as the library is loaded, which `_loaded` is for.
+/// The functions of the library. They are valid while the library is loaded; `_loaded` keeps it loaded.
 pub(crate) struct Library {
     open_dead: OpenDead,
     compile: Compile,
@@ -54,14 +54,14 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Loads it, or says why not.
+    /// Loads the library. The error is the loader's message.
     pub(crate) fn load() -> Result<Arc<Self>, String> {
         let mut failure = None;
         for name in NAMES {
-            // SAFETY: what libpcap does when it is loaded is harmless: it has no constructors of note.
+            // SAFETY: loading libpcap has no harmful effects: it has no significant constructors.
             match unsafe { Loaded::new(name) } {
                 Ok(loaded) => return Self::of(loaded).map(Arc::new).map_err(|e| e.to_string()),
-                // The first name is the one that is told how to be had.
+                // The first name belongs to the package that the error message recommends.
                 Err(error) => drop(failure.get_or_insert(error.to_string())),
             }
         }
@@ -90,29 +90,29 @@ impl Library {
     }
 }
 
-/// A program of classic BPF, made and run by libpcap.
+/// A program of classic BPF, compiled and run by libpcap.
 pub(crate) struct Program {
     code: Code,
     library: Arc<Library>,
 }
 
-// SAFETY: the instructions are ours alone, are only read once they are made, and lie on the heap; libpcap's interpreter
-// keeps its state on the stack.
+// SAFETY: the instructions belong to this program, are only read once they are compiled, and are on the heap; libpcap's
+// interpreter keeps its state on the stack.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
 
 impl Program {
-    /// Compiles an expression for a link type of libpcap's (`DLT_…`), or says what is wrong with it.
+    /// Compiles an expression for a link type of libpcap (`DLT_…`). The error is libpcap's message.
     pub(crate) fn compile(library: &Arc<Library>, link: u16, text: &str) -> Result<Self, String> {
-        let text = CString::new(text).map_err(|_| "a zero byte".to_owned())?;
-        // Before version 1.8 its parser has its state in global variables.
+        let text = CString::new(text).map_err(|_| "the text has a zero byte".to_owned())?;
+        // Before version 1.8 the parser keeps its state in global variables.
         let _turn = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: no memory of ours is involved.
+        // SAFETY: takes only numbers.
         let handle = unsafe { (library.open_dead)(link.into(), SNAP) };
-        let handle = NonNull::new(handle).ok_or("no memory is left")?;
+        let handle = NonNull::new(handle).ok_or("out of memory")?;
         let mut code = Code { len: 0, instructions: ptr::null_mut() };
-        // SAFETY: the handle is open, the text ends with a zero and is not kept, and `code` is written to here alone.
+        // SAFETY: the handle is open, the text ends with a zero byte and is not kept, and only this call writes `code`.
         let made = unsafe {
             let netmask = NETMASK_UNKNOWN;
             (library.compile)(handle.as_ptr(), &mut code, text.as_ptr(), OPTIMIZED, netmask)
@@ -120,7 +120,7 @@ impl Program {
         let made = if made == 0 {
             Ok(Self { code, library: Arc::clone(library) })
         } else {
-            // SAFETY: the message lies in the handle, ends with a zero, and is copied before the handle is closed.
+            // SAFETY: the message is in the handle, ends with a zero byte, and is copied before the handle is closed.
             let message = unsafe { CStr::from_ptr((library.message)(handle.as_ptr())) };
             Err(message.to_string_lossy().into_owned())
         };
@@ -129,22 +129,22 @@ impl Program {
         made
     }
 
-    /// Whether a frame is selected.
+    /// Returns true if the frame is selected.
     pub(crate) fn selects(&self, frame: &[u8], original_len: u32) -> bool {
         let header = Header {
             time: libc::timeval { tv_sec: 0, tv_usec: 0 },
             captured: u32::try_from(frame.len()).unwrap_or(u32::MAX),
             original: original_len,
         };
-        // SAFETY: the interpreter reads the program, which libpcap made and checked, and of the frame no more bytes than
-        // the header says there are.
+        // SAFETY: the interpreter reads the program, which libpcap compiled and checked, and at most as many bytes of
+        // the frame as the header says.
         unsafe { (self.library.run)(&self.code, &header, frame.as_ptr()) != 0 }
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: libpcap made the instructions, and they are not run any more.
+        // SAFETY: libpcap allocated the instructions, and they are not used again.
         unsafe { (self.library.free)(&mut self.code) };
     }
 }

@@ -1,25 +1,24 @@
-//! The one buffer between read(2) and the walk.
+//! The buffer between read(2) and the parser of a capture file.
 //!
 //! ```text
 //!  0        start            end          len
-//!  | done   | not walked yet | free       |
-//!           └── offset: place of this byte in the (decompressed) stream
+//! | parsed | not parsed yet | free       |
+//!          └── offset: position of this byte in the (decompressed) stream
 //! ```
 //!
-//! A fill moves the tail (less than one record) to the front and reads as much as there is room
-//! for. The bytes belong to a chunk: it lends them to be filled, and all that stays behind is the
-//! tail.
+//! A fill moves the rest (less than one record) to the front and reads as much as there is room for. The bytes belong
+//! to a chunk, which lends them to be filled; only the rest is copied to the next chunk.
 //!
-//! Invariant: the buffer grows only when it is full of bytes that really arrived, by doubling, so a
-//! record that lies about its length costs no memory.
+//! Invariant: the buffer doubles only when it is full of bytes that were really read, so a record with a wrong length
+//! costs no memory.
 
 use std::io::{ErrorKind, Read, Result};
 use std::mem::swap;
 
 use crate::capture::frame::Stretch;
 
-/// Bytes asked of the system at a time. 64 KiB to 1 MiB read alike; this holds one record of the
-/// largest usual capture length.
+/// Bytes of one read(2). From 64 KiB to 1 MiB the speed is the same; this holds one record of the largest common
+/// capture length.
 pub(crate) const SIZE: usize = 256 << 10;
 
 pub(crate) struct Buffer {
@@ -34,23 +33,23 @@ impl Buffer {
         Self { bytes: Vec::new(), start: 0, end: 0, offset: 0 }
     }
 
-    /// What was read and not consumed.
+    /// The bytes that were read and not consumed.
     #[inline(always)]
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// What was read and not consumed, with its places.
+    /// The bytes that were read and not consumed, with their position in the stream.
     pub(crate) fn stretch(&self) -> Stretch<'_> {
         Stretch { bytes: self.unread(), start: self.start, offset: self.offset }
     }
 
-    /// Goes on in `chunk`, whose bytes are no longer needed.
+    /// Continues in `chunk`, whose bytes are no longer needed.
     pub(crate) fn borrow(&mut self, chunk: &mut Vec<u8>) {
         let unread = self.end - self.start;
         let len = unread.next_multiple_of(SIZE).max(SIZE);
         if chunk.len() < len {
-            // A new vector of zeros is not touched before its time.
+            // The kernel provides zeroed pages when they are first used.
             *chunk = vec![0; len];
         } else if chunk.len() > len {
             chunk.truncate(len);
@@ -59,7 +58,7 @@ impl Buffer {
         self.pass(chunk);
     }
 
-    /// Gives the bytes back to `chunk` and keeps what was not consumed.
+    /// Returns the bytes to `chunk` and keeps those that were not consumed.
     pub(crate) fn give_back(&mut self, chunk: &mut Vec<u8>) {
         let unread = self.end - self.start;
         if chunk.len() < unread {
@@ -68,7 +67,7 @@ impl Buffer {
         self.pass(chunk);
     }
 
-    /// Takes `other` for its bytes, and what was not consumed along.
+    /// Exchanges the bytes with `other`, and copies those that were not consumed.
     fn pass(&mut self, other: &mut Vec<u8>) {
         let unread = self.start..self.end;
         other[..unread.len()].copy_from_slice(&self.bytes[unread.clone()]);
@@ -76,18 +75,18 @@ impl Buffer {
         (self.start, self.end) = (0, unread.len());
     }
 
-    /// Place of the first unread byte in the stream.
+    /// Position of the first unread byte in the stream.
     #[inline(always)]
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Place behind the last byte read of the stream.
+    /// Position behind the last byte read from the stream.
     pub(crate) fn end_offset(&self) -> u64 {
         self.offset + self.unread().len() as u64
     }
 
-    /// Is done with the first `count` unread bytes.
+    /// Consumes the first `count` unread bytes.
     #[inline(always)]
     pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.end - self.start);
@@ -95,7 +94,7 @@ impl Buffer {
         self.offset += count as u64;
     }
 
-    /// Makes at least `want` bytes unread; false if the source ends before.
+    /// Reads until at least `want` bytes are unread; false if the source ends before.
     pub(crate) fn fill(&mut self, source: &mut impl Read, want: usize) -> Result<bool> {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -117,7 +116,7 @@ impl Buffer {
         Ok(true)
     }
 
-    /// Consumes `count` bytes, whether read already or not; false if the source ends before.
+    /// Consumes `count` bytes, read or not; false if the source ends before.
     pub(crate) fn skip(&mut self, source: &mut impl Read, count: u64) -> Result<bool> {
         let mut left = count;
         loop {
@@ -134,14 +133,14 @@ impl Buffer {
         }
     }
 
-    /// Takes the unread bytes out, as if they had never been read.
+    /// Removes and returns the unread bytes, as if they had not been read.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let bytes = self.unread().to_vec();
         self.clear();
         bytes
     }
 
-    /// Forgets everything and gives grown memory back, for the next file.
+    /// Removes everything and frees the memory beyond the initial size, for the next file.
     pub(crate) fn clear(&mut self) {
         self.start = 0;
         self.end = 0;

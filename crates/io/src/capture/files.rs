@@ -1,7 +1,7 @@
-//! Several inputs read one after the other, as one stream of frames.
+//! Several inputs, read one after the other as one stream of frames.
 //!
-//! Invariants: inputs are opened one at a time and in the order given; a file that cannot be read
-//! costs a [`Notice`] and nothing else. Reading never blocks while there are frames to return.
+//! Invariants: inputs are opened one at a time, in the given order. A file that cannot be read causes a [`Notice`], and
+//! reading continues with the next one. Reading never blocks while there are frames to return.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use crate::capture::frame::{Frame, Next};
 use crate::capture::input::{self, Raw, Stream};
 use crate::capture::notice::{Log, Notice, NoticeKind};
 
-/// Where a capture is read from.
+/// The source of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A file, or a named pipe.
@@ -30,16 +30,16 @@ impl From<PathBuf> for Input {
     }
 }
 
-/// How far reading has come.
+/// The progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Bytes read of all inputs, packed as they are.
+    /// Bytes read from all inputs, as stored (compressed).
     pub bytes_read: u64,
     /// Bytes of all inputs; `None` if one of them is a pipe.
     pub bytes_total: Option<u64>,
-    /// Which input is being read, from 0; `file_count` at the end.
+    /// Index of the current input, from 0; `file_count` at the end.
     pub file_index: usize,
-    /// How many inputs there are.
+    /// Number of inputs.
     pub file_count: usize,
 }
 
@@ -60,13 +60,13 @@ pub struct Files {
     open: Option<Open>,
     buffer: Buffer,
     log: Log,
-    /// Inputs done with, and the bytes they had.
+    /// Completed inputs, and their bytes.
     files_done: usize,
     bytes_done: u64,
     bytes_total: Option<u64>,
     file_count: usize,
     packets: u64,
-    /// What [`Files::burst`] hands out, and how far it has come.
+    /// The chunk of [`Files::burst`], and the number of its packets already returned.
     handed: (Chunk, usize),
 }
 
@@ -90,12 +90,12 @@ struct Open {
 }
 
 impl Files {
-    /// A reader of `inputs`; none of them is opened before its turn.
+    /// Creates a reader of `inputs`. Each is opened when the one before it has ended.
     pub fn new(inputs: Vec<Input>) -> Self {
         Self::over(inputs.into_iter().map(Waiting::from).collect())
     }
 
-    /// A reader of whatever `reader` yields, which notices will call `name`.
+    /// Creates a reader of the bytes of `reader`; notices use `name`.
     pub fn from_reader(name: impl Into<PathBuf>, reader: impl Read + Send + 'static) -> Self {
         Self::over(VecDeque::from([Waiting {
             name: name.into(),
@@ -104,7 +104,7 @@ impl Files {
         }]))
     }
 
-    /// These inputs and then those of `later`, of which nothing may have been read yet.
+    /// Appends the inputs of `later`, which must not have been read yet.
     pub fn chain(mut self, later: Self) -> Self {
         debug_assert!(later.open.is_none() && later.files_done == 0);
         self.bytes_total = self
@@ -133,11 +133,10 @@ impl Files {
         }
     }
 
-    /// Fills `chunk` with what comes next; returns how many frames that are, at least one. 0 is the
-    /// end of all inputs.
+    /// Fills `chunk` with the next frames. Returns their number, at least one; 0 at the end of all inputs.
     pub fn read(&mut self, chunk: &mut Chunk) -> usize {
         chunk.places.clear();
-        // Enough for frames of 64 bytes, which are the smallest on most links.
+        // Enough for frames of 64 bytes, the smallest on most links.
         chunk.places.reserve(SIZE / 64);
         self.buffer.borrow(&mut chunk.bytes);
         let frames = self.walk(chunk);
@@ -145,7 +144,7 @@ impl Files {
         frames
     }
 
-    /// Walks and reads until there are frames, or nothing more to read.
+    /// Parses and reads until there are frames or all inputs have ended.
     fn walk(&mut self, chunk: &mut Chunk) -> usize {
         loop {
             let Some(open) = &mut self.open else {
@@ -167,9 +166,8 @@ impl Files {
         }
     }
 
-    /// Hands up to `max` frames (at least one), in place, to `each`; returns how many. 0 is the
-    /// end of all inputs. Fewer than `max` is no sign of the end. For who needs no chunks: the two
-    /// are not for the same reader.
+    /// Calls `each` for up to `max` frames (at least one), in place. Returns their number: 0 at the end of all inputs;
+    /// fewer than `max` does not mean the end. For callers that do not need chunks: use either this or [`Files::read`].
     pub fn burst<F: FnMut(Frame<'_>)>(&mut self, max: usize, mut each: F) -> usize {
         let (mut chunk, mut at) = std::mem::take(&mut self.handed);
         if at == chunk.places.len() {
@@ -185,12 +183,12 @@ impl Files {
         count
     }
 
-    /// What there is to say since the last call, in order.
+    /// Returns the notices since the last call, in order.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.log.take()
     }
 
-    /// How far reading has come, for a progress bar.
+    /// The progress of reading, for a progress bar.
     pub fn position(&self) -> Position {
         let open = self.open.as_ref().map_or(0, |open| open.stream.raw_bytes());
         Position {
@@ -211,7 +209,7 @@ impl Files {
         self.log.damaged
     }
 
-    /// Does what a walk without frames asks for.
+    /// Handles a parser result other than frames.
     #[cold]
     fn act(&mut self, next: Next) {
         let Some(open) = &mut self.open else { return };
@@ -227,7 +225,7 @@ impl Files {
         };
         match filled {
             Ok(true) => return,
-            // The end, where a packet could have begun.
+            // The file ends where a packet could begin.
             Ok(false) if !skipping && self.buffer.unread().is_empty() => {}
             Ok(false) => {
                 self.log.warn(NoticeKind::Cut { offset, end: self.buffer.end_offset(), packets })
@@ -244,7 +242,7 @@ impl Files {
         self.close();
     }
 
-    /// Opens the next input; false if there is none. If it cannot be read it is done with.
+    /// Opens the next input; false if there is none. An input that cannot be read is completed at once.
     #[cold]
     fn open_next(&mut self) -> bool {
         let Some(next) = self.waiting.pop_front() else {
@@ -278,7 +276,7 @@ impl From<Input> for Waiting {
                 bytes: match std::fs::metadata(&name) {
                     Ok(data) if data.is_file() => Some(data.len()),
                     Ok(data) if !data.is_dir() => None,
-                    // What cannot be opened has no bytes to wait for.
+                    // An input that cannot be opened adds no bytes.
                     _ => Some(0),
                 },
                 name,

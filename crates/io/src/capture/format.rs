@@ -1,11 +1,11 @@
-//! What the magic number calls for.
+//! Recognises a capture format by its magic number.
 //!
 //! ```text
 //!  a1b2c3d4 a1b23c4d a1b2cd34, either order  pcap
 //!  0a0d0d0a                                  pcapng
 //! ```
 //!
-//! Invariant: names decide nothing. What is not read but known is named, with the way out.
+//! Invariant: file names are not used. A known but unsupported format has an error with advice.
 
 use crate::capture::buffer::Buffer;
 use crate::capture::chunk::Place;
@@ -15,7 +15,7 @@ use crate::capture::notice::{Log, NoticeKind};
 use crate::capture::pcap::{self, Pcap};
 use crate::capture::pcapng::{self, Pcapng};
 
-/// A capture format, and the state of its walk.
+/// A capture format, and the state of its parser.
 pub(crate) enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// Walks what lies in the buffer.
+    /// Parses the bytes in the buffer.
     pub(crate) fn walk(&mut self, buffer: &Buffer, places: &mut Vec<Place>, log: &mut Log) -> Walk {
         match self {
             Self::Pcap(pcap) => pcap.walk(buffer.stretch(), places, log),
@@ -51,7 +51,7 @@ impl Format {
     }
 }
 
-/// The first `N` bytes, left in the buffer; `None` if there are fewer.
+/// The first `N` bytes, which stay in the buffer; `None` if there are fewer.
 fn head<const N: usize>(
     stream: &mut Stream,
     buffer: &mut Buffer,
@@ -69,15 +69,15 @@ fn whole_head<const N: usize>(
     head(stream, buffer)?.ok_or(NoticeKind::HeaderCut { len: buffer.unread().len() as u64 })
 }
 
-/// Why a file that begins so is not read.
+/// The error for a file with this magic number.
 fn unknown(magic: [u8; 4]) -> NoticeKind {
     let (format, advice) = match &magic {
-        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => ("compressed twice", "unpack it once"),
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => ("compressed twice", "decompress it once"),
         b"BZh1" | b"BZh2" | b"BZh3" | b"BZh4" | b"BZh5" | b"BZh6" | b"BZh7" | b"BZh8" | b"BZh9" => {
-            ("compressed with bzip2", "unpack it with bunzip2")
+            ("compressed with bzip2", "decompress it with bunzip2")
         }
-        b"\xfd7zX" => ("compressed with xz", "unpack it with unxz"),
-        b"\x04\x22\x4d\x18" => ("compressed with lz4", "unpack it with unlz4"),
+        b"\xfd7zX" => ("compressed with xz", "decompress it with unxz"),
+        b"\x04\x22\x4d\x18" => ("compressed with lz4", "decompress it with unlz4"),
         b"PK\x03\x04" => ("a zip archive", "unpack it with unzip"),
         b"snoo" => ("a snoop capture", "convert it with editcap -F pcapng"),
         b"GMBU" | b"RTSS" => ("a Network Monitor capture", "convert it with editcap -F pcapng"),

@@ -1,60 +1,59 @@
-//! What a walk over a capture file delivers, and how it ends.
+//! The result of parsing a part of a capture file.
 //!
-//! Invariant: a walk is repeatable. It reports how many bytes it is done with; walking again from
-//! there comes to the same end, so a caller may act on frames first and on the end later.
+//! Invariant: parsing is repeatable. It reports how many bytes it has completed; parsing again from there has the same
+//! end, so a caller may handle the frames first and the end later.
 
 use ringtap_wire::LinkType;
 
 use crate::capture::notice::NoticeKind;
 
-/// The most bytes of one packet that a file is believed to hold: 16 MiB. A record or block that
-/// claims more is damaged.
+/// Most bytes of one packet: 16 MiB. A record or block with a larger length is damaged.
 pub const MAX_CAPTURED_LEN: u32 = 16 << 20;
 
 /// One captured packet, in its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Time of capture, nanoseconds since 1970-01-01 UTC, saturating; 0 where the file has none
-    /// (pcapng Simple Packet Block).
+    /// Time of capture, nanoseconds since 1970-01-01 UTC, saturating; 0 if the file has none (pcapng Simple Packet
+    /// Block).
     pub ts_ns: u64,
-    /// What the first byte of `data` begins.
+    /// The type of the first header in `data`.
     pub link: LinkType,
-    /// Bytes on the wire, as the file says; a damaged file may say less than `data.len()`.
+    /// Bytes on the wire, as in the file; a damaged file may contain less than `data.len()`.
     pub original_len: u32,
     /// Captured bytes.
     pub data: &'a [u8],
 }
 
-/// Bytes to walk over, and where they come from.
+/// Bytes to parse, and their position.
 #[derive(Clone, Copy)]
 pub(crate) struct Stretch<'a> {
-    /// Read and not walked yet.
+    /// Read and not parsed yet.
     pub(crate) bytes: &'a [u8],
-    /// Where they begin in the buffer that a place is counted from.
+    /// Their position in the buffer of the chunk.
     pub(crate) start: usize,
-    /// Where they begin in the file.
+    /// Their position in the file.
     pub(crate) offset: u64,
 }
 
-/// What one walk over the buffered bytes came to.
+/// The result of one pass over the buffered bytes.
 pub(crate) struct Walk {
-    /// Bytes done with, from the start of the buffered ones.
+    /// Completed bytes, from the start of the buffered ones.
     pub(crate) bytes: usize,
-    /// Frames found.
+    /// Number of frames.
     pub(crate) frames: usize,
-    /// The lowest and the highest time among them, if there are any.
+    /// The lowest and the highest time of the frames, if there are any.
     pub(crate) low_ns: u64,
     pub(crate) high_ns: u64,
-    /// What must happen before the next walk; to be ignored if there were frames.
+    /// What must happen before the next pass; ignored if there were frames.
     pub(crate) next: Next,
 }
 
-/// How a walk ended.
+/// How a pass ended.
 pub(crate) enum Next {
-    /// So many bytes must lie in the buffer, counted from the first one not done with.
+    /// The buffer must hold this number of bytes, counted from the first byte that is not completed.
     Need(usize),
-    /// So many bytes are of no interest.
+    /// This number of bytes must be skipped.
     Skip(u64),
-    /// Nothing behind this place can be read.
+    /// Nothing behind this position can be read.
     Stop(NoticeKind),
 }

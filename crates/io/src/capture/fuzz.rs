@@ -1,7 +1,7 @@
-//! Entries for a fuzzer: any bytes, read all at once and in crumbs, must give the same.
+//! Entry points of fuzz targets: any bytes, read at once or a few at a time, must give the same result.
 //!
-//! Compiled for tests and with the feature `fuzz`. Invariant: no bytes make a reader panic, run
-//! forever, or depend on how the bytes arrive.
+//! Compiled for tests and with the feature `fuzz`. Invariant: no bytes make a reader panic or run forever, and the
+//! sizes of the reads do not change the result.
 
 use std::io::{self, Cursor, Read};
 
@@ -11,10 +11,10 @@ use crate::capture::{Files, pcapng};
 /// A frame's time, link type, original length and data.
 type Seen = (u64, u16, u32, Vec<u8>);
 
-/// Reads `bytes` as a classic pcap file. If they have no magic number of one, they are given one.
+/// Reads `bytes` as a classic pcap file. The magic number is added if it is missing.
 ///
 /// # Panics
-/// If the reader is wrong.
+/// The reader violates an invariant.
 pub fn fuzz_pcap(bytes: &[u8]) {
     const MAGICS: [[u8; 4]; 6] = [
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -33,10 +33,10 @@ pub fn fuzz_pcap(bytes: &[u8]) {
     same_however_read(&bytes);
 }
 
-/// Reads `bytes` as a pcapng file. If they do not begin as one, they are made to.
+/// Reads `bytes` as a pcapng file. A section header is added if it is missing.
 ///
 /// # Panics
-/// If the reader is wrong.
+/// The reader violates an invariant.
 pub fn fuzz_pcapng(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if let Some(header) = bytes.first_chunk_mut::<16>()
@@ -64,7 +64,7 @@ fn same_however_read(bytes: &[u8]) {
     assert!(whole == again, "{whole:?}\n{again:?}");
 }
 
-/// All frames, all notices in words, and how many packets were damaged.
+/// All frames, all notices as text, and the number of damaged packets.
 fn read(reader: impl Read + Send + 'static, max: usize, len: usize) -> (Vec<Seen>, String, u64) {
     let mut files = Files::from_reader("fuzz", reader);
     let mut frames = Vec::new();
@@ -81,7 +81,7 @@ fn read(reader: impl Read + Send + 'static, max: usize, len: usize) -> (Vec<Seen
     (frames, notices, files.damaged())
 }
 
-/// A reader that gives a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 struct Crumbs {
     inner: Cursor<Vec<u8>>,
     most: usize,

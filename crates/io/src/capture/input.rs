@@ -1,14 +1,14 @@
-//! From a path, standard input or any reader to the bytes of a capture, unpacked on the way.
+//! Opens a path, standard input or any reader, and decompresses it.
 //!
 //! ```text
 //! Raw (counts bytes) ─┬──────────────────────────────▶ plain
 //!                     ├─ what was read for the magic ┐
-//!                     └──────────────────────────────┴▶ gzip members | zstd frames
+//!                     ├─ bytes read for the magic  ──┐
 //! ```
 //!
-//! gzip: RFC 1952, several members; zstd: RFC 8878, several frames and skippable ones, windows up
-//! to 128 MiB as in the zstd tool. Invariant: memory is constant, however much unpacks from how
-//! little; compression within compression is not unpacked.
+//! gzip: RFC 1952, several members; zstd: RFC 8878, several frames and skippable ones, windows up to 128 MiB as in the
+//! zstd tool. Invariant: memory is constant for any compression ratio; compressed data inside compressed data stay
+//! compressed.
 
 use std::fs::File;
 #[cfg(feature = "zstd")]
@@ -27,14 +27,14 @@ pub(crate) fn open(path: &Path) -> Result<File, NoticeKind> {
         ErrorKind::NotFound => NoticeKind::NotFound,
         _ => NoticeKind::Open(error),
     })?;
-    // A directory opens well and fails at the first read.
+    // Opening a directory succeeds; only the first read fails.
     if file.metadata().is_ok_and(|data| data.is_dir()) {
         return Err(NoticeKind::Directory);
     }
     Ok(file)
 }
 
-/// Bytes as they come from outside, counted.
+/// The compressed bytes, counted.
 pub(crate) struct Raw {
     reader: Box<dyn Read + Send>,
     bytes: u64,
@@ -54,7 +54,7 @@ impl Read for Raw {
     }
 }
 
-/// What was read for the magic number, and the rest.
+/// The bytes read for the magic number, and the rest.
 type Rewound = Chain<Cursor<Vec<u8>>, Raw>;
 
 /// The bytes of a capture file.
@@ -66,8 +66,8 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Looks at the first bytes and unpacks if need be. Leaves in `buffer` what was read and
-    /// still is to be walked.
+    /// Reads the first bytes and decompresses if necessary. Bytes that were read and must be parsed are left in
+    /// `buffer`.
     pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
         buffer.fill(&mut raw, 4).map_err(NoticeKind::Open)?;
         match buffer.unread() {
@@ -83,14 +83,15 @@ impl Stream {
             }
             #[cfg(not(feature = "zstd"))]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let why = "packed with zstd, and this program was built without the feature zstd";
+                let why =
+                    "compressed with zstd, and this program was built without the feature zstd";
                 Err(NoticeKind::Open(io::Error::other(why)))
             }
             _ => Ok(Self::Plain(raw)),
         }
     }
 
-    /// Bytes taken from outside so far, packed as they were.
+    /// Compressed bytes read so far.
     pub(crate) fn raw_bytes(&self) -> u64 {
         match self {
             Self::Plain(raw) => raw.bytes,
@@ -100,11 +101,10 @@ impl Stream {
         }
     }
 
-    /// What a failed read means, when `packets` were delivered and `buffer` has what could still
-    /// be read.
+    /// The notice for a failed read, after `packets` packets; `buffer` has the bytes that could still be read.
     pub(crate) fn failure(&self, error: io::Error, buffer: &Buffer, packets: u64) -> NoticeKind {
         let end = buffer.end_offset();
-        // The decompressors' own errors have no number of the system's.
+        // Errors of the decompressors have no system error number.
         if matches!(self, Self::Plain(_)) || error.raw_os_error().is_some() {
             NoticeKind::Read { offset: end, packets, error }
         } else if error.kind() == ErrorKind::UnexpectedEof {

@@ -1,8 +1,8 @@
-//! An interface of a pcapng section: link type, snaplen, and how its clock counts.
+//! An interface of a pcapng section: link type, snaplen, and the unit of its clock.
 //!
-//! Source: draft-ietf-opsawg-pcapng, section 4.2: `if_tsresol` (9) is one byte, 10⁻ᵉ seconds, or
-//! 2⁻ᵉ if the top bit is set; `if_tsoffset` (14) is a signed number of seconds to add.
-//! Invariant: any resolution and offset gives some time, saturating at 0 and 2⁶⁴ − 1 ns.
+//! Source: draft-ietf-opsawg-pcapng, section 4.2: `if_tsresol` (9) is one byte, 10⁻ᵉ seconds, or 2⁻ᵉ if the top bit is
+//! set; `if_tsoffset` (14) is a signed number of seconds to add. Invariant: any resolution and offset results in a
+//! time, saturating at 0 and 2⁶⁴ − 1 ns.
 
 use ringtap_wire::LinkType;
 
@@ -10,18 +10,18 @@ const SECOND_NS: u32 = 1_000_000_000;
 
 pub(crate) struct Interface {
     pub(crate) link: LinkType,
-    /// Longest captured length; without a bound, `u32::MAX`.
+    /// Largest captured length in bytes; `u32::MAX` if unlimited.
     pub(crate) snaplen: u32,
-    /// Nanoseconds in one unit of time, or 0 where that alone does not tell.
+    /// Nanoseconds in one unit of time, or 0 if the unit is not a whole number of nanoseconds or an offset is set.
     unit_ns: u64,
-    /// `if_tsresol` as it stands.
+    /// The value of `if_tsresol`.
     resolution: u8,
     /// `if_tsoffset`.
     offset_seconds: i64,
 }
 
 impl Interface {
-    /// An interface that counts microseconds since 1970.
+    /// An interface with microseconds since 1970.
     pub(crate) fn new(link: LinkType, snaplen: u32) -> Self {
         Self {
             link,
@@ -32,7 +32,7 @@ impl Interface {
         }
     }
 
-    /// Takes in an option; false if it is not what its code says.
+    /// Applies an option; false if its value is invalid.
     pub(crate) fn option<const BIG: bool>(&mut self, code: u16, value: &[u8]) -> bool {
         match (code, value) {
             (9, &[resolution]) => self.resolution = resolution,
@@ -51,7 +51,7 @@ impl Interface {
         true
     }
 
-    /// Nanoseconds since 1970 of a time as blocks hold it.
+    /// Nanoseconds since 1970 of a time field in a block.
     #[inline(always)]
     pub(crate) fn nanoseconds(&self, time: u64) -> u64 {
         if self.unit_ns != 0 {
@@ -69,7 +69,7 @@ impl Interface {
         let since_offset = if self.resolution & 0x80 != 0 {
             billionths >> exponent
         } else {
-            // 10³⁹ is beyond 128 bits and beyond every time.
+            // 10³⁹ exceeds 128 bits and every time.
             10_u128.checked_pow(exponent).map_or(0, |units| billionths / units)
         };
         let offset = i128::from(self.offset_seconds) * i128::from(SECOND_NS);

@@ -1,14 +1,14 @@
-//! Sources of packets: capture files, in place and without a copy, and the writer of them.
+//! Capture files: read in place, without a copy, and written.
 //!
 //! ```text
-//! path, stdin ─▶ input (gzip, zstd) ─▶ buffer (256 KiB) ─▶ pcap | pcapng walk ─▶ chunk: bytes, places
+//! path, stdin ─▶ input (gzip, zstd) ─▶ buffer (256 KiB) ─▶ pcap | pcapng parser ─▶ chunk: bytes, places
 //! ```
 //!
-//! [`Files`] reads several inputs one after the other, by the [`Chunk`]; a [`Frame`] borrows from
-//! it. What a reader has to say about a file (cut off, damaged, no capture) is a [`Notice`], never a panic.
+//! [`Files`] reads several inputs one after the other, in [`Chunk`]s; a [`Frame`] borrows from its chunk. Diagnostics
+//! about a file (truncated, damaged, not a capture) are [`Notice`]s, never a panic.
 //!
-//! Invariants: formats are told by magic number, never by name; nothing seeks, so a pipe does as
-//! well as a file; memory is bounded whatever the bytes; no allocation per packet.
+//! Invariants: formats are recognised by magic number, never by name. Nothing seeks, so pipes work as files do. Memory
+//! is bounded for any bytes. No allocation per packet.
 #![forbid(unsafe_code)]
 
 mod buffer;

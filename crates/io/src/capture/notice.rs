@@ -1,8 +1,8 @@
-//! What a reader has to say about a file, in words that teach the way out.
+//! Diagnostics about an input, with advice.
 //!
-//! Invariant: an [`Severity::Error`] means that the file, or the rest of it, could not be read as
-//! a capture at all; a [`Severity::Warning`] means that everything up to the place named was
-//! delivered. Each kind is said at most once a file.
+//! Invariant: an [`Severity::Error`] means that the file, or the rest of it, could not be read as a capture; a
+//! [`Severity::Warning`] means that everything before the given position was returned. Each kind is reported at most
+//! once a file.
 
 use std::fmt;
 use std::io;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// A remark on one input.
+/// A diagnostic about one input.
 #[derive(Debug)]
 pub struct Notice {
-    /// Which input; `-` is standard input.
+    /// The input; `-` is standard input.
     pub path: PathBuf,
-    /// How bad it is.
+    /// Error or warning.
     pub severity: Severity,
-    /// What it is.
+    /// The kind, with its values.
     pub kind: NoticeKind,
 }
 
@@ -33,232 +33,232 @@ impl fmt::Display for Notice {
     }
 }
 
-/// How bad a [`Notice`] is.
+/// The severity of a [`Notice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The input could not be read.
     Error,
-    /// What could be read was read.
+    /// All readable packets were read.
     Warning,
 }
 
-/// What a [`Notice`] says. Offsets are places in the decompressed stream, from 0; packets are
-/// numbered from 1 in each file.
+/// The kinds of a [`Notice`]. Offsets are positions in the decompressed stream, from 0; packets are numbered from 1 in
+/// each file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NoticeKind {
-    /// The path names nothing.
+    /// The path does not exist.
     #[error("no such file")]
     NotFound,
-    /// The path names a directory.
+    /// The path is a directory.
     #[error("is a directory: use the files in it")]
     Directory,
-    /// The system refused to open it.
+    /// The system cannot open it.
     #[error("{0}")]
     Open(io::Error),
-    /// No bytes at all.
+    /// The file has no bytes.
     #[error("the file is empty (a capture without packets has a header)")]
     Empty,
-    /// The first four bytes, in file order, are those of no known format.
+    /// The first four bytes are not those of a known format.
     #[error(
-        "not a capture file (magic {magic:#010x}): use pcap or pcapng, also within gzip or zstd"
+        "not a capture file (magic {magic:#010x}): use pcap or pcapng, also compressed with gzip or zstd"
     )]
     NotCapture {
-        /// First byte highest.
+        /// The first byte is the highest.
         magic: u32,
     },
-    /// A known format that is not read.
+    /// A known but unsupported format.
     #[error("this is {format}: {advice}")]
     OtherFormat {
-        /// With its article.
+        /// Its name, with an article.
         format: &'static str,
-        /// How to get to a format that is read.
+        /// How to convert it to a supported format.
         advice: &'static str,
     },
-    /// The file ends before its header does.
+    /// The file ends within its header.
     #[error("not a capture file, or cut off within its header: it ends after {len} bytes")]
     HeaderCut {
-        /// Bytes there are.
+        /// Bytes of the file.
         len: u64,
     },
     /// pcapng of a later major version.
-    #[error("at byte {offset}: pcapng version {major}.{minor} is not known here; 1.x is read")]
+    #[error("at byte {offset}: pcapng version {major}.{minor} is not supported: use 1.x")]
     Version {
-        /// Where the section begins.
+        /// Position of the section.
         offset: u64,
         /// Major version.
         major: u16,
         /// Minor version.
         minor: u16,
     },
-    /// The system failed to read on.
+    /// A read failed.
     #[error("at byte {offset}, after packet {packets}: {error}")]
     Read {
-        /// How far reading came.
+        /// Position in the file.
         offset: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
-        /// The system's word.
+        /// Error of the system.
         error: io::Error,
     },
-    /// The file ends in the middle of a packet or block.
+    /// The file ends within a packet or block.
     #[error(
         "cut off at byte {end}, within the packet or block that begins at byte {offset} after packet {packets}; everything before it was read"
     )]
     Cut {
-        /// Where the unfinished packet or block begins.
+        /// Position of the incomplete packet or block.
         offset: u64,
-        /// Where the file ends.
+        /// Length of the file.
         end: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
     },
     /// The compressed data end too early.
     #[error(
-        "the compressed data are cut off; {end} bytes could be unpacked, up to packet {packets}: everything before the cut was read"
+        "the compressed data are cut off; {end} bytes could be decompressed, up to packet {packets}: everything before the cut was read"
     )]
     CompressedCut {
-        /// Bytes that could be unpacked.
+        /// Bytes that were decompressed.
         end: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
     },
-    /// The compressed data cannot be unpacked.
+    /// The compressed data cannot be decompressed.
     #[error(
-        "the compressed data are damaged ({error}); {end} bytes could be unpacked, up to packet {packets}: everything before the damage was read"
+        "the compressed data are damaged ({error}); {end} bytes could be decompressed, up to packet {packets}: everything before the damage was read"
     )]
     CompressedDamaged {
-        /// Bytes that could be unpacked.
+        /// Bytes that were decompressed.
         end: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
-        /// The decompressor's word.
+        /// Error of the decompressor.
         error: io::Error,
     },
-    /// A record or block of a length that cannot be.
+    /// A record or block with an invalid length.
     #[error(
         "damaged at byte {offset}: after packet {packets} comes a length of {len}; everything before it was read"
     )]
     AbsurdLength {
-        /// Where the record or block begins.
+        /// Position of the record or block.
         offset: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
-        /// The length claimed, bytes.
+        /// The length in its header, bytes.
         len: u32,
     },
     /// More bytes captured than were on the wire.
     #[error(
-        "packet {packet} at byte {offset} claims more captured bytes than were on the wire ({captured} of {original}); it and its like are taken as they stand"
+        "packet {packet} at byte {offset} claims more captured bytes than were on the wire ({captured} of {original}); this packet and similar ones are used as they are"
     )]
     CapturedBeyondOriginal {
-        /// Its number.
+        /// Number of the packet.
         packet: u64,
-        /// Where its record or block begins.
+        /// Position of its record or block.
         offset: u64,
-        /// Captured length claimed.
+        /// Captured length in its header, bytes.
         captured: u32,
-        /// Original length claimed.
+        /// Original length in its header, bytes.
         original: u32,
     },
-    /// More bytes captured than the file's own bound.
+    /// A captured length above the file's own limit.
     #[error(
-        "packet {packet} at byte {offset} has {captured} captured bytes, beyond the file's own bound of {snaplen}; it and its like are taken as they stand"
+        "packet {packet} at byte {offset} has {captured} captured bytes, beyond the file's own limit of {snaplen}; this packet and similar ones are used as they are"
     )]
     CapturedBeyondSnaplen {
-        /// Its number.
+        /// Number of the packet.
         packet: u64,
-        /// Where its record or block begins.
+        /// Position of its record or block.
         offset: u64,
-        /// Captured length.
+        /// Captured length, bytes.
         captured: u32,
-        /// The bound in the file's header.
+        /// Limit in the file's header, bytes.
         snaplen: u32,
     },
-    /// A second's fraction that is not below one second.
+    /// A fraction of a second that is one second or more.
     #[error(
-        "packet {packet} at byte {offset} has a time with more than a second's fractions; it and its like are carried over into the seconds"
+        "packet {packet} at byte {offset} has a fraction of a second or more in its time; seconds are added for it and similar packets"
     )]
     Fraction {
-        /// Its number.
+        /// Number of the packet.
         packet: u64,
-        /// Where its record begins.
+        /// Position of its record.
         offset: u64,
     },
-    /// pcapng: a section in neither byte order.
+    /// pcapng: a section whose byte-order magic is invalid.
     #[error(
-        "damaged: the section at byte {offset} has the byte-order magic {magic:#010x}, which is neither order's; everything before it was read"
+        "damaged: the section at byte {offset} has the byte-order magic {magic:#010x}, which is invalid; everything before it was read"
     )]
     ByteOrder {
-        /// Where the section begins.
+        /// Position of the section.
         offset: u64,
-        /// First byte highest.
+        /// The first byte is the highest.
         magic: u32,
     },
-    /// pcapng: a block's two lengths are not the same.
+    /// pcapng: the two lengths of a block differ.
     #[error(
-        "damaged at byte {offset}: after packet {packets} comes a block with the lengths {first} and {second}; it and its like are skipped and counted"
+        "damaged at byte {offset}: after packet {packets} comes a block with the lengths {first} and {second}; this block and similar ones are skipped and counted"
     )]
     LengthsDiffer {
-        /// Where the block begins.
+        /// Position of the block.
         offset: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
-        /// Length at its beginning, bytes.
+        /// Length at its start, bytes.
         first: u32,
-        /// Length at its end.
+        /// Length at its end, bytes.
         second: u32,
     },
-    /// pcapng: a block that is too small for what it says it holds.
+    /// pcapng: a block that is too small for its content.
     #[error(
-        "damaged at byte {offset}: after packet {packets} comes a block of {len} bytes that must have {needed}; it and its like are skipped and counted"
+        "damaged at byte {offset}: after packet {packets} comes a block of {len} bytes that needs {needed}; this block and similar ones are skipped and counted"
     )]
     BlockTooSmall {
-        /// Where the block begins.
+        /// Position of the block.
         offset: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
         /// Its length, bytes.
         len: u64,
-        /// What it would need.
+        /// The length that its content needs, bytes.
         needed: u64,
     },
-    /// pcapng: a packet of an interface that is not described, or not soundly.
+    /// pcapng: a packet of an interface without a valid description.
     #[error(
-        "damaged at byte {offset}: after packet {packets} comes one of interface {interface}, but {known} are described; it and its like are skipped and counted"
+        "damaged at byte {offset}: after packet {packets} comes one of interface {interface}, but {known} are described; this packet and similar ones are skipped and counted"
     )]
     NoSuchInterface {
-        /// Where the block begins.
+        /// Position of the block.
         offset: u64,
-        /// Packets delivered before.
+        /// Packets returned before.
         packets: u64,
         /// The interface's number, from 0.
         interface: u32,
-        /// How many there are.
+        /// Number of described interfaces.
         known: usize,
     },
-    /// pcapng: more interfaces than are remembered.
+    /// pcapng: more interfaces than are supported.
     #[error(
         "at byte {offset}: more than {max} interfaces in one section; packets of the others are skipped and counted"
     )]
     TooManyInterfaces {
-        /// Where the first one too many is described.
+        /// Position of the first description beyond the maximum.
         offset: u64,
-        /// How many are remembered.
+        /// The maximum.
         max: usize,
     },
-    /// pcapng: options of an interface that do not add up.
+    /// pcapng: malformed options of an interface.
     #[error(
-        "the interface described at byte {offset} has malformed options; those that could be read count"
+        "the interface described at byte {offset} has malformed options; the valid ones are used"
     )]
     BadOptions {
-        /// Where the block begins.
+        /// Position of the block.
         offset: u64,
     },
 }
 
 impl NoticeKind {
-    /// Whether the input never came so far as to be read.
+    /// Returns true if the input could not be opened.
     fn on_opening(&self) -> bool {
         matches!(
             self,
@@ -273,27 +273,33 @@ impl NoticeKind {
     }
 }
 
-/// The remarks on the file being read.
+/// The notices of the current file.
 pub(crate) struct Log {
     notices: Vec<Notice>,
     path: PathBuf,
-    /// What was said of this file already.
-    said: Vec<Discriminant<NoticeKind>>,
-    /// Packets delivered from this file.
+    /// Kinds that were reported for this file.
+    reported: Vec<Discriminant<NoticeKind>>,
+    /// Packets returned from this file.
     pub(crate) packets: u64,
-    /// Packets and blocks skipped because they were damaged, all files together.
+    /// Packets and blocks skipped because they were damaged, in all files.
     pub(crate) damaged: u64,
 }
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Self { notices: Vec::new(), path: PathBuf::new(), said: Vec::new(), packets: 0, damaged: 0 }
+        Self {
+            notices: Vec::new(),
+            path: PathBuf::new(),
+            reported: Vec::new(),
+            packets: 0,
+            damaged: 0,
+        }
     }
 
-    /// Turns to the next file.
+    /// Starts the next file.
     pub(crate) fn begin(&mut self, path: PathBuf) {
         self.path = path;
-        self.said.clear();
+        self.reported.clear();
         self.packets = 0;
     }
 
@@ -313,10 +319,10 @@ impl Log {
 
     fn say(&mut self, severity: Severity, kind: NoticeKind) {
         let which = mem::discriminant(&kind);
-        if self.said.contains(&which) {
+        if self.reported.contains(&which) {
             return;
         }
-        self.said.push(which);
+        self.reported.push(which);
         self.notices.push(Notice { path: self.path.clone(), severity, kind });
     }
 }

@@ -1,17 +1,16 @@
-//! Walks classic pcap records in place.
+//! Parses classic pcap records in place.
 //!
 //! ```text
 //! file    | magic | major, minor | zone | accuracy | snaplen | FCS bits, link type |  24 bytes
 //! record  | seconds | fraction | captured length | original length | data …         |  16 bytes
 //! ```
 //!
-//! Source: draft-ietf-opsawg-pcap. Five magics, each in either byte order: microseconds
-//! `a1b2c3d4`, nanoseconds `a1b23c4d`, and Kuznetzov's `a1b2cd34`, whose record headers are eight
-//! bytes longer (interface, protocol, packet type: not used).
+//! Source: draft-ietf-opsawg-pcap. Magic numbers, each in either byte order: microseconds `a1b2c3d4`, nanoseconds
+//! `a1b23c4d`, and Kuznetzov's `a1b2cd34`, whose record headers are eight bytes longer (interface, protocol, packet
+//! type: not used).
 //!
-//! A captured length is believed up to 262,144, where tcpdump and Wireshark stop too, or up to
-//! the file's own snaplen if that is more, but never beyond [`MAX_CAPTURED_LEN`]. What claims more
-//! is damage, and no record can be found behind it.
+//! A captured length is valid up to 262,144, the limit of tcpdump and Wireshark, or up to the file's snaplen if that is
+//! larger, but never above [`MAX_CAPTURED_LEN`]. A larger one is damage, and no record can be found behind it.
 
 use ringtap_wire::LinkType;
 
@@ -22,33 +21,33 @@ use crate::capture::notice::{Log, NoticeKind};
 /// Length of the file header, bytes.
 pub(crate) const FILE_HEADER: usize = 24;
 
-/// The largest captured length of the usual tools.
+/// The largest captured length of common tools.
 const USUAL_CAPTURED_LEN: u32 = 262_144;
 
-/// What a pcap file's header says.
+/// Fields of a pcap file header.
 pub(crate) struct Pcap {
     big_endian: bool,
     /// Nanoseconds in one unit of a record's fraction: 1 or 1000.
     unit_ns: u32,
-    /// 16 or 24.
+    /// Bytes of a record header: 16 or 24.
     record_header: usize,
     /// Before version 2.4 some writers swapped the two lengths.
     lengths_may_be_swapped: bool,
     link: LinkType,
     snaplen: u32,
-    /// No captured length beyond it is believed.
+    /// Largest valid captured length.
     limit: u32,
-    /// Captured lengths up to here raise no question.
+    /// Captured lengths up to this value cause no notice.
     unquestioned: u32,
 }
 
 impl Pcap {
-    /// Whether a file that begins so is a classic pcap file.
+    /// Returns true if a file with these first bytes is a classic pcap file.
     pub(crate) fn recognises(magic: [u8; 4]) -> bool {
         Layout::of(magic).is_some()
     }
 
-    /// Reads a file header; `None` if the magic is another.
+    /// Reads a file header; `None` if the magic number differs.
     pub(crate) fn new(header: &[u8; FILE_HEADER]) -> Option<Self> {
         let [m0, m1, m2, m3, ..] = *header;
         let layout = Layout::of([m0, m1, m2, m3])?;
@@ -72,7 +71,7 @@ impl Pcap {
             unit_ns: layout.unit_ns,
             record_header: layout.record_header,
             lengths_may_be_swapped: (major, minor) < (2, 4) || major == 543,
-            // The upper bits tell of frame check sequences.
+            // The upper bits describe frame check sequences.
             link: LinkType(word(20) as u16),
             snaplen,
             limit,
@@ -80,7 +79,7 @@ impl Pcap {
         })
     }
 
-    /// Notes the places of all whole records.
+    /// Stores the places of all complete records.
     pub(crate) fn walk(
         &mut self,
         stretch: Stretch<'_>,
@@ -110,13 +109,13 @@ impl Pcap {
         let mut unquestioned = self.unquestioned;
         let (mut low_ns, mut high_ns) = (u64::MAX, 0);
         let before = places.len();
-        // Where the next record begins: in one register, as all that the loop needs.
+        // Position of the next record, kept in one register.
         let mut at = 0;
         let next = loop {
             let Some(header) = bytes[at..].first_chunk::<16>() else {
                 break Next::Need(record_header);
             };
-            // As one number: in two loads, not sixteen.
+            // Two loads instead of sixteen.
             let header = u128::from_le_bytes(*header);
             let seconds = word(header as u32);
             let fraction = word((header >> 32) as u32);
@@ -159,8 +158,7 @@ impl Pcap {
         Walk { bytes: at, frames, low_ns, high_ns, next }
     }
 
-    /// Looks at a record header that is not quite right: the (captured, original) lengths to go
-    /// on with, or why there is no going on.
+    /// Checks an unusual record header: returns the (captured, original) lengths to use, or why reading stops.
     #[cold]
     fn question(
         &mut self,
@@ -188,7 +186,7 @@ impl Pcap {
                 captured,
                 snaplen: self.snaplen,
             });
-            // Said once; a file that lies throughout shall not be slow throughout.
+            // Reported once; a file in which all packets are unusual is still read fast.
             self.unquestioned = self.limit;
         }
         if fraction_too_large {
@@ -198,13 +196,13 @@ impl Pcap {
     }
 }
 
-/// Where a record begins.
+/// Position of a record.
 struct Record {
     offset: u64,
     packets: u64,
 }
 
-/// What the magic number tells.
+/// The meaning of the magic number.
 struct Layout {
     big_endian: bool,
     unit_ns: u32,

@@ -1,4 +1,4 @@
-//! Walks pcapng blocks in place.
+//! Parses pcapng blocks in place.
 //!
 //! ```text
 //! block    | type | total length | body …                                    | total length |
@@ -9,12 +9,11 @@
 //! simple   | original | data, padding                                    (no time: 0)
 //! ```
 //!
-//! Source: draft-ietf-opsawg-pcapng. Every section has its own byte order and its own interfaces.
-//! Blocks of other types are passed over by their length.
+//! Source: draft-ietf-opsawg-pcapng. Each section has its own byte order and its own interfaces. Blocks of other types
+//! are skipped.
 //!
-//! Invariants: every step goes at least 12 bytes forward; a damaged packet block is counted and
-//! passed over, because its length still leads to the next one; a length that cannot be ends the
-//! file. At most 65,536 interfaces are remembered.
+//! Invariants: each step advances at least 12 bytes. A damaged packet block is counted and skipped, because its length
+//! still leads to the next one; an invalid length ends the file. At most 65,536 interfaces are stored.
 
 use ringtap_wire::LinkType;
 
@@ -35,33 +34,33 @@ const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
 const ENHANCED: u32 = 6;
 
-/// Where the data of a packet block and an enhanced packet block begin.
+/// Offset of the data in a packet block and an enhanced packet block.
 const DATA: usize = 28;
-/// Where the data of a simple packet block begin.
+/// Offset of the data in a simple packet block.
 const SIMPLE_DATA: usize = 12;
-/// The second total length.
+/// Bytes of the second total length.
 const TRAILER: usize = 4;
 
-/// Blocks that are looked into are no longer: one packet, and room for its options.
+/// Most bytes of a block that is parsed: one packet, and room for its options.
 const MAX_BLOCK: u32 = MAX_CAPTURED_LEN + (64 << 10);
 
 const MAX_INTERFACES: usize = 65_536;
 
-/// The section being walked.
+/// The current section.
 pub(crate) struct Pcapng {
     big_endian: bool,
-    /// In the order described; `None` where the description was damaged.
+    /// In the order of their descriptions; `None` for a damaged description.
     interfaces: Vec<Option<Interface>>,
 }
 
 impl Pcapng {
-    /// Looks at the first section header, which the walk will come to again.
+    /// Reads the first section header, which is parsed again with the other blocks.
     pub(crate) fn new(header: &[u8; SECTION_HEADER]) -> Result<Self, NoticeKind> {
         let section = Section::read(header, 0, 0)?;
         Ok(Self { big_endian: section.big_endian, interfaces: Vec::new() })
     }
 
-    /// Notes the places of the packets of all whole blocks.
+    /// Stores the places of the packets of all complete blocks.
     pub(crate) fn walk(
         &mut self,
         stretch: Stretch<'_>,
@@ -104,7 +103,7 @@ impl Pcapng {
                     Ok(section) => {
                         self.big_endian = section.big_endian;
                         self.interfaces.clear();
-                        // The byte order may be another from here on.
+                        // The byte order may change here.
                         break Next::Skip(u64::from(section.header_len));
                     }
                     Err(kind) => break Next::Stop(kind),
@@ -122,7 +121,7 @@ impl Pcapng {
                 break Next::Skip(u64::from(len));
             };
             if looked_into {
-                // At least 12 bytes, so there is a trailer.
+                // A block has at least 12 bytes, so it has a trailer.
                 let (body, trailer) = block.split_at(block.len() - TRAILER);
                 let second = trailer.first_chunk().map_or(0, |&len| word::<BIG>(len));
                 let sound = second == len;
@@ -156,9 +155,8 @@ impl Pcapng {
         Walk { bytes: bytes.len() - rest.len(), frames, low_ns, high_ns, next }
     }
 
-    /// The packet of an enhanced packet block, or of an obsolete packet block. Here and below,
-    /// `body` begins with the block type and ends before the trailer, and a packet's place is
-    /// counted from the start of its block.
+    /// The packet of an enhanced packet block, or of an obsolete packet block. Here and below, `body` begins with the
+    /// block type and ends before the trailer, and a packet's position is relative to the start of its block.
     #[inline(always)]
     fn enhanced<const BIG: bool>(
         &self,
@@ -202,7 +200,7 @@ impl Pcapng {
         })
     }
 
-    /// The packet of a simple packet block: of interface 0, cut at its snaplen, without a time.
+    /// The packet of a simple packet block: interface 0, truncated to its snaplen, without a time.
     fn simple<const BIG: bool>(&self, body: &[u8], here: &Block, log: &mut Log) -> Option<Place> {
         let Some((header, behind)) = body.split_first_chunk::<SIMPLE_DATA>() else {
             here.too_small(body, SIMPLE_DATA, log);
@@ -228,8 +226,7 @@ impl Pcapng {
         })
     }
 
-    /// Takes in an interface description. A damaged one keeps its number, so that those behind it
-    /// keep theirs.
+    /// Stores an interface description. A damaged one keeps its number, so that the numbers behind it stay correct.
     #[cold]
     fn describe<const BIG: bool>(&mut self, body: &[u8], sound: bool, here: &Block, log: &mut Log) {
         if self.interfaces.len() == MAX_INTERFACES {
@@ -254,7 +251,7 @@ impl Pcapng {
     }
 }
 
-/// What a section header says.
+/// Fields of a section header.
 struct Section {
     big_endian: bool,
     header_len: u32,
@@ -279,7 +276,7 @@ impl Section {
     }
 }
 
-/// Where a block begins, and how many packets came before it. Says what is wrong with it.
+/// The position of a block, and the number of packets before it. Creates the notices about it.
 struct Block {
     offset: u64,
     packets: u64,
@@ -333,8 +330,8 @@ impl Block {
     }
 }
 
-/// Hands over the options of a block; false if they are malformed. Those before the malformed
-/// place count.
+/// Passes the options of a block to `each`; false if they are malformed. Options before the malformed position are
+/// valid.
 fn options_of<const BIG: bool>(mut bytes: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> bool {
     let mut sound = true;
     while let Some((&[c0, c1, l0, l1], behind)) = bytes.split_first_chunk::<4>() {

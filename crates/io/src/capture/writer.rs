@@ -1,7 +1,7 @@
 //! Writes classic pcap files: little-endian, nanoseconds.
 //!
-//! Source: draft-ietf-opsawg-pcap; the drawing is in `pcap.rs`. Invariant: one large write(2) for
-//! thousands of packets, no allocation after construction.
+//! Source: draft-ietf-opsawg-pcap; `pcap.rs` shows the format. Invariant: one write(2) for thousands of packets, no
+//! allocation after construction.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use ringtap_wire::LinkType;
 /// Bytes collected before they are written.
 const SIZE: usize = 256 << 10;
 
-/// Writes packets to a pcap file. Dropping it writes what is still held back but cannot report a
-/// failure: call [`PcapWriter::flush`] at the end.
+/// Writes packets to a pcap file. Dropping it writes the buffered packets but cannot report a failure: call
+/// [`PcapWriter::flush`] at the end.
 pub struct PcapWriter<W: Write> {
     out: W,
     held: Vec<u8>,
@@ -19,8 +19,8 @@ pub struct PcapWriter<W: Write> {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Begins a file of packets of link type `link`, of which at most `snaplen` bytes are kept.
-    /// Nothing is written yet: the file header goes with the first packets.
+    /// Creates a writer for packets of link type `link`, of which at most `snaplen` bytes are written. The file header
+    /// is written with the first packets.
     pub fn new(out: W, link: LinkType, snaplen: u32) -> Self {
         let mut held = Vec::with_capacity(SIZE);
         held.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
@@ -30,11 +30,11 @@ impl<W: Write> PcapWriter<W> {
         Self { out, held, snaplen }
     }
 
-    /// Writes one packet: its time in nanoseconds since 1970 (seconds end at 2³² − 1, in 2106),
-    /// its length on the wire and the bytes captured.
+    /// Writes one packet: its time in nanoseconds since 1970 (seconds end at 2³² − 1, in 2106), its length on the wire
+    /// and its captured bytes.
     ///
     /// # Errors
-    /// Those of the writer beneath.
+    /// Errors of the underlying writer.
     #[inline]
     pub fn write(&mut self, ts_ns: u64, original_len: u32, data: &[u8]) -> io::Result<()> {
         let kept = data.len().min(self.snaplen as usize);
@@ -59,10 +59,10 @@ impl<W: Write> PcapWriter<W> {
         }
     }
 
-    /// Writes everything held back.
+    /// Writes all buffered packets.
     ///
     /// # Errors
-    /// Those of the writer beneath.
+    /// Errors of the underlying writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write_held()?;
         self.out.flush()
@@ -71,7 +71,7 @@ impl<W: Write> PcapWriter<W> {
     #[cold]
     fn write_held(&mut self) -> io::Result<()> {
         let written = self.out.write_all(&self.held);
-        // After a failure too: half a buffer must not be written twice.
+        // After a failure, too: a partly written buffer must not be written again.
         self.held.clear();
         written
     }

@@ -1,4 +1,4 @@
-//! The name of a device, and what is there under it.
+//! The name of a device, and finding it.
 
 use std::ffi::CString;
 
@@ -31,18 +31,18 @@ impl Device {
         let hex = name.split([':', '.']).all(|part| u16::from_str_radix(part, 16).is_ok());
         Ok(match digits[..] {
             [4, 2, 2, 1] if hex => Self { text: text.to_owned(), on_pci: true },
-            // DPDK names ports by the whole address.
+            // DPDK's port names contain the whole address.
             [2, 2, 1] if hex => Self { text: format!("0000:{text}"), on_pci: true },
             _ => Self { text: text.to_owned(), on_pci: false },
         })
     }
 
-    /// With its arguments.
+    /// The name with its arguments.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Without them.
+    /// The name without its arguments.
     pub(crate) fn name(&self) -> &str {
         self.text.split(',').next().unwrap_or_default()
     }
@@ -51,7 +51,7 @@ impl Device {
         self.on_pci
     }
 
-    /// Has DPDK take it over, unless it has already.
+    /// Makes DPDK take the device over, unless it has done so already.
     pub(crate) fn attach(&self) -> Result<Attached, OpenError> {
         let wrong = || OpenError::Name { name: self.text.clone() };
         let whole = CString::new(self.text()).map_err(|_| wrong())?;
@@ -61,7 +61,7 @@ impl Device {
             Some(port) => port,
             None => {
                 let tried = environment::attach(&whole);
-                tried.map_err(|error| failed(words(&error, &environment::said())))?;
+                tried.map_err(|error| failed(words(&error, &environment::logged())))?;
                 let none = || failed("not an Ethernet device".to_owned());
                 environment::find(&name).ok_or_else(none)?
             }

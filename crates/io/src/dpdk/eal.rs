@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  ringtap --no-shconf --no-telemetry --lcores 0@CPU  --no-pci  --no-huge -m 512
-//!          no files, no sockets, no thread a core     │         └ where huge pages are free: --in-memory
-//!                                                     └ for a card: -a ADDRESS, so that all others are left alone
+//!         no files, no sockets, no thread per core   │         └ if huge pages are free: --in-memory
+//!                                                    └ for a card: -a ADDRESS, so that other cards are not touched
 //! ```
 //!
-//! Invariants: it is started once, by a thread that ends then, for DPDK pins the thread that starts it. One thread at a
-//! time is in here.
+//! Invariants: it is started once, by a temporary thread, because DPDK pins the thread that starts it. Calls are
+//! serialized.
 
 use std::ffi::CString;
 use std::fs;
@@ -17,20 +17,20 @@ use crate::dpdk::device::Device;
 use crate::dpdk::error::{OpenError, words};
 use crate::dpdk::sys::environment;
 
-/// How starting ended.
+/// The result of starting it.
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Without huge pages all memory is had at once; it is used as buffers need it.
+/// Without huge pages, all memory is reserved at the start; the kernel provides it when buffers are used.
 const SMALL_PAGES_MIB: &str = "512";
 
-/// Does `work` with the environment running; it hears what DPDK says.
+/// Calls `work` while the environment runs, and records DPDK's log for its errors.
 pub(crate) fn with<T>(
     device: &Device,
     arguments: &[String],
     work: impl FnOnce() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     let _turn = environment::turn();
-    environment::listen();
+    environment::record_log();
     if let Err(why) = STARTED.get_or_init(|| start(&command_line(device, arguments))) {
         return Err(OpenError::Environment { why: why.clone() });
     }
@@ -44,7 +44,7 @@ fn start(arguments: &[String]) -> Result<(), String> {
     std::thread::scope(|scope| {
         let starting = scope.spawn(|| environment::start(&arguments));
         let started = starting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        started.map_err(|error| words(&error, &environment::said()))
+        started.map_err(|error| words(&error, &environment::logged()))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Why a device could not be opened, and what to do about it.
+//! Errors of opening a device, with advice.
 
 use std::io;
 
@@ -9,60 +9,60 @@ use crate::dpdk::queues::Queues;
 /// Why a device could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// This names nothing.
+    /// The name is not that of a device.
     #[error(
         "invalid DPDK device {name:?}: use the address of a card (0000:03:00.0) or a virtual device \
          (net_pcap0,rx_pcap=FILE or net_af_packet0,iface=eth0)"
     )]
     Name {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// DPDK's environment does not start. It is not tried again in this process.
     #[error("DPDK does not start: {why}")]
     Environment {
-        /// What it said.
+        /// DPDK's message.
         why: String,
     },
-    /// DPDK does not find the device, or no driver takes it.
+    /// DPDK does not find the device, or no driver supports it.
     #[error("DPDK cannot take {name}: {why}")]
     Attach {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What DPDK said.
+        /// DPDK's message.
         why: String,
     },
-    /// Not so many queues.
-    #[error("{name}: {there} can be received by, not {asked}")]
+    /// Unsupported number of queues.
+    #[error("invalid number of queues {requested}: {name} supports {supported}")]
     Queues {
-        /// The device.
+        /// Name of the device.
         name: String,
-        /// How many were asked for.
-        asked: u16,
-        /// How many there may be.
-        there: Queues,
+        /// Requested number.
+        requested: u16,
+        /// Supported numbers.
+        supported: Queues,
     },
-    /// The memory that was given is too little for anything.
-    #[error("{asked} bytes for waiting frames are too few; {needed} are the least here")]
+    /// Too little memory.
+    #[error("{requested} bytes are too few for waiting frames: use at least {needed}")]
     TooLittleMemory {
-        /// What was given.
-        asked: usize,
-        /// The least.
+        /// Requested bytes.
+        requested: usize,
+        /// Least bytes.
         needed: usize,
     },
-    /// The device does not do as it is told.
+    /// An operation of the device failed.
     #[error("{name}: {doing}: {why}")]
     Port {
-        /// The device.
+        /// Name of the device.
         name: String,
-        /// What failed.
+        /// The operation.
         doing: &'static str,
-        /// What DPDK said.
+        /// DPDK's message.
         why: String,
     },
 }
 
-/// A number's meaning, and what was said beside it.
-pub(crate) fn words(error: &io::Error, said: &str) -> String {
-    if said.is_empty() { error.to_string() } else { format!("{error} ({said})") }
+/// The message of an error number, and DPDK's log lines.
+pub(crate) fn words(error: &io::Error, log: &str) -> String {
+    if log.is_empty() { error.to_string() } else { format!("{error} ({log})") }
 }

@@ -1,4 +1,4 @@
-//! DPDK devices: frames received, and sent, by poll-mode drivers, past the kernel.
+//! DPDK devices: frames received and sent by poll-mode drivers, without the kernel.
 //!
 //! ```text
 //!  "net_pcap0,rx_pcap=FILE" ─┐             ┌ queue 0 ─▶ Receiver ─ burst ─▶ Frame, …
@@ -6,15 +6,15 @@
 //!  "0000:03:00.0" ───────────┘             └ queue 1 ─▶ Receiver ─ burst ─▶ Frame, …
 //! ```
 //!
-//! A device is named as DPDK does: a virtual device with its arguments, or the address of a card on the PCI bus.
-//! `open` gives a `Receiver` for each of its receive queues; a `Sender` comes with them. DPDK's environment (EAL)
-//! is started once a process, when the first device is opened.
+//! A device has DPDK's name: a virtual device with its arguments, or the address of a card on the PCI bus. `open`
+//! returns a `Receiver` for each receive queue, and a `Sender`. DPDK's environment (EAL) is started once in a process,
+//! with the first device.
 //!
 //! Source: DPDK's programmer's guide, 22.11, chapters *Environment Abstraction Layer* and *Poll Mode Driver*.
 //!
-//! Invariants: every frame that the driver handed over is lent or waits; what the device lost is in `Counters`, as
-//! far as its driver counts it. `burst` never waits, allocates nothing, and copies only frames that came in pieces.
-//! `unsafe` code is in the module `sys` alone. The crate knows no packets and no applications.
+//! Invariants: every frame from the driver is lent or waits; losses of the device are in `Counters`, as far as its
+//! driver counts them. `burst` never waits, does not allocate, and copies only frames in several pieces. `unsafe` code
+//! is only in the module `sys`. This module does not depend on packet formats or analyses.
 #![deny(missing_docs, unsafe_code)]
 
 mod device;
@@ -24,7 +24,7 @@ mod options;
 mod queues;
 mod receiver;
 mod send;
-#[allow(unsafe_code, reason = "the module is there for it")]
+#[allow(unsafe_code, reason = "calls into a C library")]
 mod sys;
 
 pub use error::OpenError;

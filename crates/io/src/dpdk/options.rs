@@ -1,15 +1,15 @@
-//! How a device is opened.
+//! Options of opening a device.
 
-/// How a device is opened.
+/// Options of opening a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many receive queues; `None`: what the device has, or 1 where it would share out over any number.
+    /// Number of receive queues; `None`: all queues of the device, or 1 if it can use any number.
     pub queues: Option<u16>,
-    /// Bytes for frames that wait, over all queues. 64 MiB by default; more than 8,192 buffers a queue are never used.
+    /// Bytes for waiting frames of all queues. Default 64 MiB; at most 8,192 buffers a queue are used.
     pub memory: usize,
-    /// Whether frames for other hosts are received; true by default.
+    /// True (the default) if frames for other hosts are received.
     pub promiscuous: bool,
-    /// Arguments for DPDK's environment, in place of ours for memory; they count when the process opens its first
+    /// Arguments for DPDK's environment, instead of the default ones for memory; used when the process opens its first
     /// device.
     pub arguments: Vec<String>,
 }

@@ -1,15 +1,15 @@
-//! How many queues a device is received by.
+//! The supported numbers of receive queues.
 
 use std::fmt;
 
 use crate::dpdk::sys::port::Facts;
 
-/// How many receive queues a device may be opened with.
+/// The numbers of receive queues that a device supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queues {
-    /// So many: each has frames of its own, whatever is asked for.
+    /// Exactly this number: each queue receives frames, so all must be read.
     Exactly(u16),
-    /// Any number up to this; the device shares frames out by their addresses.
+    /// Any number up to this; the device distributes frames by their addresses.
     UpTo(u16),
 }
 
@@ -30,10 +30,10 @@ impl Queues {
         }
     }
 
-    pub(crate) fn allow(self, asked: u16) -> bool {
+    pub(crate) fn allow(self, requested: u16) -> bool {
         match self {
-            Self::Exactly(all) => asked == all,
-            Self::UpTo(most) => (1..=most).contains(&asked),
+            Self::Exactly(all) => requested == all,
+            Self::UpTo(most) => (1..=most).contains(&requested),
         }
     }
 }

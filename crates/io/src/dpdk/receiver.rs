@@ -14,53 +14,53 @@ use crate::dpdk::sys::environment;
 use crate::dpdk::sys::outlet::Outlet;
 use crate::dpdk::sys::port::{Counters, Port, Shape};
 
-/// What a buffer takes: 2 KiB of frame, room before it, and DPDK's own headers.
+/// Bytes of a buffer: 2 KiB of frame, room before it, and DPDK's headers.
 const BUFFER: usize = 2432;
-/// Buffers of a queue: those in the ring, in a burst and in the cache of a thread; and no more than the longest ring
-/// and as many again can use.
+/// Range of buffers of a queue: those in the ring, in a burst and in a thread's cache; and no more than twice the
+/// longest ring.
 const BUFFERS_LEAST: usize = 512;
 const BUFFERS_MOST: usize = 8192;
 
-/// Between two looks at a quiet queue.
+/// Time between two polls of an idle queue.
 const NAP: Duration = Duration::from_micros(200);
 
-/// One received frame, where the driver put it; in one piece, which may be a copy.
+/// One received frame in the driver's buffer; a frame in several pieces is copied into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Bytes on the wire. A VLAN tag that was put back counts.
+    /// Bytes on the wire, including a VLAN tag that was put back.
     pub original_len: u32,
     /// Captured bytes: all, up to 64 KiB.
     pub data: &'a [u8],
 }
 
-/// How a device is.
+/// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Frames can come.
+    /// The link is up.
     Up,
-    /// There is no link.
+    /// The link is down.
     Down,
-    /// Taken out of the machine.
+    /// The device was removed.
     Gone,
 }
 
-/// One queue of an open device. It may be used from any one thread. When all receivers and the sender are dropped, the
-/// device is given back.
+/// One queue of an open device, used by one thread at a time. When all receivers and the sender are dropped, the device
+/// is closed.
 pub struct Receiver {
     burst: Burst,
     queue: u16,
     driver: Arc<str>,
     memory: usize,
     received: u64,
-    /// Once it is shut: how many frames may still be lent, and what the device had lost then.
+    /// After `shut`: how many frames may still be lent, and the device's losses at that time.
     shut: Option<(usize, Counters)>,
 }
 
-/// How many receive queues the device has. It starts DPDK's environment, with these arguments, and the device
+/// The number of receive queues that the device supports. Starts DPDK's environment with these arguments; the device
 /// stays taken over.
 ///
 /// # Errors
-/// If there is no such device, or DPDK cannot take it.
+/// There is no such device, or DPDK cannot take it over.
 pub fn queues(name: &str, arguments: &[String]) -> Result<Queues, OpenError> {
     let device = Device::parse(name)?;
     eal::with(&device, arguments, || Ok(device.attach()?.queues))
@@ -69,7 +69,7 @@ pub fn queues(name: &str, arguments: &[String]) -> Result<Queues, OpenError> {
 /// Opens a device: one receiver for each queue, in order, and a sender if the device can send.
 ///
 /// # Errors
-/// If DPDK does not start, if there is no such device, if it is open already or does not do as it is told.
+/// DPDK does not start, the device does not exist, is open already, or an operation fails.
 pub fn open(name: &str, options: &Options) -> Result<(Vec<Receiver>, Option<Sender>), OpenError> {
     let device = Device::parse(name)?;
     eal::with(&device, &options.arguments, || {
@@ -77,8 +77,8 @@ pub fn open(name: &str, options: &Options) -> Result<(Vec<Receiver>, Option<Send
         let name = || device.name().to_owned();
         let queues = options.queues.unwrap_or(attached.queues.usual());
         if !attached.queues.allow(queues) {
-            let there = attached.queues;
-            return Err(OpenError::Queues { name: name(), asked: queues, there });
+            let supported = attached.queues;
+            return Err(OpenError::Queues { name: name(), requested: queues, supported });
         }
         let (mbufs, ring) = buffers(options.memory, queues)?;
         let sends = attached.facts.sends;
@@ -87,7 +87,7 @@ pub fn open(name: &str, options: &Options) -> Result<(Vec<Receiver>, Option<Send
         let port = opened.map_err(|(doing, error)| OpenError::Port {
             name: name(),
             doing,
-            why: words(&error, &environment::said()),
+            why: words(&error, &environment::logged()),
         })?;
         let (port, driver) = (Arc::new(port), Arc::from(attached.facts.driver.as_str()));
         let receiver = |queue| Receiver {
@@ -103,20 +103,20 @@ pub fn open(name: &str, options: &Options) -> Result<(Vec<Receiver>, Option<Send
     })
 }
 
-/// How many buffers a queue has, and how long its ring is to be.
+/// The number of buffers of a queue, and the length of its ring.
 fn buffers(memory: usize, queues: u16) -> Result<(u32, u16), OpenError> {
     let each = (memory / usize::from(queues.max(1)) / BUFFER).min(BUFFERS_MOST);
     if each < BUFFERS_LEAST {
         let needed = BUFFERS_LEAST * BUFFER * usize::from(queues);
-        return Err(OpenError::TooLittleMemory { asked: memory, needed });
+        return Err(OpenError::TooLittleMemory { requested: memory, needed });
     }
-    // The power of two that leaves as many buffers outside the ring.
+    // The power of two that leaves at least as many buffers outside the ring.
     Ok((each as u32, 1 << (each / 2).ilog2()))
 }
 
 impl Receiver {
-    /// Lends up to `most` frames that wait, in place and in the order in which they came; returns how many, 0 at once if
-    /// none waits.
+    /// Lends up to `most` waiting frames, in place and in order of arrival. Returns their number; 0 at once if none
+    /// waits.
     #[inline]
     pub fn burst(&mut self, most: usize, mut each: impl FnMut(Frame<'_>)) -> usize {
         let most = self.shut.map_or(most, |(rest, _)| rest.min(most));
@@ -134,7 +134,7 @@ impl Receiver {
         lent
     }
 
-    /// Whether frames wait, at once or within about `timeout`.
+    /// Waits up to about `timeout` for a frame; true if one waits.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let ends = self.shut.is_some_and(|(rest, _)| rest == 0);
         let naps = timeout.as_nanos() / NAP.as_nanos();
@@ -147,8 +147,8 @@ impl Receiver {
         !ends && self.burst.fill() > 0
     }
 
-    /// From now on no more frames are lent than a full ring has. The device itself goes on: what it loses from
-    /// now on is none of ours.
+    /// Stops receiving: from now on at most a full ring of frames is lent, and further losses of the device are not
+    /// counted.
     pub fn shut(&mut self) {
         let waiting = self.burst.left() + usize::from(self.burst.port().ring());
         let counters = self.burst.port().counters();
@@ -160,12 +160,12 @@ impl Receiver {
         self.received
     }
 
-    /// What the whole device has lost, as far as its driver counts it.
+    /// Losses of the whole device, as far as its driver counts them.
     pub fn counters(&self) -> Counters {
         self.shut.map_or_else(|| self.burst.port().counters(), |(_, counters)| counters)
     }
 
-    /// How the device is.
+    /// The state of the device.
     pub fn state(&self) -> State {
         match self.burst.port().link() {
             Some(true) => State::Up,
@@ -174,7 +174,7 @@ impl Receiver {
         }
     }
 
-    /// How many frames wait, and how many can; `(0, _)` where the driver does not tell.
+    /// The number of waiting frames, and the capacity; the first is 0 if the driver does not report it.
     pub fn backlog(&self) -> (usize, usize) {
         let port = self.burst.port();
         (port.waiting(self.queue).unwrap_or(0), port.ring().into())

@@ -1,4 +1,4 @@
-//! Sending by an open device.
+//! Sending on an open device.
 
 use thiserror::Error;
 
@@ -7,15 +7,15 @@ use crate::dpdk::sys::outlet::Outlet;
 /// Why a frame cannot be sent.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// It fits no buffer.
+    /// The frame does not fit into a buffer.
     #[error("a frame of {len} bytes is too long to send")]
     TooLong {
-        /// Its length.
+        /// Bytes of the frame.
         len: usize,
     },
 }
 
-/// Sends by the first queue of a device.
+/// Sends on the first queue of a device.
 pub struct Sender {
     outlet: Outlet,
 }
@@ -25,10 +25,10 @@ impl Sender {
         Self { outlet }
     }
 
-    /// Hands frames to the driver, in order, until it has no room; how many. Those are copied.
+    /// Copies frames to the driver, in order, until it has no room. Returns their number.
     ///
     /// # Errors
-    /// If the first of them cannot be sent at all.
+    /// The first frame is too long for a buffer.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SendError> {
         for (sent, frame) in frames.iter().enumerate() {
             match self.outlet.send(frame) {

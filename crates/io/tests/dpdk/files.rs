@@ -1,4 +1,4 @@
-//! Captures read by net_pcap.
+//! Captures read by DPDK's driver net_pcap.
 
 use std::thread;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn frames_of_a_file_arrive_byte_for_byte_and_in_order() {
 }
 
 #[test]
-fn frames_longer_than_a_buffer_are_put_together() {
+fn frames_longer_than_a_buffer_are_joined() {
     let folder = TempDir::new().unwrap();
     let frames: Vec<_> = [60, 2_048, 2_049, 9_018, 65_000, 61].map(|len| frame(len, len)).into();
     let file = capture(&folder, "long.pcap", &frames);
@@ -55,7 +55,7 @@ fn two_files_are_two_queues_for_two_threads() {
 }
 
 #[test]
-fn one_that_is_shut_ends_though_frames_go_on() {
+fn a_shut_receiver_ends_while_frames_arrive() {
     let folder = TempDir::new().unwrap();
     let file = capture(&folder, "round.pcap", &assorted(100));
     let device = reads("net_pcap_round", &[&file]) + ",infinite_rx=1";
@@ -74,13 +74,13 @@ fn one_that_is_shut_ends_though_frames_go_on() {
 }
 
 #[test]
-fn a_device_that_was_given_back_can_be_opened_again() {
+fn a_closed_device_can_be_opened_again() {
     let folder = TempDir::new().unwrap();
     let frames = assorted(200);
     let file = capture(&folder, "again.pcap", &frames);
     for _ in 0..5 {
         let mut receivers = opened(&reads("net_pcap_again", &[&file]));
-        // Dropped with frames at hand that were not lent.
+        // Dropped with received frames that were not lent.
         assert_eq!(receivers[0].burst(10, |_| ()), 10);
     }
     let mut receivers = opened(&reads("net_pcap_again", &[&file]));
@@ -88,12 +88,12 @@ fn a_device_that_was_given_back_can_be_opened_again() {
 }
 
 #[test]
-fn many_threads_come_and_go() {
+fn many_threads_start_and_end() {
     let folder = TempDir::new().unwrap();
     let file = capture(&folder, "threads.pcap", &assorted(100));
     let device = reads("net_pcap_threads", &[&file]) + ",infinite_rx=1";
     let mut receivers = opened(&device);
-    // More than DPDK has room for at a time.
+    // More than DPDK can register at a time.
     for _ in 0..300 {
         let receiver = &mut receivers[0];
         thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Frames, captures of them, and what comes of a receiver.
+//! Frames, captures of them, and reading them from a receiver.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use ringtap_io::dpdk::{Options, Receiver};
 use tempfile::TempDir;
 
-/// Little memory, for the devices of all tests share what there is.
+/// Little memory, because the devices of all tests share it.
 pub(crate) fn small() -> Options {
     Options { memory: 6 << 20, ..Options::default() }
 }
 
-/// So many frames of many lengths, each of bytes of its own.
+/// `count` frames of many lengths with different bytes.
 pub(crate) fn assorted(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|number| frame(number, 60 + number * 37 % 1455)).collect()
 }
@@ -42,11 +42,11 @@ pub(crate) fn reads(name: &str, files: &[&Path]) -> String {
     format!("{name}{}", files.concat())
 }
 
-/// Takes frames until `count` have come, or none come any more.
+/// Takes frames until `count` have arrived, or no more arrive.
 pub(crate) fn take(receiver: &mut Receiver, count: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while frames.len() < count && receiver.wait(Duration::from_secs(3)) {
-        // A number that divides no burst of the driver's, so that ours stop in the middle of them.
+        // A number that does not divide the driver's bursts, so that bursts end in the middle of them.
         receiver.burst(7, |frame| {
             assert_eq!(frame.original_len as usize, frame.data.len());
             frames.push(frame.data.to_vec());

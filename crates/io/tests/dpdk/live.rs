@@ -1,8 +1,8 @@
-//! Receiving by DPDK, with its driver over AF_PACKET at the right end of a veth pair.
+//! Receiving with DPDK, with its driver over AF_PACKET at the right end of a veth pair.
 //!
-//! A program of its own, for it is built with the feature `dpdk`, and DPDK is started once a process.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! A separate program, because it needs the feature `dpdk`, and DPDK is started once in a process.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 #[allow(dead_code, reason = "made for the other tests")]
 #[path = "../io/live/frames.rs"]
@@ -22,7 +22,7 @@ fn dpdk() -> Options {
     Options { method: Method::Dpdk, memory: 8 << 20, ..Options::default() }
 }
 
-/// Receivers at the right end; a name is for one test.
+/// Receivers at the right end; each test uses its own device name.
 fn receivers(net: &Net, device: &str, arguments: &str) -> Vec<Receiver> {
     let device = format!("{device},iface=right,framecnt=4096{arguments}");
     net.inside(Right, || open(&device, &dpdk()).unwrap())
@@ -50,7 +50,7 @@ fn frames_arrive_byte_for_byte_and_in_order() {
 }
 
 #[test]
-fn a_tag_that_the_kernel_took_out_is_put_back() {
+fn a_tag_that_the_kernel_removed_is_restored() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = receivers(&net, "net_af_packet1", "");
     let pair = v4([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -65,7 +65,7 @@ fn a_tag_that_the_kernel_took_out_is_put_back() {
 }
 
 #[test]
-fn two_queues_have_all_frames_between_them() {
+fn two_queues_together_receive_all_frames() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = receivers(&net, "net_af_packet2", ",qpairs=2");
     assert_eq!(receivers.len(), 2);
@@ -83,7 +83,7 @@ fn two_queues_have_all_frames_between_them() {
 }
 
 #[test]
-fn longer_frames_are_cut_where_asked() {
+fn longer_frames_are_truncated_at_the_snap_length() {
     let Some(net) = Net::new(1) else { return };
     let options = Options { snap: Some(100), ..dpdk() };
     let device = "net_af_packet3,iface=right";
@@ -102,7 +102,7 @@ fn longer_frames_are_cut_where_asked() {
 }
 
 #[test]
-fn queues_of_a_device_are_told_before_it_is_opened() {
+fn the_queues_of_a_device_are_known_before_it_is_opened() {
     let options = Options { method: Method::Dpdk, ..Options::default() };
     assert_eq!(required_queues("net_null_some", &options).unwrap(), None);
     assert_eq!(required_queues("net_ring_some", &options).unwrap(), Some(16));

@@ -4,32 +4,32 @@ use ringtap_io::dpdk::{Options, Queues, SendError, open, queues};
 
 use crate::frames::{assorted, small, take};
 
-/// Such a device has 16 queues.
+/// These devices have 16 queues.
 fn roomy() -> Options {
     Options { memory: 20 << 20, ..Options::default() }
 }
 
 #[test]
-fn what_is_sent_into_a_ring_comes_out_of_it() {
+fn frames_sent_into_a_ring_are_received_from_it() {
     let (mut receivers, sender) = open("net_ring_loop", &roomy()).unwrap();
     let mut sender = sender.expect("a ring can be sent to");
     let frames = assorted(5_000);
-    let (mut sent, mut came) = (0, Vec::new());
+    let (mut sent, mut received) = (0, Vec::new());
     while sent < frames.len() {
         let batch: Vec<&[u8]> = frames[sent..].iter().take(300).map(Vec::as_slice).collect();
         let taken = sender.send(&batch).unwrap();
         assert!(taken > 0, "an empty ring has room");
         sent += taken;
-        came.extend(take(&mut receivers[0], taken));
+        received.extend(take(&mut receivers[0], taken));
     }
-    assert!(came == frames);
+    assert!(received == frames);
     for other in &mut receivers[1..] {
         assert_eq!(other.burst(1, |_| ()), 0, "only the first ring is sent to");
     }
 }
 
 #[test]
-fn a_ring_that_nobody_empties_is_full_and_nothing_is_lost() {
+fn a_ring_without_a_reader_is_full_and_loses_nothing() {
     let (mut receivers, sender) = open("net_ring_full", &roomy()).unwrap();
     let mut sender = sender.unwrap();
     let frames = assorted(20_000);
@@ -42,7 +42,7 @@ fn a_ring_that_nobody_empties_is_full_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_frame_that_fits_no_buffer_is_refused() {
+fn a_frame_longer_than_a_buffer_is_an_error() {
     let (_receivers, sender) = open("net_ring_long", &roomy()).unwrap();
     let long = vec![0; 70_000];
     let short = vec![0; 60];
@@ -55,7 +55,7 @@ fn a_frame_that_fits_no_buffer_is_refused() {
 }
 
 #[test]
-fn a_device_without_end_is_taken_in_bursts() {
+fn an_endless_device_is_read_in_bursts() {
     let (mut receivers, _) = open("net_null_endless,size=64", &small()).unwrap();
     for most in [1, 63, 64, 65, 1_000] {
         let mut octets = 0;
@@ -65,7 +65,7 @@ fn a_device_without_end_is_taken_in_bursts() {
 }
 
 #[test]
-fn a_device_that_shares_out_has_as_many_queues_as_asked_for() {
+fn a_device_that_distributes_has_the_requested_queues() {
     let device = "net_null_shares,size=64";
     assert!(matches!(queues(device, &[]).unwrap(), Queues::UpTo(most) if most > 3));
     let options = Options { queues: Some(3), ..small() };

@@ -1,9 +1,9 @@
-//! What expressions select, where libpcap is.
+//! Filter expressions, if libpcap is installed.
 
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_wire::LinkType;
 
-/// The expression; `None`, loudly, where nobody can read it.
+/// The expression; `None`, with a message, without libpcap.
 fn expression(text: &str) -> Option<Result<Expression, ExpressionError>> {
     match Expression::new(text) {
         Err(error @ ExpressionError::NoLibrary(_)) => {
@@ -26,7 +26,7 @@ fn ethernet(tag: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_are_selected_by_what_is_in_them() {
+fn frames_are_selected_by_their_contents() {
     let frame = ethernet(&[]);
     let tagged = ethernet(&[0x81, 0x00, 0x00, 0x07]);
     for (text, plain, in_vlan) in [
@@ -66,12 +66,12 @@ fn each_link_type_has_its_own_program() {
     assert_eq!(selects(LinkType::NULL, &loopback), Some(true));
     assert_eq!(selects(LinkType::LOOP, &loopback), Some(true));
     assert_eq!(selects(LinkType::NULL, &loopback[..3]), Some(false));
-    // Not a known link type.
+    // An unknown link type.
     assert_eq!(selects(LinkType(147), &packet), None);
 }
 
 #[test]
-fn what_is_not_in_the_capture_selects_nothing() {
+fn bytes_that_were_not_captured_never_match() {
     let Some(expression) = expression("udp port 53 and udp[8] = 1") else { return };
     let expression = expression.unwrap();
     let frame = ethernet(&[]);
@@ -84,7 +84,7 @@ fn what_is_not_in_the_capture_selects_nothing() {
 }
 
 #[test]
-fn what_means_nothing_for_a_link_type_is_not_judged_there() {
+fn an_expression_may_be_invalid_for_a_link_type() {
     let Some(expression) = expression("vlan 5") else { return };
     let expression = expression.unwrap();
     assert_eq!(expression.selects(LinkType::ETHERNET, &ethernet(&[]), 46), Some(false));
@@ -107,11 +107,11 @@ fn threads_share_an_expression() {
 }
 
 #[test]
-fn mistakes_are_told_in_the_words_of_libpcap() {
+fn errors_contain_the_message_of_libpcap() {
     for (text, told) in [
         ("tcp prt 80", "syntax error"),
         ("port 70000", "70000"),
-        ("ip and ip6", "no frame can be so"),
+        ("ip and ip6", "no frame can match"),
         ("host 10.0.0.1\0", "zero byte"),
         ("((", "syntax error"),
         ("net 10.0.0.1/24", "non-network bits"),
@@ -123,9 +123,9 @@ fn mistakes_are_told_in_the_words_of_libpcap() {
     assert_eq!(Expression::new(&"x".repeat(20_000)).unwrap_err(), ExpressionError::TooLong(20_000));
 }
 
-/// As deep and as wide as the longest expression can be; they may be refused, but soon.
+/// Expressions as deep and as wide as the maximum length allows: they may be rejected, but without delay.
 #[test]
-fn absurd_expressions_end() {
+fn very_long_expressions_end() {
     let open = "(".repeat(4_096);
     let nots = "not ".repeat(1_000) + "ip";
     let ors = "tcp or ".repeat(580) + "udp";

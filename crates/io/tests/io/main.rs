@@ -1,7 +1,7 @@
-//! The crate from outside.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stdout, reason = "processes of tests talk to them")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! Integration tests of the public interface.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::print_stdout, reason = "tests communicate with child processes")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 mod capture;
 mod expressions;

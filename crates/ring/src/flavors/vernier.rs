@@ -13,7 +13,7 @@
 //! Here the producer also stores its exact index, on a line that the consumer does not read while
 //! it finds items by the coarse one; a store to a line that is not read is nearly free. A consumer
 //! that has used up the coarse index reads the fine one after a number of empty polls, its
-//! *patience*: it doubles, up to [`PATIENCE`], while such reads find several items (both sides are
+//! *poll limit*: it doubles, up to [`POLL_LIMIT_MAX`], while such reads find several items (both sides are
 //! busy, and frequent reads would move the lines between cores), and halves while they find none
 //! (the ring is idle, and the next item should be seen at once). So a lone item is seen after 64
 //! polls at the latest. A producer that flushes after each item moves only the coarse index: the
@@ -48,7 +48,7 @@ const AHEAD: usize = 1024;
 /// Octets of the largest ring in which lines are also prefetched before bursts.
 const SMALL: usize = 64 << 10;
 /// Most empty polls between two reads of the fine index.
-const PATIENCE: u32 = 63;
+const POLL_LIMIT_MAX: u32 = 63;
 
 /// The flavour of [`crate::spsc`].
 pub struct Vernier;
@@ -123,7 +123,7 @@ struct Head {
     /// Empty polls since the last read of the fine index.
     empty: u32,
     /// Empty polls before the next one.
-    patience: u32,
+    poll_limit: u32,
 }
 
 #[repr(align(128))]
@@ -151,7 +151,7 @@ impl<T: Send> Flavor<T> for Vernier {
             slots: Slots::new(capacity)?,
         });
         let tail = Tail { place: Place::START, taken_seen: 0, published: 0, flushed: true };
-        let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, patience: 0 };
+        let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, poll_limit: 0 };
         Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
     }
 }
@@ -272,7 +272,7 @@ impl<T> Shared<T> {
             return;
         }
         head.empty += 1;
-        if head.empty <= head.patience {
+        if head.empty <= head.poll_limit {
             return;
         }
         head.empty = 0;
@@ -281,11 +281,11 @@ impl<T> Shared<T> {
         if newer(head, fine) {
             // One item is not a stream: a side that answers each item must not wait.
             if fine.wrapping_sub(head.seen) > 1 {
-                head.patience = (2 * head.patience + 1).min(PATIENCE);
+                head.poll_limit = (2 * head.poll_limit + 1).min(POLL_LIMIT_MAX);
             }
             head.seen = fine;
         } else {
-            head.patience /= 2;
+            head.poll_limit /= 2;
         }
     }
 
@@ -452,7 +452,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     /// Also makes the next poll read the fine index.
     #[inline]
     fn flush(&mut self) {
-        self.head.empty = self.head.patience;
+        self.head.empty = self.head.poll_limit;
         self.shared.give_back(&mut self.head);
     }
 }

@@ -40,11 +40,11 @@ fn sharing_seats_changes_nothing() {
     let list = || List::new(5_000, 50, 1_000, 100);
     let expected = reference::run(&app, list()).unwrap().report;
     let left_out = Seating { seats: vec![vec![Role::Merger], vec![Role::Worker(1)]], pin: vec![] };
-    let nobody = Seating { seats: vec![], pin: vec![] };
+    let no_seats = Seating { seats: vec![], pin: vec![] };
     for (skeleton, ring) in every_skeleton_and_ring() {
         let seatings =
             (1..7).flat_map(|cores| [Seating::apart(4, cores), Seating::beside(4, cores)]);
-        for seating in seatings.chain([left_out.clone(), nobody.clone()]) {
+        for seating in seatings.chain([left_out.clone(), no_seats.clone()]) {
             let mut options = queued(skeleton, 1, 4, ring, 64, 8);
             options.seating = seating;
             let feeds = list().queues(&options);
@@ -87,7 +87,7 @@ fn a_panic_in_a_worker_ends_the_run_with_an_error() {
         match run(skeleton, &app, list.queues(&options), &options) {
             Err(RunError::Panicked { node, message }) => {
                 assert!(node.starts_with("worker") || node == "reference", "{node}");
-                assert_eq!(message, "told to panic at 7777");
+                assert_eq!(message, "panic requested at 7777");
             }
             other => panic!("{skeleton}, {ring}: {:?}", other.map(|r| r.handled)),
         }
@@ -105,10 +105,10 @@ impl Feed for Dialogue {
     type Item = Item;
 
     fn next(&mut self, burst: &mut Burst<Item>) -> Fed {
-        let mut patience = 20_000;
+        let mut polls_left = 20_000;
         while self.handled.load(Relaxed) < self.said {
-            patience -= 1;
-            assert!(patience > 0, "{} items, {:?} handled", self.said, self.handled);
+            polls_left -= 1;
+            assert!(polls_left > 0, "{} items, {:?} handled", self.said, self.handled);
             std::thread::sleep(Duration::from_millis(1));
         }
         let fed = self.list.next(burst);

@@ -142,7 +142,7 @@ fn a_panic_in_a_worker_names_the_worker() {
         Err(RunError::Panicked { node, .. }) => node,
         other => panic!("{other:?}"),
     };
-    let fail = |x: u64| if x == 777 { panic!("told to") } else { x };
+    let fail = |x: u64| if x == 777 { panic!("requested panic") } else { x };
     let farm = Stream::from_iter(0..).farm(2, Policy::RoundRobin, move |_| fail).collect();
     assert_eq!(names(farm), "farm 1 worker 1: map 1");
     let tree = Stream::from_iter([1_000]).divide_and_conquer(

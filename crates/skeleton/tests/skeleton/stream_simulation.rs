@@ -168,10 +168,10 @@ fn a_deadlock_is_found() {
         let mut nodes: Vec<Box<dyn Node>> = Vec::new();
         for _ in 0..2 {
             let (give, items) = ring(Kind::default(), capacity, 1).unwrap();
-            let (tell, hear) = ring(Kind::default(), capacity, 1).unwrap();
+            let (sender, receiver) = ring(Kind::default(), capacity, 1).unwrap();
             to.push(give);
-            back.push(hear);
-            nodes.push(Box::new(Naive::Worker { items, back: tell, pending: VecDeque::new() }));
+            back.push(receiver);
+            nodes.push(Box::new(Naive::Worker { items, back: sender, pending: VecDeque::new() }));
         }
         let (pending, left) = (VecDeque::from([DEPTH]), 1 << (DEPTH - 1));
         nodes.push(Box::new(Naive::Emitter { to, back, pending, left }));

@@ -1,4 +1,4 @@
-//! The network layer: fills a record from an IP header, and says what lies behind it.
+//! The network layer: fills a record from an IP header, and returns its payload.
 //!
 //! Invariant: addresses and pair hash are written together or not at all
 //! ([`Flags::BAD_HEADER`](crate::Flags::BAD_HEADER)).
@@ -12,28 +12,28 @@ use crate::record::{Flags, PacketRecord};
 use crate::transport;
 use crate::tunnel::Watched;
 
-/// What one header is decoded with.
+/// The decoder's state that is needed for one header.
 pub(crate) struct Context<'a> {
     pub(crate) key: &'a HashKey,
     pub(crate) fragments: &'a mut FragmentTable,
-    /// UDP ports that are no common case.
+    /// UDP ports that need more than the common case.
     pub(crate) watched: &'a Watched,
-    /// Tells the datagrams of one tunnel from those of another; 0 outside of any.
+    /// Separates the datagrams of different tunnels; 0 outside tunnels.
     pub(crate) scope: u32,
 }
 
-/// Where a fragment lies in its datagram.
+/// The position of a fragment in its datagram.
 #[derive(Clone, Copy)]
 struct Fragment {
     key: DatagramKey,
-    /// Not at the datagram's start.
+    /// Its offset is not 0.
     later: bool,
-    /// Others follow it.
+    /// It is not the last one.
     more: bool,
 }
 
-/// Reads the ports of a first fragment, or finds those of a later one through the first.
-/// `out.protocol` is that of `payload`, of which the header says that it has `len` bytes.
+/// Reads the ports of a first fragment, or looks up those of a later one. `out.protocol` is that of `payload`, whose
+/// length is `len` bytes according to the header.
 #[cold]
 fn fragment(
     table: &mut FragmentTable,

@@ -5,9 +5,8 @@
 //!  |4|IHL| TOS | total len | identific.| 0DM|offset| TTL |proto| sum | source | destination| options
 //! ```
 //!
-//! The header is read whatever its checksum says: captures of sent packets hold unfinished ones.
-//! A packet declared to be IPv4 counts as IPv4 even if its header is unusable
-//! ([`Flags::BAD_HEADER`]).
+//! The header is parsed even if its checksum is wrong: captures of sent packets have incomplete checksums. A packet
+//! declared as IPv4 counts as IPv4 even if its header is invalid ([`Flags::BAD_HEADER`]).
 
 use super::{Context, Fragment};
 use crate::carried::Carried;
@@ -18,9 +17,9 @@ use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 
 const HEADER_LEN: u32 = 20;
 
-/// The common case, whole: no options, no fragment, TCP, or UDP on ports that are not watched, with at least 14 bytes
-/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`. False for anything
-/// but the common case; what `out` holds then is not to be used.
+/// Decodes the common case completely: no options, not a fragment, TCP, or UDP on ports that are not watched, with at
+/// least 14 captured bytes of header and payload. Writes all of `out`; fields that do not come from the packet are
+/// copied from `base`. Returns false for other cases; `out` is then undefined.
 #[inline(always)]
 pub(crate) fn decode_plain(
     context: &Context<'_>,
@@ -32,7 +31,7 @@ pub(crate) fn decode_plain(
     let Some(t) = rest.bytes.first_chunk::<PLAIN_LEN>() else { return false };
     let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
     let protocol = h[9];
-    // Version 4 and five words of header; neither more fragments nor an offset.
+    // Version 4, a header of five words, no more fragments, offset 0.
     let plain = (h[0] == 0x45)
         & (u16::from_be_bytes([h[6], h[7]]) & 0x3fff == 0)
         & (total_len >= HEADER_LEN + PLAIN_LEN as u32)
@@ -61,14 +60,14 @@ pub(crate) fn decode_plain(
     !context.watched.suspects(out)
 }
 
-/// Any packet declared to be IPv4.
+/// Decodes any packet declared as IPv4.
 pub(crate) fn decode<'a>(
     context: &mut Context<'_>,
     packet: Span<'a>,
     out: &mut PacketRecord,
 ) -> Carried<'a> {
     out.flags.insert(Flags::IPV4);
-    // Bytes that were not captured read as zero; what they say is not used.
+    // Bytes that were not captured read as zero and are not used.
     let mut h = [0; HEADER_LEN as usize];
     let captured = packet.bytes.len().min(h.len());
     h[..captured].copy_from_slice(&packet.bytes[..captured]);
@@ -80,7 +79,7 @@ pub(crate) fn decode<'a>(
     }
     if captured >= 4 {
         let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
-        // Segmentation offload leaves 0 to the network card: then it is as long as the frame.
+        // With segmentation offload the length is 0 before the network card sets it: then the frame's length counts.
         out.ip_len = if total_len == 0 { packet.wire } else { total_len };
         if total_len != 0 && total_len < header_len {
             out.flags.insert(Flags::BAD_HEADER);
@@ -129,13 +128,13 @@ pub(crate) fn decode<'a>(
     if later { Carried::NOTHING } else { carried }
 }
 
-/// What stands behind the header of a packet, whose length is known to be `ip_len`.
+/// The bytes behind the header of a packet of `ip_len` bytes.
 pub(crate) fn behind(packet: Span<'_>, ip_len: u32) -> Option<Span<'_>> {
     let header_len = usize::from(packet.bytes.first()? & 0x0f) * 4;
     packet.limit(ip_len).skip(header_len)
 }
 
-/// The address in the first four bytes, the rest zero (through one wide word, not byte by byte).
+/// The address in the first four bytes, then zeros (written as one wide word instead of single bytes).
 #[inline(always)]
 pub(crate) fn widen(address: [u8; 4]) -> [u8; 16] {
     u128::from(u32::from_le_bytes(address)).to_le_bytes()

@@ -9,8 +9,8 @@
 //!  fragment:   | next | 0 | offset·00M | identification |
 //! ```
 //!
-//! A cut header still counts as IPv6 ([`Flags::BAD_HEADER`]); another version than 6 does not:
-//! a frame with that EtherType has no reason to carry anything else.
+//! A truncated header still counts as IPv6 ([`Flags::BAD_HEADER`]). A packet of another version does not: no other
+//! protocol uses that EtherType.
 
 use super::{Context, Fragment};
 use crate::carried::Carried;
@@ -21,7 +21,7 @@ use crate::span::Span;
 use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
 
 const HEADER_LEN: u32 = 40;
-/// RFC 8200 has seven in a row; longer chains are not followed.
+/// RFC 8200 has seven extension headers in a row; longer chains than this are not followed.
 const EXTENSIONS_MAX: u32 = 64;
 
 const HOP_BY_HOP: u8 = 0;
@@ -31,9 +31,9 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
-/// The common case, whole: no extension headers, TCP, or UDP on ports that are not watched, with at least 14 bytes
-/// captured of header and payload. Writes all of `out`, what is not the packet's own from `base`. False for anything
-/// but the common case; what `out` holds then is not to be used.
+/// Decodes the common case completely: no extension headers, TCP, or UDP on ports that are not watched, with at least
+/// 14 captured bytes of header and payload. Writes all of `out`; fields that do not come from the packet are copied
+/// from `base`. Returns false for other cases; `out` is then undefined.
 #[inline(always)]
 pub(crate) fn decode_plain(
     context: &Context<'_>,
@@ -70,7 +70,7 @@ pub(crate) fn decode_plain(
     !context.watched.suspects(out)
 }
 
-/// Any packet declared to be IPv6.
+/// Decodes any packet declared as IPv6.
 pub(crate) fn decode<'a>(
     context: &mut Context<'_>,
     packet: Span<'a>,
@@ -105,7 +105,7 @@ fn addresses(h: &[u8; 40]) -> ([u8; 16], [u8; 16]) {
     (src, dst)
 }
 
-/// A header that was cut, or is none.
+/// Handles a truncated or invalid header.
 #[cold]
 fn decode_bad(packet: Span<'_>, out: &mut PacketRecord) -> Result<(), NonIp> {
     if packet.bytes.first().is_some_and(|first| first >> 4 != 6) {
@@ -120,10 +120,10 @@ fn decode_bad(packet: Span<'_>, out: &mut PacketRecord) -> Result<(), NonIp> {
     Ok(())
 }
 
-/// Walks the extension headers; `out.protocol` is always the last next-header value captured.
+/// Walks the extension headers. `out.protocol` becomes the last captured next-header value.
 ///
-/// The mobility (135) and host identity (139) headers end the chain like ESP: nothing may follow
-/// them (RFC 6275, section 6.1.1; RFC 7401, section 5.1).
+/// The mobility (135) and host identity (139) headers end the chain, as ESP does: no header may follow them (RFC 6275,
+/// section 6.1.1; RFC 7401, section 5.1).
 fn extensions<'a>(
     context: &mut Context<'_>,
     rest: Span<'a>,
@@ -171,7 +171,8 @@ fn extensions<'a>(
     if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }
 }
 
-/// The length of the extension header `next` at the beginning of `bytes`; `None` if it is none, or was cut.
+/// The length in bytes of the extension header `next` at the start of `bytes`; `None` if it is another header or
+/// truncated.
 fn extension_len(next: u8, bytes: &[u8]) -> Option<usize> {
     match (next, bytes) {
         (HOP_BY_HOP | ROUTING | DESTINATION | SHIM6, [_, words, ..]) => {
@@ -183,7 +184,7 @@ fn extension_len(next: u8, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What stands behind the extension headers of a packet that is no later fragment.
+/// The bytes behind the extension headers of a packet that is not a later fragment.
 pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     let (h, rest) = packet.take::<40>()?;
     let len = match (payload_len(h), h[6]) {
@@ -199,7 +200,7 @@ pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     Some(payload)
 }
 
-/// The length in a jumbogram's hop-by-hop option (RFC 2675), which lies above 65,535.
+/// The length in a jumbogram's hop-by-hop option (RFC 2675), above 65,535.
 fn jumbo_payload_len(hop_by_hop: &[u8]) -> Option<u32> {
     const PAD_1: u8 = 0;
     const JUMBO: u8 = 0xc2;

@@ -1,4 +1,4 @@
-//! Linux cooked captures, which stand for any link ("any" interface).
+//! Linux cooked captures, a link type for captures of all interfaces ("any").
 //!
 //! ```text
 //!  version 1   0      2          4          6         14         16
@@ -7,8 +7,8 @@
 //!              | protocol | 0 | index | hardware | kind | addr len | address | …
 //! ```
 //!
-//! `protocol` is an EtherType, or below 0x0600 one of Linux's own numbers. Netlink messages share
-//! the header but no protocol with the network.
+//! `protocol` is an EtherType, or below 0x0600 a number of Linux. Netlink messages have this header, too, but their
+//! protocol numbers are not EtherTypes.
 
 use super::{Network, Stack, ethernet, ppp};
 use crate::reason::{Layer, NonIp};

@@ -1,4 +1,4 @@
-//! Ethernet II and IEEE 802.3 with LLC and SNAP, and what nests in them.
+//! Ethernet II and IEEE 802.3 with LLC and SNAP, and the headers nested in them.
 //!
 //! ```text
 //!  0              6              12      14
@@ -18,7 +18,7 @@ use crate::span::Span;
 
 const LENGTH_MAX: u16 = 1500;
 
-/// A whole frame.
+/// Parses a whole frame.
 #[inline(always)]
 pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
@@ -26,7 +26,7 @@ pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
     type_or_length(u16::from_be_bytes([header[12], header[13]]), rest, stack)
 }
 
-/// What follows an EtherType.
+/// Parses the payload of an EtherType.
 pub(super) fn ether_type<'a>(
     number: u16,
     rest: Span<'a>,
@@ -38,7 +38,7 @@ pub(super) fn ether_type<'a>(
     }
 }
 
-/// What follows a field that holds an EtherType or, up to 1500, a length.
+/// Parses the payload of a field that is an EtherType or, up to 1500, a length.
 #[inline(always)]
 fn type_or_length<'a>(
     mut number: u16,
@@ -63,7 +63,7 @@ fn type_or_length<'a>(
     }
 }
 
-/// What is neither IP nor a tag.
+/// Handles EtherTypes other than IP and tags.
 #[inline(never)]
 fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     match number {
@@ -94,7 +94,7 @@ fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'
     }
 }
 
-/// IEEE 802.2: the access point 06 is IP, AA stands for SNAP.
+/// IEEE 802.2: access point 06 is IP, AA is SNAP.
 pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     const UNNUMBERED_INFORMATION: u8 = 0x03;
     const IP: u8 = 0x06;
@@ -102,8 +102,7 @@ pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, 
 
     let truncated = NonIp::Truncated(Layer::Llc);
     let (&[dsap, ssap, control], rest) = rest.take::<3>().ok_or(truncated)?;
-    // Unnumbered frames have one byte of control; numbered information frames two. The others
-    // carry no data.
+    // Unnumbered frames have one control byte; numbered information frames have two. Other frames carry no data.
     let payload = match control {
         UNNUMBERED_INFORMATION => rest,
         _ if control & 1 == 0 => rest.take::<1>().ok_or(truncated)?.1,

@@ -1,4 +1,4 @@
-//! Frame Relay: Q.922 addresses with multiprotocol encapsulation (RFC 2427), or with EtherTypes as Cisco does it.
+//! Frame Relay: Q.922 addresses with multiprotocol encapsulation (RFC 2427), or with EtherTypes as on Cisco devices.
 //!
 //! ```text
 //!  RFC 2427 | address (2 to 4) | 03 | 00? | NLPID | …        CC IPv4, 8E IPv6, 80 SNAP
@@ -20,7 +20,7 @@ pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
     let is_last = |byte: &u8| byte & 1 == 1;
     let last = match frame.bytes.iter().take(ADDRESS_MAX).position(is_last) {
         None if frame.bytes.len() < ADDRESS_MAX => return Err(TRUNCATED),
-        // An address has two bytes at the least.
+        // An address has at least two bytes.
         None | Some(0) => return Err(NonIp::Malformed(Layer::Link)),
         Some(last) => last,
     };
@@ -35,7 +35,7 @@ pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
     }
 }
 
-/// What follows a network layer protocol identifier (ISO/IEC TR 9577).
+/// Parses the payload of a network layer protocol identifier (ISO/IEC TR 9577).
 fn nlpid<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     match packet.take::<1>().ok_or(TRUNCATED)? {
         (&[0xcc], rest) => Ok(Network::Ipv4(rest)),
@@ -45,7 +45,7 @@ fn nlpid<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> 
             let number = u16::from_be_bytes([header[3], header[4]]);
             match (&header[..3], number) {
                 ([0, 0, 0], _) => ethernet::ether_type(number, payload, stack),
-                // Bridged Ethernet, with its checksum or without.
+                // Bridged Ethernet, with or without its checksum.
                 ([0, 0x80, 0xc2], 1 | 7) => ethernet::frame(payload, stack),
                 _ => Err(NonIp::Snap),
             }

@@ -9,7 +9,7 @@
 //!  aggregate (A-MSDU): | destination | source | length (BE) | LLC, SNAP … | pad to 4 | next …
 //! ```
 //!
-//! Of an aggregate the first packet is read, as one record stands for one frame.
+//! Only the first packet of an aggregate is decoded, because a frame has one record.
 
 use super::{Network, Stack, ethernet};
 use crate::reason::{Layer, NonIp};
@@ -17,7 +17,7 @@ use crate::span::Span;
 
 const TRUNCATED: NonIp = NonIp::Truncated(Layer::Ieee80211);
 
-/// A whole frame; `padded` if the radio filled the header up to a multiple of four bytes.
+/// Parses a whole frame. `padded`: the radio padded the header to a multiple of four bytes.
 pub(super) fn frame<'a>(
     frame: Span<'a>,
     padded: bool,

@@ -1,4 +1,4 @@
-//! Local networks other than Ethernet, and Ethernet behind the header of a capturing device.
+//! Local networks other than Ethernet, and Ethernet behind a capture device's header.
 //!
 //! ```text
 //!  Token Ring   | access | control | destination (6) | source (6) | route? | LLC …       IEEE 802.5
@@ -9,8 +9,8 @@
 //!  netANALYZER  | 4 bytes | Ethernet with checksum          transparent: 8 bytes of preamble between
 //! ```
 //!
-//! A Token Ring source address whose first bit is set is followed by routing information: two bytes or more, their number
-//! in the lower five bits of the first one.
+//! If the first bit of a Token Ring source address is set, routing information follows it: at least two bytes; the
+//! lower five bits of its first byte are its length.
 
 use super::{Network, Stack, ethernet};
 use crate::reason::{Layer, NonIp};
@@ -54,7 +54,7 @@ pub(super) fn fibre_channel<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Ne
 /// LINKTYPE_ATM_RFC1483.
 pub(super) fn atm<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     match frame.bytes {
-        // Bridged Ethernet, with its checksum or without.
+        // Bridged Ethernet, with or without its checksum.
         [0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1 | 7, ..] => {
             ethernet::frame(frame.skip(10).ok_or(TRUNCATED)?, stack)
         }

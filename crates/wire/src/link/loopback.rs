@@ -6,21 +6,20 @@
 //!  RAW    | IP …
 //! ```
 //!
-//! IPv4 is family 2 everywhere; IPv6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30
-//! on macOS.
+//! IPv4 is family 2 on all systems; IPv6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
 
 use super::{Network, Stack, ethernet, ip_by_version, ppp};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
-/// LINKTYPE_NULL. Old systems also put PPP, a 16-bit family or an EtherType here.
+/// LINKTYPE_NULL. Old systems also write PPP, a 16-bit family or an EtherType here.
 pub(super) fn null<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     if frame.bytes.starts_with(&[0xff, 0x03]) {
         return ppp::framed(frame, stack);
     }
     let (header, rest) = frame.take::<4>().ok_or(NonIp::Truncated(Layer::Link))?;
-    // A big-endian family leaves the upper half zero, a 16-bit one the lower half; EtherTypes
-    // start at 0x0600, so their upper byte tells them from a 16-bit family.
+    // A big-endian family has a zero upper half, a 16-bit one a zero lower half. EtherTypes start at 0x0600, so their
+    // upper byte is not zero.
     let family = match (*header, u32::from_be_bytes(*header)) {
         (_, big @ ..=0xffff) => big,
         ([0, 1..=5, ..], big) => big >> 16,
@@ -38,12 +37,12 @@ pub(super) fn network_order(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
     by_family(u32::from_be_bytes(*header), rest)
 }
 
-/// LINKTYPE_RAW. Old Linux and Irix wrote PPP under it.
+/// LINKTYPE_RAW. Old Linux and Irix systems wrote PPP with this link type.
 pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     if frame.bytes.starts_with(&[0xff, 0x03]) {
         return ppp::framed(frame, stack);
     }
-    // Shorter than two words, it could be anything.
+    // With fewer than two words the protocol cannot be recognised.
     if frame.bytes.len() < 8 {
         return Err(NonIp::Truncated(Layer::Ip));
     }

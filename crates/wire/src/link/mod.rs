@@ -1,11 +1,10 @@
-//! Link layers: from the outermost header, by the capture's link type, to the network layer.
+//! Link layers: parses headers from the capture's link type to the network layer.
 //!
 //! The numbers are the `LINKTYPE_…` values of the pcap file format
 //! (<https://www.tcpdump.org/linktypes.html>).
 //!
-//! Invariants: a link layer looks no further into an IP header than its version; what it *declares*
-//! to follow is judged by `ip/`. Headers that nest are counted by [`Stack`], so neither a loop nor
-//! a recursion is longer than [`Stack::DEPTH_MAX`].
+//! Invariants: a link layer reads only the version of an IP header; `ip/` checks whether the packet is what the link
+//! layer *declares*. [`Stack`] counts nested headers, so no loop or recursion exceeds [`Stack::DEPTH_MAX`].
 
 mod cooked;
 mod ethernet;
@@ -35,9 +34,9 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// PPP, with or without address and control bytes.
     pub const PPP: Self = Self(9);
-    /// Raw IP as some BSD systems number it.
+    /// Raw IP, the number of some BSD systems.
     pub const RAW_BSD: Self = Self(12);
-    /// Raw IP as OpenBSD numbers it.
+    /// Raw IP, the number of OpenBSD.
     pub const RAW_OPENBSD: Self = Self(14);
     /// PPP in HDLC framing.
     pub const PPP_HDLC: Self = Self(50);
@@ -79,9 +78,9 @@ impl LinkType {
     pub const PFLOG: Self = Self(117);
     /// IP over Fibre Channel.
     pub const IP_OVER_FC: Self = Self(122);
-    /// PPP with a direction in the place of the address.
+    /// PPP with a direction instead of the address byte.
     pub const PPP_PPPD: Self = Self(166);
-    /// Per-packet information before another link type.
+    /// Per-packet information before a frame of another link type.
     pub const PPI: Self = Self(192);
     /// PPP behind a direction.
     pub const PPP_WITH_DIR: Self = Self(204);
@@ -99,10 +98,10 @@ impl LinkType {
     pub const NETANALYZER_TRANSPARENT: Self = Self(241);
     /// IP over InfiniBand.
     pub const IPOIB: Self = Self(242);
-    /// Darwin's packet tap before another link type.
+    /// Darwin's packet tap header before a frame of another link type.
     pub const PKTAP: Self = Self(258);
 
-    /// Every link type that is decoded.
+    /// All supported link types.
     pub const SUPPORTED: [Self; 36] = [
         Self::NULL,
         Self::ETHERNET,
@@ -143,36 +142,36 @@ impl LinkType {
     ];
 }
 
-/// What the link layer declares to follow it.
+/// The network layer that the link layer declares, and its packet.
 #[derive(Clone, Copy)]
 pub(crate) enum Network<'a> {
     Ipv4(Span<'a>),
     Ipv6(Span<'a>),
 }
 
-/// What is known of the headers taken off so far.
+/// State of the headers removed so far.
 #[derive(Default)]
 pub(crate) struct Stack {
-    /// Destination and source of the outermost Ethernet header; zero if there is none.
+    /// Destination and source of the outermost Ethernet header; zeros without one.
     pub(crate) macs: [u8; 12],
-    /// How many VLAN tags were seen.
+    /// Number of VLAN tags.
     pub(crate) vlan_tags: u8,
-    /// Identifiers of the outermost two.
+    /// Identifiers of the outermost two tags.
     vlans: [u16; 2],
     /// The top MPLS label.
     pub(crate) mpls_label: Option<u32>,
     depth: u32,
-    /// Headers that said which link type follows them.
+    /// Number of headers that contain the link type of the next header.
     wrappers: u32,
 }
 
 impl Stack {
-    /// More nested tags, labels and inner frames than this are no real network.
+    /// Most nested tags, labels and inner frames; real networks have fewer.
     const DEPTH_MAX: u32 = 32;
-    /// So is more than this of headers that capturing programs put in front.
+    /// Most headers that capture programs put in front of a frame.
     const WRAPPERS_MAX: u32 = 4;
 
-    /// Notes Ethernet addresses: the outermost header's stay.
+    /// Stores Ethernet addresses, only those of the outermost header.
     #[inline(always)]
     fn ethernet(&mut self, header: &[u8; 14]) {
         let [macs @ .., _, _] = header;
@@ -181,16 +180,16 @@ impl Stack {
         }
     }
 
-    /// Notes a VLAN tag: identifiers of the outermost two stay.
+    /// Stores a VLAN tag: the identifiers of the outermost two are kept.
     fn tag(&mut self, tag: [u8; 2]) {
         if let Some(vlan) = self.vlans.get_mut(usize::from(self.vlan_tags)) {
             *vlan = u16::from_be_bytes(tag) & 0x0fff;
         }
-        // No overflow: the nesting is bounded.
+        // No overflow, because the nesting is limited.
         self.vlan_tags += 1;
     }
 
-    /// The way as far as the link layer knows it.
+    /// The path, as far as the link layer defines it.
     pub(crate) fn path(&self) -> Path {
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = self.macs;
         Path {
@@ -203,20 +202,20 @@ impl Stack {
         }
     }
 
-    /// Counts one more header in front of another link type.
+    /// Counts a further header in front of another link type.
     fn wrapped(&mut self) -> Result<(), NonIp> {
         self.wrappers += 1;
         if self.wrappers > Self::WRAPPERS_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
     }
 
-    /// Counts one more nested header.
+    /// Counts a further nested header.
     fn deeper(&mut self) -> Result<(), NonIp> {
         self.depth += 1;
         if self.depth > Self::DEPTH_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
     }
 }
 
-/// Takes off all link headers.
+/// Removes all link headers.
 #[inline(always)]
 pub(crate) fn strip<'a>(
     link: LinkType,
@@ -229,7 +228,7 @@ pub(crate) fn strip<'a>(
     }
 }
 
-/// What follows an EtherType that stands outside the link layer.
+/// Parses the payload of an EtherType outside the link layer.
 pub(crate) fn ether_type<'a>(
     number: u16,
     packet: Span<'a>,
@@ -286,7 +285,7 @@ fn strip_other<'a>(
     }
 }
 
-/// IP of the version that its first four bits say, `None` if they say something else.
+/// IP of the version in the first four bits; `None` if these are not 4 or 6.
 pub(crate) fn ip_by_version(packet: Span<'_>) -> Result<Option<Network<'_>>, NonIp> {
     let [first, ..] = packet.bytes else { return Err(NonIp::Truncated(Layer::Ip)) };
     Ok(match first >> 4 {

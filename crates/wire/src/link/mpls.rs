@@ -1,17 +1,17 @@
-//! MPLS label stack (RFC 3032) and what lies below it (RFC 4385, RFC 4448, RFC 5586).
+//! MPLS label stack (RFC 3032) and its payload (RFC 4385, RFC 4448, RFC 5586).
 //!
 //! ```text
 //!  | label (20 bits) | class | bottom | TTL |  …  | payload         four bytes an entry
 //! ```
 //!
-//! Nothing in the labels says what the payload is, so its first four bits are asked: 4 and 6 are
-//! IP, 1 is a control channel, 0 is an Ethernet pseudowire, mostly with a control word.
+//! Labels do not contain the payload's type, so its first four bits decide: 4 and 6 are IP, 1 is a control channel, 0
+//! is an Ethernet pseudowire, usually with a control word.
 
 use super::{LinkType, Network, Stack, ip_by_version, strip};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
-/// Generic associated channel label: a control channel follows, whatever its first bits say.
+/// Generic associated channel label: a control channel follows, for any first bits.
 const CHANNEL_LABEL: u32 = 13;
 
 pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
@@ -38,7 +38,7 @@ pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Networ
     }
 }
 
-/// `0001 | version | reserved | channel type | …`: the type says IP by its PPP number.
+/// `0001 | version | reserved | channel type | …`: IP has its PPP number as channel type.
 fn channel(rest: Span<'_>) -> Result<Network<'_>, NonIp> {
     let (header, payload) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
     match u16::from_be_bytes([header[2], header[3]]) {
@@ -48,7 +48,7 @@ fn channel(rest: Span<'_>) -> Result<Network<'_>, NonIp> {
     }
 }
 
-/// An Ethernet frame, behind a control word unless only the reading without one makes sense.
+/// An Ethernet frame behind a control word, unless it is valid only without one.
 fn pseudowire<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     const CONTROL_WORD: usize = 4;
     let plausible = |at: usize| {

@@ -1,10 +1,10 @@
-//! Names of link types that are not decoded, for messages.
+//! Names of unsupported link types, for messages.
 
 use std::fmt;
 
 use super::LinkType;
 
-/// The number, with the name that the list of link types gives it (`LINKTYPE_…`).
+/// The number, and the name from the list of link types (`LINKTYPE_…`).
 impl fmt::Display for LinkType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, name(self.0)) {

@@ -11,7 +11,7 @@ use super::{Network, Stack, ether_type, mpls};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
-/// PPP as captured on a serial line, where Cisco HDLC also turns up under the same link type.
+/// PPP as captured on a serial line; Cisco HDLC occurs with the same link type.
 pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     match frame.bytes {
         [0xff, ..] => {
@@ -23,7 +23,7 @@ pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'
     }
 }
 
-/// A PPPoE session header and the PPP packet in it.
+/// Parses a PPPoE session header and the PPP packet in it.
 pub(super) fn pppoe_session<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (header, rest) = packet.take::<6>().ok_or(NonIp::Truncated(Layer::Ppp))?;
     protocol(rest.limit(u32::from(u16::from_be_bytes([header[4], header[5]]))), stack)

@@ -1,4 +1,4 @@
-//! Headers that capturing radios put before IEEE 802.11 frames: radiotap, Prism, AVS.
+//! Headers that capture devices put before IEEE 802.11 frames: radiotap, Prism, AVS.
 //!
 //! ```text
 //!  radiotap   | 0 | pad | length (LE) | present (LE, more while bit 31) | time? | flags? | …
@@ -26,8 +26,7 @@ pub(super) fn radiotap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network
     ieee80211::frame(rest, padded, stack)
 }
 
-/// The flags field, if there is one: bit 0x20 says that the 802.11 header is padded to a multiple
-/// of four bytes.
+/// The flags field, if present; bit 0x20: the 802.11 header is padded to a multiple of four bytes.
 fn radiotap_flags(header: &[u8]) -> Option<u8> {
     const TIME: u32 = 1;
     const FLAGS: u32 = 2;
@@ -50,14 +49,14 @@ fn radiotap_flags(header: &[u8]) -> Option<u8> {
     header.get(at).copied()
 }
 
-/// LINKTYPE_IEEE802_11_PRISM; AVS headers turn up under the same number.
+/// LINKTYPE_IEEE802_11_PRISM; AVS headers occur with the same number.
 pub(super) fn prism<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let header = frame.bytes.first_chunk::<8>().ok_or(TRUNCATED)?;
     if header.starts_with(&[0x80, 0x21, 0x10]) {
         return avs(frame, stack);
     }
     let len = [header[4], header[5], header[6], header[7]];
-    // Of the two readings, a header's length is the small one.
+    // The byte order is unknown; a header's length is the smaller of both values.
     let len = u32::from_le_bytes(len).min(u32::from_be_bytes(len));
     let rest = frame.skip(len as usize).ok_or(TRUNCATED)?;
     ieee80211::frame(rest, false, stack)

@@ -1,4 +1,4 @@
-//! Headers that parts of operating systems put before IP packets.
+//! Headers that operating systems put before IP packets.
 //!
 //! ```text
 //!  ENC     | address family, 4 bytes, either byte order | SPI (4) | flags (4) | IP …         OpenBSD's IPsec
@@ -7,8 +7,8 @@
 //!  NFLOG   | address family | 0 | resource (2) | (length | type | value | padding)* …        Linux' netfilter
 //! ```
 //!
-//! The lengths and types in NFLOG have the byte order of the machine that captured; types are below 256 and
-//! two flags lie above them, so the half that is zero but for these tells which. Type 9 is the packet.
+//! Lengths and types in NFLOG have the byte order of the capturing machine. Types are below 256, with two flags in the
+//! highest bits, so the byte that is zero without the flags shows the order. Type 9 is the packet.
 
 use super::{Network, Stack, loopback, ppp};
 use crate::reason::{Layer, NonIp};
@@ -30,7 +30,7 @@ pub(super) fn enc(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
 
 /// LINKTYPE_PFLOG.
 pub(super) fn pflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
-    /// The oldest header: everything up to the direction.
+    /// The oldest header, which ends at the direction field.
     const LEAST: u8 = 45;
     let &[len, family] = frame.bytes.first_chunk::<2>().ok_or(TRUNCATED)?;
     if len < LEAST {
@@ -72,7 +72,7 @@ pub(super) fn nflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
     }
 }
 
-/// LINKTYPE_PPP_PPPD: the first byte of the framing, FF, is a direction here.
+/// LINKTYPE_PPP_PPPD: the first byte of the framing, FF, is replaced by a direction.
 pub(super) fn pppd<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
     let (_, rest) = frame.take::<2>().ok_or(NonIp::Truncated(Layer::Ppp))?;
     ppp::protocol(rest, stack)

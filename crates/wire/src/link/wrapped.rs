@@ -1,18 +1,18 @@
-//! Headers of capturing programs that say which link type follows them.
+//! Headers of capture programs that contain the link type of the frame behind them.
 //!
 //! ```text
 //!  PPI     | 0 | flags | length (LE) | link type (4, LE) | fields …                up to its length, 8 at the least
 //!  PKTAP   | length (4, LE) | record type (4, LE) | link type (4, LE) | …          up to its length, 12 at the least
 //! ```
 //!
-//! Sources: CACE Technologies, *PPI Packet Header Format* (2007); `net/pktap.h` of Darwin. Both give numbers of the
-//! machine (`DLT_…`), which are those of capture files for the link types that are decoded, but for one.
+//! Sources: CACE Technologies, *PPI Packet Header Format* (2007); `net/pktap.h` of Darwin. Both contain numbers of the
+//! operating system (`DLT_…`), which equal those of capture files for all supported link types except one.
 
 use super::{LinkType, Network, Stack, strip};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
-/// 100 in capture files.
+/// Its number in capture files is 100.
 const DLT_ATM_RFC1483: u16 = 11;
 
 const TRUNCATED: NonIp = NonIp::Truncated(Layer::Link);

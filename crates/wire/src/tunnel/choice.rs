@@ -1,15 +1,15 @@
-//! Which packets of a tunnel are looked at.
+//! The choice between a tunnel's outer and inner packets.
 
 ringtap_base::choices! {
-    /// Whether tunnels are opened, and whose packets count afterwards.
+    /// Which packets of tunnels are analysed.
     #[derive(Default)]
     pub enum Tunnels: "choice of tunnels" {
-        /// None is opened: a tunnel is traffic between its two ends.
+        /// The outer packets: a tunnel is traffic between its two ends.
         Outer = "outer",
-        /// What a tunnel carries, instead of the tunnel.
+        /// The inner packets instead of the outer ones.
         #[default]
         Inner = "inner",
-        /// A tunnel and what it carries.
+        /// The outer and the inner packets.
         Both = "both",
     }
 }

@@ -13,7 +13,7 @@ use crate::link;
 use crate::path::TunnelKind;
 use crate::span::Span;
 
-/// What follows the GRE header, which has a sequence number or not.
+/// Parses the bytes behind a GRE header with or without a sequence number.
 pub(super) fn open(sequence: bool, packet: Span<'_>) -> Option<Inside<'_>> {
     let inside = |id, network| Inside { kind: TunnelKind::Erspan, id, network };
     if !sequence {

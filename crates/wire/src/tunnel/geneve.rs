@@ -5,7 +5,7 @@
 //!  | version (2) · words  | OC· | type | network (3) | · | options, as many words of four bytes | …
 //! ```
 //!
-//! `type` is an EtherType, that of a bridged frame as a rule.
+//! `type` is an EtherType, usually that of a bridged frame.
 
 use super::{Inside, ether_type};
 use crate::path::TunnelKind;

@@ -8,7 +8,7 @@
 //!  routing:  | family (2) | offset | length | … |  …  | 0 (2) | · | 0 |               while R is set
 //! ```
 //!
-//! `type` is an EtherType, or one of ERSPAN's, of WCCP's or PPP's.
+//! `type` is an EtherType, or a number of ERSPAN, WCCP or PPP.
 
 use super::{Inside, erspan, ether_type};
 use crate::link::{self, LinkType, Network, Stack};
@@ -62,7 +62,7 @@ fn version_0(flags: u16, protocol: u16, mut rest: Span<'_>) -> Option<Inside<'_>
     Some(Inside { kind: TunnelKind::Gre, id, network })
 }
 
-/// A list of source routes; the last one is empty.
+/// Skips a list of source routes; the last one is empty.
 fn routing(mut rest: Span<'_>) -> Option<Span<'_>> {
     loop {
         let (&[_, _, _, len], route) = rest.take::<4>()?;
@@ -73,13 +73,13 @@ fn routing(mut rest: Span<'_>) -> Option<Span<'_>> {
     }
 }
 
-/// A redirected IPv4 packet, in WCCP version 2 behind four bytes that begin with none of its versions.
+/// A redirected IPv4 packet; in WCCP version 2 it follows four bytes that do not start with an IP version.
 fn wccp(rest: Span<'_>) -> Option<Network<'_>> {
     let redirect = rest.bytes.first()? >> 4 != 4;
     Some(Network::Ipv4(if redirect { rest.skip(4)? } else { rest }))
 }
 
-/// Without a sequence number it acknowledges and carries nothing.
+/// Without a sequence number it is an acknowledgement without data.
 fn version_1(flags: u16, rest: Span<'_>) -> Option<Inside<'_>> {
     let (&[l0, l1, c0, c1], mut rest) = rest.take::<4>()?;
     if flags & KEY == 0 || flags & SEQUENCE == 0 {

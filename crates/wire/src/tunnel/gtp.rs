@@ -8,7 +8,7 @@
 //!  while next is not 0:  | words | … | next |                                        if E
 //! ```
 //!
-//! P is 1 (not GTP'), the type 255 for a packet of the user.
+//! P is 1 (not GTP'); type 255 is a user packet.
 
 use super::Inside;
 use crate::link;
@@ -21,7 +21,7 @@ const EXTENDED: u8 = 0x04;
 const OPTIONAL: u8 = 0x07;
 const USER_PACKET: u8 = 255;
 
-/// If the datagram is not `whole`, the length in the header may lie beyond it.
+/// If the datagram is not `whole`, the header's length may exceed it.
 pub(super) fn open(data: Span<'_>, whole: bool) -> Option<Inside<'_>> {
     let (&[flags, kind, l0, l1, e0, e1, e2, e3], rest) = data.take::<8>()?;
     if flags & VERSION_AND_PROTOCOL != VERSION_1 || kind != USER_PACKET {

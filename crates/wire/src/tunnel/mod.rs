@@ -1,4 +1,4 @@
-//! Tunnels: from an IP header that carries one to the packet within.
+//! Tunnels: finds the packet inside an IP packet.
 //!
 //! ```text
 //!  IP │ 4                          IP within IP             RFC 2003
@@ -10,11 +10,11 @@
 //!                │ 3544            teredo
 //! ```
 //!
-//! UDP ports are a mere hint, so what they lead to must look like the tunnel in every detail, and the packet within must
-//! fit into the datagram. Whatever does not is no tunnel but a packet like any other.
+//! UDP ports are only a hint, so all fields of the tunnel's header must be valid, and the inner packet must fit into
+//! the datagram. Otherwise the packet is treated as an ordinary one.
 //!
-//! Invariants: an opened tunnel holds an IP header that was captured whole and is usable. What lies in a tunnel is
-//! opened again by the caller, so nothing here recurses.
+//! Invariants: an opened tunnel has a complete and valid inner IP header. The caller opens nested tunnels, so nothing
+//! recurses here.
 
 mod choice;
 mod erspan;
@@ -35,7 +35,7 @@ use crate::transport::UDP;
 pub use choice::Tunnels;
 pub(crate) use watched::Watched;
 
-/// Tunnels within tunnels are followed this deep.
+/// Most nested tunnels that are opened.
 pub(crate) const DEPTH_MAX: usize = 8;
 
 const IPV4: u8 = 4;
@@ -47,18 +47,18 @@ pub(crate) const GTP_PORT: u16 = 2152;
 pub(crate) const TEREDO_PORT: u16 = 3544;
 pub(crate) const VXLAN_PORT: u16 = 4789;
 pub(crate) const GENEVE_PORT: u16 = 6081;
-/// Where Linux sent VXLAN before there was a port for it.
+/// The port that Linux used for VXLAN before one was assigned.
 pub(crate) const VXLAN_PORT_OLD: u16 = 8472;
 
-/// What a tunnel holds.
+/// The content of a tunnel.
 pub(crate) struct Inside<'a> {
     pub(crate) kind: TunnelKind,
-    /// See [`Tunnel::id`](crate::Tunnel::id).
+    /// The tunnel's identifier, as in [`Tunnel::id`](crate::Tunnel::id).
     pub(crate) id: u32,
     pub(crate) network: Network<'a>,
 }
 
-/// Opens the tunnel that `outer` carries, if it is one with an IP packet within.
+/// Opens the tunnel in the payload of `outer`; `None` if it is not a tunnel with an IP packet.
 #[inline(always)]
 pub(crate) fn open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a>> {
     match carried.protocol {
@@ -77,12 +77,12 @@ fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a
         UDP => by_port(outer, payload.skip(UDP_HEADER_LEN)?, whole)?,
         _ => return None,
     };
-    // Of a first fragment only a part of what is within is here.
+    // A first fragment has only a part of the inner packet.
     let must_fit = whole && protocol == UDP;
     usable(&inside.network, must_fit).then_some(inside)
 }
 
-/// The destination's port says more than the source's.
+/// The destination port is checked before the source port.
 fn by_port<'a>(outer: &PacketRecord, data: Span<'a>, whole: bool) -> Option<Inside<'a>> {
     match (outer.src_port, outer.dst_port) {
         (_, VXLAN_PORT | VXLAN_PORT_OLD) => vxlan::open(data),
@@ -93,7 +93,8 @@ fn by_port<'a>(outer: &PacketRecord, data: Span<'a>, whole: bool) -> Option<Insi
     }
 }
 
-/// Whether there is a whole header that does not contradict itself and, if asked, is not longer than there is room.
+/// Returns true if the header is complete and consistent and, if `must_fit`, its packet is not longer than the
+/// available bytes.
 fn usable(network: &Network<'_>, must_fit: bool) -> bool {
     let word = |high, low| u32::from(u16::from_be_bytes([high, low]));
     match network {
@@ -111,12 +112,12 @@ fn usable(network: &Network<'_>, must_fit: bool) -> bool {
     }
 }
 
-/// What an EtherType in a tunnel's header declares: IP, MPLS, a whole frame, ….
+/// The network layer declared by an EtherType in a tunnel's header: IP, MPLS, a whole frame and others.
 fn ether_type(number: u16, packet: Span<'_>) -> Option<Network<'_>> {
     link::ether_type(number, packet, &mut Stack::default()).ok()
 }
 
-/// What a whole Ethernet frame holds.
+/// The network layer of a whole Ethernet frame.
 fn ethernet(frame: Span<'_>) -> Option<Network<'_>> {
     link::strip(link::LinkType::ETHERNET, frame, &mut Stack::default()).ok()
 }

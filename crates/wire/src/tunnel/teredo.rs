@@ -6,8 +6,8 @@
 //!  | IPv6 packet | trailers, may lack
 //! ```
 //!
-//! One address of a packet is a Teredo client's, in 2001::/32 (in the draft's days in 3ffe:831f::/32), but for what
-//! clients and servers say to find each other: that comes from fe80::/10.
+//! One address of a packet belongs to a Teredo client, in 2001::/32 (3ffe:831f::/32 in the draft). Messages between
+//! clients and servers for their discovery come from fe80::/10 instead.
 
 use super::Inside;
 use crate::link::Network;

@@ -5,7 +5,7 @@
 //!  |····1··| reserved (3) | network (3) | · | Ethernet frame
 //! ```
 //!
-//! What is reserved is ignored, as the RFC says: extensions use it.
+//! Reserved bits are ignored, as the RFC requires: extensions use them.
 
 use super::{Inside, ethernet};
 use crate::path::TunnelKind;

@@ -1,9 +1,9 @@
-//! UDP ports that may mean a tunnel, asked for every UDP packet.
+//! UDP ports of tunnels, checked for every UDP packet.
 //!
-//! Three bits of a port say where it would stand, and no two of the ports stand in one place:
+//! Three bits of a port select its slot; each slot has at most one port:
 //!
 //! ```text
-//!  place   0     1     2     3     4     5     6     7        port >> 4 & 7
+//! slot    0     1     2     3     4     5     6     7        port >> 4 & 7
 //!          –    8472   –    4789  6081  3544  2152   –
 //! ```
 
@@ -11,10 +11,10 @@ use super::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, Tunnels, VXLAN_PORT, VXLAN_PORT_
 use crate::record::PacketRecord;
 use crate::transport::UDP;
 
-/// What stands nowhere else but in its own place.
+/// One port for each slot; a slot without one has a number that belongs to another slot.
 pub(crate) struct Watched([u16; 8]);
 
-const fn place(port: u16) -> usize {
+const fn slot(port: u16) -> usize {
     port as usize >> 4 & 7
 }
 
@@ -30,21 +30,21 @@ impl Watched {
     }
 
     const fn of<const N: usize>(ports: [u16; N]) -> Self {
-        // No port stands in another's place: u16::MAX belongs into place 7, 0 into place 0.
-        let mut places = [u16::MAX; 8];
-        places[place(u16::MAX)] = 0;
+        // Numbers of other slots mark slots without a port: u16::MAX belongs to slot 7, 0 to slot 0.
+        let mut slots = [u16::MAX; 8];
+        slots[slot(u16::MAX)] = 0;
         let mut n = 0;
         while n < N {
-            let at = place(ports[n]);
-            assert!(place(places[at]) != at, "two ports in one place");
-            places[at] = ports[n];
+            let at = slot(ports[n]);
+            assert!(slot(slots[at]) != at, "two ports in one slot");
+            slots[at] = ports[n];
             n += 1;
         }
-        Self(places)
+        Self(slots)
     }
 
-    /// Whether a TCP or UDP packet may be a tunnel's: UDP, and one of its ports is watched. Without a branch between the
-    /// two protocols.
+    /// Returns true if a TCP or UDP packet may be a tunnel's: UDP, and one of its ports is watched. Without a branch
+    /// between the two protocols.
     #[inline(always)]
     pub(crate) fn suspects(&self, packet: &PacketRecord) -> bool {
         // A number that is never watched.
@@ -54,7 +54,7 @@ impl Watched {
 
     #[inline(always)]
     fn either(&self, a: u16, b: u16) -> bool {
-        (self.0[place(a)] == a) | (self.0[place(b)] == b)
+        (self.0[slot(a)] == a) | (self.0[slot(b)] == b)
     }
 }
 

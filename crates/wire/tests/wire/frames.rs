@@ -1,4 +1,4 @@
-//! Frames by hand, one for each rule that a random frame rarely meets.
+//! Hand-made frames, for rules that random frames rarely reach.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -67,7 +67,7 @@ fn nflog(family: u8, order: fn(u16) -> [u8; 2], packet: &[u8]) -> Vec<u8> {
     [&[family, 0, 0, 1][..], &nested, &prefix, &header(packet.len(), 9), packet].concat()
 }
 
-/// The same packet in every encapsulation: what it is called, its link type, the frame.
+/// The same packet in every encapsulation: name, link type, frame.
 fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
     let (four, six) = (ipv4(17, 0, &UDP), ipv6(17, &UDP));
     let pppoe = |packet: &[u8]| {
@@ -240,11 +240,11 @@ fn every_encapsulation_leads_to_the_same_packet() {
     }
 }
 
-/// tshark finds the same packet in all of them, but for a few that it knows nothing of.
+/// tshark finds the same packet in all of them, except those that it does not decode.
 #[test]
 fn tshark_finds_the_same_packet() {
-    /// What tshark does not know, or wants more of than the fields that matter here.
-    const OTHERWISE: [&str; 12] = [
+    /// Encapsulations that tshark does not decode, or for which it needs further fields.
+    const UNSUPPORTED: [&str; 12] = [
         "vlan 9200",
         "pseudowire, no word",
         "null linux",
@@ -298,14 +298,14 @@ fn tshark_finds_the_same_packet() {
     assert_eq!(text.lines().count(), cases.len(), "{}", String::from_utf8_lossy(&output.stderr));
     let found = |line: &str| ["4660\t32\t", "4660\t\t12"].contains(&line);
     let differs: Vec<_> = (cases.iter().zip(text.lines()))
-        .filter(|((name, ..), line)| found(line) == OTHERWISE.contains(name))
+        .filter(|((name, ..), line)| found(line) == UNSUPPORTED.contains(name))
         .map(|((name, link, _), line)| (name, link, line))
         .collect();
     assert_eq!(differs, []);
 }
 
 #[test]
-fn what_is_no_ip_has_a_reason() {
+fn frames_without_ip_have_a_reason() {
     let link = NonIp::Truncated(Layer::Link);
     let malformed = NonIp::Malformed(Layer::Link);
     let cases: [(u16, Vec<u8>, NonIp, u16); 37] = [
@@ -357,7 +357,7 @@ fn what_is_no_ip_has_a_reason() {
 }
 
 #[test]
-fn an_unusable_ipv4_header_still_counts() {
+fn an_invalid_ipv4_header_still_counts() {
     let mut other_version = ipv4(17, 0, &UDP);
     other_version[0] = 0x55;
     let mut short_header = ipv4(17, 0, &UDP);
@@ -380,23 +380,23 @@ fn an_unusable_ipv4_header_still_counts() {
 }
 
 #[test]
-fn lengths_decide_what_belongs_to_the_packet() {
-    // The total length leaves no room for ports; what follows is padding.
+fn lengths_limit_the_packet() {
+    // The total length has no room for ports; the rest is padding.
     let mut packet = ipv4(17, 0, &UDP);
     packet[3] = 22;
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x0800, &packet));
     assert!(!out.flags.contains(Flags::PORTS) && out.ip_len == 22 && out.dst_port == 0);
-    // Offload leaves 0: as long as the frame was on the wire.
+    // Segmentation offload leaves 0: the length on the wire counts.
     packet[3] = 0;
     let mut out = PacketRecord::EMPTY;
     let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
     decoder.decode(LinkType::ETHERNET, 0, &ethernet(0x0800, &packet), 14 + 9000, &mut out);
     assert!(out.flags.contains(Flags::PORTS) && out.ip_len == 9000 && out.wire_len == 9014);
-    // A length beyond the frame is believed.
+    // A length beyond the frame is used as it is.
     packet[2] = 0xff;
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x0800, &packet));
     assert!(out.flags.contains(Flags::PORTS) && out.ip_len == 0xff00);
-    // IPv6 has no such excuse, but jumbograms.
+    // IPv6 has no such case, except jumbograms.
     let mut packet = ipv6(17, &UDP);
     packet[5] = 0;
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &packet));
@@ -419,20 +419,20 @@ fn other_transports_have_ports_too() {
 }
 
 #[test]
-fn extension_headers_are_walked_and_ends_respected() {
+fn extension_headers_are_walked_to_the_end_of_the_chain() {
     let one = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     // Hop-by-hop, destination options, routing, shim6, then UDP.
     let chain = [&one(60)[..], &one(43), &one(140), &one(17), &UDP].concat();
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &ipv6(0, &chain)));
     assert!(out.flags.contains(Flags::PORTS) && out.protocol == 17 && out.dst_port == 80);
-    // Nothing may follow mobility, host identity, ESP and no-next.
+    // No header may follow mobility, host identity, ESP and no-next.
     for end in [135, 139, 50, 59] {
         let chain = [&one(end)[..], &one(17), &UDP].concat();
         let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &ipv6(60, &chain)));
         assert!(!out.flags.contains(Flags::PORTS));
         assert_eq!((out.protocol, out.dst_port), (end, 0));
     }
-    // A chain without end is left, and one that claims more than there is.
+    // An endless chain is not followed to its end; a header that is longer than the packet is rejected.
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &ipv6(60, &one(60).repeat(500))));
     assert_eq!((out.protocol, out.src_port), (60, 0));
     let (_, out) =
@@ -459,7 +459,7 @@ fn facts(out: &PacketRecord) -> (bool, bool, bool, bool, u16, u8) {
 }
 
 #[test]
-fn later_fragments_learn_from_the_first() {
+fn later_fragments_get_the_ports_of_the_first() {
     let (first, later) = (ipv4(17, 0x2000, &UDP), ipv4(17, 0x0002, &[0; 40]));
     let records = sequence(
         0x0800,
@@ -477,7 +477,7 @@ fn later_fragments_learn_from_the_first() {
     assert_eq!(known, [unknown, (true, false, true, false, 0x1234, 17), found, found, unknown]);
     assert!(records.iter().all(|out| out.pair_hash == records[0].pair_hash));
 
-    // A first fragment too small for its ports makes its identification unknown again.
+    // A first fragment without complete ports makes its identification unknown.
     let tiny = ipv4(17, 0x2000, &UDP[..2]);
     let records = sequence(0x0800, &[(0, first), (1, tiny), (2, later)]);
     assert_eq!(facts(&records[1]), (true, false, false, false, 0, 17));
@@ -499,7 +499,7 @@ fn ipv6_fragments_learn_protocol_and_ports() {
     );
     assert_eq!(facts(&records[0]), (true, false, true, false, 0x1234, 17));
     assert_eq!(facts(&records[1]), (true, true, false, true, 0x1234, 17));
-    // Atomic: a fragment header, but the whole datagram.
+    // Atomic: a complete datagram with a fragment header.
     assert_eq!(facts(&records[2]), (true, false, true, false, 0x1234, 17));
     assert_eq!(records[3].dst_port, 128 << 8);
     assert_eq!(
@@ -508,9 +508,9 @@ fn ipv6_fragments_learn_protocol_and_ports() {
     );
 }
 
-/// A glance is certain of everything common, and never of what may be a tunnel.
+/// `peek` is certain of all common packets, and never of one that may be a tunnel.
 #[test]
-fn a_glance_knows_the_pair_unless_there_may_be_another_inside() {
+fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
     let key = HashKey::from_seed(1);
     let udp =
         |port: u16| [&[0x12, 0x34][..], &port.to_be_bytes(), &[0, 12, 0, 0, 1, 2, 3, 4]].concat();
@@ -523,7 +523,7 @@ fn a_glance_knows_the_pair_unless_there_may_be_another_inside() {
         v4(ipv4(1, 0, &[8, 0])),
         v4(ipv4(50, 0, &[0; 8])),
         v4(ipv4(17, 0x2000, &UDP)),
-        // A later fragment has no ports, whatever its bytes look like.
+        // A later fragment has no ports, whatever its bytes are.
         v4(ipv4(17, 5, &udp(4789))),
         v6(ipv6(17, &UDP)),
         v6(ipv6(58, &[128, 0])),

@@ -1,5 +1,5 @@
-//! The decoder against `etherparse`, a complete but slower parser: random stacks of VLAN tags,
-//! IPv4 options, IPv6 extension headers and transport headers, whole and cut at every length.
+//! The decoder against `etherparse`, a complete but slower parser: random stacks of VLAN tags, IPv4 options, IPv6
+//! extension headers and transport headers, complete and truncated at every length.
 
 use etherparse::{
     IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header, LinkSlice, NetSlice,
@@ -13,7 +13,7 @@ use ringtap_wire::{Decoded, Decoder, Flags, HashKey, LinkType, NonIp, PacketReco
 const KEY: HashKey = HashKey::from_seed(3);
 static PATHS: LazyLock<Arc<Paths>> = LazyLock::new(Arc::default);
 
-/// What a random frame is made of.
+/// The parameters of a random frame.
 #[derive(Clone, Debug)]
 struct Plan {
     tags: Vec<(u16, u16)>,
@@ -126,13 +126,13 @@ impl Plan {
 
 fn plans() -> impl Strategy<Value = Plan> {
     let tag = (prop::sample::select(vec![0x8100u16, 0x88a8, 0x9100]), any::<u16>());
-    // Hop-by-hop must stand first, so it is added below.
+    // Hop-by-hop must come first, so it is added below.
     let extension = (prop::sample::select(vec![43u8, 51, 60]), 0u8..4);
     let transport = prop_oneof![
         (any::<u16>(), any::<u16>(), any::<u8>()).prop_map(|(s, d, b)| Transport::Tcp(s, d, b)),
         (any::<u16>(), any::<u16>()).prop_map(|(s, d)| Transport::Udp(s, d)),
         (any::<u8>(), any::<u8>())
-            .prop_filter("etherparse wants 20 octets of a timestamp", |(k, c)| {
+            .prop_filter("etherparse requires 20 octets of a timestamp", |(k, c)| {
                 !(matches!(k, 13 | 14) && *c == 0)
             })
             .prop_map(|(k, c)| Transport::Icmp(k, c)),
@@ -182,7 +182,7 @@ fn decode(frame: &[u8], original_len: usize) -> (Decoded, PacketRecord) {
     (decoded, out)
 }
 
-/// The record as etherparse sees the frame.
+/// The expected record of a frame, from etherparse.
 fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
     let mut out = PacketRecord { ts_ns: 9, wire_len: frame.len() as u32, ..PacketRecord::EMPTY };
@@ -267,7 +267,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_cut_frame_claims_nothing_that_the_whole_does_not(plan in plans()) {
+    fn a_truncated_frame_has_no_flag_that_the_complete_one_lacks(plan in plans()) {
         let frame = plan.frame();
         let (_, whole) = decode(&frame, frame.len());
         let mut claims_before = 0;
@@ -292,7 +292,7 @@ proptest! {
                 prop_assert_eq!(cut.protocol, whole.protocol);
             }
             prop_assert!(cut.tcp_flags == 0 || cut.tcp_flags == whole.tcp_flags);
-            // More bytes never take a claim back.
+            // More captured bytes never clear a flag.
             let claims = cut.flags.0
                 & (Flags::PORTS.0 | Flags::DATA.0 | Flags::VLAN.0 | Flags::IPV4.0 | Flags::IPV6.0);
             prop_assert_eq!(claims & claims_before, claims_before);
@@ -302,7 +302,7 @@ proptest! {
 }
 
 #[test]
-fn the_builder_of_the_oracle_is_read_too() {
+fn frames_of_the_oracle_are_decoded() {
     let mut frame = Vec::new();
     PacketBuilder::ethernet2([1; 6], [2; 6])
         .double_vlan(100.try_into().unwrap(), 200.try_into().unwrap())

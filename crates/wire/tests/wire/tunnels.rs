@@ -1,4 +1,4 @@
-//! Tunnels by hand: every kind, nested, cut, broken, in fragments.
+//! Hand-made tunnels: all kinds, nested, truncated, malformed, fragmented.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn vxlan(network: u8, frame: &[u8]) -> Vec<u8> {
     udp([999, 4789], &cat(&[&[8, 0, 0, 0, 0, 0, network, 0], frame]))
 }
 
-/// What the user sent, by either version.
+/// The inner packet, IPv4 and IPv6.
 fn user4() -> Vec<u8> {
     ipv4([3, 4], 17, &udp([1234, 80], b"data"))
 }
@@ -75,7 +75,7 @@ fn decode(
     (out, decoder.inner(&out).copied())
 }
 
-/// Everything that is opened: by name, protocol and payload of the IP packet around it, kind and identifier.
+/// All kinds of tunnels: name, protocol and payload of the outer IP packet, kind and identifier.
 fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
     use TunnelKind::*;
     let (four, six) = (user4(), user6());
@@ -172,7 +172,7 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
         ("geneve, ip", 17, geneve(1, SIX, &six), Geneve, 6),
         ("gtp", 17, gtp([999, 2152], 0, &[], &four), GtpU, 8),
         ("gtp, from its port", 17, gtp([2152, 999], 0, &[], &six), GtpU, 8),
-        // Without the bit for extensions the last byte says nothing.
+        // Without the extension bit the last byte has no meaning.
         ("gtp, sequence", 17, gtp([2152, 2152], 2, &[0, 1, 0, 0x85], &four), GtpU, 8),
         (
             "gtp, extensions",
@@ -194,7 +194,7 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
     ]
 }
 
-/// The record of what the user sent, but for the way.
+/// Returns true if this is the record of the inner packet, except for its path.
 fn is_users(inner: &PacketRecord) -> bool {
     let has = |flag| inner.flags.contains(flag);
     let (src, dst) = if has(Flags::IPV4) {
@@ -234,15 +234,15 @@ fn every_kind_is_opened_in_both_versions() {
             assert_eq!((outer.src, outer.dst, outer.protocol), (ends[0], ends[1], protocol));
             let macs = [[2; 6], [1; 6]];
             let tunnel = Tunnel { kind, ipv6: ether_type == SIX, src: ends[0], dst: ends[1], id };
-            let way = Path { macs, ..Path::default() };
-            assert_eq!(*paths.get(outer.path), way, "{name}");
-            assert_eq!(*paths.get(inner.path), Path { tunnel: Some(tunnel), ..way }, "{name}");
+            let path = Path { macs, ..Path::default() };
+            assert_eq!(*paths.get(outer.path), path, "{name}");
+            assert_eq!(*paths.get(inner.path), Path { tunnel: Some(tunnel), ..path }, "{name}");
         }
     }
 }
 
 #[test]
-fn an_unopened_tunnel_is_a_packet_like_any_other() {
+fn an_unopened_tunnel_is_an_ordinary_packet() {
     for (name, protocol, payload, ..) in cases() {
         let frame = ethernet(FOUR, &ipv4([1, 2], protocol, &payload));
         let (mut inner, _) = decoder(Tunnels::Inner);
@@ -254,7 +254,7 @@ fn an_unopened_tunnel_is_a_packet_like_any_other() {
 }
 
 #[test]
-fn a_cut_tunnel_is_opened_if_the_header_within_is_there() {
+fn a_truncated_tunnel_is_opened_if_its_inner_header_is_complete() {
     for (name, protocol, payload, ..) in cases() {
         let frame = ethernet(FOUR, &ipv4([1, 2], protocol, &payload));
         let mut opened_at = None;
@@ -270,13 +270,13 @@ fn a_cut_tunnel_is_opened_if_the_header_within_is_there() {
             assert_eq!(inner.flags.contains(Flags::TRUNCATED), len < frame.len());
             assert!(!inner.flags.contains(Flags::BAD_HEADER));
         }
-        // Behind the user's addresses stand 12 more bytes.
+        // 12 more bytes follow the inner addresses.
         assert_eq!(opened_at, Some(frame.len() - 12), "{name}");
     }
 }
 
 #[test]
-fn what_merely_looks_like_a_tunnel_is_none() {
+fn malformed_tunnels_are_not_opened() {
     let (four, six) = (user4(), user6());
     let frame = ethernet(FOUR, &four);
     let with = |packet: &[u8], at: usize, byte: u8| {
@@ -327,7 +327,7 @@ fn what_merely_looks_like_a_tunnel_is_none() {
             gtp(&[0x34, 255, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0], &four),
         ),
         ("teredo with ipv4", teredo(&four)),
-        ("teredo of nobody", teredo(&with(&with(&six, 9, 2), 25, 2))),
+        ("teredo without a client", teredo(&with(&with(&six, 9, 2), 25, 2))),
         ("teredo, too long", teredo(&with(&six, 5, 13))),
         (
             "udp without a port of a tunnel",
@@ -341,12 +341,12 @@ fn what_merely_looks_like_a_tunnel_is_none() {
         let (outer, inner) = decode(&mut decoder, &frame, frame.len());
         assert_eq!(inner, None, "{name}");
         assert_eq!((outer.protocol, outer.flags.contains(Flags::TUNNEL)), (protocol, false));
-        assert_eq!(*paths.get(outer.path + 1), Path::default(), "{name}: no way of a tunnel");
+        assert_eq!(*paths.get(outer.path + 1), Path::default(), "{name}: no path of a tunnel");
     }
 }
 
 #[test]
-fn the_innermost_packet_is_found_and_the_outermost_tunnel_named() {
+fn the_innermost_packet_and_the_outermost_tunnel_are_reported() {
     let gre = cat(&[&[0, 0, 8, 0], &user4()]);
     let within = ethernet(FOUR, &ipv4([5, 6], GRE, &gre));
     let packet = ipv4([7, 8], 17, &vxlan(3, &within));
@@ -357,18 +357,18 @@ fn the_innermost_packet_is_found_and_the_outermost_tunnel_named() {
     let inner = inner.unwrap();
     assert!(is_users(&inner));
     assert!(outer.flags.contains(Flags::VLAN) && inner.flags.contains(Flags::VLAN));
-    let way = paths.get(inner.path);
-    let tunnel = way.tunnel.unwrap();
+    let path = paths.get(inner.path);
+    let tunnel = path.tunnel.unwrap();
     assert_eq!(
         (tunnel.kind, tunnel.id, tunnel.src[3], tunnel.dst[3]),
         (TunnelKind::Vxlan, 3, 7, 8)
     );
-    assert_eq!((way.vlans, way.vlan_tags), ([9, 0], 1));
-    assert_eq!(*paths.get(outer.path), Path { tunnel: None, ..*way });
+    assert_eq!((path.vlans, path.vlan_tags), ([9, 0], 1));
+    assert_eq!(*paths.get(outer.path), Path { tunnel: None, ..*path });
 }
 
 #[test]
-fn nothing_is_followed_deeper_than_eight_tunnels() {
+fn at_most_eight_tunnels_are_opened() {
     for depth in 1..40u8 {
         let mut packet = user4();
         for level in 0..depth {
@@ -383,7 +383,7 @@ fn nothing_is_followed_deeper_than_eight_tunnels() {
 }
 
 #[test]
-fn of_a_tunnel_in_fragments_the_first_is_opened() {
+fn the_first_fragment_of_a_tunnel_is_opened() {
     let packet = ipv4([3, 4], 17, &udp([1234, 80], &[0; 400]));
     let datagram = vxlan(3, &ethernet(FOUR, &packet));
     let first = ethernet(FOUR, &ipv4_at(0x2000, [1, 2], 17, &datagram[..200]));
@@ -400,7 +400,7 @@ fn of_a_tunnel_in_fragments_the_first_is_opened() {
 }
 
 #[test]
-fn fragments_within_different_tunnels_do_not_meet() {
+fn fragments_in_different_tunnels_do_not_match() {
     let first = |port| ipv4_at(0x2000, [3, 4], 17, &udp([port, 80], &[0; 16]));
     let later = ipv4_at(3, [3, 4], 17, &[0; 40]);
     let (mut decoder, _) = decoder(Tunnels::Inner);
@@ -425,14 +425,14 @@ fn fragments_within_different_tunnels_do_not_meet() {
 }
 
 #[test]
-fn padding_behind_a_packet_is_no_data() {
+fn padding_behind_a_packet_is_not_data() {
     let mut tcp = vec![0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x60, 16, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1];
     let data = |ether_type, packet: &[u8], padding: usize| {
         let frame = cat(&[&ethernet(ether_type, packet), &vec![0; padding]]);
         let (mut decoder, _) = decoder(Tunnels::Inner);
         decode(&mut decoder, &frame, frame.len()).0.flags.contains(Flags::DATA)
     };
-    // The second of each is not read in line: options, an extension header.
+    // The second packet of each pair is not decoded inline: options, an extension header.
     let four = |protocol, payload: &[u8]| {
         let plain = ipv4([3, 4], protocol, payload);
         let mut optional = cat(&[&plain[..20], &[1; 4], payload]);
@@ -454,14 +454,14 @@ fn padding_behind_a_packet_is_no_data() {
                     assert_eq!(data(SIX, &packet, padding), expected, "{protocol} {padding}");
                 }
             }
-            // Neither of these has data of which we speak.
+            // The payload of these is not counted as data.
             for protocol in [33, 132, 136] {
                 assert!(!data(FOUR, &ipv4([3, 4], protocol, &[1; 40]), padding));
             }
         }
         tcp.push(0);
     }
-    // No TCP header is shorter than 20 bytes, whatever it says.
+    // A TCP header has at least 20 bytes.
     tcp.truncate(20);
     tcp[12] = 0x10;
     assert!(four(6, &tcp).iter().all(|packet| !data(FOUR, packet, 0)));

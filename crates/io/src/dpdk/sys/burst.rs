@@ -1,21 +1,21 @@
-//! Frames of one queue, lent in place.
+//! The frames of one queue, lent in place.
 //!
 //! ```text
 //!  driver ─ receive ─▶ | mbuf | mbuf | mbuf | … |      lent one by one
-//!                             next ▲       count ▲     given back when all were lent
+//!                            next ▲       count ▲     freed when all were lent
 //! ```
 //!
-//! Invariant: `mbufs[next..count]` are ours and were not lent yet; those before `next` are ours until they are given
-//! back, and no reference into them exists any more.
+//! Invariant: `mbufs[next..count]` belong to this queue and were not lent yet; those before `next` belong to it until
+//! they are freed, and no reference to them exists any more.
 
 use std::sync::Arc;
 
 use super::port::Port;
 use super::{raw, thread};
 
-/// Frames asked for in one call.
+/// Most frames of one receive call.
 const BURST: usize = 64;
-/// The longest frame that is put together out of pieces.
+/// Most bytes of a frame that is joined from several buffers.
 const LONGEST: usize = 64 << 10;
 
 pub(crate) struct Burst {
@@ -28,7 +28,7 @@ pub(crate) struct Burst {
     joined: Box<[u8]>,
 }
 
-// SAFETY: the pointers are to mbufs without another owner; a queue may be used by any one thread at a time.
+// SAFETY: each pointer is the only one to its mbuf; one thread at a time uses a queue.
 unsafe impl Send for Burst {}
 
 impl Burst {
@@ -50,15 +50,14 @@ impl Burst {
         &self.port
     }
 
-    /// How many frames are here and not lent yet.
+    /// Number of frames that were received and not lent yet.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.count - self.next
     }
 
-    /// Gives back what was lent, and asks for more; how many are here then.
-    ///
-    /// With frames left it does nothing.
+    /// Frees the lent frames and receives more. Returns the number of frames that can be lent. With frames left it does
+    /// nothing.
     #[inline]
     pub(crate) fn fill(&mut self) -> usize {
         if self.left() > 0 {
@@ -67,8 +66,8 @@ impl Burst {
         self.give_back();
         thread::enter();
         let (number, mbufs) = (self.port.number(), self.mbufs.as_mut_ptr());
-        // SAFETY: a queue of an open port, that only this `Burst` uses, and `&mut self` says by one thread; both arrays
-        // have room for `BURST`.
+        // SAFETY: a queue of an open port that only this `Burst` uses, by one thread because of `&mut self`; both
+        // arrays have room for `BURST`.
         let count = unsafe {
             raw::rt_receive(number, self.queue, mbufs, self.frames.as_mut_ptr(), BURST as u16)
         };
@@ -76,7 +75,7 @@ impl Burst {
         self.count
     }
 
-    /// Lends the next frame, as bytes and its whole length.
+    /// Lends the next frame: its bytes and its whole length.
     #[inline]
     pub(crate) fn lend<T>(&mut self, each: impl FnOnce(&[u8], u32) -> T) -> Option<T> {
         if self.left() == 0 {
@@ -86,18 +85,18 @@ impl Burst {
         let mbuf = self.mbufs[self.next];
         self.next += 1;
         if frame.piece_len == frame.len {
-            // SAFETY: so many bytes of an mbuf that is given back by `&mut self` alone, hence after `each`.
+            // SAFETY: `len` bytes of an mbuf that is freed only with `&mut self`, so after `each`.
             let data = unsafe { std::slice::from_raw_parts(frame.data, frame.len as usize) };
             return Some(each(data, frame.len));
         }
-        // SAFETY: an mbuf of ours; at most `LONGEST` bytes are written to as many.
+        // SAFETY: an mbuf of this queue; at most `LONGEST` bytes are written to a buffer of that length.
         let len = unsafe { raw::rt_join(mbuf, self.joined.as_mut_ptr(), LONGEST as u32) };
         Some(each(self.joined.get(..len as usize).unwrap_or_default(), frame.len))
     }
 
     fn give_back(&mut self) {
         if self.count > 0 {
-            // SAFETY: `count` mbufs of ours, each once; the count is 0 from now on.
+            // SAFETY: `count` mbufs of this queue, each once; the count is set to 0 afterwards.
             unsafe { raw::rt_free(self.mbufs.as_mut_ptr(), self.count as u16) };
         }
         (self.next, self.count) = (0, 0);

@@ -1,4 +1,4 @@
-//! The queue of a port that frames are sent by.
+//! The send queue of a port.
 
 use std::io;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ impl Outlet {
         Self(port)
     }
 
-    /// Whether the frame was taken; if not, there is no room for now.
+    /// Returns true if the frame was queued, false if the queue is full.
     ///
     /// # Errors
-    /// If it does not fit a buffer.
+    /// The frame does not fit into a buffer.
     pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
         thread::enter();
         let too_long = || io::Error::from_raw_os_error(EMSGSIZE);
         let len = u16::try_from(frame.len()).map_err(|_| too_long())?;
         let Some(pool) = self.0.send_pool() else { return Ok(false) };
-        // SAFETY: an open port with a send queue (there are buffers for it), which `&mut self` alone uses; `len` bytes
+        // SAFETY: an open port with a send queue (it has a send pool), used only through this `&mut self`; `len` bytes
         // are read.
         let sent = check(unsafe { raw::rt_send(self.0.number(), pool, frame.as_ptr(), len) })?;
         Ok(sent == 1)

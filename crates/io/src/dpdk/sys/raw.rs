@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-/// An mbuf: its layout is the shim's business.
+/// An mbuf; only the shim reads its layout.
 #[repr(C)]
 pub(super) struct Mbuf {
     _opaque: [u8; 0],
@@ -36,12 +36,12 @@ pub(super) struct Counters {
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     pub(super) data: *const u8,
-    /// In one piece behind `data`, and in all.
+    /// Bytes in the first piece, at `data`, and in all pieces.
     pub(super) piece_len: u32,
     pub(super) len: u32,
 }
 
-// The shim asserts the same numbers.
+// The shim asserts the same sizes.
 const _: () = assert!(size_of::<Device>() == 48);
 const _: () = assert!(size_of::<Counters>() == 24);
 const _: () = assert!(size_of::<Frame>() == 16);

@@ -1,8 +1,8 @@
 /*
- * What ringtap calls of DPDK, as plain functions over plain structs: DPDK's own are inline in part, and its structs
- * differ from release to release. The structs below are those of raw.rs.
+ * The functions of DPDK that ringtap uses, as plain functions with plain structs: some of DPDK's are inline, and its
+ * structs differ between releases. raw.rs has the same structs as below.
  *
- * Answers: 0 or more is good, a negative number is an errno.
+ * Results: 0 or more for success, a negative errno for failure.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -21,7 +21,7 @@
 
 struct rt_device {
 	uint16_t queues_most;
-	/* Whether the device itself shares frames out over its queues, by addresses. */
+	/* True if the device can distribute frames over its queues by their addresses. */
 	uint16_t shares_out;
 	uint16_t send_queues_most;
 	char driver[42];
@@ -35,7 +35,7 @@ struct rt_counters {
 
 struct rt_frame {
 	const uint8_t *data;
-	/* In one piece behind data, and in all. */
+	/* Bytes in the first piece, at data, and in all pieces. */
 	uint32_t piece_len;
 	uint32_t len;
 };
@@ -48,11 +48,11 @@ _Static_assert(sizeof(struct rte_mbuf) == 128, "mbufs of a layout that was never
 static char log_text[4096];
 static FILE *log_stream;
 
-/* What DPDK says from now on is kept, as far as there is room; what it said before is forgotten. */
+/* Clears the log buffer and records DPDK's log from now on, until the buffer is full. */
 void rt_log_begin(void)
 {
 	if (log_stream == NULL) {
-		/* The last byte stays 0. */
+		/* The last byte is always 0. */
 		log_stream = fmemopen(log_text, sizeof(log_text) - 1, "w");
 		if (log_stream == NULL)
 			return;
@@ -93,8 +93,8 @@ int rt_find(const char *name)
 	return error != 0 ? error : port;
 }
 
-/* The kinds of packets whose hash shall be of their addresses alone, so that fragments meet; cards that do not know
- * "any IPv4" have to be told of each transport. */
+/* The packet types whose hash uses only the addresses, so that fragments go to the same queue. Cards that do not support
+ * "any IPv4" need each transport. */
 static uint64_t hash_of(const struct rte_eth_dev_info *info)
 {
 	uint64_t wanted = RTE_ETH_RSS_IP;
@@ -136,10 +136,10 @@ int rt_errno(void)
 	return rte_errno;
 }
 
-/* With one queue to send by, where the device has any. */
+/* With one send queue, if the device has any. */
 int rt_configure(uint16_t port, uint16_t queues)
 {
-	/* For this key the hash of both directions is the same (Woo and Park 2012): it repeats every 16 bits. */
+	/* This key repeats every 16 bits, so the hash of both directions is equal (Woo and Park 2012). */
 	static uint8_t key[64];
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf = {0};
@@ -162,7 +162,7 @@ int rt_configure(uint16_t port, uint16_t queues)
 	return rte_eth_dev_configure(port, queues, info.max_tx_queues > 0, &conf);
 }
 
-/* How long a ring to receive by the device makes of `wanted`. */
+/* The length of a receive ring that the device supports, for the requested length `wanted`. */
 int rt_ring_len(uint16_t port, uint16_t wanted)
 {
 	uint16_t receive = wanted, send = wanted;
@@ -188,7 +188,7 @@ int rt_go(uint16_t port, int promiscuous)
 {
 	int error = rte_eth_dev_start(port);
 
-	/* Devices without addresses do not know these, and get all frames anyway. */
+	/* Devices without addresses do not support these calls, and receive all frames anyway. */
 	if (error == 0 && promiscuous) {
 		(void)rte_eth_promiscuous_enable(port);
 		(void)rte_eth_allmulticast_enable(port);
@@ -196,7 +196,7 @@ int rt_go(uint16_t port, int promiscuous)
 	return error;
 }
 
-/* The port is no more, and its device is let go. */
+/* Closes the port and releases its device. */
 void rt_close(uint16_t port)
 {
 	struct rte_eth_dev_info info;
@@ -213,7 +213,7 @@ uint16_t rt_receive(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, stru
 	uint16_t count = rte_eth_rx_burst(port, queue, mbufs, most);
 
 	for (uint16_t i = 0; i < count; i++) {
-		/* A tag that the driver took out of the frame is put back. */
+		/* Put back a tag that the driver removed from the frame. */
 		if (mbufs[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)
 			(void)rte_vlan_insert(&mbufs[i]);
 		frames[i].data = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
@@ -229,7 +229,7 @@ void rt_free(struct rte_mbuf **mbufs, uint16_t count)
 	rte_pktmbuf_free_bulk(mbufs, count);
 }
 
-/* Copies the first bytes of a frame in several pieces; how many. */
+/* Copies the first bytes of a frame in several pieces. Returns their number. */
 uint32_t rt_join(const struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
 {
 	uint32_t done = 0;
@@ -243,7 +243,7 @@ uint32_t rt_join(const struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
 	return done;
 }
 
-/* Whether the frame was sent: 1, 0 if there is no room for now. */
+/* Returns 1 if the frame was queued, 0 if the queue is full. */
 int rt_send(uint16_t port, struct rte_mempool *pool, const uint8_t *data, uint16_t len)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
@@ -276,7 +276,7 @@ int rt_counters(uint16_t port, struct rt_counters *counters)
 	return 0;
 }
 
-/* How many frames wait in a queue; few drivers of virtual devices tell. */
+/* The number of frames that wait in a queue; few drivers of virtual devices report it. */
 int rt_waiting(uint16_t port, uint16_t queue)
 {
 	return rte_eth_rx_queue_count(port, queue);

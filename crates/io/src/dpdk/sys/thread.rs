@@ -1,6 +1,6 @@
-//! A thread that was not started by DPDK makes itself known to it, to have a cache of buffers of its own.
+//! Registers threads that DPDK did not start, so that they get a cache of buffers.
 //!
-//! Invariant: a thread that became known says so when it ends, for DPDK has room for 128.
+//! Invariant: a registered thread is unregistered when it ends, because DPDK has room for 128.
 
 use super::raw;
 
@@ -8,7 +8,7 @@ thread_local! {
     static KNOWN: Known = Known::new();
 }
 
-/// Makes the calling thread known, if it is not yet. Where there is no room for it, all works as well, only slower.
+/// Registers the calling thread, if it is not registered yet. Without room everything works, but slower.
 pub(super) fn enter() {
     KNOWN.with(|_| ());
 }
@@ -17,7 +17,7 @@ struct Known(bool);
 
 impl Known {
     fn new() -> Self {
-        // SAFETY: the environment runs, for there is a port.
+        // SAFETY: the environment runs, because a port exists.
         Self(unsafe { raw::rt_thread_enter() } == 0)
     }
 }
@@ -25,7 +25,7 @@ impl Known {
 impl Drop for Known {
     fn drop(&mut self) {
         if self.0 {
-            // SAFETY: this thread was registered, once, by us.
+            // SAFETY: this thread was registered once, by `enter`.
             unsafe { raw::rt_thread_leave() };
         }
     }

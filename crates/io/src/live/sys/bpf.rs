@@ -1,4 +1,4 @@
-//! bpf(2): maps, programs, links and trial runs, without a library.
+//! bpf(2): maps, programs, links and test runs, without a library.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -13,13 +13,13 @@ const LINK_CREATE: u32 = 28;
 
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// `BPF_F_TEST_XDP_LIVE_FRAMES`: what a trial run makes is really sent.
+/// `BPF_F_TEST_XDP_LIVE_FRAMES`: frames of a test run are really sent.
 const LIVE_FRAMES: u32 = 1 << 1;
 
-/// Room for what the verifier says of a program that it refuses.
+/// Bytes for the verifier's log of a rejected program.
 const LOG: usize = 64 << 10;
 
-/// Kinds of maps.
+/// The types of maps.
 #[derive(Clone, Copy)]
 pub(crate) enum MapKind {
     /// Values of eight bytes.
@@ -28,14 +28,14 @@ pub(crate) enum MapKind {
     Sockets = 17,
 }
 
-/// A map from `0..entries` to values of a size that the kind says.
+/// A map from `0..entries` to values whose size depends on the type.
 pub(crate) struct Map {
     fd: OwnedFd,
     kind: MapKind,
 }
 
 impl Map {
-    /// A new map.
+    /// Creates a map.
     pub(crate) fn new(kind: MapKind, entries: u32) -> io::Result<Self> {
         #[repr(C)]
         struct Attributes {
@@ -49,22 +49,22 @@ impl Map {
             MapKind::Sockets => 4,
         };
         let mut attributes = Attributes { kind: kind as u32, key_size: 4, value_size, entries };
-        // SAFETY: these are the first fields of the attributes of this command; none is an address.
+        // SAFETY: these are the first fields of the command's attributes; none is an address.
         Ok(Self { fd: unsafe { call_for_fd(MAP_CREATE, &mut attributes) }?, kind })
     }
 
-    /// The number by which instructions name the map.
+    /// The number of the map in instructions.
     pub(crate) fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 
-    /// Gives the frames of a queue to a socket.
+    /// Directs the frames of a queue to a socket.
     pub(crate) fn put_socket(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         assert!(matches!(self.kind, MapKind::Sockets));
         self.element(MAP_UPDATE, queue, Some(&mut [socket.as_raw_fd(), 0]))
     }
 
-    /// Takes the frames of a queue from its socket.
+    /// Stops directing the frames of a queue to its socket.
     pub(crate) fn remove_socket(&self, queue: u32) -> io::Result<()> {
         assert!(matches!(self.kind, MapKind::Sockets));
         self.element(MAP_DELETE, queue, None::<&mut u64>)
@@ -78,7 +78,7 @@ impl Map {
         Ok(value)
     }
 
-    /// The kernel refuses a command that is given a value and needs none.
+    /// The kernel rejects a command with a value that it does not use.
     fn element<T>(&self, command: u32, key: u32, value: Option<&mut T>) -> io::Result<()> {
         const { assert!(size_of::<T>() == 8) };
         #[repr(C)]
@@ -96,7 +96,7 @@ impl Map {
             value: value.map_or(0, |value| std::ptr::from_mut(value) as u64),
             flags: 0,
         };
-        // SAFETY: key and value outlive the call; keys have 4 bytes, values 8 or fewer.
+        // SAFETY: key and value live longer than the call; keys have 4 bytes, values at most 8.
         unsafe { call(command, &mut attributes) }.map(drop)
     }
 }
@@ -107,7 +107,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Loads `instructions`; `name` is what tools show of it, at most 15 characters.
+    /// Loads `instructions`. Tools show `name`, at most 15 characters.
     pub(crate) fn load(name: &str, instructions: &[u64]) -> io::Result<Self> {
         #[repr(C)]
         struct Attributes {
@@ -142,13 +142,13 @@ impl Program {
             interface: 0,
             attach_type: ATTACH_XDP,
         };
-        // SAFETY: `count` instructions of eight bytes and a terminated string are there.
+        // SAFETY: points to `count` instructions of eight bytes and to a terminated string.
         let error = match unsafe { call_for_fd(PROG_LOAD, &mut attributes) } {
             Ok(fd) => return Ok(Self { fd }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
             Err(error) => error,
         };
-        // Once more, to hear why.
+        // Again, for the verifier's log.
         let mut log = vec![0_u8; LOG];
         attributes.log_level = 1;
         attributes.log_size = LOG as u32;
@@ -164,7 +164,7 @@ impl Program {
         }
     }
 
-    /// Hangs the program into an interface until the link is dropped, or its process is no more.
+    /// Attaches the program to an interface until the link is dropped or the process ends.
     pub(crate) fn attach(&self, interface: u32, flags: u32) -> io::Result<Link> {
         #[repr(C)]
         struct Attributes {
@@ -179,11 +179,11 @@ impl Program {
             attach_type: ATTACH_XDP,
             flags,
         };
-        // SAFETY: these are the attributes of this command; none is an address.
+        // SAFETY: these are the command's attributes; none is an address.
         unsafe { call_for_fd(LINK_CREATE, &mut attributes) }.map(|fd| Link { _fd: fd })
     }
 
-    /// Runs the program over `count` copies of `frame`, and sends where it tells to.
+    /// Runs the program on `count` copies of `frame`, and sends them where its result directs them.
     pub(crate) fn run_live(&self, frame: &[u8], count: u32, batch: u32) -> io::Result<()> {
         #[repr(C)]
         #[derive(Default)]
@@ -214,34 +214,34 @@ impl Program {
             batch,
             ..Attributes::default()
         };
-        // SAFETY: the kernel reads the bytes of the frame; no other address is given.
+        // SAFETY: the kernel reads the bytes of the frame; there is no other address.
         unsafe { call(PROG_TEST_RUN, &mut attributes) }.map(drop)
     }
 }
 
-/// An attachment: dropping it takes the program out.
+/// An attachment; dropping it detaches the program.
 pub(crate) struct Link {
     _fd: OwnedFd,
 }
 
-/// As [`call`], for commands that make something.
+/// As [`call`], for commands that create a descriptor.
 ///
 /// # Safety
-/// As for [`call`]; and the command answers with a new descriptor.
+/// As for [`call`]; and the command returns a new descriptor.
 unsafe fn call_for_fd<T>(command: u32, attributes: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller's obligation, passed on.
     let fd = unsafe { call(command, attributes) }?;
-    // SAFETY: the descriptor is new, and ours alone.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The system call.
+/// Executes the system call.
 ///
 /// # Safety
-/// `attributes` has no padding and is laid out as `command` wants it, and each address in it is that
-/// of live memory as large as it says, writable where the command writes.
+/// `attributes` has no padding and the layout of `command`, and each address in it points to live memory of the given
+/// size, writable where the command writes.
 unsafe fn call<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the caller's obligation; the kernel takes fields behind the end as 0.
+    // SAFETY: the caller's obligation; the kernel treats missing fields at the end as 0.
     let answer = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>())
     };

@@ -1,4 +1,4 @@
-//! What ioctl(2) knows of an interface. Any socket of the network namespace will do to ask.
+//! Properties of an interface from ioctl(2). Any socket of the network namespace can be used.
 
 use std::ffi::{c_char, c_ulong, c_void};
 use std::io;
@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::check;
 
-/// `ETHTOOL_GCHANNELS`: how many queues of which kind there are.
+/// `ETHTOOL_GCHANNELS`: number of queues by type.
 const GET_CHANNELS: u32 = 0x3c;
 
-/// `ETHTOOL_GFLAGS`, and of its flags that received frames have their VLAN tags taken out.
+/// `ETHTOOL_GFLAGS`, and its flag for removing VLAN tags from received frames.
 const GET_FLAGS: u32 = 0x25;
 const RECEIVE_VLAN: u32 = 1 << 8;
 
@@ -32,7 +32,7 @@ struct Channels {
     combined: u32,
 }
 
-/// The present name of interface `index`; an error of `ENODEV` says that it is gone.
+/// The current name of interface `index`; the error `ENODEV` means that it is gone.
 pub(crate) fn name(socket: &OwnedFd, index: u32) -> io::Result<[u8; libc::IFNAMSIZ]> {
     let mut request = request(&[0; libc::IFNAMSIZ]);
     request.ifr_ifru.ifru_ifindex = index as i32;
@@ -40,15 +40,15 @@ pub(crate) fn name(socket: &OwnedFd, index: u32) -> io::Result<[u8; libc::IFNAMS
     Ok(request.ifr_name.map(|byte| byte as u8))
 }
 
-/// The flags (`IFF_…`) of the interface called `name`.
+/// The flags (`IFF_…`) of the interface with this name.
 pub(crate) fn flags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<i32> {
     let mut request = request(name);
     ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
-    // SAFETY: the kernel has filled in this member of the union, and any bytes are an integer.
+    // SAFETY: the kernel has set this member of the union, and any bytes are a valid integer.
     Ok(unsafe { request.ifr_ifru.ifru_flags }.into())
 }
 
-/// How many queues the interface receives by; an error if its driver does not say.
+/// The number of receive queues of the interface; an error if its driver does not report it.
 pub(crate) fn receive_queues(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<u32> {
     let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
     let mut request = request(name);
@@ -57,7 +57,7 @@ pub(crate) fn receive_queues(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> i
     Ok(channels.receiving + channels.combined)
 }
 
-/// Whether the interface takes VLAN tags out of received frames; an error if its driver does not say.
+/// Returns true if the interface removes VLAN tags from received frames; an error if its driver does not report it.
 pub(crate) fn takes_tags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<bool> {
     let mut flags = Value { command: GET_FLAGS, data: 0 };
     let mut request = request(name);
@@ -66,7 +66,7 @@ pub(crate) fn takes_tags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::R
     Ok(flags.data & RECEIVE_VLAN != 0)
 }
 
-/// Has the hardware stamp every received frame.
+/// Makes the hardware stamp every received frame.
 pub(crate) fn stamp_all(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::Result<()> {
     let mut config = libc::hwtstamp_config {
         flags: 0,

@@ -1,4 +1,4 @@
-//! Sockets: what std does not offer of them, one system call a function.
+//! Socket functions that std does not have, one system call each.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::check;
 
-/// The most frames that one call of [`send_many`] takes. Longer batches were no faster.
+/// Most frames of one call of [`send_many`]. Longer batches were not faster.
 pub(crate) const SEND_MOST: usize = 64;
 
-/// Values that may be handed to and taken from a socket as bytes.
+/// Values that can be passed to and read from a socket as bytes.
 ///
 /// # Safety
-/// Any bytes are a value of the type, it has no padding, and it holds no addresses.
+/// Any bytes are a valid value of the type, it has no padding, and it contains no addresses.
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: integers and structs of integers without gaps.
@@ -33,11 +33,11 @@ unsafe impl Plain for libc::xdp_statistics {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_options {}
 
-/// A socket, closed on exec.
+/// Opens a socket that is closed on exec.
 pub(crate) fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
+    // SAFETY: takes only numbers.
     let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
-    // SAFETY: the descriptor is new, and ours alone.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -48,8 +48,7 @@ pub(crate) fn set<T: Plain>(
     name: c_int,
     value: &T,
 ) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value makes it touch no
-    // other memory of ours.
+    // SAFETY: the kernel reads as many bytes as the value has; a `Plain` value contains no address of other memory.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -62,7 +61,7 @@ pub(crate) fn set<T: Plain>(
     .map(drop)
 }
 
-/// getsockopt(2). Where an older kernel knows less of `T`, the rest keeps what `value` had.
+/// getsockopt(2). If an older kernel returns a shorter `T`, the rest keeps the bytes of `value`.
 pub(crate) fn get<T: Plain>(
     socket: &OwnedFd,
     level: c_int,
@@ -70,7 +69,7 @@ pub(crate) fn get<T: Plain>(
     mut value: T,
 ) -> io::Result<T> {
     let mut len = size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes, which the value has; any bytes are a value.
+    // SAFETY: the kernel writes at most `len` bytes, which is the size of the value; any bytes are valid.
     check(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -83,12 +82,12 @@ pub(crate) fn get<T: Plain>(
     Ok(value)
 }
 
-/// Lets only frames pass that `program` accepts, and of them so many bytes as it says.
+/// Attaches a filter: only frames that `program` accepts pass, truncated to the number of bytes it returns.
 pub(crate) fn attach_filter(socket: &OwnedFd, program: &[libc::sock_filter]) -> io::Result<()> {
     set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
 }
 
-/// Sets a classic BPF program by a socket option that takes one.
+/// Sets a classic BPF program with a socket option.
 pub(crate) fn set_program(
     socket: &OwnedFd,
     level: c_int,
@@ -96,7 +95,7 @@ pub(crate) fn set_program(
     program: &[libc::sock_filter],
 ) -> io::Result<()> {
     let whole = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the kernel copies `len` instructions from `filter`, and does not write to them.
+    // SAFETY: the kernel copies `len` instructions from `filter` and does not write to them.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -111,7 +110,7 @@ pub(crate) fn set_program(
 
 /// Binds an AF_PACKET socket to an interface; `protocol` 0 receives nothing.
 pub(crate) fn bind_packet(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
-    // SAFETY: all zeros are a value of this struct of integers.
+    // SAFETY: zeros are a valid value of this struct of integers.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
@@ -141,20 +140,19 @@ fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
     .map(drop)
 }
 
-/// Sleeps until one of `events` or an error has come, `timeout` is over or a signal came; returns
-/// what has come.
+/// Sleeps until one of `events` or an error occurs, `timeout` is over or a signal arrives. Returns the events.
 pub(crate) fn poll(socket: &OwnedFd, events: i16, timeout: Duration) -> io::Result<i16> {
     let mut one = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     let timeout = libc::timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     };
-    // SAFETY: one entry is announced and one is there; no signal mask is given.
+    // SAFETY: one entry is passed with the count 1; no signal mask is given.
     check(unsafe { libc::ppoll(&mut one, 1, &timeout, std::ptr::null()) })?;
     Ok(one.revents)
 }
 
-/// The error that waits at the socket, taken from it; 0 if none does.
+/// Reads and clears the pending error of the socket; 0 if there is none.
 pub(crate) fn take_error(socket: &OwnedFd) -> c_int {
     get(socket, libc::SOL_SOCKET, libc::SO_ERROR, 0).unwrap_or(0)
 }
@@ -173,7 +171,7 @@ pub(crate) fn send(socket: &OwnedFd, message: &[u8]) -> io::Result<usize> {
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives one message; what does not fit is cut off.
+/// Receives one message; bytes that do not fit are lost.
 pub(crate) fn receive(socket: &OwnedFd, message: &mut [u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the kernel writes at most as many bytes as the slice has.
     let got = unsafe {
@@ -182,11 +180,11 @@ pub(crate) fn receive(socket: &OwnedFd, message: &mut [u8], flags: c_int) -> io:
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends up to [`SEND_MOST`] frames in one call, without waiting; returns how many were taken. An
+/// Sends up to [`SEND_MOST`] frames in one call, without waiting. Returns the number of frames that the kernel took. An
 /// error is that of the first frame.
 pub(crate) fn send_many(socket: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
     let count = frames.len().min(SEND_MOST);
-    // SAFETY: all zeros are values of these structs: null pointers, and counts of 0.
+    // SAFETY: zeros are valid values of these structs: null pointers, and counts of 0.
     let (mut parts, mut headers): ([libc::iovec; SEND_MOST], [libc::mmsghdr; SEND_MOST]) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     for ((frame, part), header) in frames.iter().zip(&mut parts).zip(&mut headers) {
@@ -195,8 +193,8 @@ pub(crate) fn send_many(socket: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize>
         header.msg_hdr.msg_iov = part;
         header.msg_hdr.msg_iovlen = 1;
     }
-    // SAFETY: the first `count` headers point at one part each, and each part at a frame, all of
-    // which outlive the call; the kernel only reads the frames.
+    // SAFETY: the first `count` headers point to one part each, and each part to a frame; all of them live longer than
+    // the call, and the kernel only reads the frames.
     let sent = check(unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

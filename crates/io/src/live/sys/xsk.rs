@@ -1,15 +1,14 @@
-//! The four rings of an AF_XDP socket, and the memory that frames lie in (UMEM).
+//! The four rings of an AF_XDP socket, and the memory for frames (UMEM).
 //!
 //! ```text
 //!            fill: empty buffers ──▶            tx: frames to send ──▶
-//!   we ─────────────────────────▶ kernel   we ─────────────────────────▶ kernel
-//!      ◀── rx: received frames                ◀── completion: buffers sent from
+//! user ───────────────────────▶ kernel   user ───────────────────────▶ kernel
+//!      ◀── rx: received frames                ◀── completion: sent buffers
 //! ```
 //!
-//! A ring has one producer and one consumer, each with an index that only it writes; indices run on
-//! and wrap at 2³².
+//! A ring has one producer and one consumer; each has an index that only it writes. Indices increase and wrap at 2³².
 //!
-//! Invariant: a buffer is in one place: in one of the rings (then it is the kernel's), or with us.
+//! Invariant: a buffer is in one place: in one of the rings (then it belongs to the kernel), or held by this side.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,18 +18,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::mapping::Mapping;
 use super::{check, socket};
 
-/// What an entry of a ring is: an address in UMEM (fill, completion) or a descriptor (rx, tx).
+/// An entry of a ring: an address in UMEM (fill, completion) or a descriptor (rx, tx).
 ///
 /// # Safety
-/// Any bytes are a value of the type, and it is as large and as aligned as the kernel's.
+/// Any bytes are a valid value of the type, and it has the size and alignment of the kernel's type.
 pub(super) unsafe trait Entry: Copy {}
 
 // SAFETY: `__u64`.
 unsafe impl Entry for u64 {}
-// SAFETY: `struct xdp_desc`, of integers.
+// SAFETY: `struct xdp_desc`, which consists of integers.
 unsafe impl Entry for libc::xdp_desc {}
 
-/// A ring that is shared with the kernel, seen from either end.
+/// A ring that is shared with the kernel; this side is the producer or the consumer.
 pub(super) struct Ring<T> {
     _map: Mapping,
     producer: NonNull<AtomicU32>,
@@ -38,16 +37,16 @@ pub(super) struct Ring<T> {
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
     mask: u32,
-    /// Our own index.
+    /// The index of this side.
     own: u32,
-    /// The kernel's index as last seen.
+    /// The last read index of the kernel.
     theirs: u32,
 }
 
-// SAFETY: the pointers go into the mapping that the ring owns, which is not tied to a thread.
+// SAFETY: the pointers point into the mapping that the ring owns, which does not belong to a thread.
 unsafe impl<T: Entry> Send for Ring<T> {}
 
-/// Which ring, as socket options and offsets name it.
+/// The ring, with its socket option and offsets.
 #[derive(Clone, Copy)]
 pub(super) enum Which {
     Fill,
@@ -57,7 +56,7 @@ pub(super) enum Which {
 }
 
 impl<T: Entry> Ring<T> {
-    /// Gives the socket a ring of `size` entries, a power of two, and maps it.
+    /// Creates a ring of `size` entries, a power of two, for the socket, and maps it.
     pub(super) fn new(socket: &OwnedFd, which: Which, size: u32) -> io::Result<Self> {
         assert!(size.is_power_of_two());
         let option = match which {
@@ -67,7 +66,7 @@ impl<T: Entry> Ring<T> {
             Which::Tx => libc::XDP_TX_RING,
         };
         socket::set(socket, libc::SOL_XDP, option, &size)?;
-        // SAFETY: all zeros are a value of this struct of integers.
+        // SAFETY: zeros are a valid value of this struct of integers.
         let offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
         let offsets = socket::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, offsets)?;
         let (offsets, place) = match which {
@@ -90,7 +89,7 @@ impl<T: Entry> Ring<T> {
         })
     }
 
-    /// Whether the kernel wants to be told by a system call that there is work.
+    /// Returns true if the kernel needs a system call to continue.
     #[inline]
     pub(super) fn wants_waking(&self) -> bool {
         // SAFETY: an aligned word in the mapping, which both sides access as a whole.
@@ -98,67 +97,64 @@ impl<T: Entry> Ring<T> {
         flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// For the consumer: how many entries wait.
+    /// Consumer: the number of waiting entries.
     #[inline]
     pub(super) fn waiting(&mut self) -> u32 {
         if self.theirs == self.own {
-            // SAFETY: as in `wants_waking`. Acquire pairs with the kernel's Release of the index
-            // after it wrote the entries and the frames.
+            // SAFETY: as in `wants_waking`. Acquire pairs with the kernel's Release of the index after it wrote the
+            // entries and the frames.
             self.theirs = unsafe { self.producer.as_ref() }.load(Ordering::Acquire);
         }
         self.theirs.wrapping_sub(self.own)
     }
 
-    /// For the consumer: how many entries wait this moment, and how many can.
+    /// Consumer: the current number of waiting entries, and the capacity.
     pub(super) fn backlog(&self) -> (usize, usize) {
         // SAFETY: as in `wants_waking`.
         let theirs = unsafe { self.producer.as_ref() }.load(Ordering::Relaxed);
         (theirs.wrapping_sub(self.own) as usize, self.mask as usize + 1)
     }
 
-    /// For the consumer: the entry `offset` behind the first that waits; fewer than wait.
+    /// Consumer: the entry at `offset` from the first waiting one; `offset` is less than their number.
     #[inline]
     pub(super) fn look(&self, offset: u32) -> T {
         let at = self.own.wrapping_add(offset) & self.mask;
-        // SAFETY: the mask keeps the place within the entries, and the kernel writes to none that
-        // wait for us.
+        // SAFETY: the mask keeps the position within the entries, and the kernel does not write to waiting entries.
         unsafe { self.entries.add(at as usize).read() }
     }
 
-    /// For the consumer: is done with `count` entries.
+    /// Consumer: releases `count` entries.
     #[inline]
     pub(super) fn done(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
-        // SAFETY: as in `wants_waking`. Release pairs with the kernel's Acquire before it writes
-        // there again.
+        // SAFETY: as in `wants_waking`. Release pairs with the kernel's Acquire before it writes there again.
         unsafe { self.consumer.as_ref() }.store(self.own, Ordering::Release);
     }
 
-    /// For the producer: how many entries the kernel has not taken yet.
+    /// Producer: the number of entries that the kernel has not taken yet.
     #[inline]
     pub(super) fn pending(&mut self) -> u32 {
-        // SAFETY: as in `wants_waking`. Acquire pairs with the kernel's Release after it read the
-        // entries.
+        // SAFETY: as in `wants_waking`. Acquire pairs with the kernel's Release after it read the entries.
         self.theirs = unsafe { self.consumer.as_ref() }.load(Ordering::Acquire);
         self.own.wrapping_sub(self.theirs)
     }
 
-    /// For the producer: writes the entry `offset` behind the last one. The ring has room for it:
-    /// no more buffers exist than it has entries.
+    /// Producer: writes the entry at `offset` behind the last one. The ring has space for it: it has as many entries as
+    /// there are buffers.
     #[inline]
     pub(super) fn put(&mut self, offset: u32, entry: T) {
         let at = self.own.wrapping_add(offset) & self.mask;
-        // SAFETY: the mask keeps the place within the entries; the kernel reads it only once the
-        // index says so.
+        // SAFETY: the mask keeps the position within the entries; the kernel reads the entry only after the index is
+        // moved.
         unsafe { self.entries.add(at as usize).write(entry) };
     }
 
-    /// For the producer: hands over the `count` entries written.
+    /// Producer: submits the `count` written entries.
     #[inline]
     pub(super) fn submit(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
-        // SAFETY: as in `wants_waking`. Release pairs with the kernel's Acquire: it sees the entries
-        // and, if it is to send, the frames.
+        // SAFETY: as in `wants_waking`. Release pairs with the kernel's Acquire: the kernel sees the entries and, if it
+        // sends them, the frames.
         unsafe { self.producer.as_ref() }.store(self.own, Ordering::Release);
     }
 }
@@ -168,7 +164,7 @@ pub(super) struct Umem {
     map: Mapping,
     pub(super) shift: u32,
     pub(super) buffers: u32,
-    /// Whether it lies in reserved huge pages.
+    /// True if it is in reserved huge pages.
     pub(super) huge: bool,
 }
 
@@ -184,8 +180,8 @@ impl Umem {
             flags: 0,
             tx_metadata_len: 0,
         };
-        // SAFETY: the kernel reads the struct and pins the memory that it tells of, all of which is
-        // in the mapping. It holds on to the pages itself, and writes into them alone.
+        // SAFETY: the kernel reads the struct and pins the memory it describes, all of it in the mapping. The kernel
+        // keeps the pages itself, and writes only to them.
         check(unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -198,12 +194,12 @@ impl Umem {
         Ok(Self { map, shift, buffers, huge })
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     pub(super) fn len(&self) -> usize {
         (self.buffers as usize) << self.shift
     }
 
-    /// The first of the `len` bytes at `address`, if that is within one buffer.
+    /// The address of the first of `len` bytes at `address`, if all are within one buffer.
     #[inline]
     pub(super) fn at(&self, address: u64, len: u32) -> Option<NonNull<u8>> {
         let begin = usize::try_from(address).ok()?;
@@ -212,7 +208,7 @@ impl Umem {
         fits.then(|| self.map.at(begin, len as usize))
     }
 
-    /// The address of the buffer that `address` lies in.
+    /// The start of the buffer that contains `address`.
     #[inline]
     pub(super) fn buffer(&self, address: u64) -> u64 {
         address >> self.shift << self.shift

@@ -1,8 +1,7 @@
-//! The receiving half of AF_XDP: frames lent where the kernel put them.
+//! The receiving half of AF_XDP: frames lent in place.
 //!
-//! Invariant: there are as many entries in the fill ring and in the rx ring as there are buffers. So
-//! neither is ever too full, and the kernel has one reason alone to drop for want of room: all
-//! buffers hold frames that were not looked at yet.
+//! Invariant: the fill ring and the rx ring have as many entries as there are buffers. So neither is ever full, and the
+//! kernel has only one reason to drop frames for lack of space: all buffers hold frames that were not read yet.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,20 +9,20 @@ use std::os::fd::OwnedFd;
 use super::socket;
 use super::xsk::{Ring, Umem, Which};
 
-/// Frames that are on their way into the cache.
+/// Number of frames that are prefetched ahead.
 const AHEAD: u32 = 8;
 
 pub(crate) struct XskReceive {
     rx: Ring<libc::xdp_desc>,
     fill: Ring<u64>,
-    /// The kernel wants one, though nothing is sent.
+    /// The kernel requires one, although nothing is sent.
     _completion: Ring<u64>,
     umem: Umem,
 }
 
 impl XskReceive {
-    /// Gives an AF_XDP socket that is not bound yet `buffers` buffers (a power of two) of `1 << shift`
-    /// bytes and the rings to receive with.
+    /// Creates `buffers` buffers (a power of two) of `1 << shift` bytes and the receive rings for an AF_XDP socket that
+    /// is not bound yet.
     pub(crate) fn new(socket: &OwnedFd, buffers: u32, shift: u32) -> io::Result<Self> {
         let umem = Umem::new(socket, buffers, shift)?;
         let mut fill = Ring::new(socket, Which::Fill, buffers)?;
@@ -36,18 +35,18 @@ impl XskReceive {
         Ok(Self { rx, fill, _completion: completion, umem })
     }
 
-    /// How many frames wait.
+    /// The number of waiting frames.
     #[inline]
     pub(crate) fn waiting(&mut self) -> u32 {
         self.rx.waiting()
     }
 
-    /// How many frames wait, and how many can.
+    /// The number of waiting frames, and the capacity.
     pub(crate) fn backlog(&self) -> (usize, usize) {
         self.rx.backlog()
     }
 
-    /// Lends up to `most` frames and gives their buffers back for new ones; returns how many.
+    /// Lends up to `most` frames and returns their buffers to the kernel. Returns their number.
     #[inline]
     pub(crate) fn burst(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
         let count = self.rx.waiting().min(most);
@@ -58,8 +57,8 @@ impl XskReceive {
             }
             let entry = self.rx.look(index);
             if let Some(start) = self.umem.at(entry.addr, entry.len) {
-                // SAFETY: the bytes lie within a buffer (checked). The kernel has handed it over with
-                // this entry and gets it back by `submit` below, after the last use.
+                // SAFETY: the bytes are within a buffer (checked). The kernel released it with this entry and gets it
+                // back by `submit` below, after the last use.
                 each(unsafe { std::slice::from_raw_parts(start.as_ptr(), entry.len as usize) });
                 lent += 1;
             }
@@ -72,16 +71,16 @@ impl XskReceive {
         lent
     }
 
-    /// Brings the frame of this entry near, which another core has written.
+    /// Prefetches the frame of this entry, which another core has written.
     #[inline]
     fn prefetch(&self, index: u32) {
         if let Some(start) = self.umem.at(self.rx.look(index).addr, 1) {
-            // SAFETY: as in `burst`: the byte is within a buffer that the kernel has handed over.
+            // SAFETY: as in `burst`: the byte is within a buffer that the kernel has released.
             ringtap_base::prefetch(unsafe { start.as_ref() });
         }
     }
 
-    /// Tells the kernel of new buffers, if it wants to be told.
+    /// Wakes the kernel for new buffers, if it needs that.
     #[inline]
     pub(crate) fn wake(&self, socket: &OwnedFd) {
         if self.fill.wants_waking() {
@@ -89,13 +88,13 @@ impl XskReceive {
         }
     }
 
-    /// Has the kernel look for frames now, in our thread.
+    /// Makes the kernel poll the device now, in this thread.
     pub(crate) fn poll_device(&self, socket: &OwnedFd) {
-        // All that this could fail by is seen by `poll` as well.
+        // `poll` reports the same errors.
         let _ = socket::receive(socket, &mut [], libc::MSG_DONTWAIT);
     }
 
-    /// Bytes for frames, and whether they lie in reserved huge pages.
+    /// Bytes for frames; true if they are in reserved huge pages.
     pub(crate) fn memory(&self) -> (usize, bool) {
         (self.umem.len(), self.umem.huge)
     }

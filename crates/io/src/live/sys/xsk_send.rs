@@ -1,7 +1,7 @@
-//! The sending half of AF_XDP: frames copied into buffers, and buffers got back.
+//! The sending half of AF_XDP: frames are copied into buffers, and buffers are collected after sending.
 //!
-//! Invariants: a buffer is free, in the tx ring, with the kernel or in the completion ring; there are
-//! as many entries in each ring as buffers, so a ring always has room.
+//! Invariants: a buffer is free, in the tx ring, held by the kernel or in the completion ring. Each ring has as many
+//! entries as there are buffers, so it is never full.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,16 +11,16 @@ use super::xsk::{Ring, Umem, Which};
 pub(crate) struct XskSend {
     tx: Ring<libc::xdp_desc>,
     completion: Ring<u64>,
-    /// The kernel wants one, though nothing is received.
+    /// The kernel requires one, although nothing is received.
     _fill: Ring<u64>,
     umem: Umem,
-    /// Buffers that are ours.
+    /// Buffers that are free.
     free: Vec<u64>,
 }
 
 impl XskSend {
-    /// Gives an AF_XDP socket that is not bound yet `buffers` buffers (a power of two) of `1 << shift`
-    /// bytes and the rings to send with.
+    /// Creates `buffers` buffers (a power of two) of `1 << shift` bytes and the send rings for an AF_XDP socket that is
+    /// not bound yet.
     pub(crate) fn new(socket: &OwnedFd, buffers: u32, shift: u32) -> io::Result<Self> {
         let umem = Umem::new(socket, buffers, shift)?;
         let fill = Ring::new(socket, Which::Fill, 1)?;
@@ -30,13 +30,13 @@ impl XskSend {
         Ok(Self { tx, completion, _fill: fill, umem, free })
     }
 
-    /// The longest frame that fits a buffer.
+    /// Most bytes of a frame that fits into a buffer.
     fn frame_most(&self) -> usize {
         1 << self.umem.shift
     }
 
-    /// Copies `frames` into free buffers and hands them over, as many as there are buffers for;
-    /// stops at one that is longer than a buffer. Returns how many.
+    /// Copies `frames` into free buffers and submits them, as many as there are buffers; stops at a frame that is
+    /// longer than a buffer. Returns their number.
     pub(crate) fn push(&mut self, frames: &[&[u8]]) -> usize {
         let mut count = 0;
         for frame in frames {
@@ -46,7 +46,7 @@ impl XskSend {
             let len = frame.len() as u32;
             let Some(address) = self.free.pop() else { break };
             let Some(start) = self.umem.at(address, len) else { break };
-            // SAFETY: the bytes lie within a buffer (checked), which is ours, as it was free.
+            // SAFETY: the bytes are within a buffer (checked) that is free.
             unsafe {
                 start.copy_from_nonoverlapping(std::ptr::NonNull::from(*frame).cast(), frame.len())
             };
@@ -59,17 +59,17 @@ impl XskSend {
         count as usize
     }
 
-    /// How many frames the kernel has not begun to send.
+    /// Number of frames that the kernel has not begun to send.
     pub(crate) fn pending(&mut self) -> u32 {
         self.tx.pending()
     }
 
-    /// Whether the kernel must be called for what is pending.
+    /// Returns true if the kernel needs a system call to send the pending frames.
     pub(crate) fn wants_waking(&self) -> bool {
         self.tx.wants_waking()
     }
 
-    /// Takes back the buffers that the kernel is done with; returns how many.
+    /// Collects the buffers of sent frames. Returns their number.
     pub(crate) fn collect(&mut self) -> u32 {
         let mut all = 0;
         loop {

@@ -1,10 +1,10 @@
-//! Classic pcap: every byte order and resolution, what is cut off, and what lies.
+//! Classic pcap: every byte order and resolution, truncated files, wrong lengths.
 
 use std::io::Cursor;
 
 use crate::capture::common::{
     KUZNETZOV, MICROSECONDS, NANOSECONDS, Order, Owned, PcapBytes, Trickle, cut_everywhere, drain,
-    read, read_sound, read_with_one,
+    read, read_valid, read_with_one,
 };
 use ringtap_io::capture::{Files, MAX_CAPTURED_LEN, PcapWriter, Severity};
 use ringtap_wire::LinkType;
@@ -26,28 +26,28 @@ fn both_orders_and_all_magics() {
                 owned(4_294_967_295_000_000_000 + 999_999 * ns, 1500, b"ab"),
                 owned(3_000_000_000, 0, b""),
             ];
-            assert_eq!(read_sound(&file.bytes), expected, "{order:?} {magic:#x}");
+            assert_eq!(read_valid(&file.bytes), expected, "{order:?} {magic:#x}");
         }
     }
 }
 
 #[test]
-fn check_sequence_bits_are_no_link_type() {
+fn check_sequence_bits_are_not_part_of_the_link_type() {
     let file = PcapBytes::with(Order::Big, MICROSECONDS, (2, 4), 0, 0xf400_0071);
-    let frames = read_sound(&file.packet((0, 0), b"x").bytes);
+    let frames = read_valid(&file.packet((0, 0), b"x").bytes);
     assert_eq!(frames[0].link, 113);
 }
 
 #[test]
 fn header_alone_has_no_packets() {
-    assert!(read_sound(&PcapBytes::new(Order::Big, MICROSECONDS).bytes).is_empty());
+    assert!(read_valid(&PcapBytes::new(Order::Big, MICROSECONDS).bytes).is_empty());
 }
 
 #[test]
 fn old_versions_swapped_the_lengths() {
     for (version, expected) in [((2, 2), 9), ((2, 3), 9), ((543, 0), 9)] {
         let file = PcapBytes::with(Order::Little, MICROSECONDS, version, 0, 1);
-        let frames = read_sound(&file.record((0, 0), (9, 3), b"abc").packet((0, 0), b"d").bytes);
+        let frames = read_valid(&file.record((0, 0), (9, 3), b"abc").packet((0, 0), b"d").bytes);
         assert_eq!(frames, [owned(0, expected, b"abc"), owned(0, 1, b"d")]);
     }
 }
@@ -64,7 +64,7 @@ fn cut_at_every_length() {
 }
 
 #[test]
-fn a_cut_says_where() {
+fn a_truncated_file_has_a_notice_with_its_offset() {
     let file = PcapBytes::new(Order::Little, NANOSECONDS)
         .packet((0, 1), b"whole")
         .packet((0, 2), b"cut off");
@@ -78,7 +78,7 @@ fn a_cut_says_where() {
 }
 
 #[test]
-fn no_header_is_an_error() {
+fn a_missing_header_is_an_error() {
     for len in 0..24 {
         let file = PcapBytes::new(Order::Big, MICROSECONDS);
         let (frames, words) = read_with_one(Severity::Error, &file.bytes[..len]);
@@ -88,7 +88,7 @@ fn no_header_is_an_error() {
 }
 
 #[test]
-fn lengths_that_lie_are_said_once() {
+fn wrong_lengths_are_reported_once() {
     let file = PcapBytes::with(Order::Big, NANOSECONDS, (2, 4), 4, 1)
         .packet((0, 0), b"1234")
         .record((0, 1), (3, 1), b"abc")
@@ -107,7 +107,7 @@ fn lengths_that_lie_are_said_once() {
 }
 
 #[test]
-fn fractions_are_carried_over() {
+fn fractions_above_a_second_are_carried_over() {
     let file = PcapBytes::new(Order::Little, MICROSECONDS).packet((1, 1_500_000), b"");
     let (frames, words) = read_with_one(Severity::Warning, &file.bytes);
     assert_eq!(frames[0].ts_ns, 2_500_000_000);
@@ -115,7 +115,7 @@ fn fractions_are_carried_over() {
 }
 
 #[test]
-fn absurd_lengths_end_the_file() {
+fn invalid_lengths_end_the_file() {
     let limit = 262_144;
     for len in [limit + 1, MAX_CAPTURED_LEN, u32::MAX] {
         let file = PcapBytes::new(Order::Little, MICROSECONDS)
@@ -129,13 +129,13 @@ fn absurd_lengths_end_the_file() {
 }
 
 #[test]
-fn long_packets_are_read_when_the_file_promises_them() {
+fn long_packets_are_read_if_the_snaplen_allows_them() {
     let long = vec![7; 3 << 20];
     let file = PcapBytes::with(Order::Big, MICROSECONDS, (2, 4), u32::MAX, 1)
         .packet((0, 0), b"short")
         .packet((0, 0), &long)
         .packet((0, 0), b"short");
-    let frames = read_sound(&file.bytes);
+    let frames = read_valid(&file.bytes);
     assert_eq!(frames[1].data, long);
     assert_eq!(frames[2], owned(0, 5, b"short"));
 }
@@ -159,7 +159,7 @@ fn writer_and_reader_agree() {
         }
         // Dropping it writes the rest.
     }
-    assert_eq!(read_sound(&bytes), expected);
+    assert_eq!(read_valid(&bytes), expected);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn writer_takes_packets_longer_than_its_buffer() {
     writer.write(2, 3, b"def").unwrap();
     writer.flush().unwrap();
     drop(writer);
-    let frames = read_sound(&bytes);
+    let frames = read_valid(&bytes);
     assert_eq!(frames[0], owned(1, 3, b"abc"));
     assert_eq!(frames[1].data, long);
     assert_eq!(frames[1].ts_ns / 1_000_000_000, u64::from(u32::MAX));
@@ -188,13 +188,13 @@ fn writer_reports_a_full_disk() {
 }
 
 #[test]
-fn trickling_readers_change_nothing() {
+fn the_sizes_of_reads_change_nothing() {
     let mut file = PcapBytes::new(Order::Little, MICROSECONDS);
     for number in 0..200_u32 {
         let len = (number * 37 % 900) as usize;
         file = file.packet((number, 5), &vec![number as u8; len]);
     }
-    let whole = read_sound(&file.bytes);
+    let whole = read_valid(&file.bytes);
     for most in [1, 2, 3, 16, 17, 1000] {
         for burst in [1, 3, 1000] {
             let trickle = Trickle::new(Cursor::new(file.bytes.clone()), most);

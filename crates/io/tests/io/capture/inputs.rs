@@ -1,11 +1,11 @@
-//! Inputs: several files, compression, and everything that cannot be read.
+//! Inputs: several files, compression, and unreadable files.
 
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
 use std::path::PathBuf;
 
 use crate::capture::common::{
-    MICROSECONDS, NANOSECONDS, Order, PcapBytes, drain, read_sound, read_with_one,
+    MICROSECONDS, NANOSECONDS, Order, PcapBytes, drain, read_valid, read_with_one,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -24,7 +24,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A capture that does not fit into one buffer and hardly compresses.
+/// A capture larger than one buffer that hardly compresses.
 fn large() -> Vec<u8> {
     let mut file = PcapBytes::new(Order::Little, NANOSECONDS);
     let mut state = 1_u32;
@@ -43,20 +43,20 @@ fn large() -> Vec<u8> {
 #[test]
 fn compressed_captures_read_the_same() {
     let plain = large();
-    let whole = read_sound(&plain);
+    let whole = read_valid(&plain);
     let (left, right) = plain.split_at(plain.len() / 3);
-    assert!(read_sound(&gzip(&plain)) == whole);
-    assert!(read_sound(&zstd(&plain)) == whole);
-    assert!(read_sound(&[gzip(left), gzip(right)].concat()) == whole);
-    assert!(read_sound(&[zstd(left), zstd(right)].concat()) == whole);
+    assert!(read_valid(&gzip(&plain)) == whole);
+    assert!(read_valid(&zstd(&plain)) == whole);
+    assert!(read_valid(&[gzip(left), gzip(right)].concat()) == whole);
+    assert!(read_valid(&[zstd(left), zstd(right)].concat()) == whole);
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4][..], &zstd(&plain)].concat();
-    assert!(read_sound(&skippable) == whole);
+    assert!(read_valid(&skippable) == whole);
 }
 
 #[test]
-fn cut_compressed_captures_give_what_can_be_unpacked() {
+fn truncated_compressed_captures_give_the_complete_packets() {
     let plain = large();
-    let whole = read_sound(&plain);
+    let whole = read_valid(&plain);
     for packed in [gzip(&plain), zstd(&plain)] {
         let mut seen = 0;
         for part in 1..10 {
@@ -73,16 +73,16 @@ fn cut_compressed_captures_give_what_can_be_unpacked() {
 }
 
 #[test]
-fn damaged_compressed_captures_give_what_came_before() {
+fn damaged_compressed_captures_give_the_packets_before() {
     let plain = large();
-    let whole = read_sound(&plain);
+    let whole = read_valid(&plain);
     for mut packed in [gzip(&plain), zstd(&plain)] {
         let middle = packed.len() / 2;
         for byte in &mut packed[middle..middle + 5_000] {
             *byte ^= 0xa5;
         }
         let (frames, notices) = super::common::read(&packed);
-        // Which bytes the damage spoils before it is found is the decompressor's affair.
+        // How many bytes are lost before the damage is found depends on the decompressor.
         assert!(frames.len() > whole.len() / 4);
         let sound = whole.len() / 4;
         assert!(frames[..sound] == whole[..sound]);
@@ -107,7 +107,7 @@ fn compressed_beyond_its_end_of_file() {
 }
 
 #[test]
-fn a_bomb_runs_in_constant_memory() {
+fn a_compression_bomb_needs_constant_memory() {
     // 64 MiB of zeros are four million empty packets, in a file of some kilobytes.
     let header = PcapBytes::new(Order::Little, MICROSECONDS).bytes;
     let zeros = io::repeat(0).take(64 << 20);
@@ -126,13 +126,13 @@ fn a_bomb_runs_in_constant_memory() {
 }
 
 #[test]
-fn known_but_unread_formats_are_named() {
+fn unsupported_formats_are_named() {
     let twice = gzip(&zstd(&large()));
     for (bytes, expected) in [
-        (&b"BZh91AY&SY"[..], "compressed with bzip2: unpack it with bunzip2"),
+        (&b"BZh91AY&SY"[..], "compressed with bzip2: decompress it with bunzip2"),
         (b"\xfd7zXZ\0\0\0", "compressed with xz"),
         (b"snoop\0\0\0", "a snoop capture: convert it with editcap"),
-        (&twice, "compressed twice: unpack it once"),
+        (&twice, "compressed twice: decompress it once"),
         (b"\x89PNG\r\n", "not a capture file (magic 0x89504e47): use pcap or pcapng"),
     ] {
         let (frames, words) = read_with_one(Severity::Error, bytes);
@@ -143,7 +143,7 @@ fn known_but_unread_formats_are_named() {
 }
 
 #[test]
-fn files_are_read_in_order_and_bad_ones_passed_over() {
+fn files_are_read_in_order_and_bad_ones_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -153,7 +153,7 @@ fn files_are_read_in_order_and_bad_ones_passed_over() {
     let one = PcapBytes::new(Order::Big, MICROSECONDS).packet((1, 0), b"one").bytes;
     let two = PcapBytes::new(Order::Little, NANOSECONDS).packet((2, 0), b"two").bytes;
     let cut = &two[..two.len() - 1];
-    // Names lie on purpose.
+    // The file name extensions are wrong on purpose.
     let inputs = vec![
         put("one.gz", &one),
         put("empty.pcap", b""),
@@ -172,7 +172,7 @@ fn files_are_read_in_order_and_bad_ones_passed_over() {
     assert_eq!(data, [b"one", b"two"]);
     let end = Position { bytes_read: total, file_index: 7, ..start };
     assert_eq!(files.position(), end);
-    let said: Vec<(PathBuf, Severity)> = notices
+    let reported: Vec<(PathBuf, Severity)> = notices
         .iter()
         .map(|notice| {
             let name = notice.path.strip_prefix(folder.path()).unwrap();
@@ -186,7 +186,7 @@ fn files_are_read_in_order_and_bad_ones_passed_over() {
         ("cut.pcap", Severity::Warning),
         ("picture.pcap", Severity::Error),
     ];
-    assert_eq!(said, expected.map(|(name, severity)| (name.into(), severity)));
+    assert_eq!(reported, expected.map(|(name, severity)| (name.into(), severity)));
     assert!(notices[1].to_string().ends_with("missing.pcap: no such file"));
     assert!(notices[2].to_string().contains("is a directory"));
     assert_eq!(files.burst(1, |_| panic!("nothing is left")), 0);
@@ -194,7 +194,7 @@ fn files_are_read_in_order_and_bad_ones_passed_over() {
 }
 
 #[test]
-fn failing_reads_are_errors_and_what_came_before_counts() {
+fn failing_reads_are_errors_and_earlier_packets_count() {
     struct Failing;
     impl Read for Failing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -237,7 +237,7 @@ fn a_named_pipe_is_read() {
         return;
     }
     let bytes = large();
-    let whole = read_sound(&bytes);
+    let whole = read_valid(&bytes);
     let mut files = Files::new(vec![Input::Path(path.clone())]);
     assert_eq!(files.position().bytes_total, None);
     let (frames, notices) = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Files of any content agree with what they were made of and with an independent parser.
+//! Files of any content are read as they were made and as an independent parser reads them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -50,7 +50,7 @@ fn by_oracle(bytes: &[u8]) -> Vec<(u16, u32, Vec<u8>)> {
                 reader.consume(offset);
             }
             Err(PcapError::Eof) => return packets,
-            // The end of a file that is cut off.
+            // The end of a truncated file.
             Err(PcapError::UnexpectedEof) => return packets,
             Err(PcapError::Incomplete(_)) => reader.refill().unwrap(),
             Err(error) => panic!("{error}"),
@@ -112,7 +112,7 @@ fn section() -> impl Strategy<Value = Section> {
         .prop_map(|(order, interfaces, packets)| Section { order, interfaces, packets })
 }
 
-/// The time by its definition: first seconds, then what is left of one.
+/// The time by its definition: first whole seconds, then the fraction.
 fn defined_ns(time: u64, resolution: Option<u8>, offset: Option<i64>) -> u64 {
     let resolution = resolution.unwrap_or(6);
     let exponent = u32::from(resolution & 0x7f);
@@ -197,9 +197,9 @@ proptest! {
                 data: packet.data,
             });
         }
-        let frames = super::common::read_sound(&file.bytes);
+        let frames = super::common::read_valid(&file.bytes);
         prop_assert_eq!(&frames, &expected);
-        // The oracle knows Kuznetzov's magic in one byte order only.
+        // The oracle supports Kuznetzov's magic number in one byte order only.
         if magic != KUZNETZOV {
             prop_assert_eq!(without_time(&frames), by_oracle(&file.bytes));
         }
@@ -208,13 +208,13 @@ proptest! {
     #[test]
     fn pcapng(sections in vec(section(), 1..4)) {
         let (bytes, expected) = build(&sections);
-        let frames = super::common::read_sound(&bytes);
+        let frames = super::common::read_valid(&bytes);
         prop_assert_eq!(&frames, &expected);
         prop_assert_eq!(without_time(&frames), by_oracle(&bytes));
     }
 }
 
-/// The folder of real captures beside the project, if it is there.
+/// The folder of real captures beside the project, if it exists.
 fn traces() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3)?;
     let folder = root.join("shared/traces");
@@ -255,7 +255,7 @@ fn real_captures() {
         let captured: usize = frames.iter().map(|frame| frame.data.len()).sum();
         let wire: u64 = frames.iter().map(|frame| u64::from(frame.original_len)).sum();
         assert_eq!(frames.len() as u64, number("packets_capinfos"), "{name}");
-        // tshark, which the manifest was made with, counts custom blocks as frames.
+        // tshark, which made the manifest, counts custom blocks as frames.
         let custom = if name.contains("o054") { 24 + 60 + 32 } else { 0 };
         assert_eq!(captured as u64, number("cap_bytes") - custom, "{name}");
         assert_eq!(wire, number("wire_bytes") - custom, "{name}");
@@ -266,7 +266,7 @@ fn real_captures() {
             assert!(frames.iter().all(|frame| frame.link == link), "{name}");
         }
         let (seconds, fraction) = row["first_ts"].split_once('.').unwrap();
-        // Simple packet blocks, which o054 alone has, have no time.
+        // Simple packet blocks, which only o054 has, have no time.
         let timed = |ns: &u64| *ns != 0 || !name.contains("o054");
         let times = frames.iter().map(|frame| frame.ts_ns).filter(timed);
         let first_us = times.min().unwrap() / 1000;

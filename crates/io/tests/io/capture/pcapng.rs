@@ -1,9 +1,9 @@
-//! pcapng: sections, interfaces, every packet block, and what is damaged.
+//! pcapng: sections, interfaces, every packet block, and damaged files.
 
 use std::io::Cursor;
 
 use crate::capture::common::{
-    Order, Owned, PcapngBytes, Trickle, cut_everywhere, drain, read, read_sound, read_with_one,
+    Order, Owned, PcapngBytes, Trickle, cut_everywhere, drain, read, read_valid, read_with_one,
 };
 use ringtap_io::capture::{Files, Severity};
 
@@ -49,7 +49,7 @@ fn sections_of_both_orders() {
     for first in Order::BOTH {
         for second in Order::BOTH {
             let (bytes, expected) = rich(first, second);
-            assert_eq!(read_sound(&bytes), expected, "{first:?} {second:?}");
+            assert_eq!(read_valid(&bytes), expected, "{first:?} {second:?}");
         }
     }
 }
@@ -78,13 +78,13 @@ fn no_section_header_is_an_error() {
 }
 
 #[test]
-fn trickling_readers_change_nothing() {
+fn the_sizes_of_reads_change_nothing() {
     let (mut bytes, _) = rich(Order::Little, Order::Big);
     for number in 0..100_u32 {
         let mut tail = PcapngBytes { order: Order::Big, bytes: std::mem::take(&mut bytes) };
         let data = vec![number as u8; (number * 37 % 900) as usize];
         tail = tail.packet(0, u64::from(number), &data);
-        // Damage of every kind, and what is longer than the buffer.
+        // Damage of every kind, and blocks larger than the buffer.
         tail = match number {
             20 => tail.packet(9, 0, b"no such interface"),
             40 => tail.block(0xbad, &vec![0; 600_000]),
@@ -94,16 +94,16 @@ fn trickling_readers_change_nothing() {
         };
         bytes = tail.bytes;
     }
-    let (whole, said) = read(&bytes);
+    let (whole, reported) = read(&bytes);
     assert_eq!(whole.len(), 8 + 100);
-    let said = format!("{said:?}").replace("\"memory\"", "\"t\"");
+    let reported = format!("{reported:?}").replace("\"memory\"", "\"t\"");
     for most in [1, 2, 3, 16, 17, 1000, 100_000] {
         for burst in [1, 3, 1000] {
             let trickle = Trickle::new(Cursor::new(bytes.clone()), most);
             let mut files = Files::from_reader("t", trickle);
             let (frames, notices) = drain(&mut files, burst);
             assert!(frames == whole, "{most} {burst}");
-            assert_eq!(format!("{notices:?}"), said, "{most} {burst}");
+            assert_eq!(format!("{notices:?}"), reported, "{most} {burst}");
             assert_eq!(files.damaged(), 3);
         }
     }
@@ -120,11 +120,11 @@ fn damaged_packets_are_skipped_and_counted() {
     for (bytes, expected) in [
         (good(start().packet(7, 0, b"x")), "one of interface 7, but 1"),
         (good(start().obsolete(8, 0, b"x")), "one of interface 8, but 1"),
-        (good(start().enhanced(0, 0, (5, 5), b"four")), "must have 37"),
-        (good(start().enhanced(0, 0, (u32::MAX, 5), b"")), "must have 42949"),
-        (good(start().block(6, &[])), "of 12 bytes that must have 32"),
-        (good(start().block(3, &[])), "of 12 bytes that must have 16"),
-        (good(start().simple(5, b"four")), "of 20 bytes that must have 21"),
+        (good(start().enhanced(0, 0, (5, 5), b"four")), "needs 37"),
+        (good(start().enhanced(0, 0, (u32::MAX, 5), b"")), "needs 42949"),
+        (good(start().block(6, &[])), "of 12 bytes that needs 32"),
+        (good(start().block(3, &[])), "of 12 bytes that needs 16"),
+        (good(start().simple(5, b"four")), "of 20 bytes that needs 21"),
         (good(trailer), "the lengths 36 and 100"),
     ] {
         let mut files = Files::from_reader("memory", Cursor::new(bytes));
@@ -162,7 +162,7 @@ fn damaged_interfaces_keep_their_number() {
 }
 
 #[test]
-fn malformed_options_are_said_and_the_others_count() {
+fn malformed_options_are_reported_and_the_others_used() {
     for tail in [&[2, 0, 200, 0, 1][..], &[9, 0, 2, 0, 1, 1, 0, 0], &[0, 0, 4, 0]] {
         let mut body = vec![1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0];
         body.extend(tail);
@@ -174,7 +174,7 @@ fn malformed_options_are_said_and_the_others_count() {
 }
 
 #[test]
-fn lengths_that_lie_are_said_once() {
+fn wrong_lengths_are_reported_once() {
     let file = PcapngBytes::new(Order::Big)
         .interface(1, 4, &[])
         .enhanced(0, 0, (3, 2), b"abc")
@@ -191,9 +191,9 @@ fn lengths_that_lie_are_said_once() {
 }
 
 #[test]
-fn absurd_block_lengths_end_the_file() {
+fn invalid_block_lengths_end_the_file() {
     let start = PcapngBytes::new(Order::Little).interface(1, 0, &[]).packet(0, 1, b"good");
-    // Unknown blocks may be long; 30 and 8 are no lengths, and no packet takes a gigabyte.
+    // Unknown blocks may be long; 30 and 8 are invalid lengths, and no packet has a gigabyte.
     for (kind, len) in [(0, 0), (9, 8), (9, 30), (6, 1 << 30), (1, u32::MAX - 3)] {
         let mut bytes = start.bytes.clone();
         bytes.extend(u32::to_le_bytes(kind));
@@ -206,7 +206,7 @@ fn absurd_block_lengths_end_the_file() {
 }
 
 #[test]
-fn a_long_unknown_block_that_ends_early_is_a_cut() {
+fn a_truncated_unknown_block_is_a_truncated_file() {
     let mut bytes = PcapngBytes::new(Order::Little).bytes;
     bytes.extend([9, 0, 0, 0, 0, 0, 0, 0xf0]);
     let (frames, words) = read_with_one(Severity::Warning, &bytes);

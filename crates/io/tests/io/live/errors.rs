@@ -1,4 +1,4 @@
-//! What is said when an interface cannot be opened.
+//! Errors of opening an interface.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::frames::{udp, v4};
 use ringtap_testkit::{Left, Net, Right};
 
 #[test]
-fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
+fn a_missing_interface_is_an_error_with_the_existing_ones() {
     let Some(net) = Net::new(1) else { return };
     for method in [Method::Packet, Method::Xdp] {
         let options = Options { method, ..Options::default() };
@@ -23,7 +23,7 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
 }
 
 #[test]
-fn odd_wishes_are_errors() {
+fn invalid_options_are_errors() {
     let Some(net) = Net::new(1) else { return };
     let refused = |options: Options| net.inside(Right, || open("right", &options).err().unwrap());
     for queues in [0, 257] {
@@ -36,9 +36,9 @@ fn odd_wishes_are_errors() {
     }
 }
 
-/// What a process without some capabilities is told: this one again, by `setpriv`.
+/// The error of a process without some capabilities: this program again, started by `setpriv`.
 fn without(net: &Net, capabilities: &str, what: &str) -> Option<String> {
-    let test = "live::errors::what_is_missing_is_named";
+    let test = "live::errors::missing_capabilities_are_named";
     let output = Command::new("ip")
         .args(["netns", "exec", net.name(Right), "setpriv", "--bounding-set", capabilities])
         .arg(std::env::current_exe().unwrap())
@@ -46,13 +46,13 @@ fn without(net: &Net, capabilities: &str, what: &str) -> Option<String> {
         .env("RINGTAP_LIVE_OPEN", what)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let (_, rest) = said.split_once("ERROR<")?;
+    let reported = String::from_utf8(output.stdout).unwrap();
+    let (_, rest) = reported.split_once("ERROR<")?;
     Some(rest.split_once(">ERROR")?.0.to_owned())
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_capabilities_are_named() {
     if let Ok(what) = std::env::var("RINGTAP_LIVE_OPEN") {
         let template = udp(&[], v4([10, 0, 0, 1], [10, 0, 0, 2]), 1, 2, vec![]);
         let xdp = Options { method: Method::Xdp, ..Options::default() };
@@ -82,7 +82,7 @@ fn what_is_missing_is_named() {
         ("-bpf,-sys_admin,-net_admin", "xdp", ["needs CAP_NET_ADMIN and CAP_BPF:", three]),
         ("-bpf,-sys_admin", "live", ["needs CAP_BPF:", "setcap cap_net_admin,cap_bpf+ep /"]),
     ] {
-        let said = without(&net, missing, what).unwrap();
-        assert!(texts.iter().all(|text| said.contains(text)), "{missing}, {what}: {said}");
+        let reported = without(&net, missing, what).unwrap();
+        assert!(texts.iter().all(|text| reported.contains(text)), "{missing}, {what}: {reported}");
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn udp(
     packet(tags, pair, 17, 0, datagram)
 }
 
-/// A fragment at `offset` (in bytes, of which 8 divide it) that is not the last.
+/// A fragment at `offset` (in bytes, a multiple of 8) that is not the last.
 pub(crate) fn fragment(tags: &[(u16, u16)], pair: Pair, offset: u16, payload: Vec<u8>) -> Vec<u8> {
     match pair {
         Pair::V4(..) => packet(tags, pair, 17, 0x2000 | (offset / 8), payload),

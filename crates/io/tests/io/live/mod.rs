@@ -1,7 +1,7 @@
-//! Interfaces, over veth pairs in network namespaces of their own.
+//! Interfaces: veth pairs in network namespaces that the tests create.
 //!
-//! Needs root and iproute2; a test that cannot run says `SKIPPED` and why. No test asserts on time:
-//! waiting is bounded, and what is asserted is what came, was counted or was said.
+//! Needs root and iproute2; a test that cannot run prints `SKIPPED` and the reason. No test asserts on time: waiting is
+//! bounded, and the tests check received frames, counters and messages.
 
 mod errors;
 mod frames;

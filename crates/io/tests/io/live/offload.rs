@@ -42,7 +42,7 @@ fn add_vlan(net: &Net) -> bool {
     true
 }
 
-/// Whether the checksum of TCP or UDP is right; `None` of another packet.
+/// Returns true if the checksum of TCP or UDP is correct; `None` for other packets.
 fn is_right(frame: &[u8]) -> Option<bool> {
     let ip = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
     let (addresses, protocol, begin, end) = match frame[ip - 2..ip] {
@@ -76,9 +76,9 @@ fn talk(net: &Net, at: &str) {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut came = Vec::new();
-            stream.read_to_end(&mut came).unwrap();
-            assert_eq!(came.len(), 300_000);
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            assert_eq!(received.len(), 300_000);
         });
         net.inside(Left, || {
             TcpStream::connect(tcp).unwrap().write_all(&vec![7; 300_000]).unwrap();
@@ -90,7 +90,7 @@ fn talk(net: &Net, at: &str) {
 }
 
 #[test]
-fn frames_of_a_veth_tell_what_is_missing_and_are_right_when_that_is_done() {
+fn frames_of_a_veth_report_missing_checksums_and_are_correct_when_completed() {
     let Some(net) = net() else { return };
     let options = Options { outgoing: false, offload: true, ..Options::default() };
     let vlan = add_vlan(&net).then_some("10.9.0.2");
@@ -101,7 +101,7 @@ fn frames_of_a_veth_tell_what_is_missing_and_are_right_when_that_is_done() {
         let mut idle = 0;
         while idle < 30 {
             let mut whole = Vec::new();
-            let came = receivers[0].burst(64, |frame| {
+            let received = receivers[0].burst(64, |frame| {
                 match Segments::of(frame.data, frame.offload).unwrap() {
                     Some(segments) => {
                         cut += 1;
@@ -121,20 +121,20 @@ fn frames_of_a_veth_tell_what_is_missing_and_are_right_when_that_is_done() {
                 }
             });
             wrong.extend(whole.into_iter().filter(|one| is_right(one) == Some(false)));
-            idle = if came == 0 { idle + 1 } else { 0 };
+            idle = if received == 0 { idle + 1 } else { 0 };
             receivers[0].wait(Duration::from_millis(10));
         }
         assert!(wrong.is_empty(), "{at}: {} frames, as {:02x?}", wrong.len(), wrong[0]);
-        // Else this has shown nothing.
+        // Otherwise the test has shown nothing.
         assert!(unfinished > 0 && cut > 0, "{at}: {unfinished} without a checksum, {cut} to cut");
     }
 }
 
 #[test]
-fn af_xdp_does_not_say_what_is_missing_and_the_frame_shows_it() {
+fn with_af_xdp_the_frame_shows_a_missing_checksum() {
     let Some(net) = net() else { return };
     let options = Options { method: Method::Xdp, offload: true, ..Options::default() };
-    // Neighbours cannot be asked for, as nobody answers.
+    // Neighbour discovery does not work, because no host answers.
     let arguments = ["-n", net.name(Right), "-o", "link", "show", "right"];
     let shown = Command::new("ip").args(arguments).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
@@ -152,14 +152,14 @@ fn af_xdp_does_not_say_what_is_missing_and_the_frame_shows_it() {
         });
         let (mut unfinished, mut idle) = (0, 0);
         while idle < 30 {
-            let came = receivers[0].burst(64, |frame| {
+            let received = receivers[0].burst(64, |frame| {
                 assert_eq!(frame.offload, Offload::Unknown);
                 unfinished += usize::from(is_right(frame.data) == Some(false));
                 let mut one = frame.data.to_vec();
                 complete(&mut one, frame.offload).unwrap();
                 assert_ne!(is_right(&one), Some(false), "{one:02x?}");
             });
-            idle = if came == 0 { idle + 1 } else { 0 };
+            idle = if received == 0 { idle + 1 } else { 0 };
             receivers[0].wait(Duration::from_millis(10));
         }
         assert!(unfinished >= 2, "{at}: {unfinished}");
@@ -167,15 +167,15 @@ fn af_xdp_does_not_say_what_is_missing_and_the_frame_shows_it() {
 }
 
 #[test]
-fn who_does_not_ask_is_not_told() {
+fn without_the_option_no_offload_is_reported() {
     let Some(net) = net() else { return };
     let mut receivers = net.receivers(&Options { outgoing: false, ..Options::default() });
     talk(&net, "10.7.0.2");
     let (mut all, mut idle) = (0, 0);
     while idle < 30 {
-        let came = receivers[0].burst(64, |frame| assert_eq!(frame.offload, Offload::Done));
-        all += came;
-        idle = if came == 0 { idle + 1 } else { 0 };
+        let received = receivers[0].burst(64, |frame| assert_eq!(frame.offload, Offload::Done));
+        all += received;
+        idle = if received == 0 { idle + 1 } else { 0 };
         receivers[0].wait(Duration::from_millis(10));
     }
     assert!(all > 5, "{all}");

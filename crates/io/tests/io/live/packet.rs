@@ -34,7 +34,7 @@ fn frames_arrive_byte_for_byte_and_in_order() {
 }
 
 #[test]
-fn times_and_link_are_told() {
+fn times_and_link_type_are_set() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
     send_all(&mut net.sender(&SendOptions::default()), &assorted(50));
@@ -47,13 +47,13 @@ fn times_and_link_are_told() {
         });
         assert!(count > 0, "frames are missing");
     }
-    // After 2020, and one after the other.
+    // After 2020, and increasing.
     assert!(times[0] > 1_577_836_800_000_000_000);
     assert!(times.is_sorted());
 }
 
 #[test]
-fn a_card_that_does_not_stamp_is_told_and_the_kernel_stamps() {
+fn without_hardware_timestamps_the_kernel_stamps_with_a_notice() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options { hardware_time: true, ..Options::default() });
     let notices = receivers[0].take_notices();
@@ -64,7 +64,7 @@ fn a_card_that_does_not_stamp_is_told_and_the_kernel_stamps() {
 }
 
 #[test]
-fn of_long_frames_so_much_is_captured_as_was_asked_for() {
+fn long_frames_are_truncated_at_the_snap_length() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options { snap: Some(64), ..Options::default() });
     let pair = v4([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -82,7 +82,7 @@ fn of_long_frames_so_much_is_captured_as_was_asked_for() {
 }
 
 #[test]
-fn tags_that_the_kernel_takes_out_are_put_back() {
+fn tags_that_the_kernel_removes_are_restored() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
     let pair = v4([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -104,7 +104,7 @@ fn tags_that_the_kernel_takes_out_are_put_back() {
     }
 }
 
-/// Pairs of both versions.
+/// Address pairs of both IP versions.
 fn pairs() -> Vec<Pair> {
     let v4 = (0..32_u8).map(|host| Pair::V4([10, 0, 0, host], [172, 16, host, 9]));
     let v6 = (0..32_u8).map(|host| {
@@ -118,8 +118,7 @@ fn pairs() -> Vec<Pair> {
 const STACKS: [&[(u16, u16)]; 4] =
     [&[], &[(0x8100, 5)], &[(0x88a8, 5), (0x8100, 6)], &[(0x8100, 5), (0x8100, 6), (0x8100, 7)]];
 
-/// What two hosts may say to each other: datagrams both ways, fragments both ways. All have the number
-/// of the pair in their last byte.
+/// Packets between two hosts: datagrams and fragments in both directions. Their last byte is the number of the pair.
 fn talk(tags: &[(u16, u16)], pair: &Pair, number: u8) -> Vec<Vec<u8>> {
     let back = pair.reversed();
     vec![
@@ -131,7 +130,7 @@ fn talk(tags: &[(u16, u16)], pair: &Pair, number: u8) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Each number's frames came to one queue: which, by number.
+/// All frames of a number arrived in one queue: the queue, by number.
 fn queues_by_number(came: &[(usize, Vec<u8>, u32)]) -> HashMap<u8, usize> {
     let mut queues = HashMap::new();
     for (queue, frame, _) in came {
@@ -143,14 +142,14 @@ fn queues_by_number(came: &[(usize, Vec<u8>, u32)]) -> HashMap<u8, usize> {
 }
 
 /// As above, and each of two queues has some of the numbers.
-fn assert_shared_out(came: &[(usize, Vec<u8>, u32)]) {
+fn assert_distributed(came: &[(usize, Vec<u8>, u32)]) {
     let queues = queues_by_number(came);
     let to_first = queues.values().filter(|&&queue| queue == 0).count();
     assert!(to_first > 8 && to_first < queues.len() - 8, "{to_first} of {}", queues.len());
 }
 
 #[test]
-fn all_that_two_hosts_say_comes_to_one_queue() {
+fn all_packets_of_two_hosts_arrive_in_one_queue() {
     let Some(net) = Net::new(1) else { return };
     for tags in STACKS {
         let mut receivers = net.receivers(&two_queues());
@@ -159,13 +158,13 @@ fn all_that_two_hosts_say_comes_to_one_queue() {
         send_all(&mut net.sender(&SendOptions::default()), &sent);
         let came = take(&mut receivers, sent.len());
         assert_eq!(came.len(), sent.len(), "{tags:?}");
-        assert_shared_out(&came);
+        assert_distributed(&came);
     }
 }
 
-/// The kernel shows a sent frame to the program at another place than a received one.
+/// The program sees a sent frame at another offset than a received one.
 #[test]
-fn what_the_host_sends_comes_to_the_queue_of_what_it_receives() {
+fn sent_and_received_packets_of_a_pair_share_a_queue() {
     let Some(net) = Net::new(1) else { return };
     let slow = SendOptions { bypass: false, ..SendOptions::default() };
     for tags in STACKS {
@@ -176,12 +175,12 @@ fn what_the_host_sends_comes_to_the_queue_of_what_it_receives() {
         send_all(&mut net.inside(Right, || Sender::open("right", &slow).unwrap()), &talks);
         let came = take(&mut receivers, 2 * talks.len());
         assert_eq!(came.len(), 2 * talks.len(), "{tags:?}");
-        assert_shared_out(&came);
+        assert_distributed(&came);
     }
 }
 
 #[test]
-fn what_is_not_ip_comes_to_the_first_queue() {
+fn frames_without_ip_arrive_in_the_first_queue() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options { queues: Some(3), seed: 77, ..Options::default() });
     let sent = vec![arp(); 20];
@@ -191,9 +190,9 @@ fn what_is_not_ip_comes_to_the_first_queue() {
     assert!(came.iter().all(|(queue, frame, _)| *queue == 0 && *frame == sent[0]));
 }
 
-/// While the sockets of a group come together one by one, none of them may have frames yet.
+/// While the sockets of a group are opened one by one, none of them may receive frames.
 #[test]
-fn opened_amid_traffic_no_frame_is_seen_twice_or_elsewhere() {
+fn opened_during_traffic_no_frame_is_seen_twice_or_in_another_queue() {
     let Some(net) = Net::new(1) else { return };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -249,10 +248,10 @@ fn two_queues_account_for_every_frame() {
     assert_eq!(account(&mut receivers, accepted), (20_000, 0));
 }
 
-/// The kernel hands a block over after 10 ms, whether it is full or not: each of these frames takes one. However slow
-/// the machine is, there are no more blocks than frames.
+/// The kernel hands a block over after 10 ms, full or not: each of these frames takes one. On any machine there are at
+/// most as many blocks as frames.
 #[test]
-fn a_reader_that_is_away_for_seconds_misses_nothing_at_low_rates() {
+fn a_reader_that_pauses_for_seconds_misses_nothing_at_low_rates() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options { memory: 32 << 20, ..Options::default() });
     let mut sender = net.sender(&SendOptions::default());
@@ -265,16 +264,16 @@ fn a_reader_that_is_away_for_seconds_misses_nothing_at_low_rates() {
     assert_eq!(receivers[0].backlog(), 0);
 }
 
-/// What the interface has lost before the receiver could see it.
+/// Frames that the interface lost before the receiver could see them.
 fn unseen(receiver: &mut Receiver) -> u64 {
     let lost = receiver.lost().unwrap();
     lost.missed + lost.rx_dropped.saturating_sub(receiver.counted_twice())
 }
 
-/// The kernel looks for a protocol once more behind a tag that it has taken out. It counts a frame for which it finds none
-/// as dropped by the interface, though receivers have seen it.
+/// The kernel searches for a protocol again behind a removed tag. If it finds none, it counts the frame as dropped by
+/// the interface, although receivers have seen it.
 #[test]
-fn tagged_frames_that_the_host_does_not_take_are_seen_and_not_lost() {
+fn tagged_frames_without_a_handler_are_received_and_not_lost() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
     let mut frame = assorted(1).remove(0);
@@ -287,10 +286,10 @@ fn tagged_frames_that_the_host_does_not_take_are_seen_and_not_lost() {
     assert_eq!((receivers[0].counted_twice(), unseen(&mut receivers[0])), (100, 0));
 }
 
-/// With `gro on` a veth has a ring of 256 frames, which overflows where one processor sends while another receives. Such
-/// frames are in no counter of a receiver, only in `rx_dropped`.
+/// With `gro on` a veth has a ring of 256 frames, which overflows if one processor sends while another receives. These
+/// frames are only in the counter `rx_dropped`, not in those of a receiver.
 #[test]
-fn what_a_veth_has_no_room_for_is_counted() {
+fn frames_that_overflow_a_veth_are_counted() {
     const GRO_ON: &str = "import array, fcntl, socket, struct
 v = array.array('B', struct.pack('II', 0x2c, 1))
 fcntl.ioctl(socket.socket(), 0x8946, struct.pack('16sP8x', b'right', v.buffer_info()[0]))";
@@ -327,7 +326,7 @@ fcntl.ioctl(socket.socket(), 0x8946, struct.pack('16sP8x', b'right', v.buffer_in
 }
 
 #[test]
-fn what_a_reader_misses_is_counted_exactly() {
+fn missed_frames_are_counted_exactly() {
     let Some(net) = Net::new(1) else { return };
     for queues in [1, 2] {
         let memory = (256 << 10) * usize::from(queues);
@@ -340,7 +339,7 @@ fn what_a_reader_misses_is_counted_exactly() {
         assert_eq!(received + dropped, accepted);
         assert!(received > 0 && dropped > 0, "{received} received, {dropped} dropped");
         assert!(receivers.iter_mut().any(|one| one.counters().freezes > 0));
-        // And it goes on.
+        // It continues afterwards.
         send_all(&mut sender, &assorted(100));
         let (again, _) = account(&mut receivers, accepted + 100);
         assert_eq!(again, received + 100);
@@ -348,7 +347,7 @@ fn what_a_reader_misses_is_counted_exactly() {
 }
 
 #[test]
-fn what_the_host_sends_is_seen_unless_told_otherwise() {
+fn sent_frames_are_received_unless_disabled() {
     let Some(net) = Net::new(1) else { return };
     let slow = SendOptions { bypass: false, ..SendOptions::default() };
     for queues in [1, 2] {
@@ -375,7 +374,7 @@ fn on_the_loopback_interface_no_frame_is_seen_twice() {
     assert!(came.iter().zip(&sent).all(|((_, frame, _), sent)| frame == sent));
 }
 
-/// A tunnel interface without link headers; python holds its other end.
+/// A tunnel interface without link headers; a Python process holds its other end.
 #[test]
 fn without_link_headers_frames_begin_with_ip() {
     const FAR_END: &str = "
@@ -394,9 +393,9 @@ for line in sys.stdin:
         .stderr(Stdio::null())
         .spawn();
     let mut far = Killed(far.unwrap());
-    let mut said = String::new();
-    BufReader::new(far.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    if said != "open\n" {
+    let mut reported = String::new();
+    BufReader::new(far.0.stdout.take().unwrap()).read_line(&mut reported).unwrap();
+    if reported != "open\n" {
         eprintln!("SKIPPED: no python3 here, or no /dev/net/tun");
         return;
     }
@@ -412,7 +411,7 @@ for line in sys.stdin:
     let came = take(&mut receivers, talks.len());
     assert_eq!(came.len(), talks.len());
     assert!(receivers.iter().all(|one| one.link() == LinkType::RAW));
-    assert_shared_out(&came);
+    assert_distributed(&came);
     let mut packets: Vec<&[u8]> = came.iter().map(|(_, frame, _)| &frame[..]).collect();
     let mut written: Vec<&[u8]> = talks.iter().map(|frame| &frame[14..]).collect();
     packets.sort_unstable();

@@ -14,7 +14,7 @@ fn by(method: Method) -> SendOptions {
     SendOptions { method, ..SendOptions::default() }
 }
 
-/// Queues are for threads to have one each.
+/// Senders can be moved to other threads.
 const _: () = {
     const fn can_move<T: Send>() {}
     can_move::<Receiver>();
@@ -23,7 +23,7 @@ const _: () = {
 };
 
 #[test]
-fn what_is_said_to_be_sent_arrives() {
+fn frames_counted_as_sent_arrive() {
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&Options::default());
@@ -38,15 +38,15 @@ fn what_is_said_to_be_sent_arrives() {
 }
 
 #[test]
-fn the_bytes_are_those_given() {
+fn the_bytes_are_unchanged() {
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&Options::default());
         let sent = assorted(300);
         send_all(&mut net.sender(&by(method)), &sent);
-        let came = take(&mut receivers, 300);
-        assert_eq!(came.len(), 300);
-        assert!(came.iter().zip(&sent).all(|((_, frame, _), sent)| frame == sent));
+        let received = take(&mut receivers, 300);
+        assert_eq!(received.len(), 300);
+        assert!(received.iter().zip(&sent).all(|((_, frame, _), sent)| frame == sent));
     }
 }
 
@@ -66,7 +66,7 @@ fn a_frame_of_the_wrong_length_is_an_error_and_those_before_it_are_sent() {
     }
 }
 
-/// The kernel allows for one tag beyond the MTU, and refuses an untagged frame of that length.
+/// The kernel allows one tag beyond the MTU, and rejects an untagged frame of that length.
 #[test]
 fn the_longest_frame_is_longer_with_a_tag() {
     for method in [Method::Packet, Method::Xdp] {
@@ -79,8 +79,8 @@ fn the_longest_frame_is_longer_with_a_tag() {
         let sent = [plain(1472), tagged(1472)];
         assert_eq!([sent[0].len(), sent[1].len()], [1514, 1518]);
         send_all(&mut sender, &sent);
-        let came = take(&mut receivers, 2);
-        assert!(came.iter().map(|(_, frame, _)| frame).eq(&sent), "{method:?}");
+        let received = take(&mut receivers, 2);
+        assert!(received.iter().map(|(_, frame, _)| frame).eq(&sent), "{method:?}");
         for bad in [plain(1473), plain(1476), tagged(1473)] {
             assert!(!sender.fits(&bad), "{} bytes", bad.len());
             let error = sender.send(&[&bad]).unwrap_err();
@@ -91,7 +91,7 @@ fn the_longest_frame_is_longer_with_a_tag() {
 }
 
 #[test]
-fn by_an_interface_that_is_down_nothing_is_sent() {
+fn an_interface_that_is_down_sends_nothing() {
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
         let mut sender = net.sender(&by(method));
@@ -105,7 +105,7 @@ fn by_an_interface_that_is_down_nothing_is_sent() {
 }
 
 #[test]
-fn what_is_discarded_never_leaves_and_the_sender_goes_on() {
+fn discarded_frames_are_never_sent_and_the_sender_continues() {
     for method in [Method::Packet, Method::Xdp] {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&Options::default());
@@ -121,17 +121,17 @@ fn what_is_discarded_never_leaves_and_the_sender_goes_on() {
         net.ip(Left, "link set left up");
         let after = vec![udp(&[], v4([10, 0, 0, 9], [10, 0, 0, 2]), 5, 6, vec![1; 30]); 3];
         send_all(&mut sender, &after);
-        let came = take(&mut receivers, usize::MAX);
-        assert!(came.iter().map(|(_, frame, _)| frame).eq(&after), "{method:?}: {}", came.len());
+        let received = take(&mut receivers, usize::MAX);
+        assert!(received.iter().map(|(_, frame, _)| frame).eq(&after), "{method:?}: {}", received.len());
         assert_eq!(sender.counters().accepted, 3, "{method:?}");
-        // A closed one sends nothing more.
+        // A closed sender sends nothing.
         sender.close();
         assert_eq!(sender.send(&[&after[0][..]]).is_err(), method == Method::Xdp);
     }
 }
 
 #[test]
-fn a_queue_that_is_not_there_or_taken_is_an_error() {
+fn a_missing_or_used_queue_is_an_error() {
     let Some(net) = Net::new(1) else { return };
     let options = SendOptions { queue: 9, ..by(Method::Xdp) };
     let error = net.inside(Left, || Sender::open("left", &options).err().unwrap());
@@ -162,7 +162,7 @@ fn tcp() -> Vec<u8> {
 }
 
 #[test]
-fn copies_are_of_as_many_flows_as_asked_for_and_whole() {
+fn copies_have_the_requested_number_of_flows_and_correct_checksums() {
     let Some(net) = Net::new(1) else { return };
     let options = Options { method: Method::Xdp, ..Options::default() };
     let mut receivers = net.receivers(&options);
@@ -173,10 +173,10 @@ fn copies_are_of_as_many_flows_as_asked_for_and_whole() {
     });
     assert_eq!((made, left), (1600, 1600));
     assert_eq!(net.arrived(), 1600);
-    let came = take(&mut receivers, 1600);
-    assert_eq!(came.len(), 1600);
+    let received = take(&mut receivers, 1600);
+    assert_eq!(received.len(), 1600);
     let mut flows = HashMap::new();
-    for (_, frame, _) in &came {
+    for (_, frame, _) in &received {
         let ip = &frame[18..];
         assert_eq!(sum(&ip[..20]), 0xffff, "checksum of the IP header");
         let mut pseudo = ip[12..20].to_vec();
@@ -186,7 +186,7 @@ fn copies_are_of_as_many_flows_as_asked_for_and_whole() {
         let address = u32::from_be_bytes([ip[12], ip[13], ip[14], ip[15]]);
         assert_eq!(address - 0x0a00_fffe, u32::from(port.wrapping_sub(65_530)));
         *flows.entry((address, port)).or_insert(0) += 1;
-        // The rest is the template's.
+        // The rest is that of the template.
         assert_eq!(ip[22..36], template[40..54]);
     }
     assert_eq!(flows.len(), 16);
@@ -194,22 +194,22 @@ fn copies_are_of_as_many_flows_as_asked_for_and_whole() {
 }
 
 #[test]
-fn copies_of_datagrams_do_without_a_checksum() {
+fn copies_of_datagrams_have_no_checksum() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options { method: Method::Xdp, ..Options::default() });
     let mut template = udp(&[], v4([10, 0, 0, 1], [10, 0, 0, 2]), 5, 6, vec![1; 18]);
     template[40..42].copy_from_slice(&[0xab, 0xcd]);
     net.inside(Left, || LiveSender::open("left", &template, 1).unwrap().send(1).unwrap());
-    let came = take(&mut receivers, 1);
-    assert_eq!(came.len(), 1);
-    let frame = &came[0].1;
+    let received = take(&mut receivers, 1);
+    assert_eq!(received.len(), 1);
+    let frame = &received[0].1;
     assert_eq!(sum(&frame[14..34]), 0xffff);
     assert_eq!(frame[34..38], template[34..38]);
     assert_eq!(frame[40..42], [0, 0]);
 }
 
 #[test]
-fn the_longest_template_is_written_whole() {
+fn the_longest_template_is_sent_completely() {
     let Some(net) = Net::new(1) else { return };
     net.ip(Left, "link set left mtu 3500");
     net.ip(Right, "link set right mtu 3500");
@@ -224,12 +224,12 @@ fn the_longest_template_is_written_whole() {
     });
     let most = TemplateError::TooLong { len: 3_369, most: 3_368 };
     assert!(matches!(error, Some(OpenError::Template(why)) if why == most));
-    let came = take(&mut receivers, 200);
-    assert_eq!((made, came.len()), (200, 200));
-    assert!(came.iter().all(|(_, frame, _)| frame[42..] == template[42..]));
+    let received = take(&mut receivers, 200);
+    assert_eq!((made, received.len()), (200, 200));
+    assert!(received.iter().all(|(_, frame, _)| frame[42..] == template[42..]));
 }
 
-/// Switches GRO of `right` on, so that its NAPI runs and it takes frames of XDP.
+/// Turns GRO of `right` on, so that its NAPI runs and it accepts XDP frames.
 const GRO_ON: &str = "
 import array, fcntl, socket, struct
 value = array.array('I', [0x2c, 1])
@@ -237,9 +237,9 @@ request = struct.pack('16sP16x', b'right', value.buffer_info()[0])
 fcntl.ioctl(socket.socket(), 0x8946, request)
 ";
 
-/// A router writes addresses, TTL and checksum into the pages that the kernel makes later copies in.
+/// A router writes addresses, TTL and checksum into the pages in which the kernel makes later copies.
 #[test]
-fn behind_a_router_all_copies_arrive() {
+fn all_copies_arrive_behind_a_router() {
     let Some(net) = Net::new(1) else { return };
     let far = format!("link add far type veth peer name out netns {}", net.name(Right));
     for (end, words) in [
@@ -277,9 +277,9 @@ fn behind_a_router_all_copies_arrive() {
             sender.send(2_000).unwrap()
         });
         assert_eq!(made, 2_000);
-        let came = take(&mut receivers, 2_000);
-        assert_eq!(came.len(), 2_000);
-        for (_, frame, _) in &came {
+        let received = take(&mut receivers, 2_000);
+        assert_eq!(received.len(), 2_000);
+        for (_, frame, _) in &received {
             assert_eq!(frame[..12], [2, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 3]);
             assert_eq!((frame[22], sum(&frame[14..34])), (63, 0xffff));
             assert_eq!((&frame[30..34], &frame[36..40]), (&template[30..34], &template[36..40]));
@@ -288,9 +288,9 @@ fn behind_a_router_all_copies_arrive() {
     }
 }
 
-/// A peer without NAPI: the kernel throws all frames away, and the interface knows.
+/// A peer without NAPI: the kernel drops all frames, and the interface reports it.
 #[test]
-fn frames_that_nobody_takes_are_not_said_to_have_left() {
+fn frames_without_a_receiver_are_not_counted_as_sent() {
     let Some(net) = Net::new(1) else { return };
     let template = udp(&[], v4([10, 0, 0, 1], [10, 0, 0, 2]), 5, 6, vec![1; 18]);
     let (made, left) = net.inside(Left, || {
@@ -301,7 +301,7 @@ fn frames_that_nobody_takes_are_not_said_to_have_left() {
 }
 
 #[test]
-fn a_template_that_is_not_fit_is_an_error() {
+fn an_invalid_template_is_an_error() {
     let Some(net) = Net::new(1) else { return };
     let six = udp(&[], Pair::V6([1; 16], [2; 16]), 5, 6, vec![]);
     let error = net.inside(Left, || LiveSender::open("left", &six, 1).err().unwrap());

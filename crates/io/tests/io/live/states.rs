@@ -1,4 +1,4 @@
-//! Interfaces that go down, come up, and go away.
+//! Interfaces that go down, come up, and are deleted.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ fn by(method: Method, queues: u16) -> Options {
     Options { method, queues: Some(queues), ..Options::default() }
 }
 
-/// What waiting says once the state is this, or after a while.
+/// Waits for the state, for a limited time; returns the result of the last wait.
 fn wait_for(receiver: &mut Receiver, expected: State) -> Wake {
-    let mut said = Wake::Nothing(receiver.state());
+    let mut reported = Wake::Nothing(receiver.state());
     for _ in 0..1000 {
-        if said == Wake::Nothing(expected) {
+        if reported == Wake::Nothing(expected) {
             break;
         }
-        said = receiver.wait(Duration::from_millis(10));
+        reported = receiver.wait(Duration::from_millis(10));
     }
-    said
+    reported
 }
 
 #[test]
-fn receiving_goes_on_when_the_interface_is_up_again() {
+fn receiving_continues_when_the_interface_is_up_again() {
     for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&by(method, queues));
@@ -43,7 +43,7 @@ fn receiving_goes_on_when_the_interface_is_up_again() {
 }
 
 #[test]
-fn once_shut_only_what_came_before_is_left_though_the_sender_goes_on() {
+fn a_shut_receiver_returns_only_earlier_frames() {
     for (method, queues) in [(Method::Packet, 1), (Method::Packet, 2), (Method::Xdp, 1)] {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&by(method, queues));
@@ -69,14 +69,14 @@ fn once_shut_only_what_came_before_is_left_though_the_sender_goes_on() {
 }
 
 #[test]
-fn a_deleted_interface_is_gone_for_good_and_waiting_does_not_fail() {
+fn a_deleted_interface_stays_gone_and_waiting_does_not_fail() {
     for method in BOTH {
         let Some(net) = Net::new(1) else { return };
         let mut receivers = net.receivers(&by(method, 1));
         send_all(&mut net.sender(&SendOptions::default()), &assorted(10));
         assert_eq!(receivers[0].wait(Duration::from_secs(10)), Wake::Frames);
         net.ip(Right, "link del right");
-        // What came before is not lost.
+        // Earlier frames are not lost.
         assert_eq!(take(&mut receivers, 10).len(), 10, "{method:?}");
         assert_eq!(wait_for(&mut receivers[0], State::Gone), Wake::Nothing(State::Gone));
         assert_eq!(receivers[0].wait(Duration::from_millis(1)), Wake::Nothing(State::Gone));
@@ -93,7 +93,7 @@ fn an_interface_may_be_down_when_it_is_opened() {
         net.ip(Right, "link set right down");
         let mut receivers = match net.inside(Right, || open("right", &by(method, queues))) {
             Ok(receivers) => receivers,
-            // Before Linux 6.13 sockets form no group then.
+            // Before Linux 6.13 sockets cannot form a group then.
             Err(error) => {
                 assert!(queues == 2 && error.to_string().contains("is down"), "{error}");
                 continue;
@@ -108,7 +108,7 @@ fn an_interface_may_be_down_when_it_is_opened() {
 }
 
 #[test]
-fn a_cable_that_is_out_is_told() {
+fn a_link_without_carrier_is_reported() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
     net.ip(ringtap_testkit::Left, "link set left down");
@@ -116,7 +116,7 @@ fn a_cable_that_is_out_is_told() {
 }
 
 #[test]
-fn another_name_makes_no_difference() {
+fn a_renamed_interface_is_still_received() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = net.receivers(&Options::default());
     net.ip(Right, "link set right down");

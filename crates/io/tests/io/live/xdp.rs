@@ -15,7 +15,7 @@ fn xdp(attach: Attach) -> Options {
     Options { method: Method::Xdp, attach, memory: 16 << 20, ..Options::default() }
 }
 
-/// A sender whose frames take this queue.
+/// A sender on this queue.
 fn by_queue(queue: u32) -> SendOptions {
     SendOptions { method: Method::Xdp, queue, ..SendOptions::default() }
 }
@@ -41,7 +41,7 @@ fn frames_arrive_byte_for_byte_and_in_order() {
     }
 }
 
-/// Natively alone: a veth does not tell a generic program which queue a frame took.
+/// Native mode only: a veth does not report the queue of a frame to a generic program.
 #[test]
 fn every_queue_has_its_own_frames() {
     let Some(net) = Net::new(2) else { return };
@@ -56,7 +56,7 @@ fn every_queue_has_its_own_frames() {
 }
 
 #[test]
-fn what_a_reader_misses_is_counted_exactly() {
+fn missed_frames_are_counted_exactly() {
     for (attach, queues) in [(Attach::Native, 1), (Attach::Native, 2), (Attach::Generic, 1)] {
         let Some(net) = Net::new(queues) else { return };
         let options = Options { memory: 1 << 20, ..xdp(attach) };
@@ -72,7 +72,7 @@ fn what_a_reader_misses_is_counted_exactly() {
         assert!(received > 0 && dropped > 0, "{received} received, {dropped} dropped");
         let reasons = receivers.iter_mut().map(|one| one.counters().dropped);
         assert_eq!(reasons.map(|one| one.no_buffer).sum::<u64>(), dropped);
-        // And it goes on.
+        // It continues afterwards.
         send_all(&mut net.sender(&by_queue(0)), &assorted(100));
         assert_eq!(account(&mut receivers, accepted + 100), (received + 100, dropped));
     }
@@ -109,7 +109,7 @@ fn long_frames_take_larger_buffers() {
 }
 
 #[test]
-fn frames_too_long_for_any_buffer_are_told_and_counted() {
+fn frames_longer_than_a_buffer_are_reported_and_counted() {
     let Some(net) = Net::new(1) else { return };
     net.ip(Left, "link set left mtu 6000");
     net.ip(Right, "link set right mtu 6000");
@@ -137,14 +137,14 @@ fn with_busy_polling_frames_arrive_too() {
 }
 
 #[test]
-fn the_program_is_gone_when_the_last_receiver_is() {
+fn dropping_the_last_receiver_detaches_the_program() {
     let Some(net) = Net::new(2) else { return };
     assert!(!net.has_program());
     let mut receivers = net.receivers(&xdp(Attach::Native));
     assert!(net.has_program());
     receivers.pop();
     assert!(net.has_program());
-    // The other one goes on.
+    // The other receiver continues.
     send_all(&mut net.sender(&by_queue(0)), &assorted(10));
     assert_eq!(take(&mut receivers, 10).len(), 10);
     drop(receivers);
@@ -152,7 +152,7 @@ fn the_program_is_gone_when_the_last_receiver_is() {
 }
 
 #[test]
-fn somebody_elses_program_is_left_in_place() {
+fn the_program_of_another_process_stays_attached() {
     let Some(net) = Net::new(1) else { return };
     let mut first = net.receivers(&xdp(Attach::Native));
     for attach in [Attach::Auto, Attach::Native, Attach::Generic] {
@@ -179,11 +179,11 @@ fn queues_are_those_of_the_interface() {
     }
 }
 
-/// In a process of its own, by the test below: receives until it is killed.
+/// Receives until it is killed, in a process started by the test below.
 fn receive_until_killed(name: &str) {
     let mut receivers = open(name, &xdp(Attach::Native)).unwrap();
     println!("receiving");
-    // Should nobody kill it, it ends some time.
+    // It ends by itself if it is not killed.
     for _ in 0..60 {
         receivers[0].wait(Duration::from_secs(1));
         receivers[0].burst(64, |_| ());
@@ -218,7 +218,7 @@ fn after_a_killed_process_the_interface_is_as_before() {
     assert_eq!(take(&mut receivers, 10).len(), 10);
 }
 
-/// The kernel may need a moment to clear up behind a killed process.
+/// The kernel may need some time to clean up after a killed process.
 fn open_again(net: &Net) -> Vec<Receiver> {
     for _ in 0..500 {
         match net.inside(Right, || open("right", &xdp(Attach::Native))) {

@@ -161,12 +161,12 @@ impl<'a, P: Send + 'a> Stream<'a, P> {
             let place = builder.place();
             for number in 0..workers {
                 let (to_worker, inbox) = builder.ring()?;
-                let (tell, hear) = builder.ring()?;
+                let (sender, receiver) = builder.ring()?;
                 let (offer, offers) = builder.ring_of(OFFERS)?;
                 let load = Arc::new(WorkerLoad::default());
-                lanes.push(Lane::new(to_worker, hear, offers, Arc::clone(&load)));
+                lanes.push(Lane::new(to_worker, receiver, offers, Arc::clone(&load)));
                 let functions = Arc::clone(&functions);
-                let worker = Worker::new(number as u32, functions, inbox, offer, tell, load);
+                let worker = Worker::new(number as u32, functions, inbox, offer, sender, load);
                 builder.add(format!("{label} worker {number}"), HEAVY, worker);
             }
             let (output, solutions) = builder.ring()?;

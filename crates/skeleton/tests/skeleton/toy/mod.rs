@@ -58,7 +58,7 @@ pub(crate) struct Partial {
 #[derive(Default)]
 pub(crate) struct ToyMerger {
     report: Report,
-    heard: BTreeMap<usize, u64>,
+    received: BTreeMap<usize, u64>,
 }
 
 /// Distributed over 32 bits.
@@ -115,7 +115,7 @@ impl Worker for ToyWorker {
         own.handled.fetch_add(burst.len() as u64, Relaxed);
         let mut attached = attachments.cursor();
         for (at, &(key, number)) in burst.iter().enumerate() {
-            assert!(own.panic_at != Some(number), "told to panic at {number}");
+            assert!(own.panic_at != Some(number), "panic requested at {number}");
             if own.lose == Some(number) {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Merger for ToyMerger {
     type Report = Report;
 
     fn on_message(&mut self, (worker, value): (usize, u64)) {
-        *self.heard.entry(worker).or_default() += 1;
+        *self.received.entry(worker).or_default() += 1;
         // Messages with value 0 depend on the number of workers; they are counted only per worker.
         if value > 0 {
             self.report.messages += 1;
@@ -168,8 +168,8 @@ impl Merger for ToyMerger {
         }
     }
     fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
-        let heard = self.heard.get(&shard.index).copied().unwrap_or(0);
-        assert_eq!(heard, partial.said, "a partial overtook a message");
+        let received = self.received.get(&shard.index).copied().unwrap_or(0);
+        assert_eq!(received, partial.said, "a partial overtook a message");
         *self.report.ticks.entry(mark.time_ns()).or_default() += partial.items;
         self.report.attached += partial.attached;
         for (key, state) in partial.chains.into_iter().flatten() {

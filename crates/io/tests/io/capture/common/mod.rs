@@ -1,5 +1,5 @@
-//! What the tests of this crate share: capture files built by hand, readers that trickle, and a
-//! way to read everything.
+//! Shared code of the tests: hand-made capture files, readers that return few bytes at a time, and a function that
+//! reads everything.
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(unreachable_pub, reason = "the crate around it is a test file")]
 
@@ -16,7 +16,7 @@ pub struct Owned {
     pub data: Vec<u8>,
 }
 
-/// All frames and notices, by bursts of `max`.
+/// All frames and notices, in bursts of `max`.
 pub fn drain(files: &mut Files, max: usize) -> (Vec<Owned>, Vec<Notice>) {
     let mut frames = Vec::new();
     loop {
@@ -43,14 +43,14 @@ pub fn read(bytes: &[u8]) -> (Vec<Owned>, Vec<Notice>) {
     drain(&mut Files::from_reader("memory", Cursor::new(bytes.to_vec())), 7)
 }
 
-/// Reads what must be sound.
-pub fn read_sound(bytes: &[u8]) -> Vec<Owned> {
+/// Reads a valid file.
+pub fn read_valid(bytes: &[u8]) -> Vec<Owned> {
     let (frames, notices) = read(bytes);
     assert!(notices.is_empty(), "{notices:?}");
     frames
 }
 
-/// Reads what must have exactly one fault, and gives its words.
+/// Reads a file with exactly one fault, and returns its text.
 pub fn read_with_one(severity: Severity, bytes: &[u8]) -> (Vec<Owned>, String) {
     let (frames, notices) = read(bytes);
     assert_eq!(notices.len(), 1, "{notices:?}");
@@ -58,7 +58,7 @@ pub fn read_with_one(severity: Severity, bytes: &[u8]) -> (Vec<Owned>, String) {
     (frames, notices[0].to_string())
 }
 
-/// Gives 1 to `most` bytes a read, and now and then an interruption.
+/// Returns 1 to `most` bytes a read, with interruptions.
 pub struct Trickle<R> {
     inner: R,
     most: usize,
@@ -82,7 +82,7 @@ impl<R: Read> Read for Trickle<R> {
     }
 }
 
-/// Byte order of a built file.
+/// Byte order of a generated file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Big,
@@ -144,7 +144,7 @@ impl PcapBytes {
         Self { order, bytes, kuznetzov: magic == KUZNETZOV }
     }
 
-    /// A record whose captured length may lie.
+    /// A record whose captured length may be wrong.
     pub fn record(mut self, time: (u32, u32), lens: (u32, u32), data: &[u8]) -> Self {
         for word in [time.0, time.1, lens.0, lens.1] {
             self.bytes.extend(self.order.u32(word));
@@ -213,7 +213,7 @@ impl PcapngBytes {
         bytes
     }
 
-    /// An enhanced packet block whose lengths may lie.
+    /// An enhanced packet block whose lengths may be wrong.
     pub fn enhanced(self, interface: u32, time: u64, lens: (u32, u32), data: &[u8]) -> Self {
         let mut body = Vec::new();
         for word in [interface, (time >> 32) as u32, time as u32, lens.0, lens.1] {
@@ -245,9 +245,9 @@ impl PcapngBytes {
     }
 }
 
-/// Cuts `bytes` at every length: a prefix of the frames, and at most one notice.
+/// Truncates `bytes` at every length: a prefix of the frames, and at most one notice.
 pub fn cut_everywhere(bytes: &[u8]) {
-    let whole = read_sound(bytes);
+    let whole = read_valid(bytes);
     let mut seen = 0;
     for len in 0..bytes.len() {
         let (frames, notices) = read(&bytes[..len]);
