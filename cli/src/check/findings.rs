@@ -94,9 +94,9 @@ impl Findings {
             return;
         }
         let arrivals = self.arrivals.entry(key).or_default();
-        let before = arrivals.tally().received;
+        let before = arrivals.counters().received;
         arrivals.add(stamp.number, stamp.latency_ns(ts_ns));
-        self.received += arrivals.tally().received - before;
+        self.received += arrivals.counters().received - before;
         let (first, last) = self.range_ns.unwrap_or((ts_ns, ts_ns));
         self.range_ns = Some((first.min(ts_ns), last.max(ts_ns)));
     }
@@ -153,18 +153,18 @@ impl Findings {
 
 impl Stream {
     fn of((run, stream): (u16, u8), arrivals: &Arrivals) -> Self {
-        let tally = arrivals.tally();
+        let counts = arrivals.counters();
         let latency = arrivals.latency();
         let spread = latency.range().zip(latency.quantile(500)).zip(latency.quantile(990));
         Self {
             run,
             stream,
-            received: tally.received,
-            lost: tally.lost(None),
-            duplicated: tally.duplicated,
-            reordered: tally.reordered,
-            stale: tally.stale,
-            before_sent: tally.before_sent,
+            received: counts.received,
+            lost: counts.lost(None),
+            duplicated: counts.duplicated,
+            reordered: counts.reordered,
+            stale: counts.stale,
+            before_sent: counts.before_sent,
             latency_ns: spread.map(|(((min, max), p50), p99)| Spread { min, p50, p99, max }),
         }
     }

@@ -1,4 +1,4 @@
-//! How many frames a second the generator makes, profile by profile, without a receiver.
+//! Measures the generator's frames per second, for each profile, without a receiver.
 //!
 //! `cargo run --release -p ringtap-traffic --example rate [PACKETS [PROFILE…]]`
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]

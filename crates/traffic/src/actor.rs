@@ -1,33 +1,33 @@
-//! Actors: scanners and flooders, each of which plays a fixed script once.
+//! Actors: scanners and flooders, each of which sends a fixed script once.
 //!
 //! ```text
-//! scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and prompt answers
-//!        SYN a, SYN b, …                                        again, those without an answer, or
-//!                                                               with a RST that is not believed
+//! |scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and early answers
+//!       SYN a, SYN b, …                                        resent, if not answered or answered
+//!                                                              with a RST that is not accepted
 //!        SYN-ACK c, SYN-ACK d, …                                late answers
 //! flood  a SYN from each forged source, or an answer to it
 //! ```
 //!
-//! A script depends on nothing but its specification, so how it stands after any number of steps
-//! is found by playing it again: no counters are kept while frames are made.
+//! A script depends only on its specification, so the state after any number of steps is found by replaying it: no
+//! counters are updated while frames are generated.
 
 use crate::address::{Address, Role};
 use crate::frame::{ACK, Body, Packet, RST, SYN};
 use crate::keyed::mix;
 use crate::profile::{FORGED_PORTS, FloodSpec, ScanSpec, Seen};
 
-/// Attempts that are under way at a time.
+/// Attempts without an answer yet, at any time.
 const ROUND_TRIP: u32 = 8;
 
 /// A frame of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Which of the attempts 0 ≤ attempt < targets × ports, or which forged source.
+    /// The attempt, 0 ≤ attempt < targets × ports, or the forged source.
     pub(crate) attempt: u32,
     pub(crate) act: Act,
 }
 
-/// What happens in a step.
+/// The frame of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Syn,
@@ -36,7 +36,7 @@ pub(crate) enum Act {
     Reset,
 }
 
-/// Who plays a script.
+/// The parameters of an actor.
 #[derive(Clone, Debug)]
 pub(crate) enum Cast {
     /// Scanner number `source`.
@@ -45,7 +45,7 @@ pub(crate) enum Cast {
     Flood { spec: FloodSpec, victim: u32, first_source: u32, frames: u32 },
 }
 
-/// An actor and how far it has come.
+/// An actor and its progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
     pub(crate) cast: Cast,
@@ -53,18 +53,18 @@ pub(crate) struct Actor {
     pub(crate) sent: u32,
     /// Frames still to send.
     pub(crate) left: u32,
-    /// The tick at which it should be done.
+    /// The planned tick of its last frame.
     pub(crate) end: u32,
     cursor: Cursor,
 }
 
-/// Where in a script we are.
+/// The position in a script.
 #[derive(Clone, Debug, Default)]
 struct Cursor {
-    /// 0: attempts and prompt answers; then the passes of resends; at last the late answers.
+    /// 0: attempts and early answers; then the passes of resends; the late answers come last.
     pass: u32,
     at: u32,
-    /// In pass 0 the attempt `at` was made and it is its elder's turn to be answered.
+    /// In pass 0, attempt `at` was made, and the answer to an earlier one comes next.
     answering: bool,
 }
 
@@ -77,7 +77,7 @@ impl Actor {
         Self { cast, sent: 0, left: frames, end: 0, cursor: Cursor::default() }
     }
 
-    /// Takes the next step; `None` at the end of the script.
+    /// Returns the next step; `None` at the end of the script.
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Step> {
         let step = match &self.cast {
@@ -89,7 +89,7 @@ impl Actor {
         Some(step)
     }
 
-    /// The steps taken so far, once more.
+    /// Replays the steps taken so far.
     pub(crate) fn replay(&self) -> impl Iterator<Item = Step> + use<> {
         let mut again = Self::new(self.cast.clone());
         (0..self.sent).map_while(move |_| again.step())
@@ -123,8 +123,8 @@ impl Actor {
         }
     }
 
-    /// Who tries (address, port) whom (address, port). Attempts of an actor differ in the last
-    /// three; those of different actors in the first.
+    /// Source and destination (address, port) of an attempt. Attempts of an actor differ in the last three fields;
+    /// those of different actors in the first.
     #[inline]
     pub(crate) fn parties(&self, attempt: u32) -> (Address, u16, Address, u16) {
         match &self.cast {
@@ -136,7 +136,7 @@ impl Actor {
             ),
             Cast::Flood { spec, victim, first_source, .. } => {
                 let number = first_source + attempt % spec.sources;
-                // Each round takes every address with another port.
+                // Each round uses every address with another port.
                 let port = (mix(number.into()) % u64::from(FORGED_PORTS)) as u32;
                 let round = attempt / spec.sources;
                 (
@@ -149,7 +149,7 @@ impl Actor {
         }
     }
 
-    /// Address of a scan's target, or the victim's.
+    /// Address of a scan's target, or of the victim.
     #[inline]
     pub(crate) fn target(&self, index: u32) -> Address {
         match &self.cast {
@@ -215,7 +215,7 @@ impl Cursor {
     }
 }
 
-/// Whether an attempt is made again when all have been made.
+/// Returns true if an attempt is made again after all were made.
 #[inline]
 fn tried_again(spec: &ScanSpec, attempt: u32) -> bool {
     match prompt(spec, attempt) {
@@ -224,7 +224,7 @@ fn tried_again(spec: &ScanSpec, attempt: u32) -> bool {
     }
 }
 
-/// The answer that comes after a round trip.
+/// The answer that arrives after a round trip.
 #[inline]
 fn prompt(spec: &ScanSpec, attempt: u32) -> Option<Act> {
     match answered(spec, attempt) {
@@ -247,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_script_is_as_long_as_announced_and_answers_as_many(
+        fn a_script_has_the_planned_frames_and_answers(
             targets in 1u32..40, ports in 1u32..40, part in 0.0..=1.0f64,
             late: bool, reset: bool, insist: bool, resends in 0u32..4,
         ) {

@@ -1,5 +1,5 @@
-//! Who lives where. Each role has address space of its own, so no role's traffic can answer,
-//! or be mistaken for, another's.
+//! Host addresses. Each role has its own address space, so no role's traffic can answer another's or be mistaken for
+//! it.
 //!
 //! | role | IPv4 | IPv6 |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a host is there for.
+/// The role of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Opens conversations; 2^16 hosts.

@@ -1,4 +1,4 @@
-//! What became of numbered frames: lost, duplicated, reordered, late.
+//! Counts lost, duplicated, reordered and late frames by their numbers.
 //!
 //! ```text
 //!  numbers  … 4 5 6 │ 7 8 9 10 11 12 │ 13 …
@@ -6,13 +6,12 @@
 //!            counted └──── window ────┘
 //! ```
 //!
-//! Invariant: memory does not grow. A number that falls behind the window without having come
-//! counts as lost; should it come still, it is counted as stale, since it is unknown whether it came
-//! before.
+//! Invariant: memory is constant. A number that leaves the window and did not arrive counts as lost; if it arrives
+//! later, it counts as stale, because it may have arrived before.
 
 use ringtap_base::Latency;
 
-/// Numbers that are remembered.
+/// Numbers in the window.
 const WINDOW: u64 = 1 << 16;
 const WORDS: usize = WINDOW as usize / 64;
 
@@ -20,32 +19,32 @@ const WORDS: usize = WINDOW as usize / 64;
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     window: Box<[u64]>,
-    /// One more than the highest number that came.
+    /// The highest number that arrived, plus one.
     next: u64,
-    tally: ArrivalCounts,
+    counts: ArrivalCounts,
     latency: Latency,
 }
 
-/// What has come so far.
+/// Counters of arrived frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArrivalCounts {
-    /// Frames, each counted once however often it came.
+    /// Different frames.
     pub received: u64,
-    /// Copies of frames that had come before.
+    /// Further copies of frames.
     pub duplicated: u64,
-    /// Of those received, frames that came after one with a higher number (RFC 4737).
+    /// Received frames that arrived after one with a higher number (RFC 4737).
     pub reordered: u64,
-    /// Frames that came when more than 65,536 higher numbers had: they may have come before.
+    /// Frames that arrived after more than 65,536 higher numbers: they may be duplicates.
     pub stale: u64,
-    /// Frames that came before they were sent: two clocks are compared that differ.
+    /// Frames with a sending time after their arrival: the two clocks differ.
     pub before_sent: u64,
-    /// Frames that must have been sent, by the highest number that came.
+    /// Frames that must have been sent, by the highest number that arrived.
     pub sent_least: u64,
 }
 
 impl ArrivalCounts {
-    /// Frames that never came, if `sent` were sent; unless it is known how many, those that are
-    /// missing before the highest number that came.
+    /// Frames that did not arrive, if `sent` were sent; for `None`, those missing below the highest number that
+    /// arrived.
     pub fn lost(&self, sent: Option<u64>) -> u64 {
         self.sent_least.max(sent.unwrap_or(0)) - self.received
     }
@@ -54,48 +53,48 @@ impl ArrivalCounts {
 impl Default for Arrivals {
     fn default() -> Self {
         let window = vec![0; WORDS].into_boxed_slice();
-        Self { window, next: 0, tally: ArrivalCounts::default(), latency: Latency::default() }
+        Self { window, next: 0, counts: ArrivalCounts::default(), latency: Latency::default() }
     }
 }
 
 impl Arrivals {
-    /// Frame `number`, below 2⁴⁸, comes after so long a way, if that is known.
+    /// Counts the arrival of frame `number`, below 2⁴⁸, with its latency, if it is known.
     pub fn add(&mut self, number: u64, latency_ns: Option<i64>) {
         if number >= self.next {
-            self.forget(number);
+            self.advance(number);
             self.next = number.saturating_add(1);
-            self.tally.sent_least = self.next;
+            self.counts.sent_least = self.next;
         } else if self.next - number > WINDOW {
-            self.tally.stale += 1;
+            self.counts.stale += 1;
             return;
         } else if self.word(number).0 & self.word(number).1 != 0 {
-            self.tally.duplicated += 1;
+            self.counts.duplicated += 1;
             return;
         } else {
-            self.tally.reordered += 1;
+            self.counts.reordered += 1;
         }
         let (word, bit) = self.word(number);
         self.window[at(number)] = word | bit;
-        self.tally.received += 1;
+        self.counts.received += 1;
         match latency_ns.map(u64::try_from) {
             Some(Ok(latency)) => self.latency.add(latency),
-            Some(Err(_)) => self.tally.before_sent += 1,
+            Some(Err(_)) => self.counts.before_sent += 1,
             None => {}
         }
     }
 
-    /// What has come so far.
-    pub fn tally(&self) -> ArrivalCounts {
-        self.tally
+    /// The counters so far.
+    pub fn counters(&self) -> ArrivalCounts {
+        self.counts
     }
 
-    /// How long frames were on their way; copies do not count.
+    /// The latencies of frames; duplicates do not count.
     pub fn latency(&self) -> &Latency {
         &self.latency
     }
 
-    /// Makes room for the numbers from the next one to `number`.
-    fn forget(&mut self, number: u64) {
+    /// Moves the window so that it contains `number`.
+    fn advance(&mut self, number: u64) {
         if number - self.next >= WINDOW {
             self.window.fill(0);
             return;
@@ -106,7 +105,7 @@ impl Arrivals {
         }
     }
 
-    /// The word that `number` has its bit in, and the bit.
+    /// The index of the word that contains the bit of `number`, and the bit.
     fn word(&self, number: u64) -> (u64, u64) {
         (self.window[at(number)], 1 << (number % 64))
     }
@@ -127,14 +126,14 @@ mod tests {
     fn after(numbers: impl IntoIterator<Item = u64>) -> ArrivalCounts {
         let mut arrivals = Arrivals::default();
         numbers.into_iter().for_each(|number| arrivals.add(number, None));
-        arrivals.tally()
+        arrivals.counters()
     }
 
     #[test]
-    fn what_is_missing_doubled_or_late_is_told_apart() {
-        let tally = after([0, 1, 3, 2, 2, 6, 6, 7]);
-        assert_eq!((tally.received, tally.duplicated, tally.reordered), (6, 2, 1));
-        assert_eq!((tally.lost(None), tally.lost(Some(10)), tally.lost(Some(3))), (2, 4, 2));
+    fn missing_duplicated_and_late_frames_are_counted() {
+        let counts = after([0, 1, 3, 2, 2, 6, 6, 7]);
+        assert_eq!((counts.received, counts.duplicated, counts.reordered), (6, 2, 1));
+        assert_eq!((counts.lost(None), counts.lost(Some(10)), counts.lost(Some(3))), (2, 4, 2));
         assert_eq!(ArrivalCounts::default().lost(Some(5)), 5);
     }
 
@@ -144,14 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_window_nobody_knows() {
-        let tally = after([0, WINDOW, 0, 1]);
-        assert_eq!((tally.received, tally.stale, tally.duplicated, tally.reordered), (3, 1, 0, 1));
+    fn numbers_behind_the_window_are_stale() {
+        let counts = after([0, WINDOW, 0, 1]);
+        assert_eq!(
+            (counts.received, counts.stale, counts.duplicated, counts.reordered),
+            (3, 1, 0, 1)
+        );
         assert_eq!(after([3, 1 << 47, 3]).stale, 1);
     }
 
     proptest! {
-        /// Numbers that differ by less than the window from the highest: a set knows as much.
+        /// If numbers differ from the highest by less than the window, a set gives the same counts.
         #[test]
         fn a_set_counts_the_same(steps in prop::collection::vec((0..3_u64, 0..200_u64), 1..400)) {
             let (mut highest, mut seen, mut expected) = (0, HashSet::new(), ArrivalCounts::default());
@@ -173,7 +175,7 @@ mod tests {
                 expected.sent_least = highest + 1;
                 arrivals.add(number, None);
             }
-            prop_assert_eq!(arrivals.tally(), expected);
+            prop_assert_eq!(arrivals.counters(), expected);
         }
     }
 }

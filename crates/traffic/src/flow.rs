@@ -1,4 +1,4 @@
-//! Background flows: who talks to whom is arithmetic, how far they have come is 32 bytes each.
+//! Background flows: a function of the flow's number gives its hosts, and 32 bytes hold its progress.
 //!
 //! A flow's number, permuted, splits into client, server and service:
 //!
@@ -6,31 +6,30 @@
 //! | client 16 | server 12 | service 4 |
 //! ```
 //!
-//! The permutation and the split are one to one, so distinct flows differ in (client, server,
-//! server's port), whatever else they are. So they are distinct conversations, and the SYN of one
-//! is never answered by the SYN-ACK of another. Their TCP connections open with SYN and SYN-ACK in
-//! consecutive frames: at any moment at most one attempt is without an answer.
+//! The permutation and the split are bijective, so different flows differ in (client, server, server port). So they are
+//! different conversations, and the SYN of one is never answered by the SYN-ACK of another. Their TCP connections begin
+//! with SYN and SYN-ACK in consecutive frames: at any time at most one attempt is not answered.
 
 use crate::address::{Address, Role};
 use crate::frame::{ACK, Body, FIN, PSH, Packet, RST, SYN};
 use crate::keyed::{Keyed, mix};
 use crate::profile::{Profile, Size};
 
-/// The part of a frame's size that no capture holds.
+/// The part of a frame that captures do not contain.
 const CHECK_SEQUENCE: u32 = 4;
 
-// No ports of tunnels: what is inside would be zeros, not packets.
+// No tunnel ports: the inner packets would be zeros.
 const TCP_SERVICES: [u16; 16] =
     [443, 80, 22, 25, 53, 110, 143, 389, 993, 3306, 3389, 5432, 6379, 8080, 8443, 9000];
 const UDP_SERVICES: [u16; 16] =
     [443, 53, 123, 161, 500, 514, 1194, 1812, 3478, 4500, 5004, 5060, 5353, 8000, 19302, 27015];
 
-/// How far a flow has come. Index 0 is client to server, 1 the way back.
+/// Progress of a flow. Index 0 is client to server, 1 server to client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow {
     /// Frames still to send.
     pub(crate) left: u32,
-    /// The tick at which it should be done.
+    /// The planned tick of its last frame.
     pub(crate) end: u32,
     /// Frames sent.
     pub(crate) packets: [u32; 2],
@@ -43,7 +42,7 @@ impl Flow {
         self.packets[0] + self.packets[1]
     }
 
-    /// True between a SYN and its answer, and between two fragments: the flow goes on at once.
+    /// True between a SYN and its answer, and between two fragments: the flow sends the next frame, too.
     #[inline]
     pub(crate) fn goes_on(&self, kind: Kind) -> bool {
         match kind {
@@ -54,7 +53,7 @@ impl Flow {
     }
 }
 
-/// What a flow is, for good.
+/// The kind of a flow, which does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// TCP from SYN to FIN, or to RST.
@@ -75,7 +74,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The least number of frames that such a flow makes sense with.
+    /// The least number of frames of such a flow.
     pub(crate) fn least(self) -> u32 {
         match self {
             Kind::Connection { .. } => 4,
@@ -93,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Who talks to whom, and how.
+/// The hosts of a flow, and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversation {
     pub(crate) kind: Kind,
@@ -102,11 +101,11 @@ pub(crate) struct Conversation {
     pub(crate) client_port: u16,
     pub(crate) server_port: u16,
     vlan: u16,
-    /// Bits for sequence numbers and the like.
+    /// Random bits for sequence numbers and identifiers.
     salt: u64,
 }
 
-/// What holds for all flows of a profile. Shares are thresholds for 16 random bits.
+/// The settings of all flows of a profile. Shares are thresholds for 16 random bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Population {
     keyed: Keyed,
@@ -119,7 +118,7 @@ pub(crate) struct Population {
     ipv6: u32,
     vlan: u32,
     size: Size,
-    /// Of 2^32 frames with data so many are small ones of an IMIX.
+    /// Number of small frames among 2^32 frames with data, for an IMIX.
     small: u64,
 }
 
@@ -146,8 +145,7 @@ impl Population {
         }
     }
 
-    /// Takes the frames without data, which the flows will send for certain, for a part of the
-    /// small ones of an IMIX.
+    /// Counts the frames without data, whose number is known, as small frames of an IMIX.
     pub(crate) fn balance(&mut self, flows: &[Flow]) {
         let (mut all, mut control) = (0u64, 0u64);
         for (id, flow) in (0..).zip(flows) {
@@ -164,7 +162,7 @@ impl Population {
         self.small = ((small / data).clamp(0.0, 1.0) * (1u64 << 32) as f64) as u64;
     }
 
-    /// What the flow of this number is.
+    /// The kind of the flow with this number.
     #[inline]
     pub(crate) fn kind(&self, id: u32) -> Kind {
         let bits = self.keyed.hash(id.into());
@@ -186,7 +184,7 @@ impl Population {
         }
     }
 
-    /// Everything about the flow of this number.
+    /// The hosts and the kind of the flow with this number.
     #[inline]
     pub(crate) fn conversation(&self, id: u32) -> Conversation {
         let kind = self.kind(id);
@@ -206,7 +204,7 @@ impl Population {
         }
     }
 
-    /// The next packet of a flow that has some left, and its direction. `random` is 64 fresh bits.
+    /// The next packet of a flow that has frames left, and its direction. `random` is 64 new random bits.
     #[inline]
     pub(crate) fn packet(&self, flow: &Flow, talk: &Conversation, random: u64) -> (Packet, usize) {
         let sent = flow.sent();
@@ -232,7 +230,7 @@ impl Population {
         (talk.facing(way, body, payload, sent), way)
     }
 
-    /// Parts of the same datagram draw their common size from its number.
+    /// Both parts of a datagram get their common size from its number.
     fn fragment(&self, flow: &Flow, talk: &Conversation) -> Packet {
         let (sent, ident) = (flow.sent(), talk.salt as u32 ^ (flow.sent() / 2));
         let first = Body::FirstFragment { more: 0 };
@@ -241,7 +239,7 @@ impl Population {
         let (body, payload) = match sent & 1 {
             1 => (Body::LaterFragment { offset: part }, part),
             _ if flow.left > 1 => (Body::FirstFragment { more: part }, part),
-            // The last of an odd number goes in one piece.
+            // With an odd number of frames, the last datagram is not fragmented.
             _ => (Body::Udp, part - 8),
         };
         Packet { ident, ..talk.facing(0, body, payload, sent) }
@@ -253,7 +251,7 @@ impl Population {
             Size::Fixed(bytes) => bytes,
             Size::Imix => match random & 0xffff_ffff {
                 draw if draw < self.small => 64,
-                // The low bits are as random as the high ones, and not taken yet.
+                // The low bits are as random as the high ones, and not used yet.
                 draw if draw % 5 < 4 => 594,
                 _ => 1518,
             },
@@ -271,7 +269,7 @@ impl Conversation {
         Packet {
             source: source.0,
             destination: destination.0,
-            // An echo has one identifier for both ways.
+            // An echo has the same identifier in both directions.
             source_port: if self.kind == Kind::Echo { self.client_port } else { source.1 },
             destination_port: destination.1,
             vlan: self.vlan,
@@ -282,9 +280,8 @@ impl Conversation {
     }
 }
 
-/// A connection's script, from both ends: it opens with three frames and closes with three, or
-/// in a short one with two that carry the missing ACK along. The middle is data, mostly to the
-/// client.
+/// The script of a connection, both directions: it begins with three frames and ends with three; a short one ends with
+/// two that include the missing ACK. Between them is data, mostly to the client.
 #[inline]
 fn connection(flow: &Flow, talk: &Conversation, reset: bool, random: u64) -> (Body, usize, bool) {
     let (sent, left) = (flow.sent(), flow.left);
@@ -304,7 +301,7 @@ fn connection(flow: &Flow, talk: &Conversation, reset: bool, random: u64) -> (Bo
     (tcp(flow, talk, way, flags, fins), way, flags & PSH != 0)
 }
 
-/// A segment with the numbers that what was sent so far asks for; `fins` counts the FINs sent.
+/// A segment with the sequence numbers that follow from the data sent so far; `fins` is the number of FINs sent.
 #[inline]
 fn tcp(flow: &Flow, talk: &Conversation, way: usize, flags: u8, fins: [u32; 2]) -> Body {
     let headers = if talk.client.ipv6 { 60 } else { 40 };
@@ -312,7 +309,7 @@ fn tcp(flow: &Flow, talk: &Conversation, way: usize, flags: u8, fins: [u32; 2]) 
         let first = if way == 0 { talk.salt as u32 } else { (talk.salt >> 32) as u32 };
         let payload =
             (flow.octets[way] as u32).wrapping_sub(flow.packets[way].wrapping_mul(headers));
-        // A SYN takes a number, and is the first that a side sends.
+        // A SYN uses a sequence number, and is the first segment of a side.
         let syn = u32::from(flow.packets[way] > 0);
         first.wrapping_add(payload).wrapping_add(syn).wrapping_add(fins[way])
     };

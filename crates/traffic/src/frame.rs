@@ -1,13 +1,13 @@
-//! From the facts of a packet to its bytes.
+//! Encodes a packet description as bytes.
 //!
 //! ```text
 //! | Ethernet 14 | VLAN 4 | IPv4 20 or IPv6 40 | fragment 8 | TCP 20, UDP 8, ICMP 8 | zeros |
 //! ```
 //!
-//! Payloads are zeros, so checksums need the headers and the lengths only, however long the frame
-//! is. All checksums are valid over the whole frame, also of frames that are cut later.
+//! Payloads are zeros, so checksums need only the headers and lengths. All checksums are valid for the whole frame,
+//! also of frames that are truncated later.
 //!
-//! Invariant: behind the headers the buffer holds zeros, always.
+//! Invariant: behind the headers the buffer contains zeros.
 
 use crate::address::Address;
 
@@ -23,12 +23,12 @@ pub(crate) const PSH: u8 = 8;
 pub(crate) const ACK: u8 = 16;
 
 const HEADERS_MAX: usize = 96;
-/// The largest frame without its check sequence and with a tag, and a fragment header's room.
+/// The largest frame without its check sequence, with a tag and a fragment header.
 const BUFFER: usize = 9018 + 8;
-/// The smallest frame Ethernet sends, without its check sequence.
+/// The smallest Ethernet frame, without its check sequence.
 const FRAME_MIN: usize = 60;
 
-/// What is in the IP packet.
+/// The payload of an IP packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     Tcp {
@@ -41,11 +41,11 @@ pub(crate) enum Body {
         reply: bool,
         seq: u16,
     },
-    /// The first part of a UDP datagram of which `more` bytes follow.
+    /// The first fragment of a UDP datagram; `more` bytes follow in the second.
     FirstFragment {
         more: u32,
     },
-    /// The rest of a UDP datagram, which begins behind so many bytes (a multiple of 8).
+    /// The second fragment of a UDP datagram, at this offset (a multiple of 8).
     LaterFragment {
         offset: u32,
     },
@@ -54,15 +54,15 @@ pub(crate) enum Body {
     },
 }
 
-/// The facts of a packet.
+/// The description of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) source: Address,
     pub(crate) destination: Address,
-    /// For echo the identifier.
+    /// The identifier of an echo.
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
-    /// 0 for no tag.
+    /// 0: no tag.
     pub(crate) vlan: u16,
     /// IP identification.
     pub(crate) ident: u32,
@@ -94,7 +94,7 @@ pub(crate) struct Written {
     pub(crate) ip: u32,
 }
 
-/// One frame at a time.
+/// A buffer for one frame at a time.
 pub(crate) struct FrameBuffer {
     bytes: Box<[u8; BUFFER]>,
 }
@@ -108,7 +108,7 @@ impl FrameBuffer {
         &self.bytes
     }
 
-    /// Writes a packet over the last one.
+    /// Writes a packet; replaces the previous one.
     #[inline]
     pub(crate) fn write(&mut self, packet: &Packet) -> Written {
         self.bytes[..HEADERS_MAX].fill(0);
@@ -188,14 +188,14 @@ fn ip6(b: &mut [u8], packet: &Packet) -> usize {
     if extension > 0 {
         b[6] = 44;
         b[40] = protocol;
-        // The offset's 13 bits stand three bits further left than in IPv4, MF at the right end.
+        // The 13 bits of the offset are three bits further left than in IPv4, MF is the lowest bit.
         put16(b, 42, fragment << 3 | fragment >> 13 & 1);
         put32(b, 44, packet.ident);
     }
     40 + extension + length
 }
 
-/// Writes what is in the IP packet. Returns its protocol, IPv4's flags and offset, its length.
+/// Writes the payload of the IP packet. Returns its protocol, the flags and offset for IPv4, and its length.
 #[inline]
 fn upper(b: &mut [u8], packet: &Packet, pseudo: u32, ipv6: bool) -> (u8, u16, usize) {
     const DONT_FRAGMENT: u16 = 0x4000;
@@ -244,7 +244,7 @@ fn upper(b: &mut [u8], packet: &Packet, pseudo: u32, ipv6: bool) -> (u8, u16, us
             (17, MORE_FRAGMENTS, payload as usize)
         }
         Body::LaterFragment { offset } => (17, (offset / 8) as u16, payload as usize),
-        // Never inside IP: `write` took it.
+        // Not an IP packet: `write` has handled it.
         Body::Arp { .. } => (0, 0, 0),
     }
 }
@@ -253,7 +253,7 @@ fn upper(b: &mut [u8], packet: &Packet, pseudo: u32, ipv6: bool) -> (u8, u16, us
 fn udp(b: &mut [u8], length: u32, pseudo: u32) {
     put16(b, 4, length as u16);
     let checksum = fold(pseudo + 17 + length + sum(&b[..8]));
-    // A checksum of 0 would say that there is none.
+    // A checksum of 0 means that there is none.
     put16(b, 6, if checksum == 0 { 0xffff } else { checksum });
 }
 

@@ -1,10 +1,9 @@
-//! The generator: whose turn it is, what it sends, and what has been sent.
+//! The generator: schedules flows and actors, and makes their frames.
 //!
-//! Flows come first in the wheel's numbering, actors after them. A member has a planned number of
-//! frames and a tick at which it should be done; after each frame it asks for its next turn, so
-//! that the rest of its frames fill the rest of its time.
+//! Flows have the lower numbers in the timing wheel, actors the higher ones. Each has a planned number of frames and a
+//! planned last tick; after each frame it is scheduled so that its remaining frames fill its remaining time.
 //!
-//! Invariant: what [`Generator::truth`] says holds for the frames given so far, wherever one stops.
+//! Invariant: [`Generator::truth`] is correct for the frames returned so far, after any frame.
 
 use crate::actor::{Actor, Cast};
 use crate::flow::{Conversation, Flow, Population};
@@ -18,10 +17,10 @@ use crate::wheel::Wheel;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A member with few frames has about this part of the run from its first to its last.
+/// A flow with few frames takes about this fraction of the run from its first to its last.
 const TURNS_A_RUN: u32 = 64;
 
-/// Traffic as it comes.
+/// A generator of traffic.
 pub struct Generator {
     profile: Profile,
     seed: u64,
@@ -32,25 +31,25 @@ pub struct Generator {
     random: Xoshiro256PlusPlus,
     frame: FrameBuffer,
     clock: Pace,
-    /// The flow that sends next without waiting for its turn.
+    /// The flow that sends the next frame without being scheduled.
     going_on: Option<u32>,
     counts: Counts,
     records: Option<Records>,
 }
 
-/// One frame, valid until the next.
+/// One frame, borrowed until the next call.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratedFrame<'a> {
-    /// Nanoseconds since 1970; never less than the frame before.
+    /// Nanoseconds since 1970; never less than that of the previous frame.
     pub ts_ns: u64,
     /// Bytes on the wire, without the frame check sequence.
     pub original_len: u32,
-    /// Ethernet from the destination address on, cut at the profile's snaplen.
+    /// Ethernet from the destination address on, truncated at the profile's snaplen.
     pub data: &'a [u8],
 }
 
 impl Generator {
-    /// Takes all the memory that is needed: 43 bytes for each flow, about 100 for each scanner.
+    /// Allocates all memory: 43 bytes for each flow, about 100 for each scanner.
     pub fn new(profile: &Profile, seed: u64) -> Result<Self, ProfileError> {
         profile.validate()?;
         let no_memory = |_| ProfileError::Memory(profile.flows);
@@ -97,7 +96,7 @@ impl Generator {
         Ok(generator)
     }
 
-    /// Gives everybody a time to live in.
+    /// Plans the first and last tick of each flow and actor.
     fn begin(&mut self) {
         let (ticks, steady) = (self.wheel.ticks(), self.profile.steady);
         let members = (self.flows.len() + self.actors.len()) as u32;
@@ -112,7 +111,7 @@ impl Generator {
             };
             let turn = ticks / TURNS_A_RUN;
             let start = if steady {
-                // Who goes last is as random as who comes first.
+                // The order of the last frames is as random as that of the first ones.
                 *end = ticks - 1 - scale(self.random.next_u64(), turn);
                 scale(self.random.next_u64(), turn)
             } else {
@@ -127,7 +126,7 @@ impl Generator {
         }
     }
 
-    /// The next frame; `None` when the profile's packets, or all there is to send, were sent.
+    /// The next frame; `None` when all packets of the profile were sent.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its buffer")]
     pub fn next(&mut self) -> Option<GeneratedFrame<'_>> {
@@ -186,7 +185,7 @@ impl Generator {
         Some((packet, written))
     }
 
-    /// Waits for between half and three halves of the mean that the rest of the time allows.
+    /// Waits between 0.5 and 1.5 times the mean of the remaining time per frame.
     #[inline]
     fn wait(&mut self, id: u32, left: u32, end: u32) {
         let now = self.wheel.now();
@@ -196,8 +195,8 @@ impl Generator {
         self.wheel.insert(id, now + (gap as u32).min(rest as u32));
     }
 
-    /// What is true of the frames given so far. Takes time and memory in proportion to the flows
-    /// and to the frames of scans and floods.
+    /// The truth about the frames returned so far. Takes time and memory proportional to the flows and to the frames of
+    /// scans and floods.
     pub fn truth(&self) -> Truth {
         let flows = (0u32..)
             .zip(&self.flows)
@@ -212,25 +211,24 @@ impl Generator {
         truth
     }
 
-    /// Meters flows from the next frame on; asked before the first, of all frames. Takes up to
-    /// 500 bytes a flow, and time.
+    /// Starts metering flows with the next frame; called before the first frame, it covers all. Takes time and up to
+    /// 500 bytes a flow.
     pub fn meter(&mut self, rules: FlowRules) {
         self.records = Some(Records::new(rules));
     }
 
-    /// The flow records of the frames metered so far, were the run to end here; sorted. None if
-    /// nobody asked to [`Generator::meter`].
+    /// The flow records of the metered frames, as if the run ended here; sorted. Empty without [`Generator::meter`].
     pub fn records(&self) -> Vec<RecordTruth> {
         self.records.as_ref().map(Records::all).unwrap_or_default()
     }
 
-    /// What is being generated.
+    /// The profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 }
 
-/// The actors of a profile, each with addresses of its own.
+/// The actors of a profile, with different addresses.
 fn cast(profile: &Profile) -> Vec<Actor> {
     let mut actors = Vec::new();
     for spec in &profile.scans {
@@ -249,8 +247,7 @@ fn cast(profile: &Profile) -> Vec<Actor> {
     actors
 }
 
-/// Reads from flows whose turns come soon. They lie anywhere in memory; read together, they
-/// arrive together, where each turn would wait for its own.
+/// Reads from flows that are scheduled soon. They are scattered in memory; read together, their cache misses overlap.
 fn fetch(flows: &[Flow], ids: &[u32]) {
     let left = ids.iter().filter_map(|&id| flows.get(id as usize)).map(|flow| flow.left);
     std::hint::black_box(left.fold(0, |all, left| all | left));
@@ -261,11 +258,11 @@ fn scale(random: u64, below: u32) -> u32 {
     (((random >> 32) * u64::from(below)) >> 32) as u32
 }
 
-/// Packet time: frame i of n comes within the i-th of n equal parts of the duration.
+/// Packet times: frame i of n is in the i-th of n equal parts of the duration.
 struct Pace {
     base_ns: u64,
     step_ns: u64,
-    /// What the whole steps leave of the duration is spread as by Bresenham.
+    /// The rest of the division of the duration is spread as in Bresenham's algorithm.
     remainder: u64,
     carried: u64,
     packets: u64,

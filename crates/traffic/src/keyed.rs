@@ -1,13 +1,13 @@
-//! Keyed arithmetic: from a flow's number to what is particular about it, without a table.
+//! Keyed arithmetic: computes the properties of a flow from its number, without a table.
 //!
-//! [`Keyed::permute`] is a Feistel network of four rounds over 32 bits. Each round can be undone,
-//! so it is a bijection whatever the key: distinct numbers stay distinct.
-//! [`Keyed::hash`] is the finalizer of SplitMix64 (Steele, Lea, Flood 2014) over a keyed word.
+//! [`Keyed::permute`] is a Feistel network of four rounds over 32 bits. Each round is invertible, so it is a bijection
+//! for any key: different numbers stay different. [`Keyed::hash`] is the finalizer of SplitMix64 (Steele, Lea, Flood
+//! 2014) of a keyed word.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The secret that makes two seeds differ.
+/// The key; different seeds have different keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keyed {
     rounds: [u32; 4],

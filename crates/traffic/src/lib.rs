@@ -1,23 +1,23 @@
-//! Deterministic traffic whose truth is known: a seed and a [`Profile`] give Ethernet frames
-//! with timestamps, and at any moment the [`Truth`] about the frames given so far.
+//! Deterministic traffic with known results: a seed and a [`Profile`] give Ethernet frames with timestamps, and at any
+//! time the [`Truth`] about the frames returned so far.
 //!
 //! ```text
-//! Profile ─▶ sizes (Zipf) ─▶ wheel ─▶ who sends next ─▶ script ─▶ frame ─▶ GeneratedFrame
-//!                                     flow or actor       │
-//!                                                         └─▶ counters ─▶ Truth
+//! |Profile ─▶ sizes (Zipf) ─▶ wheel ─▶ next sender ─▶ script ─▶ frame ─▶ GeneratedFrame
+//!                                    flow or actor     │
+//!                                                      └─▶ counters ─▶ Truth
 //! ```
 //!
-//! With [`Generator::meter`] every packet is also counted on its flow, by definitions and from its
-//! maker's knowledge, and [`Generator::records`] are the flow records that a meter must find.
+//! With [`Generator::meter`] every packet is also counted in its flow, from the generator's own state, and
+//! [`Generator::records`] are the flow records that a meter must produce.
 //!
-//! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners
-//! and flooders that play a fixed script. The wheel lets them all take turns.
+//! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners and flooders that
+//! send a fixed script. A timing wheel schedules both.
 //!
-//! A [`Stamp`] in a frame says which it is and when it was sent; [`Arrivals`] counts what became of
-//! stamped frames.
+//! A [`Stamp`] in a frame contains its number and sending time; [`Arrivals`] counts lost, duplicated and late stamped
+//! frames.
 //!
-//! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every
-//! machine; memory grows with flows and actors, never with packets, and is taken at the start.
+//! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every machine; memory depends on
+//! the number of flows and actors, not of packets, and is allocated at the start.
 //!
 //! ```
 //! use ringtap_traffic::{Generator, Profile, ScanSpec};

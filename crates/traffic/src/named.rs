@@ -1,15 +1,14 @@
-//! The profiles with a name: three benchmark loads, one of everything, one of scans, and two for
-//! tables of many flows.
+//! The named profiles: three benchmark loads, one with everything, one with scans, and two for tables of many flows.
 
 use crate::profile::{FloodSpec, Profile, ScanSpec, Seen, Size};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Profile {
-    /// The profiles that [`Profile::named`] knows.
+    /// The names for [`Profile::named`].
     pub const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
 
-    /// A profile by its name.
+    /// The profile with this name.
     pub fn named(name: &str) -> Option<Profile> {
         let profile = match name {
             "w1" => smallest_frames(),
@@ -25,7 +24,7 @@ impl Profile {
     }
 }
 
-/// Smallest frames (60 bytes as captured) of 100 k one-way flows, met in the middle.
+/// Smallest frames (60 bytes as captured) of 100 k one-way flows, without their beginning.
 fn smallest_frames() -> Profile {
     Profile {
         packets: 5_000_000,
@@ -40,7 +39,7 @@ fn smallest_frames() -> Profile {
     }
 }
 
-/// 1 M flows, 1.67 M seen one way, most of them short; every TCP connection opens and closes.
+/// 1 M flows, 1.67 M when directions count separately, most of them short; every TCP connection opens and closes.
 fn life_cycles() -> Profile {
     Profile {
         packets: 5_000_000,
@@ -53,7 +52,7 @@ fn life_cycles() -> Profile {
     }
 }
 
-/// SYN and RST: nothing but new flows, the worst case for a flow table.
+/// SYN and RST: only new flows, the worst case for a flow table.
 fn two_packets_a_flow() -> Profile {
     let closed = ScanSpec { sources: 0, share: 0.5, reset: true, ..ScanSpec::default() };
     Profile {
@@ -68,7 +67,7 @@ fn two_packets_a_flow() -> Profile {
     }
 }
 
-/// Everything the generator knows.
+/// All features of the generator.
 fn everything() -> Profile {
     let scan = ScanSpec::default();
     Profile {
@@ -98,8 +97,8 @@ fn everything() -> Profile {
     }
 }
 
-/// Scans of every shape with just too few, just enough and many failed attempts; some have
-/// answers that come late, and sources that send again what must count once.
+/// Scans of every shape with one failed attempt too few, just enough and many; some have late answers, and sources that
+/// resend attempts, which count once.
 fn around_the_threshold() -> Profile {
     let mut scans = Vec::new();
     for ipv6 in [false, true] {
@@ -119,9 +118,8 @@ fn around_the_threshold() -> Profile {
     Profile { packets: 50_000, flows: 1_000, scans, ..Profile::default() }
 }
 
-/// Smallest frames of one-way flows that are all alive at once: each has its first packet before
-/// any has many, and any may be the next. The run is shorter than any idle timeout, so however
-/// many flows are asked for, so many does a meter hold.
+/// Smallest frames of one-way flows that are all active at once: each has its first packet before any has many, and the
+/// order is random. The run is shorter than any idle timeout, so a meter has all flows in its table.
 fn all_flows_all_the_time() -> Profile {
     Profile {
         packets: 5_000_000,
@@ -133,7 +131,7 @@ fn all_flows_all_the_time() -> Profile {
     }
 }
 
-/// A SYN flood at a million packets a second: one victim, and every packet is a flow of its own.
+/// A SYN flood at a million packets a second: one victim, and every packet is a new flow.
 fn a_flow_a_packet() -> Profile {
     let flood = FloodSpec { sources: 1 << 20, share: 1.0, ..FloodSpec::default() };
     Profile {

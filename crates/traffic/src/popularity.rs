@@ -1,7 +1,7 @@
-//! Which of many names is asked for next.
+//! Random selection of names by popularity.
 //!
-//! A Zipf law is drawn from by rejection and inversion (W. Hörmann, G. Derflinger, *Rejection-inversion to generate
-//! variates from monotone discrete distributions*, 1996): no table, whatever the number of names.
+//! Zipf numbers are drawn by rejection-inversion (W. Hörmann, G. Derflinger, *Rejection-inversion to generate variates
+//! from monotone discrete distributions*, 1996): it needs no table, for any number of names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use std::str::FromStr;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// How often names are asked for.
+/// The distribution of requests over names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
-    /// All alike.
+    /// All names equally often.
     Uniform,
-    /// The k-th of them in proportion to 1 / k^s, s from above 0 to 10.
+    /// Name k in proportion to 1 / k^s, s above 0 and up to 10.
     Zipf(f64),
-    /// One alone.
+    /// Only one name.
     OneHot,
 }
 
-/// A text that is no popularity.
+/// An invalid popularity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown distribution of names {0:?}: use uniform, zipf, zipf:S (S from 0.01 to 10) or one-hot"
@@ -56,7 +56,7 @@ impl fmt::Display for Popularity {
 }
 
 impl Popularity {
-    /// Draws among `names` of them, at least 1.
+    /// Creates a generator for `names` names, at least 1.
     pub fn draw(self, names: u64, seed: u64) -> Draw {
         let names = names.max(1);
         let law = match self {
@@ -68,7 +68,7 @@ impl Popularity {
     }
 }
 
-/// Draws names by their numbers, from 0 on; 0 is the most popular.
+/// Draws the numbers of names, from 0 on; 0 is the most popular.
 #[derive(Clone, Debug)]
 pub struct Draw {
     names: u64,
@@ -84,7 +84,7 @@ enum Law {
 }
 
 impl Draw {
-    /// The next one.
+    /// The next number.
     #[inline]
     pub fn number(&mut self) -> u64 {
         match &self.law {
@@ -95,12 +95,12 @@ impl Draw {
     }
 }
 
-/// Below `bound`, which is at least 1.
+/// A number below `bound`, which is at least 1.
 fn below(random: &mut SplitMix64, bound: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
-/// From 0 to 1, without 1.
+/// A number from 0 up to but not including 1.
 fn unit(random: &mut SplitMix64) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_as_often_as_the_law_says() {
+    fn names_have_their_expected_frequencies() {
         for exponent in [0.5, 1.0, 1.2, 3.0] {
             let found = shares(Popularity::Zipf(exponent), 50);
             let weights: Vec<f64> = (1..=50).map(|k| f64::from(k).powf(-exponent)).collect();

@@ -1,63 +1,62 @@
-//! What traffic is asked for. Every field has a default, so a profile file names only what it
-//! changes; unknown names are refused, absurd values are told apart before any memory is taken.
+//! Profiles: descriptions of traffic. Every field has a default, so a profile file contains only the changes; unknown
+//! fields are rejected, and values out of range are errors before memory is allocated.
 
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Frames a profile may ask for (each flow counts its packets in 32 bits).
+/// Most frames of a profile (each flow counts its packets in 32 bits).
 pub(crate) const PACKETS_MAX: u64 = u32::MAX as u64;
-/// Flows a profile may ask for; each takes 43 bytes.
+/// Most flows of a profile; each takes 43 bytes.
 pub(crate) const FLOWS_MAX: u64 = 1 << 26;
-/// Scanners and forged sources that have an address of their own.
+/// Most scanners, and most forged sources: each has its own address.
 pub(crate) const SOURCES_MAX: u64 = 1 << 21;
 const TARGETS_MAX: u32 = 1 << 20;
 const ATTEMPTS_MAX: u64 = 1 << 26;
 const FLOODS_MAX: usize = 1 << 10;
-/// Ports that forged sources use.
+/// Ports of forged sources.
 pub(crate) const FORGED_PORTS: u32 = 60_000;
-/// All headers fit in this many bytes: VLAN, IPv6, fragment header and TCP are 86.
+/// The longest headers (VLAN, IPv6, fragment header and TCP) are 86 bytes.
 const SNAPLEN_MIN: u32 = 96;
 const FRAME_RANGE: std::ops::RangeInclusive<u32> = 64..=9018;
-/// Capture files count seconds in 32 bits.
+/// Capture files have 32 bits for seconds.
 const END_NS_MAX: u64 = u32::MAX as u64 * 1_000_000_000;
 
 /// A description of traffic. With a seed it determines every byte.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// What to call it.
+    /// Name of the profile.
     pub name: String,
-    /// Frames in all, 1 to 2^32 - 1. Flows get what scans and floods leave; where these alone want
-    /// more, the traffic is cut off at this number, and without flows it may end before it.
+    /// Number of frames, 1 to 2^32 - 1. Flows get the frames that scans and floods leave. If scans and floods need
+    /// more, the traffic ends at this number; without flows it may end earlier.
     pub packets: u64,
-    /// Background conversations, at most 2^26. If the packets do not suffice for each flow's
-    /// least (4 for TCP with a life cycle, else 1 or 2), fewer flows are begun.
+    /// Background conversations, at most 2^26. If there are too few packets for the least of each flow (4 for TCP with
+    /// a life cycle, otherwise 1 or 2), there are fewer flows.
     pub flows: u64,
     /// Exponent of the Zipf law of the flows' sizes, 0 (all equal) to 10.
     pub zipf: f64,
-    /// Size of frames that carry data.
+    /// Size of frames with data.
     pub size: Size,
-    /// Frames are cut to this many bytes, at least 96; the original length is kept.
+    /// Frames are truncated to this many bytes, at least 96; the original length is kept.
     pub snaplen: u32,
     /// Time of the first frame, nanoseconds since 1970.
     pub start_ns: u64,
-    /// Time from the first frame to the end of the run; the rate is even.
+    /// Time from the first frame to the end of the run; the rate is constant.
     pub duration_ns: u64,
-    /// Frames a second of the run's time; where it is not 0 it decides, and not the duration.
+    /// Frames a second; if not 0, it replaces the duration.
     pub packets_per_second: u64,
-    /// Flows all begin at the beginning, in random order, and live to the end; otherwise they
-    /// come and go.
+    /// All flows begin at the start, in random order, and last to the end; otherwise they begin and end at any time.
     pub steady: bool,
     /// Share of flows that are TCP.
     pub tcp_share: f64,
     /// Share of flows that are ICMP or ICMPv6 echo.
     pub icmp_share: f64,
-    /// Share of flows that are ARP. What TCP, ICMP and ARP leave is UDP.
+    /// Share of flows that are ARP. The rest after TCP, ICMP and ARP is UDP.
     pub arp_share: f64,
-    /// TCP connections open with SYN and SYN-ACK and close with FIN or RST; otherwise they are
-    /// seen in the middle, ACK only.
+    /// TCP connections open with SYN and SYN-ACK and close with FIN or RST; otherwise only ACK segments are sent.
     pub tcp_lifecycle: bool,
-    /// Share of UDP flows, and of TCP flows without a life cycle, that go both ways.
+    /// bytes. A VLAN tag is added to it. Frames have at least their headers and one byte; TCP control packets have the
+    /// minimum of Ethernet.
     pub two_way_share: f64,
     /// Share of UDP flows whose datagrams are sent as two fragments, one way.
     pub fragment_share: f64,
@@ -67,21 +66,21 @@ pub struct Profile {
     pub vlan_share: f64,
     /// A source is a scanner with more than this many failed attempts.
     pub scan_threshold: u32,
-    /// Scanners, and clients that behave nearly like them.
+    /// Scanners, and clients with similar behaviour.
     pub scans: Vec<ScanSpec>,
-    /// SYN floods and their echo; at most 1024.
+    /// SYN floods and their backscatter; at most 1024.
     pub floods: Vec<FloodSpec>,
 }
 
-/// Sources that try every one of `targets` × `ports` once.
+/// Sources that try each of `targets` × `ports` once.
 ///
 /// A failed attempt is a TCP SYN to a distinct (address, port) that no SYN-ACK answers.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScanSpec {
-    /// Sources that do this, each to targets of its own choice.
+    /// Number of sources, each with different targets.
     pub sources: u32,
-    /// Share of all packets; sources are added until they fill it.
+    /// Share of all packets; sources are added until it is reached.
     pub share: f64,
     /// Addresses tried by each source, 1 to 2^20.
     pub targets: u32,
@@ -89,15 +88,15 @@ pub struct ScanSpec {
     pub ports: u32,
     /// The lowest of these ports, 1 to 65535.
     pub first_port: u16,
-    /// Attempts that are answered with SYN-ACK, spread evenly over all.
+    /// Attempts that are answered with SYN-ACK, evenly distributed.
     pub answered: u32,
-    /// Answers come only after all attempts were made.
+    /// Answers arrive only after all attempts.
     pub late: bool,
-    /// Closed ports answer RST; otherwise there is silence.
+    /// Closed ports answer with RST; otherwise not at all.
     pub reset: bool,
-    /// How often the SYN of an attempt without a prompt answer is sent again, at most 16.
+    /// How often the SYN of an attempt without an early answer is sent again, at most 16.
     pub resends: u32,
-    /// A RST is no answer to a source that sends again: it tries the closed port once more.
+    /// A source that resends ignores a RST and tries the closed port again.
     pub insist: bool,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
@@ -107,39 +106,38 @@ pub struct ScanSpec {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct FloodSpec {
-    /// Forged addresses; over all floods at most 2^21.
+    /// Forged addresses; at most 2^21 in all floods.
     pub sources: u32,
-    /// Share of all packets: the addresses come again with other ports until they fill it, at most
-    /// 60,000 times. 0 for one packet an address.
+    /// Share of all packets: the addresses are used again with other ports until it is reached, at most 60,000 times.
+    /// 0: one packet an address.
     pub share: f64,
     /// Port of the victim.
     pub port: u16,
-    /// What of it is seen here.
+    /// The direction that is captured.
     pub seen: Seen,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
 }
 
-/// Which side of a flood passes the observation point.
+/// The direction of a flood at the observation point.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Seen {
     /// The SYNs to the victim.
     Attack,
-    /// The victim's answers (SYN-ACK and RST in turn) to the forged sources.
+    /// The victim's answers (alternately SYN-ACK and RST) to the forged sources.
     Backscatter,
 }
 
-/// How large frames with data are, in bytes on the wire with the frame check sequence, which
-/// capture files lack: 64 gives frames of 60 bytes. A VLAN tag comes on top. Frames are never
-/// smaller than their headers and one byte; TCP control packets are as small as Ethernet allows.
+/// Size of frames with data, in bytes on the wire with the frame check sequence, which capture files lack: 64 gives
+/// frames of
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(from = "SizeText", into = "SizeText")]
 pub enum Size {
-    /// All the same, 64 to 9018.
+    /// All equal, 64 to 9018.
     Fixed(u32),
-    /// 64, 594 and 1518 as 7 : 4 : 1 over all frames of flows: where control packets are many,
-    /// data comes in large ones.
+    /// 64, 594 and 1518 as 7 : 4 : 1 over all frames of flows: if there are many control packets, data frames are
+    /// large.
     Imix,
 }
 
@@ -190,32 +188,32 @@ impl FromStr for Size {
 /// Why a profile cannot be generated.
 #[derive(thiserror::Error, Clone, Debug, PartialEq)]
 pub enum ProfileError {
-    /// A number is out of its range.
-    #[error("{field} is {value}, allowed is {allowed}")]
+    /// A value out of its range.
+    #[error("invalid {field} {value}: use {allowed}")]
     Range {
         /// Name of the field as in a profile file.
         field: &'static str,
-        /// What was asked.
+        /// The invalid value.
         value: String,
-        /// What may be asked.
+        /// The valid range.
         allowed: &'static str,
     },
-    /// No such frame size.
+    /// An invalid frame size.
     #[error("invalid size: use imix, or 64 to 9018 bytes")]
     Size,
-    /// The shares of the protocols exceed the whole.
+    /// The shares of the protocols exceed 1.
     #[error("tcp_share, icmp_share and arp_share add up to {0:.3}, more than 1")]
     Shares(f64),
-    /// Neither flows nor scans nor floods.
+    /// No flows, scans or floods.
     #[error("no flows, scans or floods: there is nothing to send")]
     Nothing,
-    /// The machine has not the memory for so many flows.
-    #[error("no memory for {0} flows; ask for fewer")]
+    /// Not enough memory for the flows.
+    #[error("not enough memory for {0} flows: use fewer")]
     Memory(u64),
 }
 
 impl Profile {
-    /// Says what is wrong with the profile, if anything.
+    /// Checks the profile.
     pub fn validate(&self) -> Result<(), ProfileError> {
         range("packets", self.packets, (1..=PACKETS_MAX).contains(&self.packets), "1 to 2^32 - 1")?;
         range("flows", self.flows, self.flows <= FLOWS_MAX, "0 to 2^26")?;
@@ -223,7 +221,7 @@ impl Profile {
         if matches!(self.size, Size::Fixed(bytes) if !FRAME_RANGE.contains(&bytes)) {
             return Err(ProfileError::Size);
         }
-        range("snaplen", self.snaplen, self.snaplen >= SNAPLEN_MIN, "96 and more")?;
+        range("snaplen", self.snaplen, self.snaplen >= SNAPLEN_MIN, "at least 96")?;
         let end = self.start_ns.checked_add(self.run_ns());
         let fits = end.is_some_and(|end| end <= END_NS_MAX);
         range("duration_ns", self.duration_ns, fits, "an end before the year 2106")?;
@@ -298,7 +296,7 @@ impl ScanSpec {
         u64::from(self.targets) * u64::from(self.ports)
     }
 
-    /// Frames of one source and of those who answer it.
+    /// Frames of one source and of the hosts that answer it.
     pub(crate) fn frames(&self) -> u64 {
         let (attempts, answered) = (self.attempts(), u64::from(self.answered));
         let prompt = if self.late { 0 } else { answered };
@@ -308,7 +306,7 @@ impl ScanSpec {
         attempts + prompt + resets + u64::from(self.resends) * (attempts - settled) + late
     }
 
-    /// Sources in a run of so many packets.
+    /// Sources in a run of this many packets.
     pub(crate) fn sources_in(&self, packets: u64) -> u64 {
         let filling = (packets as f64 * self.share / self.frames() as f64).ceil() as u64;
         filling.max(self.sources.into())
@@ -354,7 +352,7 @@ impl Default for FloodSpec {
 }
 
 impl FloodSpec {
-    /// Forged (address, port) in a run of so many packets, and as many frames.
+    /// Forged (address, port) pairs in a run of this many packets; the number of frames is the same.
     pub(crate) fn frames_in(&self, packets: u64) -> u64 {
         ((packets as f64 * self.share).ceil() as u64).max(self.sources.into())
     }

@@ -1,49 +1,49 @@
-//! The flow records of a run, known from how it was made: every packet, as its maker describes it,
-//! is metered by the definitions, one after the other, with nothing clever about it.
+//! The flow records of a run, from the generator's own state: each packet is metered by the definitions below, in order
+//! and in the simplest form.
 //!
-//! A flow is both directions of (address, port) pairs and protocol; a later fragment has the ports
-//! of its datagram, ICMP has none. Before a packet counts on its flow, these are asked in order;
-//! the first that holds ends the flow, and the packet begins the next one:
+//! A flow is both directions of (address, port) pairs and protocol; a later fragment has the ports of its datagram,
+//! ICMP has none. Before a packet counts in its flow, these conditions are checked in order; the first that is true
+//! ends the flow, and the packet begins the next one:
 //!
 //! | | condition | ended |
 //! |---|---|---|
-//! | 1 | open, and silent for more than the idle timeout of its protocol | idle |
-//! | 2 | closed, and silent for more than the grace of the way it was closed | detected |
+//! | 1 | open, and no packet for more than the idle timeout of its protocol | idle |
+//! | 2 | closed, and no packet for more than the timeout of FIN or RST | detected |
 //! | 3 | the active timeout or more since the first packet | active |
 //! | 4 | closed, and the packet is a SYN without ACK | detected |
 //!
-//! A TCP connection is closed by FIN from both sides or by RST, whichever comes first. After 3 it is
-//! still the same connection: who began it, its FINs, and how it was closed stay known. At the end of
-//! the run, 1 and 2 are asked of all flows; what is left was detected if closed, else forced.
+//! A TCP connection is closed by FIN from both sides or by RST. After 3 it is the same
+//! connection: its initiator, its FINs, and how it was closed are kept. At the end of the run, 1 and 2 are checked for
+//! all flows; the others end as detected if they are closed, else as forced.
 //!
-//! Invariant: written from these sentences alone, so that it is not wrong together with a meter.
+//! Invariant: written from this description alone, so that it does not share errors with a meter.
 
 use crate::frame::{ACK, Body, FIN, Packet, RST, SYN};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// What a flow is and when it ends; times in nanoseconds.
+/// The flow key and the timeouts; times in nanoseconds.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRules {
-    /// Silence that an open TCP connection outlives.
+    /// Idle timeout of an open TCP connection.
     pub tcp_ns: u64,
-    /// Silence that a TCP connection outlives after FIN from both sides.
+    /// Idle timeout of a TCP connection after FIN from both sides.
     pub tcp_fin_ns: u64,
-    /// Silence that a TCP connection outlives after RST.
+    /// Idle timeout of a TCP connection after RST.
     pub tcp_rst_ns: u64,
-    /// Silence that a UDP flow outlives.
+    /// Idle timeout of a UDP flow.
     pub udp_ns: u64,
-    /// Silence that an ICMP or ICMPv6 flow outlives.
+    /// Idle timeout of an ICMP or ICMPv6 flow.
     pub icmp_ns: u64,
-    /// Age at which a flow is cut.
+    /// Active timeout.
     pub active_ns: u64,
-    /// Each direction is a flow of its own, begun by who sends in it.
+    /// Each direction is a separate flow, initiated by its sender.
     pub uniflow: bool,
 }
 
 impl Default for FlowRules {
-    /// 30 s of silence, 5 s after the end of a connection, 120 s of age; both directions together.
+    /// Idle timeout 30 s, 5 s after the end of a connection, active timeout 120 s; both directions in one flow.
     fn default() -> Self {
         const SECOND: u64 = 1_000_000_000;
         Self {
@@ -58,12 +58,12 @@ impl Default for FlowRules {
     }
 }
 
-/// How it is known who began a flow.
+/// How the initiator of a flow was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Began {
-    /// Who sent first.
+    /// The sender of the first packet.
     FirstPacket,
-    /// Who sent first, a SYN.
+    /// The sender of the first packet, a SYN.
     Syn,
     /// Who was sent a SYN-ACK first.
     SynAck,
@@ -82,12 +82,12 @@ pub enum Ended {
     Forced = 4,
 }
 
-/// What is true of one flow. Of a pair, the first is from who began, the second the way back.
+/// The truth about one flow. Index 0 of a pair is from the initiator, 1 to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordTruth {
-    /// Who began.
+    /// Address of the initiator.
     pub source: IpAddr,
-    /// With whom.
+    /// Address of the other end.
     pub destination: IpAddr,
     /// 0 for ICMP.
     pub source_port: u16,
@@ -107,20 +107,20 @@ pub struct RecordTruth {
     pub tcp_flags: [u8; 2],
     /// ICMP type (upper byte) and code of the first packet, else 0.
     pub icmp_type_code: u16,
-    /// How it is known who began.
+    /// How the initiator was determined.
     pub began: Began,
     /// Why it ended.
     pub ended: Ended,
 }
 
-/// Records in numbers.
+/// Totals of records.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSums {
-    /// What they were made by.
+    /// The rules of metering.
     pub rules: FlowRules,
     /// All records.
     pub records: u64,
-    /// The same by why they ended.
+    /// Records by end reason.
     pub end_reasons: EndReasons,
     /// IP packets in them.
     pub packets: u64,
@@ -128,16 +128,16 @@ pub struct RecordSums {
     pub octets: u64,
 }
 
-/// Records by why they ended.
+/// Records by end reason.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndReasons {
-    /// By silence.
+    /// Idle timeout.
     pub idle: u64,
-    /// By age.
+    /// Active timeout.
     pub active: u64,
-    /// By FIN, RST or a new SYN.
+    /// FIN, RST or a new SYN.
     pub end_detected: u64,
-    /// By the end of the run.
+    /// The end of the run.
     pub forced: u64,
 }
 
@@ -158,7 +158,7 @@ impl RecordSums {
     }
 }
 
-/// Meters what is sent. Memory grows with the flows, live and ended.
+/// Meters the generated packets. Memory grows with the flows, open and ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     rules: FlowRules,
@@ -167,14 +167,14 @@ pub(crate) struct Records {
     last_ns: u64,
 }
 
-/// Protocol and both ends: the smaller first, or in a uniflow the sender.
+/// Protocol and both ends: the smaller one first, or in a uniflow the sender.
 type Key = (u8, (IpAddr, u16), (IpAddr, u16));
 
 #[derive(Clone, Copy, Debug)]
 struct Live {
-    /// As it would be if the flow were to end by force now.
+    /// As if the flow were forced to end now.
     record: RecordTruth,
-    /// FIN seen from who began, and from the other side.
+    /// FIN seen from the initiator, and from the other side.
     fins: [bool; 2],
     closed: Option<Closed>,
 }
@@ -186,7 +186,7 @@ enum Closed {
     Rst,
 }
 
-/// A packet as flows see it.
+/// The fields of a packet that flows use.
 struct Observed {
     protocol: u8,
     source: (IpAddr, u16),
@@ -206,7 +206,7 @@ impl Records {
         self.rules
     }
 
-    /// Takes note of the next frame and of the length of the IP packet in it.
+    /// Counts the next frame; `ip_octets` is the length of its IP packet.
     pub(crate) fn add(&mut self, packet: &Packet, ip_octets: u32, ts_ns: u64) {
         self.last_ns = ts_ns;
         if let Some(observed) = Observed::of(packet, ip_octets, ts_ns) {
@@ -244,7 +244,7 @@ impl Records {
         live.count(packet);
     }
 
-    /// All records, were the run to end with the last frame; sorted.
+    /// All records, as if the run ended with the last frame; sorted.
     pub(crate) fn all(&self) -> Vec<RecordTruth> {
         let live = self.live.values().map(|live| {
             let left = if live.closed.is_some() { Ended::Detected } else { Ended::Forced };
@@ -258,7 +258,7 @@ impl Records {
 }
 
 impl Live {
-    /// Who sends first began, unless it answers a SYN.
+    /// The sender of the first packet is the initiator, unless it answers a SYN.
     fn begun_by(packet: &Observed, rules: &FlowRules) -> Self {
         let began = match packet.tcp_flags & (SYN | ACK) {
             SYN => Began::Syn,
@@ -319,7 +319,7 @@ impl Live {
         (opens && self.closed.is_some()).then_some(Ended::Detected)
     }
 
-    /// Why the flow has ended by `now_ns` without another packet, if so.
+    /// Why the flow has ended by `now_ns` without another packet; `None` if it has not.
     fn silent_at(&self, now_ns: u64, rules: &FlowRules) -> Option<Ended> {
         let (outlived_ns, ended) = match (self.closed, self.record.protocol) {
             (Some(Closed::Fin), _) => (rules.tcp_fin_ns, Ended::Detected),
@@ -333,7 +333,7 @@ impl Live {
 }
 
 impl Observed {
-    /// `None` for what is not IP.
+    /// `None` for frames without IP.
     fn of(packet: &Packet, ip_octets: u32, ts_ns: u64) -> Option<Self> {
         let ipv6 = packet.source.ipv6;
         let (protocol, tcp_flags, icmp_type) = match packet.body {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_as_long_as_the_timeout_is_outlived_and_longer_is_not() {
+    fn a_pause_of_exactly_the_idle_timeout_does_not_end_a_flow() {
         use Began::Syn;
         assert_eq!(
             metered(&[(0, false, SYN), (30, true, SYN | ACK), (60, false, ACK)]),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_of_the_active_age_is_cut_and_knows_who_began_it() {
+    fn a_flow_of_the_active_age_is_cut_and_keeps_its_initiator() {
         let every_ten: Vec<_> = (0..=24).map(|n| (n * 10, n % 2 == 0, ACK)).collect();
         let mut segments = vec![(0, false, SYN)];
         segments.extend(&every_ten);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fin_closes_nothing_and_a_cut_forgets_none() {
+    fn one_fin_closes_nothing_and_a_cut_keeps_it() {
         let half = [(0, false, SYN), (1, true, FIN | ACK)];
         let with = |more: &[(u64, bool, u8)]| metered(&[&half[..], more].concat());
         assert_eq!(with(&[(20, false, ACK)]), [(Began::Syn, Ended::Forced, [2, 1], 0)]);

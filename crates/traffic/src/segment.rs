@@ -1,12 +1,12 @@
-//! Where UDP or TCP lies in a frame, and its checksum.
+//! Finds UDP or TCP in a frame, and computes its checksum.
 //!
 //! ```text
 //!  | Ethernet 14, up to two tags | IPv4 or IPv6 | header | payload … |
 //!                                               └ at     └ payload   └ end
 //! ```
 //!
-//! Invariant: no bytes make it panic. What is found lies whole within the frame: fragments, frames
-//! that were cut and IPv6 packets with extension headers are passed over.
+//! Invariant: no bytes make it panic. The packet is completely within the frame: fragments, truncated frames and IPv6
+//! packets with extension headers are not found.
 
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const UDP: u8 = 17;
@@ -17,12 +17,12 @@ pub(crate) struct Segment {
     at: usize,
     pub(crate) payload: usize,
     pub(crate) end: usize,
-    /// Where the checksum stands.
+    /// Offset of the checksum.
     checksum: usize,
-    /// The sum of what it covers before `at`.
+    /// The sum of the covered fields before `at`.
     pseudo: u32,
     udp: bool,
-    /// A checksum of 0 says that there is none.
+    /// A checksum of 0 means that there is none.
     optional: bool,
 }
 
@@ -71,18 +71,18 @@ impl Segment {
         })
     }
 
-    /// Puts the right checksum in, where there is to be one.
+    /// Writes the correct checksum, unless the packet has none.
     pub(crate) fn seal(&self, frame: &mut [u8]) {
         if self.optional && half(frame, self.checksum) == Some(0) {
             return;
         }
         put(frame, self.checksum, 0);
         let checksum = !self.folded(frame);
-        // A checksum of 0 would say that there is none.
+        // A checksum of 0 means that there is none.
         put(frame, self.checksum, if checksum == 0 && self.udp { 0xffff } else { checksum });
     }
 
-    /// Whether the checksum is right, or not there and need not be.
+    /// Returns true if the checksum is correct, or optional and missing.
     pub(crate) fn is_whole(&self, frame: &[u8]) -> bool {
         self.optional && half(frame, self.checksum) == Some(0) || self.folded(frame) == 0xffff
     }
@@ -96,7 +96,7 @@ impl Segment {
     }
 }
 
-/// The sum of 16-bit words, not folded: of the longest IP packet it fits 32 bits.
+/// The sum of 16-bit words, not folded: for the longest IP packet it fits 32 bits.
 fn sum(bytes: &[u8]) -> u32 {
     let pairs = bytes.chunks_exact(2);
     let last = pairs.remainder().first().map_or(0, |&byte| u32::from(byte) << 8);

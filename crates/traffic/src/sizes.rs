@@ -1,12 +1,11 @@
-//! How many packets each flow gets: a Zipf law, exactly.
+//! The number of packets of each flow: an exact Zipf law.
 //!
-//! The flow of rank k (from 1) has the weight k^-s. The packets that are left when every flow has
-//! its least are dealt out by the cumulated weights: rank k gets the whole numbers between
-//! R·W(k-1)/W and R·W(k)/W. So the sum is R to the packet and no flow is off its expectation by
-//! one packet or more, where drawing each packet's flow at random would miss many of the small
-//! ones altogether.
+//! The flow of rank k (from 1) has the weight k^-s. The packets beyond each flow's least are divided by the cumulated
+//! weights: rank k gets the whole numbers between R·W(k-1)/W and R·W(k)/W. So the sum is exactly R, and each flow
+//! differs from its expected number by less than one packet. Drawing a random flow for each packet would leave many
+//! small flows without any.
 
-/// Deals `packets` to flows, in the order of their ranks.
+/// Divides `packets` among flows, in the order of their ranks.
 #[derive(Clone, Debug)]
 pub(crate) struct ZipfSizes {
     exponent: f64,

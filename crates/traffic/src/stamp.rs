@@ -1,16 +1,16 @@
-//! Stamps: a frame says in its payload who sent it, as which of his frames, and when.
+//! Stamps: a frame's payload contains its sender, its number and its sending time.
 //!
 //! ```text
 //!  payload of UDP or TCP
-//!  | magic 4 | run 2 | stream 1 | number 6 | time 5 | what stood there before …
-//!    "rTap"                       from 0     nanoseconds modulo 2⁴⁰ (18 minutes), 0: not told
+//! | magic 4 | run 2 | stream 1 | number 6 | time 5 | original payload …
+//!   "rTap"                       from 0     nanoseconds modulo 2⁴⁰ (18 minutes), 0: no time
 //! ```
 //!
-//! 18 bytes are what the smallest Ethernet frame has room for with UDP over IPv4. A stamp has no
-//! checksum of its own: that of UDP or TCP is made anew and covers it.
+//! The smallest Ethernet frame with UDP over IPv4 has 18 bytes for it. A stamp has no checksum; that of UDP or TCP is
+//! computed again and covers it.
 //!
-//! Invariants: a frame keeps its length, and all in front of the payload but the checksum. No clock:
-//! times are handed in. No bytes make it panic.
+//! Invariants: the length of the frame and the bytes before its payload, except the checksum, do not change. No clock:
+//! times are arguments. No bytes make it panic.
 
 use crate::segment::Segment;
 
@@ -19,39 +19,39 @@ const LEN: usize = 18;
 const NUMBERS: u64 = 1 << 48;
 const TIMES: u64 = 1 << 40;
 
-/// What a frame says of itself; see the module.
+/// The contents of a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Drawn anew for each run of a sender.
+    /// Random number of the sender's run.
     pub run: u16,
-    /// Tells senders of a run apart.
+    /// Number of the sender within a run.
     pub stream: u8,
-    /// Which frame of the stream this is, from 0; counted modulo 2⁴⁸.
+    /// Number of the frame in its stream, from 0, modulo 2⁴⁸.
     pub number: u64,
-    /// When it was sent, if that is told.
+    /// The sending time, if the stamp has one.
     pub sent_ns: Option<u64>,
 }
 
-/// What a frame turns out to be.
+/// The result of reading a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// A frame without a stamp.
     Unstamped,
-    /// There is a stamp, but the checksum is wrong: nothing it says is believed.
+    /// A stamp with a wrong checksum; its values are not used.
     Corrupted,
     /// A stamp. Its time is modulo 2⁴⁰.
     Stamped(Stamp),
 }
 
 impl Stamp {
-    /// Puts the stamp into `frame` and makes its checksum right; false if it has no room: no whole
-    /// UDP or TCP, or too little payload. A UDP datagram over IPv4 that has no checksum gets none.
+    /// Writes the stamp into `frame` and corrects its checksum; false if there is no complete UDP or TCP packet, or too
+    /// little payload. A UDP datagram over IPv4 without a checksum stays without one.
     #[must_use]
     pub fn write(&self, frame: &mut [u8]) -> bool {
         let Some(segment) = Segment::find(frame) else { return false };
         let Some(payload) = frame.get_mut(segment.payload..segment.end) else { return false };
         let Some(place) = payload.first_chunk_mut::<LEN>() else { return false };
-        // 0 says that no time is told; a nanosecond later is as good.
+        // 0 means that there is no time, so 0 is stored as one nanosecond.
         let time = self.sent_ns.map_or(0, |time| (time % TIMES).max(1));
         place[..4].copy_from_slice(&MAGIC);
         place[4..6].copy_from_slice(&self.run.to_be_bytes());
@@ -62,7 +62,7 @@ impl Stamp {
         true
     }
 
-    /// What `frame` says of itself.
+    /// Reads the stamp of `frame`.
     pub fn read(frame: &[u8]) -> Reading {
         let found = Segment::find(frame).and_then(|segment| {
             let payload = frame.get(segment.payload..segment.end)?;
@@ -82,8 +82,8 @@ impl Stamp {
         })
     }
 
-    /// How long the frame was on its way, if it came at `arrived_ns` of the clock that it was sent
-    /// by; negative if that clock says that it came before. `None` if no time is told.
+    /// The latency of the frame, if it arrived at `arrived_ns` of the sender's clock; negative if that is before it was
+    /// sent. `None` without a sending time.
     pub fn latency_ns(&self, arrived_ns: u64) -> Option<i64> {
         let passed = arrived_ns.wrapping_sub(self.sent_ns?) % TIMES;
         Some(if passed < TIMES / 2 { passed as i64 } else { passed as i64 - TIMES as i64 })

@@ -1,7 +1,7 @@
-//! What is true of traffic, known from how it was made and not from looking at it.
+//! The truth about traffic, from the generator's own state.
 //!
-//! Counts of frames are kept as they go out; conversations and talkers are summed over the flows,
-//! and scans found by playing the actors' scripts again, on request.
+//! Frames are counted when they are returned; conversations and talkers are summed over the flows, and scans are found
+//! by replaying the actors' scripts, on request.
 //!
 //! Definitions: `octets.ip` is IPv4's total length, or 40 + payload length for IPv6; a
 //! conversation is a distinct unordered pair of (address, port); a failed attempt is a TCP SYN to
@@ -19,10 +19,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Talkers named in each list.
+/// Talkers in each list.
 const TALKERS: usize = 10;
 
-/// What is true of the frames that a generator has given.
+/// The truth about the frames that a generator has returned.
 #[derive(Serialize, Clone, Debug)]
 pub struct Truth {
     /// Name of the profile.
@@ -37,11 +37,11 @@ pub struct Truth {
     pub ipv4: u64,
     /// IPv6 packets.
     pub ipv6: u64,
-    /// Frames that hold neither.
+    /// Frames without an IP packet.
     pub non_ip: u64,
     /// IPv4 with MF or an offset, or IPv6 with a fragment header.
     pub fragments: u64,
-    /// Frames that were cut at the snaplen.
+    /// Frames truncated at the snaplen.
     pub truncated: u64,
     /// Frames with a VLAN tag.
     pub vlan: u64,
@@ -49,36 +49,36 @@ pub struct Truth {
     pub protocols: Protocols,
     /// Distinct pairs of (address, port), regardless of the initiator.
     pub conversations: Conversations,
-    /// The same with a direction: a conversation that goes both ways counts twice.
+    /// The same with a direction: a conversation with both directions counts twice.
     pub one_way_flows: Conversations,
-    /// More than so many failed attempts are a scan in `scans`.
+    /// Sources with more failed attempts than this are scans in `scans`.
     pub scan_threshold: u32,
     /// Scans at that threshold.
     pub scans: Scans,
-    /// The ten sources that sent most.
+    /// The ten sources with the most traffic.
     pub talkers: Talkers,
-    /// The flow records in numbers, if the generator metered them.
+    /// Totals of the flow records, if the generator metered them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<RecordSums>,
     #[serde(skip)]
     actors: Vec<Actor>,
-    /// The background connection whose SYN was the last frame of all.
+    /// The background connection whose SYN was the last frame.
     #[serde(skip)]
     open: Option<(IpAddr, IpAddr, u16)>,
 }
 
-/// Octets at three heights.
+/// Octets of three kinds.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Octets {
     /// Original lengths of the frames.
     pub wire: u64,
-    /// What the snaplen left of them.
+    /// Captured lengths of the frames.
     pub captured: u64,
     /// Lengths of the IP packets.
     pub ip: u64,
 }
 
-/// Packets by IP protocol; fragments count as what they are fragments of.
+/// Packets by IP protocol; fragments count for their protocol.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protocols {
     /// Protocol 6.
@@ -112,9 +112,9 @@ pub struct Scans {
 /// One source that tries many ports of one target.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerticalScan {
-    /// Who scans.
+    /// The scanning source.
     pub source: IpAddr,
-    /// Who is scanned.
+    /// The scanned target.
     pub target: IpAddr,
     /// Distinct ports with failed attempts.
     pub ports: u32,
@@ -123,15 +123,15 @@ pub struct VerticalScan {
 /// One source that tries one port of many targets.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HorizontalScan {
-    /// Who scans.
+    /// The scanning source.
     pub source: IpAddr,
-    /// Which port.
+    /// The scanned port.
     pub port: u16,
     /// Distinct targets with failed attempts.
     pub targets: u32,
 }
 
-/// Sources that sent most, in falling order; equals by address.
+/// Sources with the most traffic, in descending order; equal ones by address.
 #[derive(Serialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Talkers {
     /// By octets of IP packets.
@@ -140,10 +140,10 @@ pub struct Talkers {
     pub by_packets: Vec<Talker>,
 }
 
-/// What one source sent.
+/// The traffic of one source.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Talker {
-    /// Who.
+    /// The source.
     pub source: IpAddr,
     /// IP packets sent.
     pub packets: u64,
@@ -151,7 +151,7 @@ pub struct Talker {
     pub octets: u64,
 }
 
-/// What is counted frame by frame.
+/// Counters of frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,
@@ -203,7 +203,7 @@ impl Truth {
         truth
     }
 
-    /// Scans with more than `threshold` failed attempts; at 0 every source whose attempt failed.
+    /// Scans with more than `threshold` failed attempts; with 0 every source with a failed attempt.
     pub fn scans(&self, threshold: u32) -> Scans {
         let mut scans = Scans::default();
         for actor in &self.actors {
@@ -236,7 +236,7 @@ impl Truth {
                     }));
                 }
                 Cast::Flood { spec, .. } if spec.seen == Seen::Attack && threshold == 0 => {
-                    // An address that comes again with another port tries nothing new.
+                    // An address that is used again with another port makes no new attempt.
                     for step in actor.replay().take(spec.sources as usize) {
                         let (source, _, target, port) = actor.parties(step.attempt);
                         scans.add_single(source.to_ip(), target.to_ip(), port);
@@ -257,7 +257,7 @@ impl Truth {
 }
 
 impl Scans {
-    /// A source that failed but once.
+    /// Adds a source with one failed attempt.
     fn add_single(&mut self, source: IpAddr, target: IpAddr, port: u16) {
         self.vertical.push(VerticalScan { source, target, ports: 1 });
         self.horizontal.push(HorizontalScan { source, port, targets: 1 });
@@ -301,7 +301,7 @@ impl Sums {
                             answers[(step.attempt % spec.targets) as usize] += 1;
                         }
                     }
-                    // Each attempt is a conversation of its own and has one answer at most.
+                    // Each attempt is a conversation with at most one answer.
                     self.conversations.tcp += u64::from(step.act == Act::Syn);
                     self.one_way.tcp += u64::from(step.act != Act::SynAgain);
                 }

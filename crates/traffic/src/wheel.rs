@@ -1,4 +1,4 @@
-//! Who sends next: a timer wheel of two levels over the ticks of the whole run.
+//! The schedule: a timing wheel of two levels over the ticks of the whole run.
 //!
 //! ```text
 //! coarse  [ 0 | 1 | … | now | … | 4095 ]    lists of chunks of 9 members, in no order
@@ -7,11 +7,11 @@
 //!             chunk ▶ chunk
 //! ```
 //!
-//! A waiting member and its tick take a place in a chunk, which is one cache line. When a coarse
-//! slot begins, its chunks are dealt out to the ticks, many members at once: enough to fetch
-//! together what each will need (see [`Wheel::pop`]).
+//! A waiting member and its tick take an entry in a chunk, which is one cache line. When a coarse slot begins, the
+//! entries of its chunks are moved to the ticks, many members at once: enough to prefetch their state together (see
+//! [`Wheel::pop`]).
 //!
-//! Invariant: a member waits in one list at most; nothing is allocated after the start.
+//! Invariant: a member is in at most one list; nothing is allocated after the start.
 
 use std::collections::TryReserveError;
 
@@ -20,16 +20,16 @@ const FINE_BITS_MAX: u32 = 12;
 const NONE: u32 = u32::MAX;
 const CHUNK: usize = 9;
 
-/// Members 0 ≤ id < capacity, each waiting for one tick or for none.
+/// Members 0 ≤ id < capacity, each scheduled for one tick or not scheduled.
 pub(crate) struct Wheel {
-    /// First chunk of each coarse slot; only that one may have room.
+    /// First chunk of each coarse slot; only the first may have free entries.
     coarse: Vec<u32>,
-    /// As many as can be needed: full ones for all members and one with room for each slot.
+    /// Enough chunks for every case: full ones for all members, and one with free entries for each slot.
     chunks: Vec<Chunk>,
     free: u32,
     /// First member of each tick of the current coarse slot.
     fine: Vec<u32>,
-    /// By member: the one behind it in its tick.
+    /// By member: the next member in its tick.
     behind: Vec<u32>,
     fine_bits: u32,
     now: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Wheel {
 struct Chunk {
     ids: [u32; CHUNK],
     next: u32,
-    /// Which tick of the coarse slot each waits for.
+    /// The tick within the coarse slot, for each member.
     ticks: [u16; CHUNK],
     len: u16,
 }
@@ -87,8 +87,7 @@ impl Wheel {
         self.now
     }
 
-    /// Lets a member that waits for nothing wait for `tick`, or for the current tick or the last
-    /// one where that is out of range.
+    /// Schedules a member that is not scheduled for `tick`, or for the current or last tick if `tick` is out of range.
     #[inline]
     pub(crate) fn insert(&mut self, id: u32, tick: u32) {
         let tick = tick.clamp(self.now, self.ticks() - 1);
@@ -111,8 +110,8 @@ impl Wheel {
         chunk.len += 1;
     }
 
-    /// The member whose turn comes next, which then waits for nothing; `None` if no member waits.
-    /// `warm` is shown members whose turns come soon, many at a time.
+    /// The next member, which is then not scheduled; `None` if there is none. `warm` is called with members that are
+    /// scheduled soon, many at a time.
     #[inline]
     pub(crate) fn pop(&mut self, warm: impl Fn(&[u32])) -> Option<u32> {
         let mask = (1u32 << self.fine_bits) - 1;
@@ -139,7 +138,7 @@ impl Wheel {
         self.fine[tick as usize] = id;
     }
 
-    /// Deals out the members of the coarse slot that begins to its ticks.
+    /// Moves the members of the coarse slot that begins to its ticks.
     fn begin_slot(&mut self, warm: impl Fn(&[u32])) {
         let slot = &mut self.coarse[(self.now >> self.fine_bits) as usize];
         let mut at = std::mem::replace(slot, NONE);
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_gets_the_turns_that_were_asked_for_in_time() {
+    fn every_member_is_returned_at_its_tick() {
         let mut wheel = Wheel::new(1000, 50_000).unwrap();
         let mut turns = vec![50u32; 1000];
         (0..1000).for_each(|id| wheel.insert(id, id * 31));

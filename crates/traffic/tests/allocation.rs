@@ -1,5 +1,5 @@
-//! All memory is taken at the start: frames cost no allocation. Alone in its program, because the
-//! count is the whole program's.
+//! All memory is allocated at the start: frames cause no allocation. A separate program, because the allocator counts
+//! those of the whole program.
 
 use ringtap_base::{Allocator, allocations};
 use ringtap_traffic::{Generator, Profile};
@@ -8,7 +8,7 @@ use ringtap_traffic::{Generator, Profile};
 static ALLOCATOR: Allocator = Allocator;
 
 #[test]
-fn frames_cost_no_allocation() {
+fn frames_cause_no_allocation() {
     for name in Profile::NAMES {
         let profile = Profile { packets: 200_000, ..Profile::named(name).unwrap() };
         let fresh = allocations();

@@ -1,12 +1,12 @@
-//! Frames read by an independent parser, etherparse, with every length and checksum verified.
+//! Frames are read by an independent parser, etherparse, and every length and checksum is verified.
 //!
-//! Payloads are zeros, so a frame that was cut is made whole again before it is read.
+//! Payloads are zeros, so a truncated frame is completed before it is read.
 
 use etherparse::{IpNumber, LinkExtHeader, NetHeaders, PacketHeaders, TransportHeader, UdpHeader};
 use ringtap_traffic::GeneratedFrame;
 use std::net::IpAddr;
 
-/// What a frame says.
+/// The fields of a frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) wire: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Tcp {
     pub(crate) payload: u32,
 }
 
-/// Reads a frame; panics where anything about it is wrong.
+/// Reads a frame; panics if any field is wrong.
 pub(crate) fn decode(frame: &GeneratedFrame) -> Seen {
     assert!(frame.data.len() <= frame.original_len as usize && frame.original_len >= 60);
     let mut whole = frame.data.to_vec();
@@ -130,7 +130,7 @@ fn decode_ip(packet: &PacketHeaders, room: usize) -> Option<Ip> {
     Some(seen)
 }
 
-/// Verifies the checksum over this part of the payload, and zeros up to the length announced.
+/// Verifies the checksum over this part of the payload, and zeros up to the length in the header.
 fn check_udp(udp: &UdpHeader, packet: &PacketHeaders, part: &[u8]) {
     let mut whole = part.to_vec();
     whole.resize(usize::from(udp.length) - 8, 0);

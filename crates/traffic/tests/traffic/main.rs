@@ -1,4 +1,4 @@
-//! The generator from outside: its frames read by an independent decoder.
+//! Tests of the public interface: an independent decoder reads the generated frames.
 #![allow(clippy::unwrap_used, reason = "in a test's helper it fails the test, as it should")]
 
 mod decode;

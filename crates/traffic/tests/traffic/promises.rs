@@ -1,5 +1,5 @@
-//! What the generator promises beside its truth: the same bytes everywhere, the shape of the
-//! traffic, and errors instead of surprises.
+//! Other guarantees of the generator: the same bytes on every machine, the shape of the traffic, and errors for invalid
+//! profiles.
 
 use crate::decode::{Ip, decode};
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use std::net::IpAddr;
 
 type Key = (u8, (IpAddr, u16), (IpAddr, u16));
 
-/// The conversation of a packet, client first, and whether it comes from the client. (Clients of
-/// background flows have ports from 32768 on, and servers have not.)
+/// The conversation of a packet, client first, and whether the client sent it. (Clients of background flows have ports
+/// from 32768 on, servers do not.)
 fn conversation(ip: &Ip) -> Option<(Key, bool)> {
     let (from, to) = ip.ports?;
     let (source, destination) = ((ip.source, from), (ip.destination, to));
@@ -87,7 +87,7 @@ fn flow_sizes_follow_the_zipf_law_all_the_time() {
 
 #[test]
 fn connections_open_and_close_and_their_numbers_add_up() {
-    /// What the next segment of each side, client first, must carry.
+    /// The expected fields of the next segment of each side, client first.
     #[derive(Default)]
     struct Connection {
         next: [u32; 2],
@@ -155,7 +155,7 @@ fn time_runs_forward_and_evenly_through_the_duration() {
 }
 
 #[test]
-fn steady_flows_all_live_from_the_beginning_to_the_end() {
+fn steady_flows_last_from_the_beginning_to_the_end() {
     let profile = Profile { packets: 40_000, flows: 4_000, ..Profile::named("steady").unwrap() };
     let mut generator = Generator::new(&profile, 15).unwrap();
     generator.meter(FlowRules::default());
@@ -174,7 +174,7 @@ fn steady_flows_all_live_from_the_beginning_to_the_end() {
 }
 
 #[test]
-fn a_flood_has_a_flow_a_packet_at_the_rate_asked_for() {
+fn a_flood_has_a_flow_per_packet_at_the_requested_rate() {
     let mut profile = Profile { packets: 100_000, ..Profile::named("flood").unwrap() };
     profile.floods[0].sources = 3_000;
     let mut generator = Generator::new(&profile, 16).unwrap();
@@ -218,23 +218,20 @@ fn profiles_are_files() {
 }
 
 #[test]
-fn absurd_profiles_are_told_apart() {
+fn invalid_profiles_are_errors() {
     let refused = |change: fn(&mut Profile)| {
         let mut profile = Profile::default();
         change(&mut profile);
         Generator::new(&profile, 0).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    assert_eq!(refused(|p| p.packets = 0), "packets is 0, allowed is 1 to 2^32 - 1");
-    assert_eq!(
-        refused(|p| p.flows = 1 << 60),
-        "flows is 1152921504606846976, allowed is 0 to 2^26"
-    );
-    assert_eq!(refused(|p| p.zipf = f64::NAN), "zipf is NaN, allowed is 0 to 10");
-    assert_eq!(refused(|p| p.ipv6_share = -0.1), "ipv6_share is -0.1, allowed is 0 to 1");
+    assert_eq!(refused(|p| p.packets = 0), "invalid packets 0: use 1 to 2^32 - 1");
+    assert_eq!(refused(|p| p.flows = 1 << 60), "invalid flows 1152921504606846976: use 0 to 2^26");
+    assert_eq!(refused(|p| p.zipf = f64::NAN), "invalid zipf NaN: use 0 to 10");
+    assert_eq!(refused(|p| p.ipv6_share = -0.1), "invalid ipv6_share -0.1: use 0 to 1");
     assert!(refused(|p| p.icmp_share = 0.7).contains("add up to 1.3"));
     assert!(refused(|p| p.flows = 0).contains("nothing to send"));
-    assert!(refused(|p| p.snaplen = 20).starts_with("snaplen is 20"));
-    assert!(refused(|p| p.size = Size::Fixed(u32::MAX)).starts_with("size is neither"));
+    assert!(refused(|p| p.snaplen = 20).starts_with("invalid snaplen 20"));
+    assert!(refused(|p| p.size = Size::Fixed(u32::MAX)).starts_with("invalid size: use imix"));
     assert!(refused(|p| p.duration_ns = u64::MAX).contains("2106"));
     assert!(
         refused(|p| p.scans.push(ScanSpec { ports: 0, ..ScanSpec::default() })).contains("ports")
@@ -289,7 +286,7 @@ proptest! {
             ..Profile::default()
         };
         prop_assert!(Generator::new(&profile, seed).is_err());
-        // Brought into range one by one, what was absurd beyond the types becomes harmless.
+        // Out-of-range values are replaced one by one by valid ones.
         profile.packets = profile.packets % 500 + 1;
         profile.flows %= 500;
         profile.start_ns %= 1 << 60;

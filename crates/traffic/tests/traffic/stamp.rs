@@ -8,7 +8,7 @@ fn stamp(number: u64) -> Stamp {
     Stamp { run: 0xbeef, stream: 3, number, sent_ns: Some(number + 1) }
 }
 
-/// A UDP datagram over IPv4 with so much payload and no checksum.
+/// A UDP datagram over IPv4 with this much payload and no checksum.
 fn datagram(payload: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 28 + payload as u8, 0, 0, 0, 0, 64, 17, 0, 0]);
@@ -33,7 +33,7 @@ fn frames_with_room_are_stamped_and_stay_valid() {
             continue;
         }
         assert_eq!(Stamp::read(&bytes), Reading::Stamped(wanted));
-        // Reads all lengths and checksums.
+        // Verifies all lengths and checksums.
         let after = decode(&GeneratedFrame { data: &bytes, ..frame });
         assert_eq!(format!("{after:?}"), format!("{before:?}"));
         stamped += 1;
@@ -63,20 +63,20 @@ fn the_largest_numbers_come_back() {
 }
 
 #[test]
-fn latency_is_modulo_18_minutes_and_knows_the_past() {
+fn latency_is_modulo_18_minutes_and_may_be_negative() {
     let sent = |sent_ns| Stamp { sent_ns, ..stamp(0) };
     assert_eq!(sent(Some(100)).latency_ns(350), Some(250));
     assert_eq!(sent(Some((1 << 40) - 50)).latency_ns((9 << 40) + 50), Some(100));
     assert_eq!(sent(Some(350)).latency_ns(100), Some(-250));
     assert_eq!(sent(None).latency_ns(100), None);
-    // No time at all is not the time 0.
+    // A missing time differs from the time 0.
     let mut frame = datagram(18);
     assert!(sent(Some(7 << 40)).write(&mut frame));
     assert_eq!(Stamp::read(&frame), Reading::Stamped(sent(Some(1))));
 }
 
 #[test]
-fn a_byte_that_changed_on_the_way_is_seen_where_there_is_a_checksum() {
+fn a_changed_byte_is_detected_by_the_checksum() {
     let profile = Profile { packets: 500, flows: 20, ..Profile::default() };
     let mut generator = Generator::new(&profile, 1).unwrap();
     let mut tried = 0;
@@ -96,7 +96,7 @@ fn a_byte_that_changed_on_the_way_is_seen_where_there_is_a_checksum() {
                 assert!(!matches!(read, Reading::Stamped(_)), "byte {at}: {read:?}");
             }
         }
-        // Behind the magic nothing else can be the matter.
+        // Behind the magic number only the checksum can detect the change.
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         assert_eq!(Stamp::read(&bytes), Reading::Corrupted);
@@ -105,7 +105,7 @@ fn a_byte_that_changed_on_the_way_is_seen_where_there_is_a_checksum() {
 }
 
 #[test]
-fn a_frame_that_is_cut_has_no_room_and_no_bytes_make_it_panic() {
+fn truncated_frames_have_no_room_and_no_bytes_cause_a_panic() {
     let mut whole = datagram(40);
     assert!(stamp(0).write(&mut whole));
     for len in 0..whole.len() {

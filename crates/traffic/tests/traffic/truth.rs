@@ -1,4 +1,4 @@
-//! The truth against a recount that knows nothing but the frames, wherever one stops.
+//! The truth against a recount of the frames alone, after any number of frames.
 
 use crate::decode::{Ip, Seen, decode};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 type Endpoint = (IpAddr, u16);
 
-/// Straightforward sums over decoded frames.
+/// Sums over decoded frames.
 #[derive(Default)]
 struct Recount {
     frames: Vec<Seen>,
@@ -42,7 +42,7 @@ impl Recount {
         (pairs.len() as u64, one_way.len() as u64)
     }
 
-    /// SYNs after a RST: connections that begin with the endpoints of one that ended.
+    /// SYNs after a RST: connections with the endpoints of a connection that has ended.
     fn reopened(&self) -> u64 {
         let mut reset = HashMap::new();
         let mut reopened = 0;
@@ -56,7 +56,7 @@ impl Recount {
         reopened
     }
 
-    /// Distinct unordered pairs of addresses between which there was ICMP.
+    /// Distinct unordered pairs of addresses with ICMP between them.
     fn address_pairs(&self) -> u64 {
         let all = self.frames.iter().filter_map(|s| s.ip.as_ref());
         let icmp = all.filter(|ip| ip.ports.is_none() && !ip.fragment);
@@ -144,7 +144,7 @@ impl Recount {
 /// Compares at every `step`-th frame and at the end; returns the last truth.
 fn compare(profile: &Profile, seed: u64, step: usize) -> Truth {
     let mut generator = Generator::new(profile, seed).unwrap();
-    // No timeout ends anything: a flow is a conversation, or an address pair.
+    // Timeouts never end a flow: it is a conversation, or an address pair.
     let never = u64::MAX;
     generator.meter(FlowRules {
         tcp_ns: never,
@@ -195,7 +195,7 @@ fn named_profiles_reduced() {
 
     let mix = compare(&reduced("mix", 40_000, 2_000), 4, 9_973);
     assert_eq!(mix.packets, 40_000);
-    // 3 + 1 + 30 lines of a grid and 3 + 1 + 30 columns; floods and busy clients are no scans.
+    // 3 + 1 + 30 rows of a grid and 3 + 1 + 30 columns; floods and busy clients are not scans.
     assert_eq!((mix.scans.vertical.len(), mix.scans.horizontal.len()), (34, 34));
     let kinds = [mix.fragments, mix.non_ip, mix.vlan, mix.protocols.icmp, mix.protocols.icmpv6];
     assert!(kinds.iter().all(|&count| count > 50), "{kinds:?}");

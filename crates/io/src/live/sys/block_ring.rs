@@ -60,7 +60,7 @@ pub(crate) struct BlockRing {
     current: usize,
     /// Frames of the held block that were not lent yet; `None` if no block is held.
     left: Option<u32>,
-    /// Where the next one of them begins in the block.
+    /// Offset of the next frame in the block.
     at: usize,
 }
 

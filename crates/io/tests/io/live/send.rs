@@ -122,7 +122,11 @@ fn discarded_frames_are_never_sent_and_the_sender_continues() {
         let after = vec![udp(&[], v4([10, 0, 0, 9], [10, 0, 0, 2]), 5, 6, vec![1; 30]); 3];
         send_all(&mut sender, &after);
         let received = take(&mut receivers, usize::MAX);
-        assert!(received.iter().map(|(_, frame, _)| frame).eq(&after), "{method:?}: {}", received.len());
+        assert!(
+            received.iter().map(|(_, frame, _)| frame).eq(&after),
+            "{method:?}: {}",
+            received.len()
+        );
         assert_eq!(sender.counters().accepted, 3, "{method:?}");
         // A closed sender sends nothing.
         sender.close();
