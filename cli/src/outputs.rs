@@ -194,7 +194,7 @@ impl Store for RecordFile {
         self.file.is_regular() || self.out.is_none()
     }
 
-    fn may_be_left(&self) -> bool {
+    fn may_abandon(&self) -> bool {
         self.file.is_stdout()
     }
 }

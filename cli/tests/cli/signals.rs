@@ -171,7 +171,7 @@ fn an_interrupt_ends_the_run_although_an_output_is_blocked() {
     monitor.errors.read_to_string(&mut errors).unwrap();
     let code = monitor.child.wait().unwrap().code();
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains("error: writing to json:-: it takes nothing"), "{errors}");
+    assert!(errors.contains("error: writing to json:-: it accepts no data"), "{errors}");
     assert!(errors.contains("json:-: ") && errors.contains(" flow records lost"), "{errors}");
     assert!(errors.contains("\"residual\": 0"), "the report is missing: {errors}");
     let whole = ["flows.csv", "flows.csv.1"].map(|name| folder.path().join(name));
@@ -306,7 +306,7 @@ fn an_interrupt_after_the_duration_ends_a_run_with_a_blocked_pipe() {
     monitor.wait_for("already stopping");
     let (_, errors, code) = monitor.end();
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("json:-: it takes nothing") && errors.contains("1,500 received"));
+    assert!(errors.contains("json:-: it accepts no data") && errors.contains("1,500 received"));
     assert!(folder.path().join("flows.csv").exists());
 }
 

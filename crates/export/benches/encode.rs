@@ -1,4 +1,4 @@
-//! Records a second that one thread encodes, and that a sink takes whose writer writes a file: `cargo bench -p ringtap-export`.
+//! Measures encoding on one thread, and a sink with a writer that writes a file: `cargo bench -p ringtap-export`.
 //!
 //! Each figure is the best of ten rounds over a million records, half of them answered, a quarter IPv6, a few ICMP. As
 //! a test (`cargo test --benches`) it runs one small round.
@@ -80,12 +80,12 @@ impl Store for Plain {
         true
     }
 
-    fn may_be_left(&self) -> bool {
+    fn may_abandon(&self) -> bool {
         false
     }
 }
 
-/// Octets in the file.
+/// Writes records to a file; returns its octets.
 fn take(records: &[FlowRecord]) -> u64 {
     let folder = tempfile::tempdir().expect("a folder for a file");
     let path = folder.path().join("flows.ipfix");
@@ -127,6 +127,6 @@ fn main() {
     for (name, make) in encoders {
         measure(name, &mut || encode(&mut *make(), &records));
     }
-    // In the folder of TMPDIR, which may lie in memory.
+    // In the folder of TMPDIR, which may be in memory.
     measure("file, written", &mut || take(&records));
 }

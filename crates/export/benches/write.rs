@@ -1,4 +1,4 @@
-//! Records a second that one thread writes: `cargo bench -p ringtap-export`.
+//! Measures encoding of record formats on one thread: `cargo bench -p ringtap-export`.
 //!
 //! Each figure is the best of five rounds over a million records, half of them answered, a quarter IPv6, a few ICMP, all
 //! with a VLAN tag and link addresses. As a test (`cargo test --benches`) it runs one small round.
@@ -50,7 +50,7 @@ fn record(number: u64) -> FlowRecord {
     }
 }
 
-/// Encodes all records, 65,536 at a time, and forgets the bytes; returns how many there were.
+/// Encodes all records, 65,536 at a time, and drops the bytes; returns their number.
 fn encode(format: Format, records: &[FlowRecord]) -> io::Result<u64> {
     let mut octets = 0;
     for records in records.chunks(GROUP_ROWS) {

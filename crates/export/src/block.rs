@@ -1,4 +1,4 @@
-//! Encoded records on their way from a worker to the writer of an output.
+//! Blocks of encoded records, which workers pass to the writer of an output.
 //!
 //! ```text
 //! worker 0: record ─▶ encoder ─▶ block ─ ring ─▶ ┐
@@ -7,8 +7,8 @@
 //!             └───────── empty blocks ◀─ ring ────┘
 //! ```
 //!
-//! Blocks are made when they are first needed and circulate from then on, so an output that keeps up takes a few, and one
-//! that does not is bounded. A worker that finds no block drops records and counts them (live), or waits (files).
+//! A block is allocated when it is first needed, and used again from then on, so a fast output needs few, and the
+//! number is limited. Without an empty block, a worker drops records and counts them (live), or waits (files).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,45 +19,45 @@ use ringtap_ring::{Consumer, InvalidCapacity, Producer, Vernier};
 use crate::shared::{Shared, now};
 use crate::{Reason, RecordTotals};
 
-/// Bytes after which a block is handed over, unless memory is short.
+/// Bytes after which a block is handed over; less if memory is short.
 pub(crate) const BLOCK: usize = 128 << 10;
 
-/// The fewest bytes of a block: a message of any protocol fits.
+/// Least bytes of a block: a message of any protocol fits.
 pub(crate) const LEAST_BLOCK: usize = 16 << 10;
 
-/// The fewest blocks of a worker: one at work, one on its way, one being written, one to spare.
+/// Least blocks of a worker: one in use, one in the ring, one being written, one in reserve.
 const LEAST_BLOCKS: usize = 4;
 
-/// How long all waits of a worker for a collector may take together.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Most time that a worker may spend waiting for a collector, in all.
+const WAIT_BUDGET: Duration = Duration::from_secs(10);
 
-/// What a record taken gives back of it.
+/// Added to the remaining waiting time for each record that is taken.
 const REGAIN: Duration = Duration::from_millis(1);
 
-/// A step of a wait for an empty block.
+/// Longest single wait for an empty block.
 const STEP: Duration = Duration::from_millis(5);
 
-/// What a block holds: encoded records of one output.
+/// The contents of a block: encoded records of one output.
 pub(crate) trait Payload: Send + 'static {
-    /// Bytes it takes, about.
+    /// Approximate size in bytes.
     fn len(&self) -> usize;
 
-    /// Makes it empty, and keeps its memory.
+    /// Removes the contents and keeps the memory.
     fn clear(&mut self);
 }
 
 /// Encodes the records of one worker.
 pub(crate) trait Encode: Send + 'static {
-    /// What records are encoded into.
+    /// The buffer for encoded records.
     type Payload: Payload;
 
     /// An empty payload.
     fn payload(&self) -> Self::Payload;
 
-    /// Appends a record, and adds what it counts for to `flows`.
+    /// Appends a record, and adds its counts to `flows`.
     ///
     /// # Errors
-    /// Why the output cannot express it.
+    /// The reason why the output cannot represent it.
     fn add(
         &mut self,
         record: &FlowRecord,
@@ -65,36 +65,36 @@ pub(crate) trait Encode: Send + 'static {
         flows: &mut RecordTotals,
     ) -> Result<(), Reason>;
 
-    /// Completes the payload: nothing follows in it.
+    /// Completes the payload: nothing is appended after it.
     fn seal(&mut self, _payload: &mut Self::Payload) {}
 
-    /// What a record counts for in this output, also if it is not appended.
-    fn tally(&self, record: &FlowRecord) -> RecordTotals;
+    /// The counts of a record in this output, also if it is not appended.
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals;
 }
 
-/// Encoded records, and what they stand for.
+/// Encoded records, and their counts.
 pub(crate) struct Block<P> {
     pub(crate) payload: P,
     pub(crate) flows: RecordTotals,
-    /// Bytes when it was handed over.
+    /// Size in bytes when it was handed over.
     bytes: usize,
 }
 
-/// How blocks are sized, and what happens when there is none.
+/// The sizes of blocks, and the behaviour without an empty block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     /// Bytes of a block.
     pub(crate) block: usize,
     /// Blocks of each worker.
     pub(crate) blocks: usize,
-    /// Whether a worker waits for an empty block.
+    /// True if a worker waits for an empty block.
     pub(crate) waits: bool,
-    /// Whether it hands over what it has at every mark, unless the writer is behind.
+    /// True if a worker hands over its block at every mark, unless the writer is behind.
     pub(crate) prompt: bool,
 }
 
 impl Room {
-    /// Shares `bytes` of memory out among `workers`.
+    /// Divides `bytes` of memory among `workers`.
     pub(crate) fn new(bytes: usize, workers: usize, waits: bool, prompt: bool) -> Self {
         let each = bytes / workers.max(1);
         let block = (each / LEAST_BLOCKS).clamp(LEAST_BLOCK, BLOCK);
@@ -110,10 +110,10 @@ pub(crate) struct Sender<E: Encode> {
     block: Option<BoxedBlock<E>>,
     full: Producer<BoxedBlock<E>, Vernier>,
     empty: Consumer<BoxedBlock<E>, Vernier>,
-    /// Blocks that may still be made.
+    /// Blocks that may still be allocated.
     unmade: usize,
     room: Room,
-    patience: Duration,
+    wait_left: Duration,
     round: u32,
     shared: Arc<Shared>,
 }
@@ -124,7 +124,7 @@ pub(crate) struct Inbox<P: Send> {
     empty: Producer<Box<Block<P>>, Vernier>,
 }
 
-/// The two ends between a worker and the writer.
+/// Creates the two ends between a worker and the writer.
 pub(crate) fn lane<E: Encode>(
     encoder: E,
     room: Room,
@@ -139,7 +139,7 @@ pub(crate) fn lane<E: Encode>(
         empty: empty_out,
         unmade: room.blocks,
         room,
-        patience: PATIENCE,
+        wait_left: WAIT_BUDGET,
         round: 0,
         shared,
     };
@@ -147,7 +147,7 @@ pub(crate) fn lane<E: Encode>(
 }
 
 impl<E: Encode> Sender<E> {
-    /// Gets an empty block. The error is why there is none.
+    /// Gets an empty block. The error is the reason why there is none.
     fn begin(&mut self) -> Result<(), Reason> {
         self.block = self.empty.pop();
         if self.block.is_none() && self.unmade > 0 {
@@ -159,7 +159,7 @@ impl<E: Encode> Sender<E> {
         if self.block.is_some() { Ok(()) } else { self.wait() }
     }
 
-    /// Waits for an empty block, as long as that makes sense.
+    /// Waits for an empty block, while the output may still take one.
     #[cold]
     fn wait(&mut self) -> Result<(), Reason> {
         if !self.room.waits {
@@ -175,12 +175,12 @@ impl<E: Encode> Sender<E> {
             if self.full.is_abandoned() || (!collector && self.shared.is_failing()) {
                 return Err(Reason::Failed);
             }
-            if collector && self.patience.is_zero() {
+            if collector && self.wait_left.is_zero() {
                 return Err(Reason::NoRoom);
             }
             let before = now();
             self.empty.park(STEP);
-            self.patience = self.patience.saturating_sub(before.elapsed());
+            self.wait_left = self.wait_left.saturating_sub(before.elapsed());
             self.block = self.empty.pop();
             if self.block.is_some() {
                 return Ok(());
@@ -197,10 +197,10 @@ impl<E: Encode> Sender<E> {
         self.encoder.seal(&mut block.payload);
         let regained =
             REGAIN.saturating_mul(u32::try_from(block.flows.records).unwrap_or(u32::MAX));
-        self.patience = self.patience.saturating_add(regained).min(PATIENCE);
+        self.wait_left = self.wait_left.saturating_add(regained).min(WAIT_BUDGET);
         block.bytes = block.payload.len();
         self.shared.hand_over(block.flows, block.bytes);
-        // The ring has room for all blocks there are. If the writer died, what is in the ring is lost and counted at the
+        // The ring has room for all blocks. If the writer has ended, the blocks in the ring are counted as lost at the
         // end of the run.
         let _ = self.full.push(block);
         self.full.flush();
@@ -212,7 +212,7 @@ impl<E: Encode> RecordSink for Sender<E> {
         if self.block.is_none()
             && let Err(reason) = self.begin()
         {
-            return self.shared.drop_made(reason, self.encoder.tally(record));
+            return self.shared.drop_made(reason, self.encoder.counts_of(record));
         }
         let Some(block) = &mut self.block else { return };
         let Block { payload, flows, .. } = &mut **block;
@@ -222,13 +222,13 @@ impl<E: Encode> RecordSink for Sender<E> {
                     self.hand_over();
                 }
             }
-            Err(reason) => self.shared.drop_made(reason, self.encoder.tally(record)),
+            Err(reason) => self.shared.drop_made(reason, self.encoder.counts_of(record)),
         }
     }
 
     fn mark(&mut self) {
         let round = self.shared.round();
-        // While the writer is behind, blocks are better full: their number is bounded.
+        // While the writer is behind, blocks should be full, because their number is limited.
         let prompt = self.room.prompt && self.full.free() * 2 >= self.full.capacity();
         if prompt || round != self.round {
             self.round = round;
@@ -237,7 +237,7 @@ impl<E: Encode> RecordSink for Sender<E> {
     }
 
     fn ending(&mut self) {
-        // No packets come any more, so a wait loses none.
+        // No more packets arrive, so waiting loses none.
         self.room.waits = true;
         self.shared.end();
     }
@@ -250,29 +250,29 @@ impl<E: Encode> RecordSink for Sender<E> {
 }
 
 impl<P: Payload> Inbox<P> {
-    /// A full block, if one came.
+    /// A full block, if there is one.
     pub(crate) fn take(&mut self) -> Option<Box<Block<P>>> {
         let block = self.full.pop();
         self.full.flush();
         block
     }
 
-    /// How many blocks may wait at most.
+    /// Most blocks that can wait.
     pub(crate) fn capacity(&self) -> usize {
         self.empty.capacity()
     }
 
-    /// Whether the worker is done. Blocks may still wait: check before [`take`](Self::take).
+    /// Returns true if the worker has finished. Blocks may still wait: check before [`take`](Self::take).
     pub(crate) fn is_closed(&self) -> bool {
         self.full.is_closed()
     }
 
-    /// Gives a block back to its worker.
+    /// Returns a block to its worker.
     pub(crate) fn give_back(&mut self, mut block: Box<Block<P>>, shared: &Shared) {
         shared.taken(block.bytes);
         block.payload.clear();
         block.flows = RecordTotals::default();
-        // A worker that is gone needs none.
+        // The worker may have ended.
         let _ = self.empty.push(block);
         self.empty.wake();
     }
@@ -281,7 +281,7 @@ impl<P: Payload> Inbox<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::Patience;
+    use crate::shared::WaitPolicy;
     use ringtap_flow::{FlowKey, IpVersion};
 
     #[derive(Default)]
@@ -313,11 +313,11 @@ mod tests {
             flows: &mut RecordTotals,
         ) -> Result<(), Reason> {
             payload.0.push(record.key.src_port);
-            *flows += self.tally(record);
+            *flows += self.counts_of(record);
             Ok(())
         }
 
-        fn tally(&self, _record: &FlowRecord) -> RecordTotals {
+        fn counts_of(&self, _record: &FlowRecord) -> RecordTotals {
             RecordTotals { records: 1, packets: 1, octets: 1 }
         }
     }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     fn shared() -> Arc<Shared> {
-        Arc::new(Shared::new("test".into(), Patience::Pipe, false))
+        Arc::new(Shared::new("test".into(), WaitPolicy::Pipe, false))
     }
 
     fn room(waits: bool) -> Room {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_shared_out_and_never_too_little() {
+    fn memory_is_divided_and_never_too_little() {
         let room = Room::new(32 << 20, 2, false, false);
         assert_eq!((room.block, room.blocks), (BLOCK, 128));
         let room = Room::new(1 << 20, 16, false, false);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_run_drops_what_has_no_room_and_counts_it() {
+    fn a_live_run_drops_and_counts_records_without_room() {
         let shared = shared();
         let (mut sender, mut inbox) = lane(PortEncoder, room(false), Arc::clone(&shared)).unwrap();
         (0..20).for_each(|number| sender.take(&record(number)));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test of what two threads do")]
+    #[expect(clippy::disallowed_methods, reason = "a test with two threads")]
     fn a_run_over_files_waits_and_loses_nothing() {
         let shared = shared();
         let (mut sender, mut inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_file_is_not_waited_for_and_a_dead_writer_neither() {
+    fn a_failing_file_or_an_ended_writer_is_not_waited_for() {
         let shared = shared();
         let (mut sender, inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
         shared.fails(&"disk full");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_hands_over_only_when_the_writer_asks() {
+    fn a_mark_hands_over_only_on_request() {
         let shared = shared();
         let (mut sender, mut inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
         sender.take(&record(1));

@@ -1,11 +1,11 @@
-//! Where records shall go, as a URL says it.
+//! Collectors, given as URLs.
 //!
-//! | URL | is |
+//! | URL | meaning |
 //! |---|---|
 //! | `ipfix://HOST:PORT` | IPFIX over UDP; without a port 4739 |
 //! | `ipfix+tcp://HOST:PORT` | IPFIX over TCP; without a port 4739 |
 //! | `ipfix+tls://HOST:PORT` | IPFIX over TLS; without a port 4740 |
-//! | `json+tcp://HOST:PORT` | lines of JSON over TCP; so are `csv` and `eve`, and by `+tls` over TLS |
+//! | `json+tcp://HOST:PORT` | lines of JSON over TCP; also `csv` and `eve`; with `+tls` over TLS |
 //! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
@@ -20,13 +20,13 @@ use crate::RecordTotals;
 use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
 use crate::formats::Format;
 
-/// Where IPFIX collectors listen unless told otherwise (RFC 7011, section 10.1).
+/// The default port of IPFIX collectors (RFC 7011, section 10.1).
 const IPFIX_PORT: u16 = 4739;
 
-/// And where they listen for TLS (the same).
+/// The default port of IPFIX collectors for TLS (same section).
 const IPFIX_TLS_PORT: u16 = 4740;
 
-/// A collector: protocol and place.
+/// A collector: protocol and address.
 ///
 /// ```
 /// use ringtap_export::{Collector, Protocol, Transport};
@@ -44,27 +44,27 @@ pub struct Collector {
     transport: Transport,
 }
 
-/// What is spoken.
+/// The protocol of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// RFC 7011, biflows by RFC 5103.
     Ipfix,
     /// RFC 3954.
     NetFlow9,
-    /// Cisco's.
+    /// Cisco's format.
     NetFlow5,
     /// Lines of a text format.
     Lines(Format),
 }
 
-/// What goes over what: name, protocol, whether it goes over UDP, and the ports of the plain and the encrypted service.
+/// Name, protocol, whether it is used over UDP, and the ports of the plain and the encrypted service.
 const PROTOCOLS: [(&str, Protocol, bool, [Option<u16>; 2]); 3] = [
     ("ipfix", Protocol::Ipfix, true, [Some(IPFIX_PORT), Some(IPFIX_TLS_PORT)]),
     ("netflow9", Protocol::NetFlow9, true, [None; 2]),
     ("netflow5", Protocol::NetFlow5, true, [None; 2]),
 ];
 
-/// How it gets there.
+/// The transport to a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Datagrams.
@@ -81,9 +81,9 @@ pub enum Transport {
         /// Port.
         port: u16,
     },
-    /// A connection that is encrypted, to a collector that proves who it is.
+    /// An encrypted connection to a collector with a certificate.
     Tls {
-        /// Name or address, which the collector's certificate must have.
+        /// Name or address, which must be in the collector's certificate.
         host: String,
         /// Port.
         port: u16,
@@ -92,22 +92,22 @@ pub enum Transport {
     File(PathBuf),
 }
 
-/// No collector is called so.
+/// An invalid collector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownCollector {
-    /// No scheme, or none of ours.
+    /// The scheme is missing or unknown.
     #[error(
         "unknown collector {0:?}: use ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
          ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or \
          json+tcp://HOST:PORT (also csv, eve; +tls)"
     )]
     Scheme(String),
-    /// What follows the scheme is no place.
+    /// The part behind the scheme is not a valid address.
     #[error(
         "invalid collector {0:?}: use HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
     )]
     Place(String),
-    /// It is left out of this program.
+    /// Not built in.
     #[error("this program was built without the feature tls, so it does not export by TLS")]
     NotBuilt,
     /// A file without a name.
@@ -116,25 +116,25 @@ pub enum UnknownCollector {
 }
 
 impl Collector {
-    /// What is spoken.
+    /// The protocol.
     pub const fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// How it gets there.
+    /// The transport.
     pub const fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// Whether messages go to standard output.
+    /// Returns true if messages go to standard output.
     pub fn is_stdout(&self) -> bool {
         matches!(&self.transport, Transport::File(path) if path.as_os_str() == "-")
     }
 }
 
 impl Protocol {
-    /// What a flow record counts for when it is spoken of in this protocol.
-    pub fn tally(self, record: &FlowRecord) -> RecordTotals {
+    /// The counts of a flow record in this protocol.
+    pub fn counts_of(self, record: &FlowRecord) -> RecordTotals {
         match self {
             Self::Ipfix => as_biflow(record),
             Self::NetFlow9 => as_uniflows(record),
@@ -143,8 +143,8 @@ impl Protocol {
         }
     }
 
-    /// The protocol of this name, and whether it goes over UDP, and its ports. Lines want a stream, and one that can end
-    /// at any time: no tail.
+    /// The protocol with this name, whether it is used over UDP, and its ports. Lines need a stream, and a format
+    /// without a tail, because a stream can end at any time.
     fn named(name: &str) -> Option<(Self, bool, [Option<u16>; 2])> {
         let known = PROTOCOLS.iter().find(|(known, ..)| *known == name);
         let lines = || {
@@ -155,7 +155,7 @@ impl Protocol {
         known.map(|&(_, protocol, udp, ports)| (protocol, udp, ports)).or_else(lines)
     }
 
-    /// Whether it goes over connections.
+    /// Returns true if the protocol is used over connections.
     fn over_streams(self) -> bool {
         matches!(self, Self::Ipfix | Self::Lines(_))
     }
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_say_protocol_and_place() {
+    fn urls_contain_protocol_and_address() {
         let udp = |host: &str, port| Transport::Udp { host: host.into(), port };
         for (url, protocol, transport) in [
             ("ipfix://10.0.0.1:9995", Protocol::Ipfix, udp("10.0.0.1", 9995)),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_told_with_the_way_out() {
+    fn invalid_urls_are_errors_with_advice() {
         for (url, words) in [
             ("", "ipfix://HOST:PORT"),
             ("127.0.0.1:2055", "netflow9://HOST:PORT"),

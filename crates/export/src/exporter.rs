@@ -1,14 +1,14 @@
-//! The writer of messages: adds what workers cannot know, sends, and counts.
+//! The writer of messages: sets sequence numbers and times, sends, and counts.
 //!
 //! ```text
-//! block: message message … ─▶ link.open ─ anew? ─▶ templates, statistics
+//! block: message message … ─▶ link.open ─ new? ──▶ templates, statistics
 //!                                 └───────────────▶ stamp: sequence number, time ─▶ the message ─▶ counters
-//!                                                          (of a file: all messages of the block at once)
+//!                                                         (of a file: all messages of the block at once)
 //! ```
 //!
-//! Templates go first on each connection and into each file, and again over UDP by time and by count. At the orderly
-//! end of a connection they are withdrawn; over UDP never, for RFC 7011, section 8.4, forbids it ("Template Withdrawals
-//! […] MUST NOT be sent by Exporting Processes exporting via UDP").
+//! Templates are sent first on each connection and in each file, and again over UDP by time and by count. They are
+//! withdrawn at the normal end of a connection; never over UDP, as RFC 7011, section 8.4, requires ("Template
+//! Withdrawals […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
 use std::time::{Duration, Instant};
 
@@ -25,16 +25,16 @@ const REFUSAL_LASTS: Duration = Duration::from_secs(2);
 
 /// Sends to one collector, or writes an IPFIX file.
 pub(crate) struct Exporter {
-    /// Counts sequence numbers and makes what is no flow record.
+    /// Counts sequence numbers and encodes templates and statistics.
     encoder: Box<dyn Encoder>,
     link: Box<dyn Link>,
     refresh: Refresh,
     meter: Option<Meter>,
-    /// When templates were sent, and how many messages since; `None`: they are due.
+    /// When templates were sent, and the number of messages since; `None`: they must be sent next.
     announced: Option<(Instant, u64)>,
-    /// The last message, as long as the collector's machine may still refuse it.
+    /// The last message, while the collector's host may still refuse it.
     in_doubt: Sent,
-    /// When a message was refused last; `None` if another failure came after it.
+    /// When a message was last refused; `None` if another failure followed.
     refused_at: Option<Instant>,
 }
 
@@ -51,8 +51,8 @@ impl Exporter {
         }
     }
 
-    /// Sends whole messages of flow records with one call, and before them whatever must come first. Each of `parts`
-    /// ends `begin` octets later than in `messages`.
+    /// Sends complete messages of flow records with one call, after templates and statistics that are due. Each of
+    /// `parts` ends `begin` octets later than in `messages`.
     fn deliver(&mut self, messages: &mut [u8], parts: &[Part], begin: usize, shared: &Shared) {
         let mut flows = RecordTotals::default();
         parts.iter().for_each(|part| flows += part.flows);
@@ -89,11 +89,11 @@ impl Exporter {
                 }
                 Opened::Never(reason) => return Err(reason),
             }
-            let forgets = self.link.forgets();
+            let repeats = self.link.repeats_templates();
             let announcements = match self.announced {
                 // "[…] the Exporting Process SHOULD send multiple copies of the Template Record in a separate IPFIX
                 // Message, in order to help ensure that the Collecting Process has received it." (section 8.4)
-                None if forgets => 2,
+                None if repeats => 2,
                 None => 1,
                 Some((at, messages)) => {
                     let Refresh { every, messages: most } = self.refresh;
@@ -102,7 +102,7 @@ impl Exporter {
                     }
                     // "Exporting Processes using UDP as the transport protocol MUST periodically retransmit each
                     // active Template at regular intervals." (section 8.4) Others get statistics alone.
-                    u64::from(forgets)
+                    u64::from(repeats)
                 }
             };
             let templates = (0..announcements).flat_map(|_| self.encoder.announcement());
@@ -111,7 +111,7 @@ impl Exporter {
             self.announced = Some((now(), 0));
             match messages.iter().try_for_each(|message| self.send_alone(message, shared)) {
                 Ok(()) => return Ok(()),
-                // Without templates the rest is worth nothing: they stay due.
+                // Without templates the records are useless, so they are sent next time.
                 Err(trouble) => {
                     self.announced = None;
                     if let Trouble::Lost(reason) = trouble {
@@ -142,13 +142,13 @@ impl Exporter {
             *messages += sent.messages;
         }
         self.in_doubt = sent;
-        if !self.link.forgets() {
+        if !self.link.repeats_templates() {
             self.confirm(shared);
         }
         Ok(())
     }
 
-    /// The message in doubt was not refused.
+    /// The last message was not refused.
     fn confirm(&mut self, shared: &Shared) {
         let sent = std::mem::take(&mut self.in_doubt);
         if sent.messages > 0 {
@@ -156,7 +156,7 @@ impl Exporter {
         }
     }
 
-    /// The link took something, or did not refuse it.
+    /// The link accepted a message, or did not refuse it.
     fn note_success(&self, shared: &Shared) {
         if self.refused_at.is_none_or(|at| at.elapsed() > REFUSAL_LASTS) {
             shared.works();
@@ -171,13 +171,13 @@ impl Exporter {
         self.refused_at = Some(now());
     }
 
-    /// Waits a little for the answer to the last message.
+    /// Waits a short time for the answer to the last message.
     fn settle(&mut self, shared: &Shared) {
         match self.link.settle(shared) {
             Delivery::EarlierRefused => self.refuse(shared),
             Delivery::Taken => {
                 self.confirm(shared);
-                // That nothing was refused says nothing of a message that could not be sent.
+                // This is no information about a message that could not be sent.
                 if self.refused_at.is_some() {
                     self.note_success(shared);
                 }
@@ -190,7 +190,7 @@ impl Exporter {
         Progress { sent: shared.sent(), not_sent: shared.not_sent(), metered }
     }
 
-    /// Sends, last of all, what was not sent. A collector gets statistics of a run without flows, too.
+    /// Sends the remaining messages at the end. A collector gets statistics also for a run without flows.
     fn conclude(&mut self, shared: &Shared) {
         if self.in_doubt.messages > 0 {
             self.settle(shared);
@@ -215,7 +215,7 @@ impl Sink for Exporter {
 
     fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
         let Messages { bytes, parts, .. } = &mut block.payload;
-        // Large writes to files cost the system half as much.
+        // Large writes to files need half the CPU time.
         let together = if self.link.is_file() { parts.len().max(1) } else { 1 };
         let mut begin = 0;
         for parts in parts.chunks(together) {
@@ -233,7 +233,7 @@ impl Sink for Exporter {
 
     fn renew(&mut self, shared: &Shared) {
         if self.link.is_file() {
-            // A file that is finished without its last statistics is better than one that waits for room.
+            // A file without its last statistics is better than one that waits for space.
             self.link.hurry(true);
             self.conclude(shared);
             self.close(shared);
@@ -245,8 +245,8 @@ impl Sink for Exporter {
         self.conclude(shared);
         if self.link.is_connection() {
             // "After receiving a Template Withdrawal, a Collecting Process MUST stop using the Template to interpret
-            // subsequently exported Data Sets." (section 8.1) None follow. A connection that breaks is not made again
-            // for this, and what was sent is.
+            // subsequently exported Data Sets." (section 8.1) None follow. A broken connection is not opened again for
+            // this.
             let farewell = self.encoder.farewell();
             let _ = farewell.iter().try_for_each(|message| self.send_alone(message, shared));
         }
@@ -262,10 +262,10 @@ impl Sink for Exporter {
 mod tests {
     use super::*;
     use crate::encode::NetFlow5;
-    use crate::shared::Patience;
+    use crate::shared::WaitPolicy;
     use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 
-    /// A link over which datagrams go, with these results and then none.
+    /// A link for datagrams that returns these results, and succeeds afterwards.
     struct Datagrams(Vec<Result<Delivery, Trouble>>);
 
     impl Link for Datagrams {
@@ -281,15 +281,15 @@ mod tests {
             Delivery::Taken
         }
 
-        fn forgets(&self) -> bool {
+        fn repeats_templates(&self) -> bool {
             true
         }
     }
 
-    /// Sends a message of one record for each result; the records sent, and those lost by reason.
+    /// Sends a message of one record for each result. Returns the summary.
     fn export(results: &[Result<Delivery, Trouble>], error: &str) -> crate::Summary {
         let encoder = || Box::new(NetFlow5::new(0, 1_400));
-        let shared = Shared::new("test".into(), Patience::Collector, true);
+        let shared = Shared::new("test".into(), WaitPolicy::Collector, true);
         let link = Box::new(Datagrams(results.to_vec()));
         let mut exporter = Exporter::new(encoder(), link, &Settings::default());
         let (src, dst) = ([0; 16], [0; 16]);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_cannot_be_sent_are_a_failure_and_refused_ones_are_none() {
+    fn unsendable_datagrams_are_a_failure_and_refused_ones_are_not() {
         assert_eq!(export(&[TAKEN, FAILED], "no route").failure.as_deref(), Some("no route"));
         assert_eq!(export(&[REFUSED, FAILED], "no route").failure.as_deref(), Some("no route"));
         assert_eq!(export(&[FAILED, TAKEN], "no route").failure, None);

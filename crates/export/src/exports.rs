@@ -1,4 +1,4 @@
-//! All outputs of a run: prepared, started, watched and ended together.
+//! All outputs of a run: preparing, starting, watching and ending them.
 
 use std::io;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::exporter::Exporter;
 use crate::messages::MessageEncoder;
 #[cfg(feature = "parquet")]
 use crate::rows::{RowEncoder, RowSink};
-use crate::shared::{Patience, Shared, now};
-use crate::store::{Store, patience};
+use crate::shared::{Shared, WaitPolicy, now};
+use crate::store::{Store, wait_policy};
 use crate::text::{LineEncoder, LineSink};
 use crate::transports::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::writer::{self, Sink};
@@ -23,13 +23,13 @@ use crate::{
     Collector, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary, Transport,
 };
 
-/// How long a collector that takes nothing is waited for at the end.
+/// How long to wait at the end for a collector that accepts nothing.
 pub const LINGER: Duration = Duration::from_secs(5);
 
-/// For a writer to notice that its time is over. One that does not is stuck in a write, and left behind.
+/// Time for a writer to notice its deadline. A writer that does not is blocked in a write, and its thread is abandoned.
 const NOTICE: Duration = Duration::from_millis(200);
 
-/// An output that cannot be opened at all.
+/// An output that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("opening the output {output}")]
 pub struct StartError {
@@ -38,17 +38,17 @@ pub struct StartError {
     error: io::Error,
 }
 
-/// Outputs before the run: hosts are resolved, certificates read and sockets made, but no file is opened. So a program
-/// can give up its privileges before it opens files.
+/// Outputs before the run: hosts are resolved, certificates are read and sockets are opened, but files are not. So a
+/// program can drop privileges before it opens files.
 pub struct Prepared {
     outputs: Vec<(Output, Option<Box<dyn Link>>)>,
     settings: Settings,
 }
 
-/// The outputs of a run, as their owner sees them.
+/// The outputs of a run, for their owner.
 pub struct Exports(Vec<Started>);
 
-/// The same for others: to watch, renew and interrupt.
+/// A handle for other threads: to watch, renew and interrupt the outputs.
 #[derive(Clone)]
 pub struct Handle(Arc<[Arc<Shared>]>);
 
@@ -82,8 +82,8 @@ impl Prepared {
     /// Prepares outputs.
     ///
     /// # Errors
-    /// A host without an address, certificates that cannot be read, sampling that the protocol cannot express, a socket
-    /// that cannot be had. A collector that is merely down is none: it is tried again and again.
+    /// A host without an address, certificates that cannot be read, sampling that the protocol cannot represent, a
+    /// socket that cannot be opened. A collector that is down is not an error: connecting is tried again and again.
     pub fn new(outputs: &[Output], settings: Settings) -> Result<Self, StartError> {
         let prepare = |output: &Output| match link_to(output, &settings) {
             Ok(link) => Ok((output.clone(), link)),
@@ -93,11 +93,11 @@ impl Prepared {
         Ok(Self { outputs, settings })
     }
 
-    /// Opens files with `open` and starts a writer for each output. There is a sink for each of the `workers`; none if
-    /// there are no outputs.
+    /// Opens files with `open` and starts a writer for each output. Returns a sink for each of the `workers`; none
+    /// without outputs.
     ///
     /// # Errors
-    /// A file that cannot be written, a thread that cannot be had.
+    /// A file that cannot be written, a thread that cannot be started.
     pub fn start(
         self,
         workers: usize,
@@ -122,7 +122,7 @@ impl Prepared {
     }
 }
 
-/// The way to a collector; `None` if the output is a file.
+/// The link to a collector; `None` if the output is a file.
 fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Link>>> {
     let Output::Collector(collector) = output else { return Ok(None) };
     if collector.protocol() == Protocol::NetFlow5
@@ -144,7 +144,7 @@ fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Li
     }))
 }
 
-/// What starting an output needs.
+/// The parameters for starting an output.
 struct Launch<'a> {
     number: u32,
     workers: usize,
@@ -165,27 +165,27 @@ impl Launch<'_> {
             Output::Collector(collector) => match (collector.transport(), link) {
                 (Transport::File(path), _) => {
                     let store = open(path)?;
-                    let patience = patience(&*store);
-                    self.collector(&collector, Box::new(FileLink::new(store)), patience)
+                    let wait_policy = wait_policy(&*store);
+                    self.collector(&collector, Box::new(FileLink::new(store)), wait_policy)
                 }
-                (_, Some(link)) => self.collector(&collector, link, Patience::Collector),
+                (_, Some(link)) => self.collector(&collector, link, WaitPolicy::Collector),
                 (_, None) => unreachable!("every collector but a file has a link"),
             },
             Output::File(FileOutput { format, path }) => {
                 let store = open(&path)?;
-                let patience = patience(&*store);
+                let wait_policy = wait_policy(&*store);
                 let interfaces = &self.settings.interfaces;
                 match format.text() {
                     Some(format) => {
                         let sink = LineSink::new(format, interfaces.clone(), store);
                         let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
-                        self.run(patience, encoder, sink)
+                        self.run(wait_policy, encoder, sink)
                     }
                     #[cfg(feature = "parquet")]
                     None => {
                         let ingress = !interfaces.is_empty();
                         let sink = RowSink::new(ingress, store);
-                        self.run(patience, || RowEncoder { ingress }, sink)
+                        self.run(wait_policy, || RowEncoder { ingress }, sink)
                     }
                     #[cfg(not(feature = "parquet"))]
                     None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),
@@ -198,10 +198,10 @@ impl Launch<'_> {
         self,
         collector: &Collector,
         link: Box<dyn Link>,
-        patience: Patience,
+        wait_policy: WaitPolicy,
     ) -> io::Result<Launched> {
         let settings = self.settings;
-        let limit = if link.forgets() { UDP_LIMIT } else { STREAM_LIMIT };
+        let limit = if link.repeats_templates() { UDP_LIMIT } else { STREAM_LIMIT };
         let protocol = collector.protocol();
         let mut encoders = encoders(protocol, self.number, settings, limit, self.workers + 1);
         let own = encoders.pop();
@@ -211,19 +211,19 @@ impl Launch<'_> {
         };
         let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
         let sink = Exporter::new(own, link, settings);
-        self.run(patience, encoder, sink)
+        self.run(wait_policy, encoder, sink)
     }
 
     /// Starts the writer.
     fn run<E: Encode, S: Sink<Payload = E::Payload>>(
         &self,
-        patience: Patience,
+        wait_policy: WaitPolicy,
         mut encoder: impl FnMut() -> E,
         sink: S,
     ) -> io::Result<Launched> {
         let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
         let room = Room::new(buffer_bytes, self.workers, !live, prompt);
-        let shared = Arc::new(Shared::new(self.name.clone(), patience, live));
+        let shared = Arc::new(Shared::new(self.name.clone(), wait_policy, live));
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::with_capacity(self.workers);
         let mut inboxes = Vec::with_capacity(self.workers);
         for _ in 0..self.workers {
@@ -240,7 +240,7 @@ impl Launch<'_> {
     }
 }
 
-/// So many encoders whose messages go together.
+/// Creates `count` encoders with common settings.
 fn encoders(
     protocol: Protocol,
     number: u32,
@@ -290,7 +290,8 @@ impl Exports {
         Handle(self.0.iter().map(|one| Arc::clone(&one.shared)).collect())
     }
 
-    /// Waits until everything is written or given up, and returns what became of it. All sinks must be gone or finished.
+    /// Waits until all records are written or dropped, and returns the summaries. All sinks must be dropped or
+    /// finished.
     pub fn finish(mut self) -> Vec<Summary> {
         self.end()
     }
@@ -302,7 +303,7 @@ impl Exports {
 }
 
 impl Started {
-    /// Waits for the writer. What one that is left behind does later changes nothing in the summary.
+    /// Waits for the writer. If its thread is abandoned, later actions of it do not change the summary.
     fn end(&mut self) -> Summary {
         let Self { shared, thread } = self;
         let Some(thread) = thread.take() else { return shared.summary() };
@@ -311,7 +312,7 @@ impl Started {
             if !shared.over() {
                 over_since = None;
             } else if over_since.get_or_insert_with(now).elapsed() >= NOTICE {
-                return shared.abandon("it takes nothing that is written");
+                return shared.abandon("it accepts no data");
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -331,22 +332,22 @@ impl Drop for Exports {
 }
 
 impl Handle {
-    /// Whether there are no outputs.
+    /// Returns true if there are no outputs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Files are finished and begun anew under the same names, and what failed is tried again. Does not wait.
+    /// Finishes files and starts new ones with the same names, and tries again what failed. Does not wait.
     pub fn renew(&self) {
         self.0.iter().for_each(|shared| shared.request_renewal());
     }
 
-    /// The user wants the run to end: no output that takes nothing is waited for any longer. Does not wait.
+    /// The user wants to end the run: outputs that accept nothing are not waited for. Does not wait.
     pub fn interrupt(&self) {
         self.0.iter().for_each(|shared| shared.interrupt());
     }
 
-    /// How all outputs stand, in the order in which they were named.
+    /// The state of all outputs, in the order of the command line.
     pub fn status(&self) -> Vec<Status> {
         self.0.iter().map(|shared| shared.status()).collect()
     }

@@ -1,5 +1,5 @@
-//! Flow records on their way out: NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011, biflows by RFC 5103), over UDP,
-//! TCP, TLS and into IPFIX files (RFC 5655); and record files as JSON lines, CSV, EVE, Zeek's `conn.log` and Parquet.
+//! Export of flow records: NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011, biflows by RFC 5103), over UDP, TCP,
+//! TLS and into IPFIX files (RFC 5655); and record files as JSON lines, CSV, EVE, Zeek's `conn.log` and Parquet.
 //!
 //! ```text
 //! worker 0: RecordSink ─ encoder ─▶ block ─ ring ─▶ ┐
@@ -7,13 +7,13 @@
 //! worker 1: RecordSink ─ encoder ─▶ block ─ ring ─▶ ┘
 //! ```
 //!
-//! The path: an [`Output`] is what a user named. [`Prepared`] resolves and connects, [`Prepared::start`] opens files and
-//! starts a writer thread for each output. Workers get a sink each; [`Exports`] ends it all and returns a [`Summary`] of
-//! each output: what was sent and what was not, with the reason. [`Handle`] shows the same while the run goes on.
+//! The path: an [`Output`] is given by the user. [`Prepared`] resolves and connects, [`Prepared::start`] opens files
+//! and starts a writer thread for each output. Each worker gets a sink; [`Exports`] ends all outputs and returns a
+//! [`Summary`] of each: the records sent, and those not sent by reason. [`Handle`] shows the same during the run.
 //!
-//! Invariants: [`encode`] is pure: bytes out, no clock, no socket; its time is packet time. A worker takes no lock, makes
-//! no system call and does not wait for an output, unless the source waits, too (files). Every record made is sent or
-//! counted under one [`Reason`]. Memory is bounded by the blocks.
+//! Invariants: [`encode`] has no clock and no sockets; its time is packet time. A worker takes no lock, makes no system
+//! call and does not wait for an output, unless the source can wait, too (files). Every record is sent or counted with
+//! one [`Reason`]. Memory is bounded by the blocks.
 #![forbid(unsafe_code)]
 
 mod block;
@@ -48,32 +48,32 @@ pub use transports::Tls;
 
 use crate::formats::Interfaces;
 
-/// Memory for the blocks of one output unless something else is asked for.
+/// Default memory for the blocks of one output, in bytes.
 pub const BUFFER_BYTES: usize = 32 << 20;
 
-/// What holds for all outputs of a run.
+/// Settings of all outputs of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Observation domain (IPFIX), source identifier (NetFlow v9); its low 16 bits are the engine (NetFlow v5).
     pub observation_domain: u32,
     /// When templates are sent again over UDP.
     pub refresh: Refresh,
-    /// With which certificates TLS is spoken.
+    /// Certificates for TLS.
     pub tls: Tls,
-    /// Whether packets of different VLANs are of different flows.
+    /// True if packets of different VLANs belong to different flows.
     pub vlan_in_key: bool,
-    /// The interfaces that the flows come from, which records name; none if they come from files.
+    /// The interfaces of the flows, for records; empty for files.
     pub interfaces: Interfaces,
-    /// Which packets are metered, if not all.
+    /// The sampling of packets, if any.
     pub sampling: Option<Sampling>,
-    /// Whom to ask how far the metering has come.
+    /// The source of the metering statistics, if any.
     pub meter: Option<Meter>,
-    /// Bytes for blocks of each output that wait to be written.
+    /// Bytes for the blocks of each output that wait to be written.
     pub buffer_bytes: usize,
-    /// Whether packets come from an interface. Then an output that is full loses records and does not hold up the run.
+    /// True if packets come from an interface. Then a full output loses records and does not delay the run.
     pub live: bool,
-    /// Whether the source may be quiet for long: an interface, a pipe. Then workers hand over what they have at every mark
-    /// of time, and not only when the writer asks for it.
+    /// True if the source may be idle for long: an interface, a pipe. Then workers hand over blocks at every time mark,
+    /// not only at the writer's request.
     pub prompt: bool,
 }
 

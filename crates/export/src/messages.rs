@@ -1,4 +1,4 @@
-//! Messages of IPFIX and NetFlow, as workers encode them: everything but sequence numbers.
+//! Messages of IPFIX and NetFlow, complete except for sequence numbers, as workers encode them.
 
 use ringtap_flow::FlowRecord;
 
@@ -9,18 +9,18 @@ use crate::{Protocol, Reason, RecordTotals};
 /// A message within [`Messages`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// Where it ends.
+    /// Offset of its end.
     pub(crate) end: usize,
-    /// The flows in it.
+    /// Its flows.
     pub(crate) flows: RecordTotals,
 }
 
-/// Whole messages, one after another.
+/// Complete messages, one after another.
 #[derive(Default)]
 pub(crate) struct Messages {
     pub(crate) bytes: Vec<u8>,
     pub(crate) parts: Vec<Part>,
-    /// Bytes of the message that the encoder has not ended yet.
+    /// Bytes of the message that is not complete yet.
     open: usize,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct MessageEncoder {
 }
 
 impl MessageEncoder {
-    /// Ends the message under way.
+    /// Completes the current message.
     fn end(&mut self, messages: &mut Messages) {
         if let Some(sealed) = self.encoder.seal() {
             messages.bytes.extend_from_slice(sealed.bytes);
@@ -75,7 +75,7 @@ impl Encode for MessageEncoder {
         messages.open = self.encoder.octets();
         added.map_err(|refusal| match refusal {
             Refusal::Unfit(reason) => reason,
-            // An empty message has room for any record; if not, it is said and not lost.
+            // An empty message has room for any record; otherwise the record is counted as lost.
             Refusal::Full => Reason::Failed,
         })
     }
@@ -84,7 +84,7 @@ impl Encode for MessageEncoder {
         self.end(messages);
     }
 
-    fn tally(&self, record: &FlowRecord) -> RecordTotals {
-        self.protocol.tally(record)
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
+        self.protocol.counts_of(record)
     }
 }

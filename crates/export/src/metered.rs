@@ -1,25 +1,25 @@
-//! What the metering process says of itself, asked whenever collectors are told.
+//! Statistics of the metering process, read whenever statistics are exported.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How far metering has come.
+/// Statistics of the metering process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metered {
     /// Packets seen.
     pub packets: u64,
-    /// Of those, IP packets that are in no flow: dropped by the system, or for lack of resources.
+    /// IP packets that are in no flow: dropped by the system, or for lack of resources.
     pub ignored_packets: u64,
     /// Their layer 3 octets, as far as they are known.
     pub ignored_octets: u64,
 }
 
-/// Answers how far metering has come; asked by exporting threads, every few minutes and at the end.
+/// Reads the statistics; called by exporting threads every few minutes and at the end.
 #[derive(Clone)]
 pub struct Meter(Arc<dyn Fn() -> Metered + Send + Sync>);
 
 impl Meter {
-    /// Asks `read`, which should look at counters and not wait.
+    /// Creates a meter from `read`, which must only read counters and not wait.
     ///
     /// ```
     /// use ringtap_export::{Meter, Metered};
@@ -30,7 +30,7 @@ impl Meter {
         Self(Arc::new(read))
     }
 
-    /// How far it has come by now.
+    /// The current statistics.
     pub fn read(&self) -> Metered {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! Where records go, as users name it: a collector's URL, or the format and path of a file.
+//! Outputs, as given by the user: a collector's URL, or the format and path of a file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,16 +30,16 @@ pub enum Output {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOutput {
-    /// How records are written.
+    /// Format of the records.
     pub format: Format,
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
-/// Text that is no `FORMAT:PATH`.
+/// An invalid output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFile {
-    /// There is no format or no path.
+    /// The format or the path is missing.
     #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
     Incomplete(String),
     /// There is no such format.
@@ -48,7 +48,7 @@ pub enum InvalidFile {
 }
 
 impl Output {
-    /// The file, if it is one; `-` is standard output.
+    /// The path, if the output is a file; `-` is standard output.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Collector(collector) => match collector.transport() {
@@ -59,12 +59,12 @@ impl Output {
         }
     }
 
-    /// Whether it is standard output.
+    /// Returns true if it is standard output.
     pub fn is_stdout(&self) -> bool {
         self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
-    /// Bytes of memory it takes beside the blocks on their way to it.
+    /// Bytes of memory besides the blocks.
     pub fn fixed_bytes(&self) -> u64 {
         match self {
             #[cfg(feature = "parquet")]
@@ -75,7 +75,7 @@ impl Output {
 }
 
 impl FileOutput {
-    /// Whether it is standard output.
+    /// Returns true if it is standard output.
     pub fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }

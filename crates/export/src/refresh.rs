@@ -1,4 +1,4 @@
-//! When templates are sent again: by time and by count, whichever comes first.
+//! When templates are sent again: by time or by count, whichever comes first.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// Time on the wall.
+    /// Wall-clock time.
     pub every: Duration,
-    /// Messages sent since.
+    /// Messages since the last templates.
     pub messages: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Parquet: workers collect rows, the writer makes row groups of them.
+//! Parquet: workers collect rows, and the writer makes row groups of them.
 
 use std::io;
 
@@ -12,11 +12,11 @@ use crate::store::{Retry, Store, Unwritten, persist};
 use crate::writer::Sink;
 use crate::{Reason, RecordTotals, Sent};
 
-/// Bytes that a row takes in memory, about: 30 numbers, 9 texts and their levels. IPv4 takes 300, IPv6 in a tunnel 520.
+/// Approximate memory of a row in bytes: 30 numbers, 9 texts and their levels. IPv4 takes 300, IPv6 in a tunnel 520.
 const ROW_BYTES: usize = 352;
 
-/// What the writer of a Parquet file takes beside the blocks: a row group, and the same encoded, which is much smaller. The
-/// metadata of groups that are written comes on top: it grows until the file is finished.
+/// Memory of the writer of a Parquet file besides the blocks: a row group, and its encoded form, which is much smaller.
+/// The metadata of written groups is added to it until the file is finished.
 pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2;
 
 impl Payload for Rows {
@@ -30,7 +30,7 @@ impl Payload for Rows {
 }
 
 pub(crate) struct RowEncoder {
-    /// Whether there is a column for the interface.
+    /// True if there is a column for the interface.
     pub(crate) ingress: bool,
 }
 
@@ -49,29 +49,29 @@ impl Encode for RowEncoder {
         flows: &mut RecordTotals,
     ) -> Result<(), Reason> {
         rows.push(record);
-        *flows += self.tally(record);
+        *flows += self.counts_of(record);
         Ok(())
     }
 
-    fn tally(&self, record: &FlowRecord) -> RecordTotals {
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
         as_biflow(record)
     }
 }
 
-/// Writes a Parquet file. A row group counts as sent when it is written, and is lost again if the file never gets its
-/// footer, without which nothing can be read.
+/// Writes a Parquet file. A row group counts as sent when it is written, and as lost if the file does not get its
+/// footer, because the file cannot be read without it.
 pub(crate) struct RowSink {
-    /// Whether there is a column for the interface.
+    /// True if there is a column for the interface.
     ingress: bool,
     store: Box<dyn Store>,
-    /// The file under way; `None` before its first row group.
+    /// The current file; `None` before its first row group.
     file: Option<ParquetFile>,
     rows: Rows,
-    /// Of `rows`.
+    /// The counts of `rows`.
     flows: RecordTotals,
-    /// Of the row groups in the file under way.
+    /// The counts of the row groups in the current file.
     in_file: RecordTotals,
-    /// All of the file is written, but it could not get its name.
+    /// The file is complete, but could not be renamed.
     unnamed: bool,
     /// Why nothing is written any more.
     over: Option<Reason>,
@@ -100,7 +100,7 @@ impl RowSink {
         Ok(())
     }
 
-    /// Writes what is left and the footer, and finishes the file.
+    /// Writes the remaining rows and the footer, and finishes the file.
     fn end(&mut self, shared: &Shared) -> Result<(), Reason> {
         self.group(shared)?;
         let Some(file) = self.file.take() else { return Ok(()) };
@@ -113,7 +113,7 @@ impl RowSink {
         Ok(())
     }
 
-    /// A file that lacks its footer is no file: another one is not begun before this one can be written again.
+    /// A file without its footer is unusable: the next one does not start before this one can be written again.
     fn persist(&mut self, bytes: &[u8], shared: &Shared) -> Result<(), Reason> {
         persist(&mut *self.store, bytes, shared, Retry::UntilEnd).map_err(|unwritten| {
             match unwritten {
@@ -123,7 +123,7 @@ impl RowSink {
         })
     }
 
-    /// Has a complete file get its name.
+    /// Renames a complete file.
     fn name(&mut self, shared: &Shared) -> Result<(), Reason> {
         if self.unnamed {
             self.store.finish().map_err(|error| failed(&error, shared))?;
@@ -132,7 +132,7 @@ impl RowSink {
         Ok(())
     }
 
-    /// The file under way cannot be completed: all in it is lost.
+    /// The current file cannot be completed: all of its records are lost.
     fn give_up(&mut self, reason: Reason, shared: &Shared) {
         self.over = Some(reason);
         shared.take_back(reason, std::mem::take(&mut self.in_file));
@@ -151,7 +151,7 @@ impl Sink for RowSink {
             return shared.lose(reason, block.flows);
         }
         if self.rows.len() >= GROUP_ROWS && self.name(shared).is_err() {
-            // There is no file to write to yet, and no more room in memory.
+            // There is no file to write to yet, and no more memory.
             return shared.lose(Reason::Failed, block.flows);
         }
         self.rows.append(&block.payload);

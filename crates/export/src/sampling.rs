@@ -1,16 +1,16 @@
-//! Which packets are metered, if not all: collectors that hear of it multiply what they count.
+//! Packet sampling: collectors that receive the interval multiply their counts by it.
 
-/// One of so many packets; at least one.
+/// One of N packets; N is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// Every Nth one.
+    /// Every Nth packet.
     Systematic(u32),
-    /// Each with a chance of 1 in N.
+    /// Each packet with a probability of 1 in N.
     Random(u32),
 }
 
 impl Sampling {
-    /// NetFlow v5 has 14 bits for the N.
+    /// NetFlow v5 has 14 bits for N.
     pub(crate) const NETFLOW5_MOST: u32 = (1 << 14) - 1;
 
     /// The N.
@@ -23,7 +23,7 @@ impl Sampling {
         matches!(self, Self::Random(_))
     }
 
-    /// As NetFlow numbers it: 1 deterministic, 2 random.
+    /// NetFlow's number: 1 deterministic, 2 random.
     pub(crate) const fn mode(self) -> u8 {
         1 + self.is_random() as u8
     }

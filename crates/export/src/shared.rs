@@ -1,4 +1,4 @@
-//! What workers, the writer and the caller share of one output: counters, its state, and how long a wait may take.
+//! State of one output that workers, the writer and the caller share: counters, status, and deadlines.
 //!
 //! Workers update the counters once a block, and for each record they drop; the writer once a message or block.
 
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::{LINGER, Reason, RecordTotals, Sent, Status, Summary};
 
-/// After an interrupt, an output that takes nothing for so long is given up.
+/// After an interrupt, an output that accepts nothing for this time is given up.
 const GRACE: Duration = Duration::from_millis(400);
 
 /// A step of a wait, after which its end is checked.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How patient the end of a run is with an output.
+/// How long the end of a run waits for an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitPolicy {
     /// A collector: [`LINGER`] without progress once the run ends.
     Collector,
-    /// A pipe or device: without end, until an interrupt.
+    /// A pipe or device: without limit, until an interrupt.
     Pipe,
-    /// A regular file: the same, and [`LINGER`] after an interrupt, for a disk may be slow.
+    /// A regular file: the same, and [`LINGER`] after an interrupt, because a disk may be slow.
     File,
 }
 
-/// Counters of records, and of what they stand for.
+/// Counters of records, packets and octets.
 #[derive(Default)]
 struct Counts {
     records: AtomicU64,
@@ -34,20 +34,20 @@ struct Counts {
     octets: AtomicU64,
 }
 
-// Relaxed throughout: the counters are statistics. A reader of the final values has joined the threads, or says that
-// a thread was left behind.
+// Relaxed throughout: the counters are statistics. A reader of the final values has joined the threads, or reports that
+// a thread was abandoned.
 impl Counts {
-    fn add(&self, tally: RecordTotals) {
-        self.records.fetch_add(tally.records, Ordering::Relaxed);
-        self.packets.fetch_add(tally.packets, Ordering::Relaxed);
-        self.octets.fetch_add(tally.octets, Ordering::Relaxed);
+    fn add(&self, counts: RecordTotals) {
+        self.records.fetch_add(counts.records, Ordering::Relaxed);
+        self.packets.fetch_add(counts.packets, Ordering::Relaxed);
+        self.octets.fetch_add(counts.octets, Ordering::Relaxed);
     }
 
     #[cfg(feature = "parquet")]
-    fn sub(&self, tally: RecordTotals) {
-        self.records.fetch_sub(tally.records, Ordering::Relaxed);
-        self.packets.fetch_sub(tally.packets, Ordering::Relaxed);
-        self.octets.fetch_sub(tally.octets, Ordering::Relaxed);
+    fn sub(&self, counts: RecordTotals) {
+        self.records.fetch_sub(counts.records, Ordering::Relaxed);
+        self.packets.fetch_sub(counts.packets, Ordering::Relaxed);
+        self.octets.fetch_sub(counts.octets, Ordering::Relaxed);
     }
 
     fn get(&self) -> RecordTotals {
@@ -68,8 +68,8 @@ struct LastError {
 
 pub(crate) struct Shared {
     name: String,
-    patience: Patience,
-    /// Whether packets come from an interface.
+    wait_policy: WaitPolicy,
+    /// True if packets come from an interface.
     live: bool,
     base: Instant,
     made: Counts,
@@ -79,20 +79,20 @@ pub(crate) struct Shared {
     lost: [Counts; Reason::ALL.len()],
     /// Bytes in blocks that wait for the writer.
     queued: AtomicU64,
-    /// Grows once a second and when the writer has nothing to do: each worker then hands over what it has at its next
-    /// mark. Written by the writer; from 1 on.
+    /// Increases once a second and when the writer is idle: each worker then hands over its block at its next mark.
+    /// Written by the writer; starts at 1.
     round: AtomicU32,
     /// Milliseconds since `base`, 0: not yet.
     interrupted: AtomicU64,
     ending: AtomicU64,
-    /// When something was taken last, or there was nothing to take.
+    /// When something was last accepted, or there was nothing to write.
     progress: AtomicU64,
-    /// A file shall be finished and another one begun.
+    /// Finish the file and start another one.
     renew: AtomicBool,
-    /// What failed shall be tried again now.
+    /// Try again at once.
     retry: AtomicBool,
     failing: AtomicBool,
-    /// The run did not come to its end: nothing is finished.
+    /// The run was aborted: files are not finished.
     cancelled: AtomicBool,
     error: Mutex<Option<LastError>>,
     /// Set by the writer at its end: why the output failed, if it did.
@@ -101,10 +101,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(name: String, patience: Patience, live: bool) -> Self {
+    pub(crate) fn new(name: String, wait_policy: WaitPolicy, live: bool) -> Self {
         Self {
             name,
-            patience,
+            wait_policy,
             live,
             base: now(),
             made: Counts::default(),
@@ -127,18 +127,18 @@ impl Shared {
         }
     }
 
-    /// A worker handed over a block.
+    /// A worker hands over a block.
     pub(crate) fn hand_over(&self, flows: RecordTotals, bytes: usize) {
         self.made.add(flows);
         self.queued.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The writer is done with a block of so many bytes.
+    /// The writer has processed a block of this many bytes.
     pub(crate) fn taken(&self, bytes: usize) {
         self.queued.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A worker had to drop records that are in no block.
+    /// A worker dropped records that are in no block.
     pub(crate) fn drop_made(&self, reason: Reason, flows: RecordTotals) {
         self.made.add(flows);
         self.lose(reason, flows);
@@ -156,7 +156,7 @@ impl Shared {
         self.message_octets.fetch_add(sent.message_octets, Ordering::Relaxed);
     }
 
-    /// What was written to a file that could not be finished is lost after all, for this reason.
+    /// Records in a file that could not be finished are lost, for this reason.
     #[cfg(feature = "parquet")]
     pub(crate) fn take_back(&self, reason: Reason, flows: RecordTotals) {
         self.sent.sub(flows);
@@ -177,18 +177,18 @@ impl Shared {
         all
     }
 
-    /// The output took something.
+    /// The output accepted data.
     pub(crate) fn works(&self) {
         self.failing.store(false, Ordering::Relaxed);
         self.note_progress();
     }
 
-    /// The output took a part of something, or nothing waits for it.
+    /// The output accepted a part of the data, or nothing waits for it.
     pub(crate) fn note_progress(&self) {
         self.progress.store(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// The output did not take what it was given.
+    /// The output did not accept the data.
     pub(crate) fn fails(&self, error: &dyn std::fmt::Display) {
         *lock(&self.error) = Some(LastError { text: error.to_string(), at: wall_clock() });
         self.failing.store(true, Ordering::Relaxed);
@@ -199,15 +199,15 @@ impl Shared {
     }
 
     pub(crate) fn is_collector(&self) -> bool {
-        self.patience == Patience::Collector
+        self.wait_policy == WaitPolicy::Collector
     }
 
     pub(crate) fn last_error(&self) -> Option<String> {
         lock(&self.error).as_ref().map(|error| error.text.clone())
     }
 
-    /// The writer's verdict at its end. A live run that lost records on the way and recovered is a success; a run over
-    /// files that lost some is none.
+    /// The writer's result at its end. A live run that lost records and recovered is a success; a run over files that
+    /// lost some is a failure.
     pub(crate) fn judge(&self) {
         let lost = self.lost[Reason::Failed as usize].get().records > 0;
         if self.is_failing() || (!self.live && lost) {
@@ -219,7 +219,7 @@ impl Shared {
         lock(&self.failure).get_or_insert(why);
     }
 
-    /// The number of requests to hand over what there is.
+    /// The number of requests to hand over blocks.
     pub(crate) fn round(&self) -> u32 {
         self.round.load(Ordering::Relaxed)
     }
@@ -228,7 +228,7 @@ impl Shared {
         self.round.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// HUP: finish files and begin new ones, and try again what failed.
+    /// HUP: finish files and start new ones, and try again what failed.
     pub(crate) fn request_renewal(&self) {
         self.renew.store(true, Ordering::Relaxed);
         self.retry.store(true, Ordering::Relaxed);
@@ -239,12 +239,12 @@ impl Shared {
         self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
     }
 
-    /// The user wants the run to end.
+    /// The user wants to end the run.
     pub(crate) fn interrupt(&self) {
         self.begin(&self.interrupted);
     }
 
-    /// The run did not come to its end: files under way are removed.
+    /// The run was aborted: incomplete files are removed.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.wake_writer();
@@ -254,7 +254,7 @@ impl Shared {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// No more packets come.
+    /// No more packets arrive.
     pub(crate) fn end(&self) {
         self.retry.store(true, Ordering::Relaxed);
         self.begin(&self.ending);
@@ -270,32 +270,32 @@ impl Shared {
         self.wake_writer();
     }
 
-    /// When waiting for the output ends, in milliseconds since the start; `None`: not in sight.
+    /// The end of waiting for the output, in milliseconds since the start; `None`: no limit yet.
     fn deadline_ms(&self) -> Option<u64> {
         let (interrupted, ending) =
             (self.interrupted.load(Ordering::Relaxed), self.ending.load(Ordering::Relaxed));
-        let (since, patience) = match self.patience {
-            Patience::File if interrupted > 0 => (interrupted, LINGER),
+        let (since, wait_policy) = match self.wait_policy {
+            WaitPolicy::File if interrupted > 0 => (interrupted, LINGER),
             _ if interrupted > 0 => (interrupted, GRACE),
-            Patience::Collector if ending > 0 => (ending, LINGER),
+            WaitPolicy::Collector if ending > 0 => (ending, LINGER),
             _ => return None,
         };
         let progress = self.progress.load(Ordering::Relaxed);
-        Some(since.max(progress) + patience.as_millis() as u64)
+        Some(since.max(progress) + wait_policy.as_millis() as u64)
     }
 
-    /// Whether the output is not worth waiting for any more.
+    /// Returns true if the output is not waited for any more.
     pub(crate) fn over(&self) -> bool {
         self.is_cancelled() || self.deadline_ms().is_some_and(|end| self.now_ms() >= end)
     }
 
-    /// How long a wait may take from now on.
+    /// The longest wait from now on.
     pub(crate) fn left(&self) -> Duration {
         self.deadline_ms()
             .map_or(Duration::MAX, |end| Duration::from_millis(end.saturating_sub(self.now_ms())))
     }
 
-    /// The pause of the writer before it tries again. It ends early when the run ends or a retry is requested.
+    /// Pauses the writer before it tries again. The pause ends early when the run ends or a retry is requested.
     pub(crate) fn pause(&self, time: Duration) {
         let begin = now();
         while !self.over() && !self.retry.swap(false, Ordering::Relaxed) {
@@ -319,12 +319,12 @@ impl Shared {
     }
 
     fn now_ms(&self) -> u64 {
-        // From 1 on: 0 is "not yet".
+        // Starts at 1: 0 means "not yet".
         self.base.elapsed().as_millis() as u64 + 1
     }
 
-    /// The summary of an output whose thread was left behind or died: what it had not finished is lost, even if the
-    /// thread goes on with it.
+    /// The summary of an output whose thread was abandoned or panicked: unfinished records count as lost, even if the
+    /// thread continues.
     pub(crate) fn abandon(&self, why: &str) -> Summary {
         let error = self.last_error().filter(|_| self.is_failing());
         self.fail_for_good(error.unwrap_or_else(|| why.to_owned()));
@@ -358,7 +358,7 @@ impl Shared {
         Summary {
             output: self.name.clone(),
             sent: self.sent(),
-            not_sent: lost.filter(|(_, tally)| tally.records > 0).collect(),
+            not_sent: lost.filter(|(_, counts)| counts.records > 0).collect(),
             failure: lock(&self.failure).clone(),
         }
     }
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     fn shared() -> Shared {
-        Shared::new("test".into(), Patience::Collector, true)
+        Shared::new("test".into(), WaitPolicy::Collector, true)
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_takes_something_is_not_given_up() {
+    fn an_output_with_progress_is_not_given_up() {
         let mut shared = shared();
         shared.base -= Duration::from_secs(60);
         shared.interrupted.store(1, Ordering::Relaxed);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_left_behind_failed_for_its_last_error() {
+    fn an_abandoned_output_fails_with_its_last_error() {
         let shared = shared();
         shared.fails(&"no route");
         assert_eq!(shared.abandon("stuck").failure.as_deref(), Some("no route"));

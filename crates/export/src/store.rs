@@ -1,42 +1,42 @@
-//! Files, pipes and devices that records are written to, and what happens when that fails.
+//! Files, pipes and devices for records, and the handling of write errors.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use crate::Reason;
-use crate::shared::{Patience, Shared};
+use crate::shared::{Shared, WaitPolicy};
 
 /// Pauses between attempts to write; they double.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Octets of one write to a pipe: a page, for as its reader goes on, a pipe has room for one page after another.
+/// Bytes of one write to a pipe: a page, because a reader frees one page of a pipe after another.
 const PIECE: usize = 4096;
 
-/// Where a file's octets go. Names and renaming are the implementer's.
+/// The target of a file's octets. The implementation chooses and changes names.
 pub trait Store: Send {
     /// Appends all of `octets`. Opens the file if it is not open.
     ///
     /// # Errors
-    /// What the system says. A regular file is then as long as before, so the same octets can be written again.
+    /// The error of the system. A regular file is then as long as before, so the same octets can be written again.
     fn write(&mut self, octets: &[u8]) -> io::Result<()>;
 
-    /// The file is complete: a regular file gets its name. The next [`write`](Self::write) begins another one.
+    /// The file is complete: a regular file gets its final name. The next [`write`](Self::write) starts another one.
     ///
     /// # Errors
-    /// What the system says; the file stays open.
+    /// The error of the system; the file stays open.
     fn finish(&mut self) -> io::Result<()>;
 
-    /// Whether it is a regular file, which can be finished and begun anew.
+    /// Returns true for a regular file, which can be finished and started again.
     fn is_regular(&self) -> bool;
 
-    /// Whether a reader may go before the end without that being a failure.
-    fn may_be_left(&self) -> bool;
+    /// Returns true if the reader may close it before the end without a failure.
+    fn may_abandon(&self) -> bool;
 }
 
-/// How patient the end of a run is with a store.
-pub(crate) fn patience(store: &dyn Store) -> Patience {
-    if store.is_regular() { Patience::File } else { Patience::Pipe }
+/// How long the end of a run waits for a store.
+pub(crate) fn wait_policy(store: &dyn Store) -> WaitPolicy {
+    if store.is_regular() { WaitPolicy::File } else { WaitPolicy::Pipe }
 }
 
 /// Why octets were not written.
@@ -44,17 +44,17 @@ pub(crate) fn patience(store: &dyn Store) -> Patience {
 pub(crate) enum Unwritten {
     /// They are lost, for this reason.
     Lost(Reason),
-    /// Another file shall be begun first: nothing could be written to this one. Only if [`Retry::UntilRenewal`].
+    /// Another file must be started first: nothing could be written to this one. Only with [`Retry::UntilRenewal`].
     Renewal,
 }
 
-/// Until when a write that fails is tried again.
+/// How long a failed write is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// Until the run ends.
     #[cfg_attr(not(any(test, feature = "parquet")), expect(dead_code, reason = "of Parquet alone"))]
     UntilEnd,
-    /// Or until another file shall be begun.
+    /// Or until another file is to be started.
     UntilRenewal,
 }
 
@@ -77,7 +77,7 @@ fn write_on(store: &mut dyn Store, rest: &mut &[u8], shared: &Shared) -> Result<
                 shared.works();
                 *rest = after;
             }
-            Err(error) if error.kind() == ErrorKind::BrokenPipe && store.may_be_left() => {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && store.may_abandon() => {
                 return Err(Reason::ReaderGone);
             }
             Err(error) => {
@@ -89,7 +89,7 @@ fn write_on(store: &mut dyn Store, rest: &mut &[u8], shared: &Shared) -> Result<
     Ok(())
 }
 
-/// Writes `octets`. If that fails, tries again what is left of them, with growing pauses.
+/// Writes `octets`. After a failure, tries the rest again, with growing pauses.
 pub(crate) fn persist(
     store: &mut dyn Store,
     mut octets: &[u8],
@@ -114,7 +114,7 @@ pub(crate) fn persist(
 mod tests {
     use super::*;
 
-    /// Notes what it takes; the second write fails.
+    /// Stores the written octets; the second write fails.
     struct Notes {
         regular: bool,
         attempts: usize,
@@ -139,7 +139,7 @@ mod tests {
             self.regular
         }
 
-        fn may_be_left(&self) -> bool {
+        fn may_abandon(&self) -> bool {
             false
         }
     }
@@ -149,7 +149,7 @@ mod tests {
         let octets: Vec<u8> = (0..10_000).map(|number: u32| number as u8).collect();
         for (regular, pieces) in [(false, &[4096, 4096, 1808][..]), (true, &[10_000])] {
             let mut store = Notes { regular, attempts: 0, taken: Vec::new() };
-            let shared = Shared::new("test".into(), patience(&store), true);
+            let shared = Shared::new("test".into(), wait_policy(&store), true);
             assert_eq!(persist(&mut store, &octets, &shared, Retry::UntilEnd), Ok(()));
             assert_eq!(store.taken.concat(), octets);
             assert!(store.taken.iter().map(Vec::len).eq(pieces.iter().copied()));

@@ -1,4 +1,4 @@
-//! What became of the records: sent, or not, and why.
+//! The result of an output: records sent, and records not sent by reason.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
@@ -9,21 +9,21 @@ use serde::Serialize;
 /// Why a record was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The collector's host answered that the port is closed (UDP).
+    /// The collector's host reported that the port is closed (UDP).
     Refused,
-    /// The output was down or slow for so long that its buffer was full.
+    /// The output was down or slow for so long that its buffer became full.
     NoRoom,
-    /// Still waiting when the time at the end was over.
+    /// Still waiting at the deadline after the end.
     TooLate,
-    /// The system would not take the message, or the file could not be written.
+    /// The system rejected the message, or the file could not be written.
     Failed,
-    /// The reader of standard output has gone.
+    /// The reader of standard output has closed it.
     ReaderGone,
-    /// NetFlow v5 knows IPv4 only.
+    /// NetFlow v5 supports only IPv4.
     Ipv6,
-    /// NetFlow v5 and v9 have 32 bits of milliseconds for a flow's time, 49 days, and the header 32 bits of seconds.
+    /// NetFlow v5 and v9 have 32 bits of milliseconds for a flow's time, 49 days, and 32 bits of seconds in the header.
     TimeSpan,
-    /// NetFlow v5 has 32-bit counters, and even a message full of records would not hold this flow.
+    /// NetFlow v5 has 32-bit counters, and a message full of records could not contain this flow.
     CounterRange,
 }
 
@@ -55,7 +55,7 @@ impl Reason {
     }
 }
 
-/// Records, and the packets and octets they stand for.
+/// Records, and their packets and octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordTotals {
     /// Data records of flows, as the collector counts them: IPFIX has one for a biflow, NetFlow one for each
@@ -83,15 +83,15 @@ impl SubAssign for RecordTotals {
     }
 }
 
-/// What left for the collector.
+/// Data sent to the collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sent {
     /// Flows.
     #[serde(flatten)]
     pub flows: RecordTotals,
-    /// Messages, those with templates alone included.
+    /// Messages, including those with only templates.
     pub messages: u64,
-    /// Octets of these messages, their headers included, those of UDP, TCP and IP not.
+    /// Octets of these messages with their headers, without those of UDP, TCP and IP.
     pub message_octets: u64,
 }
 
@@ -103,44 +103,44 @@ impl AddAssign for Sent {
     }
 }
 
-/// What became of the records of one output: records made = sent + Σ not sent.
+/// The result of one output: records made = sent + Σ not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Its URL, or format and path.
     #[serde(rename = "collector")]
     pub output: String,
-    /// What was sent. Over UDP it may be lost on the way; over TCP, what the kernel accepted counts.
+    /// Sent data. Over UDP it may be lost on the network; over TCP, data accepted by the kernel counts.
     pub sent: Sent,
-    /// What it was not sent, by [`Reason::name`].
+    /// Records not sent, by [`Reason::name`].
     pub not_sent: BTreeMap<&'static str, RecordTotals>,
-    /// Why the output failed: nothing at all got through, or it was in a failed state at the end.
+    /// Why the output failed: nothing was accepted, or it was failing at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
 impl Summary {
-    /// Records not sent, whatever the reason.
+    /// Records not sent, for any reason.
     pub fn lost(&self) -> u64 {
-        self.not_sent.values().map(|tally| tally.records).sum()
+        self.not_sent.values().map(|counts| counts.records).sum()
     }
 }
 
-/// How one output stands during the run.
+/// The state of one output during the run.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Its URL, or format and path.
     pub name: String,
-    /// Records encoded for it or dropped before that.
+    /// Records encoded for it, or dropped before that.
     pub made: u64,
-    /// Records that it took.
+    /// Records that it accepted.
     pub sent: u64,
     /// Records lost, by reason.
     pub lost: [(Reason, u64); Reason::ALL.len()],
     /// Encoded bytes that wait to be written.
     pub queued_bytes: u64,
-    /// Whether the last attempt to write failed.
+    /// True if the last attempt to write failed.
     pub failing: bool,
-    /// The last error, and when it came.
+    /// The last error, and its time.
     pub last_error: Option<(String, SystemTime)>,
 }
 

@@ -55,16 +55,16 @@ impl Encode for LineEncoder {
         }
         (self.format.line)(&mut lines.bytes, record, &self.interfaces);
         lines.latest_ns = lines.latest_ns.max(record.last_ns);
-        *flows += self.tally(record);
+        *flows += self.counts_of(record);
         Ok(())
     }
 
-    fn tally(&self, record: &FlowRecord) -> RecordTotals {
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
         as_biflow(record)
     }
 }
 
-/// Writes blocks of lines, with the format's head and tail around those of each file.
+/// Writes blocks of lines, with the format's head and tail in each file.
 pub(crate) struct LineSink {
     format: TextFormat,
     interfaces: Interfaces,
@@ -79,7 +79,7 @@ impl LineSink {
         Self { format, interfaces, store, headed: false, latest_ns: 0, reader_gone: false }
     }
 
-    /// The format's head, if it is due.
+    /// The format's head, if it must be written.
     fn head(&self, first_ns: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let (Some(head), false) = (self.format.head, self.headed) {
@@ -106,7 +106,7 @@ impl LineSink {
             }
             match written {
                 Err(Unwritten::Renewal) => {
-                    // A file that cannot be finished goes on; the failure was reported.
+                    // A file that cannot be finished is continued; the failure was reported.
                     let _ = self.end(shared);
                 }
                 Err(Unwritten::Lost(reason)) => return Err(reason),
@@ -119,7 +119,7 @@ impl LineSink {
         }
     }
 
-    /// Writes what the format has at the end of a file, and finishes it.
+    /// Writes the format's tail, and finishes the file.
     fn end(&mut self, shared: &Shared) -> Result<(), Reason> {
         let mut rest = self.head(0);
         if let Some(tail) = self.format.tail {
@@ -129,7 +129,7 @@ impl LineSink {
         if complete.is_ok() {
             count(&rest, shared);
         }
-        // What is written is worth having even without its tail.
+        // The lines are useful even without the tail.
         self.store.finish().map_err(|error| {
             shared.fails(&error);
             Reason::Failed
@@ -163,7 +163,7 @@ impl Sink for LineSink {
 
     fn renew(&mut self, shared: &Shared) {
         if self.store.is_regular() {
-            // A file that cannot be finished goes on; the failure was reported.
+            // A file that cannot be finished is continued; the failure was reported.
             let _ = self.end(shared);
         }
     }
@@ -179,7 +179,7 @@ impl Sink for LineSink {
     }
 }
 
-/// Counts what was written beside records.
+/// Counts octets other than records.
 fn count(octets: &[u8], shared: &Shared) {
     shared.send(Sent { message_octets: octets.len() as u64, ..Sent::default() });
 }

@@ -7,32 +7,32 @@ use std::time::Duration;
 use crate::block::{Block, Inbox, Payload};
 use crate::shared::{Shared, now};
 
-/// How long the writer sleeps at first when nothing came, and at most. Workers do not wake it: a wake-up is a system call.
+/// Range of the writer's sleep while there is nothing to write. Workers do not wake it, because that is a system call.
 const NAP_MIN: Duration = Duration::from_millis(1);
 const NAP_MAX: Duration = Duration::from_millis(16);
 
-/// How often workers are asked to hand over what they have.
+/// How often workers are requested to hand over their blocks.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// What a writer does with blocks.
+/// The consumer of blocks.
 pub(crate) trait Sink: Send + 'static {
-    /// What the blocks hold.
+    /// The contents of the blocks.
     type Payload: Payload;
 
     /// Writes a block, and counts its records as sent or lost.
     fn write(&mut self, block: &mut Block<Self::Payload>, shared: &Shared);
 
-    /// A second has passed.
+    /// Called once a second.
     fn tick(&mut self, _shared: &Shared) {}
 
-    /// Finishes a file and begins another one.
+    /// Finishes a file and starts another one.
     fn renew(&mut self, shared: &Shared);
 
-    /// Finishes everything. Nothing follows.
+    /// Finishes everything; the last call.
     fn finish(&mut self, shared: &Shared);
 }
 
-/// The writer's thread: until all workers are done. If the run is cancelled, the sink is dropped as it is.
+/// The writer's thread: runs until all workers have finished. If the run is cancelled, the sink is dropped.
 pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, shared: Arc<Shared>) {
     let (mut nap, mut round) = (NAP_MIN, now());
     loop {
@@ -40,7 +40,7 @@ pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, sha
             return;
         }
         if shared.take_renewal() {
-            // What was handed over before belongs to the file before.
+            // Blocks handed over before belong to the previous file.
             for inbox in &mut inboxes {
                 for _ in 0..inbox.capacity() {
                     let Some(mut block) = inbox.take() else { break };
@@ -76,7 +76,7 @@ pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, sha
             if nap < NAP_MAX {
                 nap = (nap * 2).min(NAP_MAX);
                 if nap == NAP_MAX {
-                    // Nothing to do: whatever there is may come.
+                    // Nothing to do: request the blocks of all workers.
                     shared.next_round();
                 }
             }

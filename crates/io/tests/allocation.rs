@@ -1,6 +1,6 @@
 //! Receiving and sending allocate nothing, once opened. One test, for allocations are counted over
 //! the whole process.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 #![allow(clippy::print_stderr, reason = "what is skipped is reported")]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Test of constant memory: after the start, no packet causes an allocation, whatever its name.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 #[path = "ndn/support/mod.rs"]
 mod support;

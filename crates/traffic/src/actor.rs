@@ -1,9 +1,9 @@
 //! Actors: scanners and flooders, each of which sends a fixed script once.
 //!
 //! ```text
-//! |scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and early answers
-//!       SYN a, SYN b, …                                        resent, if not answered or answered
-//!                                                              with a RST that is not accepted
+//! scan   SYN 0 … SYN 7, SYN 8, answer 0, SYN 9, answer 1, …     attempts and early answers
+//!        SYN a, SYN b, …                                        resent, if not answered or answered
+//!                                                               with a RST that is not accepted
 //!        SYN-ACK c, SYN-ACK d, …                                late answers
 //! flood  a SYN from each forged source, or an answer to it
 //! ```

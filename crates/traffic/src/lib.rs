@@ -2,8 +2,8 @@
 //! time the [`Truth`] about the frames returned so far.
 //!
 //! ```text
-//! |Profile ─▶ sizes (Zipf) ─▶ wheel ─▶ next sender ─▶ script ─▶ frame ─▶ GeneratedFrame
-//!                                    flow or actor     │
+//! Profile ─▶ sizes (Zipf) ─▶ wheel ─▶ next sender ─▶ script ─▶ frame ─▶ GeneratedFrame
+//!                                     flow or actor    │
 //!                                                      └─▶ counters ─▶ Truth
 //! ```
 //!

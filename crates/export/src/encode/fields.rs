@@ -1,10 +1,10 @@
-//! The fields of a flow: what a template says of each, and how it is written.
+//! The fields of a flow: their description in templates, and their encoding.
 
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, Tunnel, TunnelKind};
 
 use super::milliseconds;
 
-/// RFC 5103: the enterprise number under which an element means the other direction.
+/// RFC 5103: the enterprise number of elements for the reverse direction.
 pub(crate) const REVERSE: u32 = 29_305;
 
 const ICMP: u8 = 1;
@@ -55,7 +55,7 @@ pub(crate) enum Field {
 
 use Field::*;
 
-/// A field as a template tells of it.
+/// The description of a field in a template.
 pub(crate) struct Element {
     pub(crate) id: u16,
     pub(crate) len: u16,
@@ -68,7 +68,7 @@ impl Field {
             Packets => (2, 8),
             Protocol | OuterProtocol => (4, 1),
             Tos => (5, 1),
-            // RFC 7011, section 6.2, allows fewer octets; these are the flags' lower eight bits.
+            // RFC 7011, section 6.2, allows fewer octets; these are the lower eight flags.
             TcpFlags => (6, 1),
             SourcePort => (7, 2),
             SourceV4 | OuterSourceV4 => (8, 4),
@@ -78,7 +78,7 @@ impl Field {
             DestinationV4 | OuterDestinationV4 => (12, 4),
             LastSwitched => (21, 4),
             FirstSwitched => (22, 4),
-            // Fewer octets again: an IP packet longer than 65,535 is told as that.
+            // Fewer octets again: the length of an IP packet above 65,535 is exported as 65,535.
             MinLength => (25, 2),
             MaxLength => (26, 2),
             SourceV6 | OuterSourceV6 => (27, 16),
@@ -104,7 +104,7 @@ impl Field {
         Element { id, len }
     }
 
-    /// Whether flows are told apart by it, VLAN tags if `vlans` says so.
+    /// Returns true if the field is part of the flow key; for VLAN tags if `vlans` is true.
     pub(crate) const fn is_key(self, vlans: bool) -> bool {
         match self {
             SourceV4 | DestinationV4 | SourceV6 | DestinationV6 => true,
@@ -116,12 +116,15 @@ impl Field {
 
     #[inline(always)]
     pub(crate) fn put(self, view: &View<'_>, out: &mut Out<'_>) {
-        let View { record, way, first, last } = *view;
+        let View { record, direction, first, last } = *view;
         let (key, path) = (&record.key, &record.path);
         let (source, destination) =
-            if way == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
-        let ports =
-            if way == 0 { [key.src_port, key.dst_port] } else { [key.dst_port, key.src_port] };
+            if direction == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
+        let ports = if direction == 0 {
+            [key.src_port, key.dst_port]
+        } else {
+            [key.dst_port, key.src_port]
+        };
         match self {
             SourceV4 => out.put(first_four(source)),
             DestinationV4 => out.put(first_four(destination)),
@@ -130,21 +133,21 @@ impl Field {
             SourcePort => out.put(ports[0].to_be_bytes()),
             DestinationPort => out.put(ports[1].to_be_bytes()),
             Protocol => out.put([key.protocol]),
-            TcpFlags => out.put([record.tcp_flags[way]]),
+            TcpFlags => out.put([record.tcp_flags[direction]]),
             IcmpV4 | IcmpV6 => out.put(record.icmp_type_code.to_be_bytes()),
             EndReason => out.put([record.end_reason as u8]),
-            Packets => out.put(record.packets[way].to_be_bytes()),
-            Octets => out.put(record.octets[way].to_be_bytes()),
-            Tos => out.put([record.tos[way]]),
-            MinTtl => out.put([record.ttl[way][0]]),
-            MaxTtl => out.put([record.ttl[way][1]]),
-            MinLength => out.put(record.ip_len[way][0].to_be_bytes()),
-            MaxLength => out.put(record.ip_len[way][1].to_be_bytes()),
+            Packets => out.put(record.packets[direction].to_be_bytes()),
+            Octets => out.put(record.octets[direction].to_be_bytes()),
+            Tos => out.put([record.tos[direction]]),
+            MinTtl => out.put([record.ttl[direction][0]]),
+            MaxTtl => out.put([record.ttl[direction][1]]),
+            MinLength => out.put(record.ip_len[direction][0].to_be_bytes()),
+            MaxLength => out.put(record.ip_len[direction][1].to_be_bytes()),
             Start => out.put(milliseconds(record.first_ns).to_be_bytes()),
             End => out.put(milliseconds(record.last_ns).to_be_bytes()),
             FirstSwitched => out.put(first.to_be_bytes()),
             LastSwitched => out.put(last.to_be_bytes()),
-            Direction => out.put([direction(record.initiator)]),
+            Direction => out.put([biflow_direction(record.initiator)]),
             SourceMac => out.put(path.macs[0]),
             DestinationMac => out.put(path.macs[1]),
             Vlan | Dot1qVlan => out.put(path.vlans[0].to_be_bytes()),
@@ -158,29 +161,29 @@ impl Field {
             Segment => out.put(segment(&outer(record)).to_be_bytes()),
             GreKey => out.put(id_of(record, TunnelKind::Gre)),
             GtpTeid => out.put(id_of(record, TunnelKind::GtpU)),
-            Ingress => out.put(ingress(record, way).to_be_bytes()),
+            Ingress => out.put(ingress(record, direction).to_be_bytes()),
         }
     }
 }
 
-/// A flow record as seen in one direction.
+/// A flow record seen in one direction.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) record: &'a FlowRecord,
     /// 0 from the initiator, 1 to it.
-    pub(crate) way: usize,
+    pub(crate) direction: usize,
     /// Milliseconds from the start of the exporter's clock to the first and the last packet.
     pub(crate) first: u32,
     pub(crate) last: u32,
 }
 
-/// The place of a record, filled from the left.
+/// The bytes of a record, filled from the left.
 pub(crate) struct Out<'a>(pub(crate) &'a mut [u8]);
 
 impl Out<'_> {
     #[inline(always)]
     fn put<const N: usize>(&mut self, octets: [u8; N]) {
-        // The place is as long as the template says, and so are its fields.
+        // The record's length is the sum of its fields' lengths.
         if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
             *place = octets;
             self.0 = rest;
@@ -188,7 +191,7 @@ impl Out<'_> {
     }
 }
 
-/// Whether the record has an ICMP type and code of its own IP version.
+/// Returns true if the record has an ICMP type and code of its IP version.
 pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
     let own = match record.key.version {
         IpVersion::V4 => ICMP,
@@ -197,11 +200,11 @@ pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
     record.key.protocol == own
 }
 
-/// The interface that received this direction, as far as it is known: the flow's first packet tells that of its own
-/// direction, which is the answering one if the key was turned round. 0 if it is not known.
-pub(crate) fn ingress(record: &FlowRecord, way: usize) -> u32 {
+/// The receiving interface of this direction, if it is known. Only the interface of the flow's first packet is known,
+/// so only one direction has it: the answering one if the key was reversed. Otherwise 0.
+pub(crate) fn ingress(record: &FlowRecord, direction: usize) -> u32 {
     let first = usize::from(record.initiator == Initiator::SynAck);
-    if way == first { record.path.ingress } else { 0 }
+    if direction == first { record.path.ingress } else { 0 }
 }
 
 fn first_four(address: &[u8; 16]) -> [u8; 4] {
@@ -209,13 +212,12 @@ fn first_four(address: &[u8; 16]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// RFC 5103, biflowDirection (element 239): 1, the source initiated the flow; 0, it merely was seen first.
-fn direction(initiator: Initiator) -> u8 {
+/// RFC 5103, biflowDirection (element 239): 1, the source is the initiator; 0, it only sent the first packet seen.
+fn biflow_direction(initiator: Initiator) -> u8 {
     u8::from(initiator != Initiator::FirstPacket)
 }
 
-/// mplsTopLabelStackSection (element 70): the label's 20 bits, then traffic class and bottom of stack, which nobody
-/// keeps.
+/// mplsTopLabelStackSection (element 70): the label's 20 bits; traffic class and bottom of stack are not stored, and 0.
 fn label(label: Option<u32>) -> [u8; 3] {
     let [_, a, b, c] = (label.unwrap_or_default() << 4).to_be_bytes();
     [a, b, c]
@@ -237,7 +239,7 @@ const fn outer_protocol(kind: TunnelKind) -> u8 {
     }
 }
 
-/// layer2SegmentId (element 351): the kind of overlay in the first octet (1 is VXLAN; Geneve has no number), the
+/// layer2SegmentId (element 351): the type of overlay in the first octet (1 is VXLAN; Geneve has no number), the
 /// network identifier in the last three.
 fn segment(tunnel: &Tunnel) -> u64 {
     match tunnel.kind {
@@ -247,7 +249,7 @@ fn segment(tunnel: &Tunnel) -> u64 {
     }
 }
 
-/// The identifier of a tunnel if it is of this kind.
+/// The identifier of a tunnel if it is of this kind; otherwise 0.
 fn id_of(record: &FlowRecord, kind: TunnelKind) -> [u8; 4] {
     let tunnel = outer(record);
     let id = if tunnel.kind == kind { tunnel.id } else { 0 };

@@ -6,20 +6,20 @@
 //! ├ sequence number ───────────────┼ observation domain ───────────┤   16 octets, then sets
 //! ```
 //!
-//! The number of a template, less 256, says what is in it:
+//! The number of a template, minus 256, describes its fields:
 //!
 //! ```text
 //! bits    5 4 3                                           2         1      0
-//!         0 nothing, 1 link addresses, 2 and VLAN tags,   answered  ICMP   IPv6
-//!         3 and an MPLS label; 4 and 5: 2 and 3 within
+//!        0 nothing, 1 link addresses, 2 also VLAN tags,  answered  ICMP   IPv6
+//!        3 also an MPLS label; 4 and 5: 2 and 3 inside
 //!         a tunnel over IPv4; 6 and 7: over IPv6
 //! ```
 //!
-//! Of flows from interfaces every template has ingressInterface at its end, and if they are answered the reverse of it.
-//! One of both is known, that of the first packet; the other is 0.
+//! For flows from interfaces every template ends with ingressInterface, and for answered flows with its reverse. Only
+//! the interface of the first packet is known; the other element is 0.
 //!
-//! An answered flow is one record with reverse elements, of which RFC 5103, section 6.1, makes the enterprise number
-//! 29305; one that was never answered has none of them. `options.rs` has what the exporter says of itself.
+//! An answered flow is one record with reverse elements, with the enterprise number 29305 (RFC 5103, section 6.1); a
+//! flow without an answer has none of them. `options.rs` has the exporter's own statistics.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
@@ -43,7 +43,7 @@ const AROUND_SHIFT: usize = 3;
 
 const COUNT: usize = 64;
 
-/// Of flows from files, and of those from interfaces.
+/// For flows from files, and for flows from interfaces.
 static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
 
 const fn templates(ingress: bool) -> [Template; COUNT] {
@@ -56,7 +56,7 @@ const fn templates(ingress: bool) -> [Template; COUNT] {
     all
 }
 
-/// The template of these bits.
+/// The template with these bits.
 const fn template(bits: usize, ingress: bool) -> Template {
     let around = bits >> AROUND_SHIFT;
     let (is_v6, is_icmp) = (bits & IPV6 != 0, bits & ICMP != 0);
@@ -100,7 +100,7 @@ const fn template(bits: usize, ingress: bool) -> Template {
     all
 }
 
-/// The bits of a record.
+/// The bits of a record's template.
 #[inline]
 fn bits(record: &FlowRecord) -> usize {
     let path = &record.path;
@@ -126,15 +126,15 @@ pub struct Ipfix {
     templates: &'static [Template; COUNT],
     sequence: u32,
     latest_ms: u64,
-    /// Losses of the export and of the metering.
+    /// Losses in the export and in the metering.
     lost: Noticed,
     ignored: Noticed,
     message: Message,
 }
 
 impl Ipfix {
-    /// An encoder for the observation domain `domain`, whose messages have at most `limit` octets. `process` tells the
-    /// exporting processes of one machine apart.
+    /// Creates an encoder for the observation domain `domain`; its messages have at most `limit` octets. `process`
+    /// identifies the exporting process on this machine.
     ///
     /// ```
     /// use ringtap_export::encode::{Encoder, Ipfix};
@@ -159,21 +159,21 @@ impl Ipfix {
         }
     }
 
-    /// With the announcement that packets are sampled.
+    /// Adds the announcement that packets are sampled.
     #[must_use]
     pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
         self.sampling = sampling;
         self
     }
 
-    /// With the announcement that VLAN tags are part of the flow key, or that they are not.
+    /// Adds the announcement that VLAN tags are part of the flow key, or not.
     #[must_use]
     pub fn keyed_by_vlans(mut self, yes: bool) -> Self {
         self.vlans_are_key = yes;
         self
     }
 
-    /// For flows from interfaces, if `yes`: every record names the interface of the first packet.
+    /// For flows from interfaces, if `yes`: each record has the interface of the first packet.
     #[must_use]
     pub fn with_ingress(mut self, yes: bool) -> Self {
         self.templates = &TEMPLATES[usize::from(yes)];
@@ -181,12 +181,12 @@ impl Ipfix {
     }
 
     fn header(&self) -> Header {
-        // It never goes back, so templates are never younger than their data (section 8.2).
+        // It never decreases, so templates are never newer than their data (section 8.2).
         let time = u32::try_from(self.latest_ms.div_ceil(1000)).unwrap_or(u32::MAX);
         Header { time, sequence: self.sequence, domain: self.domain }
     }
 
-    /// Messages with these records, each with the set it belongs to; `counted` if they are Data Records.
+    /// Encodes these records with their set numbers as messages; `counted` if they are Data Records.
     fn pack(
         &mut self,
         records: impl IntoIterator<Item = (u16, Vec<u8>)>,
@@ -220,7 +220,7 @@ impl Encoder for Ipfix {
             return Err(Refusal::Full);
         }
         let place = self.message.record(set, template.len);
-        template.put(&View { record, way: 0, first: 0, last: 0 }, place);
+        template.put(&View { record, direction: 0, first: 0, last: 0 }, place);
         let own = as_biflow(record);
         self.message.flows += own;
         *flows += own;
@@ -249,7 +249,7 @@ impl Encoder for Ipfix {
         let mut messages = self.pack(templates.chain(options), false);
         let vlans = self.vlans_are_key;
         let keys = numbered().map(|(id, one)| options::flow_keys(id, one.keys(vlans)));
-        // Options data are Data Records, too.
+        // Options data are also Data Records.
         messages.extend(self.pack(keys.chain(self.sampling.map(options::sampling)), true));
         messages
     }
@@ -269,8 +269,8 @@ impl Encoder for Ipfix {
     }
 
     fn farewell(&mut self) -> Vec<Vec<u8>> {
-        // A withdrawal is a template record without fields (section 8.1). One for each: some collectors take the short
-        // form, which means all of them, for damage, and options templates without a scope, too.
+        // A withdrawal is a template record without fields (section 8.1). There is one for each: some collectors reject
+        // the short form for all templates, and options templates without a scope.
         let withdrawn =
             (FIRST_TEMPLATE..).take(COUNT).map(|id| [id.to_be_bytes(), [0; 2]].concat());
         self.pack(withdrawn.map(|record| (TEMPLATE_SET, record)), false)
@@ -299,7 +299,7 @@ impl Encoder for Ipfix {
     }
 }
 
-/// What stands before the sets.
+/// The message header.
 struct Header {
     time: u32,
     sequence: u32,

@@ -1,4 +1,4 @@
-//! Lines of a text format, as messages: as many lines as fit, so that any stream carries them.
+//! Lines of a text format as messages: as many complete lines as fit, so that any stream can carry them.
 
 use ringtap_flow::FlowRecord;
 
@@ -6,7 +6,7 @@ use super::{Encoder, Progress, Refusal, Sealed, as_biflow};
 use crate::RecordTotals;
 use crate::formats::{Interfaces, TextFormat};
 
-/// The lines under way.
+/// The lines of the current message.
 pub(crate) struct Lines {
     format: TextFormat,
     interfaces: Interfaces,
@@ -25,7 +25,7 @@ impl Encoder for Lines {
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
         let before = self.bytes.len();
         (self.format.line)(&mut self.bytes, record, &self.interfaces);
-        // A line by itself goes whatever its length: nothing bounds a message of a stream.
+        // A single line has no length limit, because messages of a stream have none.
         if self.bytes.len() > self.limit && before > 0 {
             self.bytes.truncate(before);
             return Err(Refusal::Full);
@@ -46,7 +46,7 @@ impl Encoder for Lines {
         self.flows = RecordTotals::default();
     }
 
-    /// The format's head.
+    /// The header of the format.
     fn announcement(&mut self) -> Vec<Vec<u8>> {
         let head = |head: fn(&mut Vec<u8>, u64, &Interfaces)| {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The message under way: a header's room, then sets of records.
+//! The message under construction: space for a header, then sets of records.
 //!
 //! ```text
 //! │ header │ id length │ record │ record │ (padding) │ id length │ record │
@@ -9,7 +9,7 @@
 
 use crate::RecordTotals;
 
-/// Octets of a set's own header.
+/// Octets of the header of a set.
 const SET_HEADER: usize = 4;
 
 pub(crate) struct Message {
@@ -19,9 +19,9 @@ pub(crate) struct Message {
     /// Sets end at multiples of this many octets.
     align: usize,
     open: Option<Set>,
-    /// Records of any kind in it.
+    /// Number of records of any kind.
     pub(crate) records: u16,
-    /// Flows in it.
+    /// Number of flows.
     pub(crate) flows: RecordTotals,
 }
 
@@ -47,12 +47,12 @@ impl Message {
         message
     }
 
-    /// Another message of the same kind.
+    /// Another empty message with the same limits.
     pub(crate) fn another(&self) -> Self {
         Self::new(self.header, self.limit, self.align)
     }
 
-    /// Octets so far, the header's room included.
+    /// Octets so far, including the space for the header.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -61,15 +61,15 @@ impl Message {
         self.records == 0
     }
 
-    /// Whether records of `len` octets in all fit into a set `id`.
+    /// Returns true if records of `len` octets fit into a set `id`.
     pub(crate) fn fits(&self, id: u16, len: usize) -> bool {
         let own = if self.open.is_some_and(|set| set.id == id) { 0 } else { SET_HEADER };
-        // Two sets may have to be padded: the one that is open now, and this one.
+        // Two sets may need padding: the open one, and this one.
         let padding = 2 * (self.align - 1);
         self.bytes.len() + own + len + padding <= self.limit
     }
 
-    /// The place for a record of `len` octets in a set `id`; it must fit.
+    /// The bytes for a record of `len` octets in a set `id`; it must fit.
     #[inline]
     pub(crate) fn record(&mut self, id: u16, len: usize) -> &mut [u8] {
         if self.open.is_none_or(|set| set.id != id) {
@@ -84,12 +84,12 @@ impl Message {
         &mut self.bytes[begin..]
     }
 
-    /// Adds a whole record to a set `id`, which must fit.
+    /// Adds a complete record to a set `id`, where it must fit.
     pub(crate) fn copy(&mut self, id: u16, record: &[u8]) {
         self.record(id, record.len()).copy_from_slice(record);
     }
 
-    /// Ends the open set, if there is one, and shows everything, the header to be filled in.
+    /// Ends the open set, if there is one, and returns the whole message; its header is still empty.
     pub(crate) fn close(&mut self) -> &mut [u8] {
         if let Some(Set { begin, .. }) = self.open.take() {
             let end = self.bytes.len().next_multiple_of(self.align);

@@ -1,16 +1,18 @@
-//! From flow records to messages, one file a protocol.
+//! Encoders: turn flow records into messages. One file for each protocol.
 //!
 //! ```text
 //! add(record) ─▶ │ header │ set: record record │ set: record │ …   ─▶ seal() ─▶ sent ─▶ done()
-//! announcement(), statistics() ─▶ messages of their own
+//! announcement(), statistics() ─▶ separate messages
 //! ```
 //!
-//! One message is under way. A record that does not fit is refused as [`Refusal::Full`]; the caller sends what
-//! [`seal`](Encoder::seal) shows, says [`done`](Encoder::done) and adds it again. Sealing twice gives the same bytes,
-//! and after a [`restart`](Encoder::restart) the same records with the sequence number of the new connection.
+//! An encoder fills one message at a time. A record that does not fit is rejected with [`Refusal::Full`]; the caller
+//! sends the message from [`seal`](Encoder::seal), calls [`done`](Encoder::done) and adds the record again. Sealing
+//! twice gives the same bytes; after a [`restart`](Encoder::restart) the same records with the first sequence number of
+//! the new connection.
 //!
-//! Invariants: pure, so the same records give the same bytes. No clock: the time of a message is the latest packet
-//! time so far, rounded up to a second. No message is longer than the limit. A record is in one message, whole.
+//! Invariants: encoding is deterministic, so equal records give equal bytes. No clock: the time of a message is the
+//! latest packet time so far, rounded up to a second. No message is longer than the limit. A record is completely in
+//! one message.
 
 mod fields;
 mod ipfix;
@@ -31,54 +33,53 @@ pub(crate) use lines::Lines;
 pub use netflow5::NetFlow5;
 pub use netflow9::NetFlow9;
 
-/// Octets of a message on UDP: with the headers of IPv6 and UDP it stays below Ethernet's 1,500, with some to spare
-/// for a tunnel.
+/// Most octets of a message over UDP: with the headers of IPv6 and UDP it is below Ethernet's 1,500, with space for a
+/// tunnel's headers.
 pub const UDP_LIMIT: usize = 1_400;
 
-/// Octets of a message where no packet bounds it. RFC 7011, section 10: "The IPFIX Message Header 16-bit Length field
-/// limits the length of an IPFIX Message to 65535 octets, including the header."
+/// Most octets of a message over streams and in files. RFC 7011, section 10: "The IPFIX Message Header 16-bit Length
+/// field limits the length of an IPFIX Message to 65535 octets, including the header."
 pub const STREAM_LIMIT: usize = 16 << 10;
 
-/// The smallest limit that is obeyed: each template and each record fits in it.
+/// The smallest accepted limit: every template and every record fits into it.
 pub const LEAST_LIMIT: usize = 512;
 
 /// Builds messages of one protocol.
 pub trait Encoder: Send {
-    /// Puts a record into the message under way, and adds what it counts for to `flows`.
+    /// Adds a record to the message, and its counts to `flows`.
     ///
     /// # Errors
-    /// [`Refusal`]; the message is as it was.
+    /// [`Refusal`]; the message is unchanged.
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal>;
 
-    /// The message under way, complete; `None` if it holds no record.
+    /// The complete message; `None` if it has no record.
     fn seal(&mut self) -> Option<Sealed<'_>>;
 
-    /// The message under way is sent or given up; the next one begins.
+    /// Starts the next message; the current one was sent or dropped.
     fn done(&mut self);
 
-    /// Whole messages that must reach the collector before any other: templates, and which of their fields are the
-    /// flow key. None where the protocol has nothing of the kind.
+    /// Messages that the collector needs before all others: templates, and which of their fields are the flow key.
+    /// Empty for protocols without them.
     fn announcement(&mut self) -> Vec<Vec<u8>>;
 
-    /// Whole messages that say how far the export has come. None where the protocol has nothing of the kind.
+    /// Messages with export statistics. Empty for protocols without them.
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>>;
 
-    /// Whole messages that take back the templates of flows at the end of a connection. None where the protocol has
-    /// nothing of the kind.
+    /// Messages that withdraw the templates of flows at the end of a connection. Empty for protocols without them.
     fn farewell(&mut self) -> Vec<Vec<u8>>;
 
-    /// A new connection or file: sequence numbers begin anew.
+    /// Starts a new connection or file: sequence numbers begin again.
     fn restart(&mut self);
 
-    /// Octets of the message under way.
+    /// Octets of the current message.
     fn octets(&self) -> usize;
 
-    /// Takes over the times of a message that another encoder of the same protocol made, as if its records were here.
+    /// Updates the encoder with the times of a message from another encoder of the same protocol.
     fn learn(&mut self, message: &[u8]);
 
-    /// Makes such a message, which stands for these flows, the next one of this encoder: its header gets the sequence
-    /// number that is next and, in IPFIX, no earlier time than the messages before it. In NetFlow the time stays, for
-    /// those of its records count from it.
+    /// Makes a message of another encoder, with these flows, the next one of this encoder: its header gets the next
+    /// sequence number and, in IPFIX, a time not before that of earlier messages. In NetFlow the time does not change,
+    /// because the times of its records are relative to it.
     fn stamp(&mut self, message: &mut [u8], flows: RecordTotals);
 }
 
@@ -93,45 +94,45 @@ fn put_word(message: &mut [u8], at: usize, word: u32) {
     message[at..at + 4].copy_from_slice(&word.to_be_bytes());
 }
 
-/// A message ready to go.
+/// A complete message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed<'a> {
-    /// All of it.
+    /// Its bytes.
     pub bytes: &'a [u8],
-    /// The flows in it.
+    /// Its flows.
     pub flows: RecordTotals,
 }
 
-/// Why a record was not taken.
+/// Why a record was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not in this message; it fits in the next one.
+    /// The message is full; the record fits into the next one.
     Full,
     /// The protocol cannot express it.
     Unfit(Reason),
 }
 
-/// How far the export has come, for the statistics that are part of it.
+/// Export statistics, for messages that contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Sent so far.
+    /// Records sent so far.
     pub sent: Sent,
-    /// Not sent so far.
+    /// Records not sent so far.
     pub not_sent: RecordTotals,
-    /// What the metering says of itself, if it says anything.
+    /// Statistics of the metering, if there are any.
     pub metered: Option<Metered>,
 }
 
-/// Directions in which the flow had packets, at least one: each is a record of its own where flows have one direction.
-fn ways(record: &FlowRecord) -> impl Iterator<Item = usize> + Clone {
+/// The directions with packets, at least one: protocols with one-direction flows export each as a record.
+fn directions(record: &FlowRecord) -> impl Iterator<Item = usize> + Clone {
     let [there, back] = record.packets;
     [(0, there > 0 || back == 0), (1, back > 0)]
         .into_iter()
-        .filter_map(|(way, is)| is.then_some(way))
+        .filter_map(|(direction, is)| is.then_some(direction))
 }
 
-/// What a record stands for when it is exported as `records` ones.
-fn tally(record: &FlowRecord, records: u64) -> RecordTotals {
+/// The counts of a record that is exported as `records` records.
+fn counts_of(record: &FlowRecord, records: u64) -> RecordTotals {
     RecordTotals {
         records,
         packets: record.packets[0].saturating_add(record.packets[1]),
@@ -139,14 +140,14 @@ fn tally(record: &FlowRecord, records: u64) -> RecordTotals {
     }
 }
 
-/// The records that IPFIX makes of a flow record.
+/// The records of a flow in IPFIX.
 pub(crate) fn as_biflow(record: &FlowRecord) -> RecordTotals {
-    tally(record, 1)
+    counts_of(record, 1)
 }
 
-/// The records that NetFlow v9 makes of a flow record.
+/// The records of a flow in NetFlow v9.
 pub(crate) fn as_uniflows(record: &FlowRecord) -> RecordTotals {
-    tally(record, ways(record).count() as u64)
+    counts_of(record, directions(record).count() as u64)
 }
 
 pub(crate) use netflow5::as_small_uniflows;

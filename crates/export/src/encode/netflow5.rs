@@ -1,4 +1,4 @@
-//! NetFlow v5, as Cisco's routers send it: IPv4 only, fixed records, 32-bit counters.
+//! NetFlow v5, as sent by Cisco routers: IPv4 only, fixed records, 32-bit counters.
 //!
 //! ```text
 //!  0               2               4               6               8
@@ -7,16 +7,16 @@
 //! ├ flow sequence ─────────────────┼ engine ───────┼ sampling ─────┤   24 octets, then records of 48
 //! ```
 //!
-//! Flows have one direction here, so an answered flow becomes two records. A direction with more packets or octets than
-//! 32 bits hold becomes as many records as it takes, if they fit in one message. As is custom, the destination port of ICMP is type
-//! and code of the first packet; the answers have 0. Sampling is a mode in two bits, 1 deterministic or 2 random, and
-//! in 14 bits of how many packets one is taken.
+//! Flows are one-direction, so an answered flow becomes two records. A direction with more packets or octets than 32 bits
+//! hold is divided into several records, if they fit into one message. By convention the destination port of ICMP is
+//! type and code of the first packet; answers have 0. Sampling is a mode in two bits, 1 deterministic or 2 random, and
+//! an interval (one packet in N) in 14 bits.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
 use super::fields;
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, milliseconds, put_word, tally, ways};
+use super::{Encoder, Progress, Refusal, Sealed, counts_of, directions, milliseconds, put_word};
 use crate::{Reason, RecordTotals, Sampling};
 
 const HEADER: usize = 24;
@@ -35,7 +35,7 @@ pub struct NetFlow5 {
 }
 
 impl NetFlow5 {
-    /// An encoder for the engine type and number in `engine`, whose messages have at most `limit` octets.
+    /// Creates an encoder for the engine type and number in `engine`; its messages have at most `limit` octets.
     pub fn new(engine: u16, limit: usize) -> Self {
         let limit = limit.max(super::LEAST_LIMIT);
         let records_max = ((limit - HEADER) / RECORD).min(RECORDS_MAX);
@@ -45,14 +45,14 @@ impl NetFlow5 {
         Self { engine, sampling: 0, sequence: 0, uptime, bytes, records_max, flows }
     }
 
-    /// With the clock of this one, so that messages of both count time from the same start.
+    /// Uses the clock of another encoder, so that the times in messages of both are relative to the same start.
     #[must_use]
     pub fn with_clock_of(mut self, other: &Self) -> Self {
         self.uptime = other.uptime.share();
         self
     }
 
-    /// With the announcement that packets are sampled; one in 16,383 is the most that can be told.
+    /// Adds the announcement that packets are sampled; the largest interval is 16,383.
     #[must_use]
     pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
         let told = |one: Sampling| {
@@ -82,10 +82,10 @@ impl Encoder for NetFlow5 {
         }
         let (start, end) = (milliseconds(record.first_ns), milliseconds(record.last_ns));
         let times = self.uptime.place(start, end, self.records() == 0)?;
-        for way in ways(record) {
-            let parts = parts(record, way);
+        for direction in directions(record) {
+            let parts = parts(record, direction);
             for part in 0..parts {
-                put(record, way, times, [part, parts], &mut self.bytes);
+                put(record, direction, times, [part, parts], &mut self.bytes);
             }
         }
         self.flows += all;
@@ -111,7 +111,7 @@ impl Encoder for NetFlow5 {
     }
 
     fn done(&mut self) {
-        // The sequence counter of all flows seen: records, those of this message not yet included.
+        // The sequence counter of all flows: records, without those of this message.
         self.sequence = self.sequence.wrapping_add(self.records() as u32);
         self.bytes.truncate(HEADER);
         self.flows = RecordTotals::default();
@@ -146,50 +146,50 @@ impl Encoder for NetFlow5 {
     }
 }
 
-/// Records that a direction takes.
-fn parts(record: &FlowRecord, way: usize) -> u64 {
-    let most = record.packets[way].max(record.octets[way]);
+/// Number of records for a direction.
+fn parts(record: &FlowRecord, direction: usize) -> u64 {
+    let most = record.packets[direction].max(record.octets[direction]);
     most.div_ceil(u64::from(u32::MAX)).max(1)
 }
 
-/// The records that NetFlow v5 makes of a flow record.
+/// The records of a flow in NetFlow v5.
 pub(crate) fn as_small_uniflows(record: &FlowRecord) -> RecordTotals {
-    tally(record, ways(record).map(|way| parts(record, way)).sum())
+    counts_of(record, directions(record).map(|direction| parts(record, direction)).sum())
 }
 
-/// One record: the share of part `part` of `parts` in the direction `way`.
+/// One record: part `part` of `parts` of a direction.
 fn put(
     record: &FlowRecord,
-    way: usize,
+    direction: usize,
     (first, last): (u32, u32),
     [part, parts]: [u64; 2],
     out: &mut Vec<u8>,
 ) {
-    let key = if way == 0 { record.key } else { record.key.reversed() };
-    let to = match (fields::is_icmp(record), way) {
+    let key = if direction == 0 { record.key } else { record.key.reversed() };
+    let to = match (fields::is_icmp(record), direction) {
         (true, 0) => record.icmp_type_code,
         _ => key.dst_port,
     };
-    // The first ones share what the division leaves.
+    // The first parts get the remainder of the division.
     let share = |all: u64| {
         let one_more = u64::from(part < all % parts);
-        // At most 2³² - 1: that is how `parts` was found.
+        // At most 2³² - 1, by the choice of `parts`.
         (all / parts + one_more) as u32
     };
-    // The input interface has 16 bits; 0 says that it is not known.
-    let input = u16::try_from(fields::ingress(record, way)).unwrap_or(0);
+    // The input interface has 16 bits; 0 means unknown.
+    let input = u16::try_from(fields::ingress(record, direction)).unwrap_or(0);
     let mut bytes = [0; RECORD];
     bytes[0..4].copy_from_slice(&key.src[..4]);
     bytes[4..8].copy_from_slice(&key.dst[..4]);
     bytes[12..14].copy_from_slice(&input.to_be_bytes());
-    bytes[16..20].copy_from_slice(&share(record.packets[way]).to_be_bytes());
-    bytes[20..24].copy_from_slice(&share(record.octets[way]).to_be_bytes());
+    bytes[16..20].copy_from_slice(&share(record.packets[direction]).to_be_bytes());
+    bytes[20..24].copy_from_slice(&share(record.octets[direction]).to_be_bytes());
     bytes[24..28].copy_from_slice(&first.to_be_bytes());
     bytes[28..32].copy_from_slice(&last.to_be_bytes());
     bytes[32..34].copy_from_slice(&key.src_port.to_be_bytes());
     bytes[34..36].copy_from_slice(&to.to_be_bytes());
-    bytes[37] = record.tcp_flags[way];
+    bytes[37] = record.tcp_flags[direction];
     bytes[38] = key.protocol;
-    bytes[39] = record.tos[way];
+    bytes[39] = record.tos[direction];
     out.extend_from_slice(&bytes);
 }

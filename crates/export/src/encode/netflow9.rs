@@ -7,12 +7,12 @@
 //! ├ source identifier ─────────────┤                                   20 octets, then flow sets
 //! ```
 //!
-//! Flows have one direction here, so an answered flow becomes two records. The number of a template, less 256: bit 0
-//! says IPv6, bit 1 ICMP; bits 2 and 3: 0 nothing of the link, 1 a VLAN tag, 2 and link addresses, 3 and an MPLS label.
-//! The type and code of ICMP, the link addresses and the label are those of the flow's first packet, so the answers are
-//! told without them, by another template. Options templates tell of the exporter's totals (320) and of sampling (321).
-//! There are no field types for tunnels. Of flows from interfaces every template has INPUT_SNMP at its end; the interface
-//! is known in the direction of the first packet, and 0 in the other one.
+//! Flows are one-direction, so an answered flow becomes two records. The number of a template, minus 256: bit 0 is IPv6, bit
+//! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label. Type and code of
+//! ICMP, link addresses and label are those of the flow's first packet, so the answering direction uses a template
+//! without them. Options templates contain the exporter's totals (320) and sampling (321). There are no field types for
+//! tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
+//! the first packet, and 0 in the other one.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
@@ -20,7 +20,9 @@ use super::fields::{self, View};
 use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, milliseconds, put_word, ways, word};
+use super::{
+    Encoder, Progress, Refusal, Sealed, as_uniflows, directions, milliseconds, put_word, word,
+};
 use crate::{RecordTotals, Sampling, Sent};
 
 const HEADER: usize = 20;
@@ -40,7 +42,7 @@ const LINK_SHIFT: usize = 2;
 
 const COUNT: usize = 16;
 
-/// Of flows from files, and of those from interfaces.
+/// For flows from files, and for flows from interfaces.
 static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
 
 const fn templates(ingress: bool) -> [Template; COUNT] {
@@ -53,12 +55,12 @@ const fn templates(ingress: bool) -> [Template; COUNT] {
     all
 }
 
-/// The template of these bits.
+/// The template with these bits.
 const fn template(bits: usize, ingress: bool) -> Template {
     let (is_icmp, link) = (bits & ICMP != 0, bits >> LINK_SHIFT);
     let v6 = bits & IPV6 != 0;
     let addresses = if v6 { Group::AddressesV6 } else { Group::AddressesV4 };
-    // ICMP_TYPE (32) for both versions: v9 knows no other.
+    // ICMP_TYPE (32) for both IP versions: v9 has no other.
     let what = if is_icmp { Group::IcmpOfV4 } else { Group::Ports };
     let mut all = Template::EMPTY.with(addresses).with(what);
     all = all.with(Group::SpanOfUptime).with(Group::Counts);
@@ -82,11 +84,11 @@ const fn template(bits: usize, ingress: bool) -> Template {
 
 /// The bits of one direction of a record.
 #[inline]
-fn bits(record: &FlowRecord, way: usize) -> usize {
+fn bits(record: &FlowRecord, direction: usize) -> usize {
     let path = &record.path;
     let tagged = usize::from(path.vlan_tags > 0);
     let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
-    if way == 1 {
+    if direction == 1 {
         return tagged << LINK_SHIFT | version;
     }
     let link = match (path.mpls_label, path.macs != [[0; 6]; 2]) {
@@ -118,35 +120,35 @@ pub struct NetFlow9 {
 }
 
 impl NetFlow9 {
-    /// An encoder for the source `source`, whose messages have at most `limit` octets.
+    /// Creates an encoder for the source `source`; its messages have at most `limit` octets.
     pub fn new(source: u32, limit: usize) -> Self {
         let message = Message::new(HEADER, limit, ALIGN);
         let (templates, uptime) = (&TEMPLATES[0], Uptime::default());
         Self { source, sampling: None, templates, sequence: 0, uptime, message }
     }
 
-    /// For flows from interfaces, if `yes`: every record has INPUT_SNMP.
+    /// For flows from interfaces, if `yes`: each record has INPUT_SNMP.
     #[must_use]
     pub fn with_ingress(mut self, yes: bool) -> Self {
         self.templates = &TEMPLATES[usize::from(yes)];
         self
     }
 
-    /// With the clock of this one, so that messages of both count time from the same start.
+    /// Uses the clock of another encoder, so that the times in messages of both are relative to the same start.
     #[must_use]
     pub fn with_clock_of(mut self, other: &Self) -> Self {
         self.uptime = other.uptime.share();
         self
     }
 
-    /// With the announcement that packets are sampled.
+    /// Adds the announcement that packets are sampled.
     #[must_use]
     pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
         self.sampling = sampling;
         self
     }
 
-    /// A message beside the one under way.
+    /// Seals a separate message.
     fn send_alone(&mut self, message: &mut Message) -> Vec<u8> {
         let bytes = self.header().seal(message).to_vec();
         self.sequence = self.sequence.wrapping_add(1);
@@ -174,18 +176,18 @@ impl NetFlow9 {
 impl Encoder for NetFlow9 {
     #[inline]
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
-        let (all, templates) = (self.templates, [0, 1].map(|way| bits(record, way)));
-        let len = |way: usize| all[templates[way]].len;
-        let set = |way: usize| FIRST_TEMPLATE + templates[way] as u16;
-        // Both directions in one message; two sets, the second of which may be another one.
+        let (all, templates) = (self.templates, [0, 1].map(|direction| bits(record, direction)));
+        let len = |direction: usize| all[templates[direction]].len;
+        let set = |direction: usize| FIRST_TEMPLATE + templates[direction] as u16;
+        // Both directions are in one message, in up to two sets.
         if !self.message.fits(set(0), len(0) + len(1) + 8) {
             return Err(Refusal::Full);
         }
         let (start, end) = (milliseconds(record.first_ns), milliseconds(record.last_ns));
         let (first, last) = self.uptime.place(start, end, self.message.is_empty())?;
-        for way in ways(record) {
-            let place = self.message.record(set(way), len(way));
-            all[templates[way]].put(&View { record, way, first, last }, place);
+        for direction in directions(record) {
+            let place = self.message.record(set(direction), len(direction));
+            all[templates[direction]].put(&View { record, direction, first, last }, place);
         }
         let own = as_uniflows(record);
         self.message.flows += own;
@@ -262,7 +264,7 @@ impl Encoder for NetFlow9 {
     }
 }
 
-/// What stands before the flow sets.
+/// The message header.
 struct Header {
     uptime: u32,
     seconds: u32,

@@ -1,18 +1,18 @@
-//! What an IPFIX exporter says of itself: options templates and their records.
+//! Statistics of an IPFIX exporter: options templates and their records.
 //!
-//! | template | says | RFC |
+//! | template | contents | RFC |
 //! |---|---|---|
-//! | 320 | how much was exported | 7011, section 4.1 |
-//! | 321 | what was not exported | 7011, section 4.3 |
-//! | 322 | which fields of a template are the flow key | 7011, section 4.4 |
-//! | 323 | how many packets were seen, and how many not metered | 7011, section 4.2 |
-//! | 324 | which packets are metered at all, every Nth one | 5476, section 6.5.2; elements of 5477 |
-//! | 325 | the same, one of N at random | the same |
+//! | 320 | exported flows | 7011, section 4.1 |
+//! | 321 | flows that were not exported | 7011, section 4.3 |
+//! | 322 | the fields of a template that are the flow key | 7011, section 4.4 |
+//! | 323 | received packets, and packets that were not metered | 7011, section 4.2 |
+//! | 324 | systematic sampling, one packet in N | 5476, section 6.5.2; elements of 5477 |
+//! | 325 | random sampling, one packet in N | the same |
 
 use crate::sampling::Sampling;
 use crate::{Metered, RecordTotals, Sent};
 
-/// An options template: scope first, then what is said of it.
+/// An options template: its scope, then its elements.
 pub(crate) struct Options {
     pub(crate) id: u16,
     scope: (u16, u16),
@@ -22,7 +22,7 @@ pub(crate) struct Options {
 /// observationDomainId; messages, flow records and octets exported.
 pub(crate) const STATISTICS: Options =
     Options { id: 320, scope: (149, 4), elements: &[(41, 8), (42, 8), (40, 8)] };
-/// exportingProcessId; flows, packets and octets not sent; when that was first and last noticed.
+/// exportingProcessId; flows, packets and octets not sent; the first and the last time this was noticed.
 pub(crate) const RELIABILITY: Options = Options {
     id: 321,
     scope: (144, 4),
@@ -30,13 +30,13 @@ pub(crate) const RELIABILITY: Options = Options {
 };
 /// templateId; flowKeyIndicator.
 pub(crate) const FLOW_KEYS: Options = Options { id: 322, scope: (145, 2), elements: &[(173, 8)] };
-/// observationDomainId; packets seen; packets and octets ignored; when that was first and last noticed.
+/// observationDomainId; packets seen; packets and octets ignored; the first and the last time this was noticed.
 pub(crate) const METERING: Options = Options {
     id: 323,
     scope: (149, 4),
     elements: &[(86, 8), (164, 8), (165, 8), (152, 8), (153, 8)],
 };
-/// selectorId; selectorAlgorithm, samplingInterval and samplingAlgorithm (old, but known to more collectors);
+/// selectorId; selectorAlgorithm, samplingInterval and samplingAlgorithm (old, but supported by more collectors);
 /// samplingPacketInterval and samplingPacketSpace.
 pub(crate) const SYSTEMATIC: Options = Options {
     id: 324,
@@ -48,7 +48,7 @@ pub(crate) const RANDOM: Options =
     Options { id: 325, scope: (302, 8), elements: &[(304, 2), (34, 4), (35, 1), (311, 8)] };
 
 impl Options {
-    /// All of them.
+    /// All options templates.
     pub(crate) const ALL: [&Self; 6] =
         [&STATISTICS, &RELIABILITY, &FLOW_KEYS, &METERING, &SYSTEMATIC, &RANDOM];
 
@@ -61,7 +61,7 @@ impl Options {
     }
 }
 
-/// A data record, and the set it belongs to.
+/// A data record and the number of its set.
 pub(crate) type OptionsData = (u16, Vec<u8>);
 
 pub(crate) fn statistics(domain: u32, sent: &Sent) -> OptionsData {
@@ -86,7 +86,7 @@ pub(crate) fn metering(domain: u32, metered: &Metered, when: Noticed) -> Options
 }
 
 pub(crate) fn sampling(sampling: Sampling) -> OptionsData {
-    // There is one selector.
+    // There is one selector, number 1.
     let mut out = 1u64.to_be_bytes().to_vec();
     let of = sampling.of();
     // Selector algorithm 1 is systematic count-based sampling, 4 uniform probabilistic sampling (RFC 5477).
@@ -98,7 +98,7 @@ pub(crate) fn sampling(sampling: Sampling) -> OptionsData {
         out.extend_from_slice(&f64::from(of).recip().to_be_bytes());
         return (RANDOM.id, out);
     }
-    // One is taken, of - 1 are not.
+    // One packet is selected, the others are not.
     out.extend_from_slice(&1u32.to_be_bytes());
     out.extend_from_slice(&(of - 1).to_be_bytes());
     (SYSTEMATIC.id, out)
@@ -108,7 +108,7 @@ fn record(scope: &[u8], numbers: &[u64]) -> Vec<u8> {
     scope.iter().copied().chain(numbers.iter().flat_map(|number| number.to_be_bytes())).collect()
 }
 
-/// Export times at which a count of losses was first and last seen to have grown.
+/// Export times of the first and the last increase of a loss counter.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Noticed {
     count: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Noticed {
 }
 
 impl Noticed {
-    /// The count as it is now.
+    /// Updates the counter.
     pub(crate) fn look(&mut self, count: u64, now_ms: u64) -> Self {
         if count > self.count {
             self.count = count;
@@ -125,7 +125,7 @@ impl Noticed {
         *self
     }
 
-    /// Zeros if there never was a loss.
+    /// Zeros if there was no loss.
     fn times(self) -> (u64, u64) {
         self.times_ms.unwrap_or_default()
     }

@@ -1,16 +1,15 @@
-//! Templates, made of groups of fields: one list from which templates, records and flow keys come, so that none
-//! contradicts another.
+//! Templates, which consist of groups of fields. Templates, records and flow keys are generated from one list.
 //!
 //! ```text
 //! template = OuterV4, Tunnel, AddressesV4, Ports, Span, Counts, Flags, reverse Counts, reverse Flags, Direction
-//!              └─ a group: the fields that come and go together; one jump a group when a record is written
+//!             └─ a group: fields that always occur together; one branch a group when a record is written
 //! ```
 
 use std::mem::take;
 
 use super::fields::{Field, Out, View};
 
-/// Groups with their fields, and how a group is written: its fields one after the other, without a jump.
+/// Defines the groups with their fields, and the function that writes a group: its fields in order, without branches.
 macro_rules! groups {
     ($($(#[$doc:meta])* $group:ident = [$($field:ident),+];)+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ macro_rules! groups {
             fn put(self, view: &View<'_>, out: &mut Out<'_>) {
                 match self { $(Self::$group => {
                     const LEN: usize = octets(Group::$group.fields());
-                    // Of a known length, so that each field has a place that is known, too.
+                    // The length is a constant, so the offset of each field is constant, too.
                     if let Some((place, rest)) = take(&mut out.0).split_first_chunk_mut::<LEN>() {
                         let mut place = Out(place);
                         $(Field::$field.put(view, &mut place);)+
@@ -44,32 +43,32 @@ groups! {
     OuterV4 = [OuterSourceV4, OuterDestinationV4, OuterProtocol];
     /// The same with IPv6.
     OuterV6 = [OuterSourceV6, OuterDestinationV6, OuterProtocol];
-    /// What identifies the tunnel, by its kind; 0 of other kinds.
+    /// The tunnel's identifier, by kind; 0 for other kinds.
     TunnelId = [Segment, GreKey, GtpTeid];
     AddressesV4 = [SourceV4, DestinationV4];
     AddressesV6 = [SourceV6, DestinationV6];
     Ports = [SourcePort, DestinationPort, Protocol];
     IcmpOfV4 = [Protocol, IcmpV4];
     IcmpOfV6 = [Protocol, IcmpV6];
-    /// When it was, and why it ended.
+    /// First and last time, and the end reason.
     Span = [EndReason, Start, End];
-    /// The same in milliseconds of uptime.
+    /// The same with times in milliseconds of uptime.
     SpanOfUptime = [EndReason, FirstSwitched, LastSwitched];
-    /// What is counted in each direction.
+    /// The counters of one direction.
     Counts = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength];
     Flags = [TcpFlags];
-    /// How it is known who is the source.
+    /// How the initiator was determined.
     Initiative = [Direction];
     Ethernet = [SourceMac, DestinationMac];
     OneVlan = [Vlan];
-    /// The outermost tag by its old and its new element, and the next one.
+    /// The outermost tag by its old and its new element, and the next tag.
     Vlans = [Vlan, Dot1qVlan, CustomerVlan];
     Label = [TopLabel];
-    /// By which interface the first packet came, of flows from interfaces.
+    /// The receiving interface of the first packet, for flows from interfaces.
     Ingress = [Ingress];
 }
 
-/// Octets of fields.
+/// Length of fields, in octets.
 const fn octets(fields: &[Field]) -> usize {
     let (mut len, mut at) = (0, 0);
     while at < fields.len() {
@@ -79,7 +78,7 @@ const fn octets(fields: &[Field]) -> usize {
     len
 }
 
-/// Groups of a template at the most.
+/// Most groups of a template.
 const MOST: usize = 15;
 
 /// The fields of records, in order.
@@ -91,7 +90,7 @@ pub(crate) struct Template {
     pub(crate) len: usize,
 }
 
-/// A group in its own direction or in the other one.
+/// A group in the forward or in the reverse direction.
 #[derive(Clone, Copy)]
 enum Part {
     Own(Group),
@@ -106,7 +105,7 @@ impl Template {
         self.and(Part::Own(group), group)
     }
 
-    /// With the other direction of a group.
+    /// Adds the reverse direction of a group.
     pub(crate) const fn with_reverse(self, group: Group) -> Self {
         self.and(Part::Reverse(group), group)
     }
@@ -118,7 +117,7 @@ impl Template {
         self
     }
 
-    /// All fields, and whether they mean the other direction.
+    /// All fields; the flag is true for the reverse direction.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Field, bool)> {
         self.parts[..self.count].iter().flat_map(|&part| {
             let (group, reverse) = match part {
@@ -129,11 +128,11 @@ impl Template {
         })
     }
 
-    /// Writes a record into a place of [`len`](Self::len) octets.
+    /// Writes a record into `place`, which has [`len`](Self::len) octets.
     #[inline]
     pub(crate) fn put(&self, view: &View<'_>, place: &mut [u8]) {
         let mut out = Out(place);
-        let other = View { way: 1 - view.way, ..*view };
+        let other = View { direction: 1 - view.direction, ..*view };
         for part in &self.parts[..self.count] {
             match part {
                 Part::Own(group) => group.put(view, &mut out),
@@ -143,7 +142,7 @@ impl Template {
         debug_assert!(out.0.is_empty(), "a record is as long as its template says");
     }
 
-    /// flowKeyIndicator (element 173): bit n is set if field n is part of the key, as VLAN tags are if `vlans` says so.
+    /// flowKeyIndicator (element 173): bit n is set if field n is part of the key; VLAN tags are if `vlans` is true.
     pub(crate) fn keys(&self, vlans: bool) -> u64 {
         let own = |(field, reverse): (Field, bool)| field.is_key(vlans) && !reverse;
         self.fields().enumerate().filter(|&(_, field)| own(field)).map(|(at, _)| 1 << at).sum()

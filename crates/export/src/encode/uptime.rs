@@ -1,5 +1,5 @@
-//! The clock of NetFlow v5 and v9: times of flows are milliseconds since the exporter started, in 32 bits; the header
-//! says when that was.
+//! The clock of NetFlow v5 and v9: flow times are milliseconds since the exporter's start, in 32 bits; the header
+//! contains the start.
 //!
 //! ```text
 //! start                      first      last     header's time, whole seconds
@@ -7,10 +7,10 @@
 //!   └─────────────── sysUptime, milliseconds ──────┘
 //! ```
 //!
-//! A file has no start, so one is chosen: 2³¹ ms (24.8 days) before the first record, which leaves as much room for
-//! earlier records as for later ones. A record outside begins another message with another start. The header's time is
-//! rounded up, so that no flow ends after it (collectors take that for an overflow), and collectors get the exact
-//! millisecond back: header's seconds × 1000 - sysUptime + first.
+//! A file has no start time, so one is chosen: 2³¹ ms (24.8 days) before the first record, with the same range for
+//! earlier and later records. A record outside the range begins another message with another start. The header's time
+//! is rounded up, so that no flow ends after it (collectors treat that as an overflow), and collectors compute the
+//! exact millisecond: header's seconds × 1000 - sysUptime + first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,30 +24,30 @@ const HALF: u64 = 1 << 31;
 pub(crate) struct Uptime {
     start_ms: Option<u64>,
     latest_ms: u64,
-    /// The start that the encoders of all workers take, plus one; 0: not chosen yet.
+    /// The start that the encoders of all workers use, plus one; 0: not chosen yet.
     common: Arc<AtomicU64>,
 }
 
 impl Uptime {
-    /// Another clock with the same start.
+    /// Returns another clock with the same start.
     pub(crate) fn share(&self) -> Self {
         Self { common: Arc::clone(&self.common), ..Self::default() }
     }
 
-    /// Takes over the clock of a message, from its header.
+    /// Copies the clock of a message from its header.
     pub(crate) fn learn(&mut self, uptime: u32, seconds: u32) {
         self.latest_ms = u64::from(seconds) * 1000;
         self.start_ms = self.latest_ms.checked_sub(uptime.into());
     }
 
-    /// First and last packet since the start. `fresh`: the message is empty, so the start may be chosen anew.
+    /// First and last packet since the start. `fresh`: the message is empty, so another start may be chosen.
     pub(crate) fn place(
         &mut self,
         first_ms: u64,
         last_ms: u64,
         fresh: bool,
     ) -> Result<(u32, u32), Refusal> {
-        // Relaxed: the start is all there is to see.
+        // Relaxed: only this value is shared.
         let common = || self.common.load(Ordering::Relaxed).checked_sub(1);
         if let Some(start) = self.start_ms.or_else(common)
             && let Some(times) = within(start, first_ms, last_ms)
@@ -71,12 +71,12 @@ impl Uptime {
     pub(crate) fn header(&self) -> (u32, u32) {
         let seconds = self.latest_ms.div_ceil(1000);
         let start = self.start_ms.unwrap_or(seconds * 1000);
-        // Both fit: `within` has asked of every record.
+        // Both fit, because `within` has checked every record.
         ((seconds * 1000 - start) as u32, seconds as u32)
     }
 }
 
-/// The times as 32-bit offsets, if header and record can hold them.
+/// The times as 32-bit offsets, if header and record can contain them.
 fn within(start: u64, first_ms: u64, last_ms: u64) -> Option<(u32, u32)> {
     let seconds = last_ms.div_ceil(1000);
     u32::try_from(seconds).ok()?;
@@ -89,7 +89,7 @@ fn within(start: u64, first_ms: u64, last_ms: u64) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// What a collector makes of it.
+    /// The times that a collector computes.
     fn read(uptime: &Uptime, (first, last): (u32, u32)) -> (u64, u64) {
         let (up, seconds) = uptime.header();
         assert!(last <= up, "a flow that ends after the message was sent");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distant_record_begins_another_message_and_an_impossible_one_is_refused() {
+    fn a_distant_record_starts_another_message_and_an_impossible_one_is_an_error() {
         let mut uptime = Uptime::default();
         let month = 30 * 86_400_000;
         let now = 1_700_000_000_000;

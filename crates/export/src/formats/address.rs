@@ -1,11 +1,11 @@
-//! Addresses as text: IPv4 in dotted decimals, IPv6 as RFC 5952 says, Ethernet in hexadecimal with colons.
+//! Addresses as text: IPv4 in dotted decimals, IPv6 as in RFC 5952, Ethernet in hexadecimal with colons.
 //!
 //! ```text
 //! 2001:0db8:0000:0000:0001:0000:0000:0000  →  2001:db8:0:0:1::
 //!                          the longest run of two or more zero groups, the first of equal ones
 //! ```
 //!
-//! By hand, because two IPv6 addresses through `core::fmt` cost more than all else of a record.
+//! Without `core::fmt`, because two IPv6 addresses through it cost more than all other fields of a record.
 
 use ringtap_flow::IpVersion;
 
@@ -56,7 +56,7 @@ fn push_ipv6(line: &mut Vec<u8>, address: &[u8; 16]) {
     }
 }
 
-/// The groups that `::` stands for, as a half-open range; 8..8 if there are none.
+/// The groups that `::` replaces, as a half-open range; 8..8 if there are none.
 fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
     let (mut start, mut longest) = (8, 1);
     let mut run = 0;
@@ -97,7 +97,7 @@ mod tests {
         String::from_utf8(line).unwrap()
     }
 
-    /// The examples of RFC 5952, and where runs of zeros meet the ends.
+    /// The examples of RFC 5952, and runs of zeros at both ends.
     #[test]
     fn ipv6_as_rfc_5952_says() {
         for expected in [
@@ -122,9 +122,9 @@ mod tests {
     }
 
     proptest! {
-        /// The standard library writes the same; zeros are made likely, since they are the hard part.
+        /// The standard library gives the same text; zeros are frequent, because they are the difficult part.
         #[test]
-        fn addresses_as_the_standard_library_writes_them(
+        fn addresses_equal_those_of_the_standard_library(
             groups in prop::array::uniform8(prop_oneof![Just(0_u16), Just(0xffff), any::<u16>()])
         ) {
             let six = Ipv6Addr::from(groups);

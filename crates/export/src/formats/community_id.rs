@@ -1,4 +1,4 @@
-//! The Community ID of a flow: one short text by which the records of different monitors meet.
+//! The Community ID of a flow: one short text with which records of different monitors can be joined.
 //! Source: Community ID Flow Hashing, version 1, seed 0 (github.com/corelight/community-id-spec).
 //!
 //! ```text
@@ -7,12 +7,12 @@
 //!                        2     4 or 16    4 or 16                    2         2       bytes
 //! ```
 //!
-//! The end with the smaller (address, port) comes first, so both directions have one id. For ICMP
-//! the ports are the message's type and the type of its counterpart (echo and echo reply); a
-//! message without a counterpart has its type and its code, and keeps its direction. Protocols
-//! other than TCP, UDP, SCTP and the two ICMPs have no ports in the id, even if they have some.
+//! The end with the smaller (address, port) comes first, so both directions have the same id. For ICMP the ports are
+//! the type of the message and the type of its counterpart (echo and echo reply); for a message without a counterpart
+//! they are type and code, and the direction is kept. Other protocols than TCP, UDP, SCTP and the two ICMPs have no
+//! ports in the id.
 //!
-//! A record carries the type and code of one message, so its id is that message's.
+//! A record has the type and code of one message, so its id is that of this message.
 
 use std::fmt::{self, Write as _};
 
@@ -31,7 +31,7 @@ impl CommunityId {
     /// Characters: `1:` and the base64 of 20 bytes.
     pub const LEN: usize = 30;
 
-    /// The id of the flow, equal for both directions except where ICMP knows but one.
+    /// The id of the flow, equal for both directions except for ICMP types without a counterpart.
     pub fn of(record: &FlowRecord) -> Self {
         let (key, ports) = ordered(record);
         let mut bytes = [0; 40];
@@ -72,8 +72,8 @@ impl fmt::Display for CommunityId {
     }
 }
 
-/// The key as the id wants it: with the ports of the specification, the smaller end first; and
-/// whether those ports count.
+/// The key in the order of the id: with the ports of the specification, the smaller end first; and whether the id
+/// contains the ports.
 fn ordered(record: &FlowRecord) -> (FlowKey, bool) {
     let mut key = record.key;
     let [icmp_type, icmp_code] = record.icmp_type_code.to_be_bytes();
@@ -97,7 +97,7 @@ fn ordered(record: &FlowRecord) -> (FlowKey, bool) {
     (key, true)
 }
 
-/// The type that answers, or is answered by, an ICMP type.
+/// The counterpart of an ICMP type: its answer or its request.
 const fn icmp_counterpart(icmp_type: u8) -> Option<u8> {
     Some(match icmp_type {
         8 => 0, // echo

@@ -5,11 +5,10 @@
 //! 1700000000000,1700000000250,10.0.0.1,…,3,1:…,64,…,
 //! ```
 //!
-//! Every line has the same number of fields, empty where a flow has none; only facts from payloads may need quotes, and a
-//! list of them has semicolons between. The header is there
-//! even if no record is. The columns are the same for both IP versions, so where two Information Elements differ only
-//! in that, one name without the version stands for both. New columns are put at the end. The last one,
-//! `ingressInterface`, is there only if the records come from interfaces.
+//! Every line has the same number of fields; a missing value is an empty field. Only facts from payloads may need
+//! quotes; a list of them is separated by semicolons. The header is written even without records. The columns are the
+//! same for both IP versions: one name without the version stands for the two Information Elements. New columns are
+//! added at the end. The last one, `ingressInterface`, exists only for records from interfaces.
 
 use ringtap_flow::{FlowRecord, Initiator, Kind};
 
@@ -130,14 +129,14 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
     }
 }
 
-/// A field and the comma behind it.
+/// Appends a field and a comma.
 #[inline(always)]
 fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
     push_number(line, number);
     line.push(b',');
 }
 
-/// The same, empty where the flow has none.
+/// The same; an empty field if the flow has no value.
 #[inline(always)]
 fn perhaps(line: &mut Vec<u8>, number: Option<impl Into<u64>>) {
     if let Some(number) = number {

@@ -6,8 +6,8 @@
 //!  "flow":{"pkts_toserver":…,…},"tcp":{…},"ether":{…},"tunnel":{…},"community_id":"1:…"}
 //! ```
 //!
-//! The schema forbids names it does not have, so what it has no name for is not there. Octets are those of layer 3,
-//! where Suricata counts from the link layer on.
+//! The schema does not allow other names, so values without a name in it are left out. Octets are those of layer 3;
+//! Suricata counts from the link layer on.
 
 use ringtap_flow::{EndReason, FlowRecord, History, Path};
 
@@ -78,7 +78,7 @@ fn flow(line: &mut Vec<u8>, record: &FlowRecord, tcp: Option<TcpState>) {
     push_iso(line, record.first_ns);
     line.extend_from_slice(b"\",\"end\":\"");
     push_iso(line, record.last_ns);
-    // As Suricata's: whole seconds of the one minus whole seconds of the other.
+    // As in Suricata: the difference of whole seconds.
     let second = |ns| ns / 1_000_000_000;
     number(line, b"\",\"age\":", second(record.last_ns) - second(record.first_ns));
     let state = match tcp {
@@ -89,7 +89,7 @@ fn flow(line: &mut Vec<u8>, record: &FlowRecord, tcp: Option<TcpState>) {
         None => "new",
     };
     let reason = match record.end_reason {
-        // Suricata's flows end by one timeout or another, even after FIN and RST.
+        // In Suricata a flow ends by a timeout, even after FIN and RST.
         EndReason::Idle | EndReason::Active | EndReason::EndDetected => "timeout",
         EndReason::Forced => "shutdown",
         EndReason::LackOfResources => "forced",
@@ -130,7 +130,7 @@ fn tcp_object(line: &mut Vec<u8>, flags: [u8; 2], state: Option<TcpState>) {
     line.push(b'}');
 }
 
-/// The link's addresses, of which Suricata lists all that a flow had, and the tunnel.
+/// The link addresses, in Suricata's form of lists, and the tunnel.
 fn link(line: &mut Vec<u8>, path: &Path) {
     if let Some([source, destination]) = macs(path) {
         line.extend_from_slice(b",\"ether\":{\"dest_macs\":[\"");
@@ -150,7 +150,7 @@ fn link(line: &mut Vec<u8>, path: &Path) {
     }
 }
 
-/// The protocol as Suricata spells it, the number of rare ones.
+/// The protocol in Suricata's spelling; the number for rare ones.
 fn push_protocol(line: &mut Vec<u8>, protocol: u8) {
     let name = match protocol {
         0 => "HOPOPT",
@@ -179,7 +179,7 @@ fn push_protocol(line: &mut Vec<u8>, protocol: u8) {
     line.extend_from_slice(name.as_bytes());
 }
 
-/// How far a TCP connection got, of what was seen of it.
+/// The state of a TCP connection, from the packets seen.
 #[derive(Clone, Copy)]
 enum TcpState {
     SynSent,
@@ -187,13 +187,13 @@ enum TcpState {
     Established,
     /// The client has sent its FIN.
     FinWait,
-    /// The server has.
+    /// The server has sent its FIN.
     CloseWait,
     Closed,
 }
 
 impl TcpState {
-    /// `None` for a connection whose beginning was not seen: Suricata does not follow those either.
+    /// `None` for a connection whose beginning was not seen: Suricata does not track those either.
     fn of(history: History) -> Option<Self> {
         let has = |letter| history.has(letter);
         Some(match (has('F'), has('f')) {
@@ -220,7 +220,7 @@ impl TcpState {
     }
 }
 
-/// A field that holds a number, with what stands before it.
+/// Appends `before` and a number.
 #[inline(always)]
 fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
     line.extend_from_slice(before);

@@ -1,15 +1,15 @@
-//! Names of single records: Zeek's `uid` and EVE's `flow_id`.
+//! Identifiers of records: Zeek's `uid` and EVE's `flow_id`.
 //!
-//! Both are a hash of the key, the VLANs and the time of the first packet, under a key that is the same for all runs: whatever
-//! the arrangement, a flow gets the same name. Records of one flow that was cut by the active timeout differ in their
-//! first packet, hence in their names; `communityId` joins them.
+//! Both are a hash of the flow key, the VLANs and the time of the first packet, with a constant hash key: a flow has
+//! the same identifier in every run and arrangement. If the active timeout cuts a flow, its records have different
+//! first packets and so different identifiers; `communityId` joins them.
 
 use ringtap_flow::{FlowRecord, Tunnel};
 
 /// A uid: `C` and 17 characters of base 62.
 pub(crate) type Uid = [u8; 18];
 
-/// Below 2⁵¹, as Suricata's are, so that readers who know only doubles lose nothing.
+/// Below 2⁵¹, as in Suricata, so that doubles represent it exactly.
 pub(crate) fn flow_id(record: &FlowRecord) -> u64 {
     hash(record) >> 13
 }
@@ -18,7 +18,7 @@ pub(crate) fn uid(record: &FlowRecord) -> Uid {
     spell(hash(record))
 }
 
-/// The uid of a tunnel by its outer header, the same from both ends.
+/// The uid of a tunnel from its outer header, equal for both directions.
 pub(crate) fn tunnel_uid(tunnel: &Tunnel) -> Uid {
     let (a, b) = (words(&tunnel.src), words(&tunnel.dst));
     let (low, high) = if a <= b { (a, b) } else { (b, a) };
@@ -40,7 +40,7 @@ fn words(address: &[u8; 16]) -> [u64; 2] {
     [whole as u64, (whole >> 64) as u64]
 }
 
-/// One multiply of 64 by 64 bits a word, both halves folded together.
+/// One 64 × 64 bit multiplication a word; both halves are combined.
 fn mix<const N: usize>(words: [u64; N]) -> u64 {
     words.into_iter().fold(0x243f_6a88_85a3_08d3, |state, word| {
         let wide = u128::from(state ^ word) * 0x9e37_79b9_7f4a_7c15;
@@ -48,7 +48,7 @@ fn mix<const N: usize>(words: [u64; N]) -> u64 {
     })
 }
 
-/// 64 bits, stretched to 17 digits.
+/// Converts 64 bits to 17 digits.
 fn spell(hash: u64) -> Uid {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut uid = [b'C'; 18];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_and_stay() {
+    fn identifiers_differ_and_do_not_change() {
         let (mut uids, mut ids) = (HashSet::new(), HashSet::new());
         for port in 0..1000 {
             for time in 0..100 {
@@ -96,12 +96,12 @@ mod tests {
             }
         }
         assert!(ids.iter().all(|&id| id < 1 << 51) && ids.iter().any(|&id| id > 1 << 50));
-        // What was written by an earlier version must be found again by a later one.
+        // Identifiers must not change between versions.
         assert_eq!(String::from_utf8_lossy(&uid(&record(7, 9))), "C8yovfYpovRVwYKKCh");
     }
 
     #[test]
-    fn a_tunnel_has_one_name_from_both_ends() {
+    fn a_tunnel_has_one_uid_in_both_directions() {
         let (kind, src, dst) = (TunnelKind::Vxlan, [1; 16], [2; 16]);
         let there = Tunnel { kind, ipv6: false, src, dst, id: 7 };
         let back = Tunnel { src: there.dst, dst: there.src, ..there };

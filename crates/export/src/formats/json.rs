@@ -1,12 +1,11 @@
-//! JSON lines: one object a line, its fields named as the IPFIX Information Elements are.
+//! JSON lines: one object a line; fields have the names of IPFIX Information Elements.
 //!
 //! ```text
 //! {"flowStartMilliseconds":1,"flowEndMilliseconds":2,"sourceIPv4Address":"10.0.0.1",…,"communityId":"1:…"}
 //! ```
 //!
-//! What a flow does not have is left out. Laid out by hand: only facts from
-//! payloads need escaping. Counts
-//! are whole numbers up to 2⁶⁴ - 1; readers that know only doubles lose digits above 2⁵³.
+//! Fields without a value are left out. The text is formatted by hand; only facts from payloads need escaping. Counts
+//! are integers up to 2⁶⁴ - 1; readers with doubles lose digits above 2⁵³.
 
 use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Path, Tunnel};
 
@@ -68,7 +67,7 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     line.extend_from_slice(b"\"}\n");
 }
 
-/// What payloads said, each field a list.
+/// The facts from payloads, each field a list.
 fn facts(line: &mut Vec<u8>, facts: &Facts) {
     for kind in Kind::ALL {
         for (place, value) in facts.values(kind).enumerate() {
@@ -87,7 +86,7 @@ fn facts(line: &mut Vec<u8>, facts: &Facts) {
     }
 }
 
-/// What is known of the IP headers of each direction that had packets.
+/// Fields of the IP headers, for each direction with packets.
 fn ip_header(line: &mut Vec<u8>, record: &FlowRecord) {
     let [ttl, reverse_ttl] = record.ttl;
     let [len, reverse_len] = record.ip_len;
@@ -142,7 +141,7 @@ fn outer(line: &mut Vec<u8>, tunnel: &Tunnel) {
     }
 }
 
-/// Both addresses, each with what stands before it.
+/// Appends both addresses, each after a text.
 #[inline(always)]
 fn addresses(
     line: &mut Vec<u8>,
@@ -157,7 +156,7 @@ fn addresses(
     line.push(b'"');
 }
 
-/// A field that holds a number, with what stands before it.
+/// Appends `before` and a number.
 #[inline(always)]
 fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
     line.extend_from_slice(before);

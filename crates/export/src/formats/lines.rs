@@ -10,7 +10,7 @@ const fn digits(number: usize) -> [u8; 3] {
     [b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 
-/// Numbers below a thousand, which most numbers of a record are: their digits from the left, and how many there are.
+/// Numbers below a thousand, which are the most frequent: their digits from the left, and the number of digits.
 static SMALL: [[u8; 4]; 1_000] = {
     let (mut all, mut number) = ([[0; 4]; 1_000], 0);
     while number < all.len() {
@@ -33,12 +33,12 @@ pub(crate) fn push_number(line: &mut Vec<u8>, number: impl Into<u64>) {
         line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         return;
     };
-    // Copies of a known length are a single store, so the excess is copied and cut off.
+    // Copying a fixed length is a single store; the excess is removed.
     line.extend_from_slice(digits);
     line.truncate(line.len() - 4 + usize::from(digits[3]));
 }
 
-/// Appends the last `N` decimal digits, zeros and all.
+/// Appends the last `N` decimal digits, with leading zeros.
 #[inline]
 pub(crate) fn push_digits<const N: usize>(line: &mut Vec<u8>, mut number: u32) {
     let mut digits = [0; N];
@@ -56,7 +56,7 @@ pub(crate) fn push_hex(line: &mut Vec<u8>, byte: u8) {
     line.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// Appends text as a JSON string; what is no UTF-8 becomes U+FFFD.
+/// Appends text as a JSON string; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_json(line: &mut Vec<u8>, text: &[u8]) {
     let mut out = String::from('"');
     for letter in String::from_utf8_lossy(text).chars() {
@@ -72,8 +72,8 @@ pub(crate) fn push_json(line: &mut Vec<u8>, text: &[u8]) {
     line.extend_from_slice(out.as_bytes());
 }
 
-/// Appends texts as one field of CSV (RFC 4180) with semicolons between. Control characters, semicolons and backslashes
-/// within are written as `\xHH`, so that a record stays one line; what is no UTF-8 becomes U+FFFD.
+/// Appends texts as one field of CSV (RFC 4180), separated by semicolons. Control characters, semicolons and
+/// backslashes in them become `\xHH`, so that a record is one line; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_csv<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
     let mut out = String::new();
     for (place, text) in texts.enumerate() {

@@ -1,14 +1,14 @@
-//! Flow records in the formats of others, each format in a file of its own.
+//! The formats of flow records, one file each.
 //!
-//! | [`Format`] | is | for |
+//! | [`Format`] | contents | for |
 //! |---|---|---|
 //! | `json` | one object a line, IPFIX names | jq, log shippers |
 //! | `csv` | a header and one line a record, the same names | spreadsheets, awk |
-//! | `eve` | Suricata's `event_type: "flow"` | what reads `eve.json` |
-//! | `zeek` | Zeek's `conn.log` | `zeek-cut` and what reads Zeek's logs |
+//! | `eve` | Suricata's `event_type: "flow"` | readers of `eve.json` |
+//! | `zeek` | Zeek's `conn.log` | `zeek-cut` and readers of Zeek's logs |
 //! | `parquet` | columns, the same names | DuckDB, Spark, pandas |
 //!
-//! What each field means, and what is there when, stands in `docs/RECORDS.md`.
+//! `docs/RECORDS.md` has the meaning of each field, and when it is present.
 //!
 //! Invariants: formats are pure functions of records, without tables, clocks or files, so equal records are equal bytes.
 //! A line allocates nothing once its buffer has grown.
@@ -40,21 +40,21 @@ pub use community_id::CommunityId;
 pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
-/// A format of text: a head, one line a record, and a tail. Each function appends to its first argument.
+/// A text format: a head, one line a record, and a tail. Each function appends to its first argument.
 #[derive(Clone, Copy, Debug)]
 pub struct TextFormat {
-    /// What stands before the lines, if anything; takes the earliest packet time of the first record, nanoseconds.
+    /// Text before the lines, if any; takes the earliest packet time of the first record, nanoseconds.
     pub head: Option<fn(&mut Vec<u8>, u64, &Interfaces)>,
     /// The line of a record, with its line feed.
     pub line: fn(&mut Vec<u8>, &FlowRecord, &Interfaces),
-    /// What stands behind the lines, if anything; takes the latest packet time of all records, nanoseconds.
+    /// Text after the lines, if any; takes the latest packet time of all records, nanoseconds.
     pub tail: Option<fn(&mut Vec<u8>, u64)>,
 }
 
-/// Makes of the list the enum, the names, and what each format is.
+/// Defines the enum of formats, their names and their functions from one list.
 macro_rules! formats {
     ($($(#[$doc:meta])* $variant:ident = $module:ident,)*) => {
-        /// A format of flow records, as named on the command line.
+        /// A format of flow records, with its name on the command line.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Format {
             $($(#[$doc])* $variant,)*
@@ -71,7 +71,7 @@ macro_rules! formats {
                 }
             }
 
-            /// The functions of a text format; `None` for one of columns.
+            /// The functions of a text format; `None` for a column format.
             pub const fn text(self) -> Option<TextFormat> {
                 match self {
                     $(Self::$variant => $module::FORMAT,)*
@@ -81,7 +81,7 @@ macro_rules! formats {
     };
 }
 
-// A new format of text is a file with its `FORMAT`, and a line here.
+// A new text format is a file with a constant `FORMAT`, and a line here.
 formats! {
     /// JSON lines.
     Json = json,
@@ -95,7 +95,7 @@ formats! {
     Parquet = parquet,
 }
 
-/// An interface that packets of flows were received by.
+/// An interface that received packets of flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The kernel's number, as in `record.path.ingress`.
@@ -104,18 +104,18 @@ pub struct Interface {
     pub name: String,
 }
 
-/// The interfaces of a run, whose records name the interface of a flow's first packet; none for a run over files. Zeek's
-/// format has no field for it.
+/// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
+/// Zeek's format has no field for it.
 #[derive(Clone, Debug, Default)]
 pub struct Interfaces(Arc<[(u32, String)]>);
 
 impl Interfaces {
-    /// These interfaces.
+    /// Creates the list.
     pub fn new(interfaces: &[Interface]) -> Self {
         Self(interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect())
     }
 
-    /// Whether there are none: records come from files.
+    /// Returns true if there are none: records come from files.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -141,18 +141,18 @@ fn quoted(name: &str) -> String {
     text
 }
 
-/// No record format has this name, or not in this program.
+/// The record format does not exist, or is not built in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownFormat {
-    /// No format is called so.
+    /// There is no such format.
     #[error("unknown record format {0:?}: use {names}", names = names())]
     Name(String),
-    /// It is left out of this program.
+    /// This program was built without it.
     #[error("this program was built without the feature {0}, so it does not write {0}")]
     NotBuilt(Format),
 }
 
-/// The names of all formats, as a list in a sentence.
+/// The names of all formats, for an error message.
 fn names() -> String {
     let names = Format::ALL.map(Format::name);
     match names.split_last() {
@@ -162,11 +162,11 @@ fn names() -> String {
 }
 
 impl Format {
-    /// All records as one file: what any writer of this format must produce, up to the order of records and, in
+    /// All records as one file: what any writer of this format produces, except for the order of records and, in
     /// Parquet, the sizes of the row groups.
     ///
     /// # Errors
-    /// What the Parquet library reports, or that there is none in this program.
+    /// The error of the Parquet library, or that it is not built in.
     pub fn encode(self, records: &[FlowRecord], interfaces: &Interfaces) -> io::Result<Vec<u8>> {
         let Some(TextFormat { head, line, tail }) = self.text() else {
             #[cfg(feature = "parquet")]

@@ -1,4 +1,4 @@
-//! The IP protocols that records know something of.
+//! The IP protocols with special fields in records.
 
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;

@@ -1,11 +1,11 @@
-//! The way of a flow in the direction of its key.
+//! The path of a flow in the direction of its key.
 //!
-//! A record has the way of the flow's first packet. Where that packet was the answer to one not seen, the key was
-//! turned round, and what has a direction in the way must be turned with it.
+//! A record has the path of the flow's first packet. If that packet was an answer, the key was reversed, and the fields
+//! of the path that have a direction must be reversed, too.
 
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, Path, Tunnel, TunnelKind};
 
-/// The way of the initiator's packets: addresses of the link and of the tunnel as those of the key.
+/// The path of the initiator's packets: link and tunnel addresses in the direction of the key.
 pub(crate) fn way(record: &FlowRecord) -> Path {
     let mut path = record.path;
     if record.initiator == Initiator::SynAck {
@@ -22,7 +22,7 @@ pub(crate) fn macs(path: &Path) -> Option<&[[u8; 6]; 2]> {
     (path.macs != [[0; 6]; 2]).then_some(&path.macs)
 }
 
-/// The identifiers of the VLAN tags that are known, outermost first.
+/// The known VLAN identifiers, outermost first.
 pub(crate) fn vlans(path: &Path) -> &[u16] {
     &path.vlans[..usize::from(path.vlan_tags).min(path.vlans.len())]
 }

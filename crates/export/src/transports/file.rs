@@ -1,4 +1,4 @@
-//! A file: RFC 5655, section 6: "An IPFIX File is an aligned series of IPFIX Messages": just the messages.
+//! A file: RFC 5655, section 6: "An IPFIX File is an aligned series of IPFIX Messages": only the messages.
 
 use super::{Delivery, Link, Opened, Trouble};
 use crate::Reason;
@@ -8,7 +8,7 @@ use crate::store::{Retry, Store, Unwritten, persist, write_once};
 pub(crate) struct FileLink {
     store: Box<dyn Store>,
     fresh: bool,
-    /// A message is tried once.
+    /// Each message is tried once.
     hurried: bool,
     reader_gone: bool,
 }

@@ -1,4 +1,5 @@
-//! How messages get to a collector: datagrams, a connection, plain or encrypted, a file. Everything that can go wrong outside is here.
+//! Transports to a collector: datagrams, a connection, plain or encrypted, a file. All errors of the outside occur
+//! here.
 //!
 //! Invariant: no call takes much longer than [`Shared::over`] allows, except for writing to a pipe that is not read.
 
@@ -23,80 +24,80 @@ pub(crate) use tcp::TcpLink;
 pub(crate) use tls::TlsClient;
 pub(crate) use udp::UdpLink;
 
-/// With which certificates TLS is spoken; all in PEM files.
+/// Certificates for TLS; all in PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Authorities that may vouch for collectors; without it, those of the system.
+    /// Authorities that may sign collectors' certificates; `None`: those of the system.
     pub authorities: Option<PathBuf>,
-    /// Our certificate, and any between it and an authority's, and its private key: who we are.
+    /// Our certificate with intermediate ones, and its private key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// One way to a collector.
+/// A transport to one collector.
 pub(crate) trait Link: Send {
-    /// Makes sure that messages can be sent.
+    /// Makes the link ready for messages.
     fn open(&mut self, shared: &Shared) -> Opened;
 
     /// Sends a message.
     fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble>;
 
-    /// Everything was sent, for good or to this file.
+    /// Everything was sent, for this file or for the run.
     fn close(&mut self, shared: &Shared) -> Delivery;
 
-    /// Whether an earlier message was refused. May wait a little for the answer to the last one.
+    /// Returns whether an earlier message was refused. May wait a short time for the answer to the last one.
     fn settle(&mut self, _shared: &Shared) -> Delivery {
         Delivery::Taken
     }
 
-    /// From now on (or no longer) a message that cannot be written is given up at once. Files only.
+    /// With `true`, a message that cannot be written is dropped at once. Files only.
     fn hurry(&mut self, _on: bool) {}
 
-    /// Whether it is a regular file, which can be finished and begun anew.
+    /// Returns true for a regular file, which can be finished and started again.
     fn is_file(&self) -> bool {
         false
     }
 
-    /// Whether collectors may miss or forget templates, so that they are repeated.
-    fn forgets(&self) -> bool {
+    /// Returns true if collectors may lose templates, so that they are repeated.
+    fn repeats_templates(&self) -> bool {
         false
     }
 
-    /// Whether there is one session from first to last message, at whose end templates are withdrawn.
+    /// Returns true if there is one session from first to last message, at whose end templates are withdrawn.
     fn is_connection(&self) -> bool {
         false
     }
 }
 
-/// What [`Link::open`] found.
+/// The result of [`Link::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
-    /// As before.
+    /// The link was open.
     Still,
-    /// A new connection or file: it knows no templates.
+    /// A new connection or file, which needs templates.
     Anew,
-    /// Not any more, or not in time.
+    /// The link cannot be opened any more, or not in time.
     Never(Reason),
 }
 
-/// How a message was taken.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// Nothing is known against it.
+    /// The message was accepted.
     Taken,
-    /// The one before was refused.
+    /// An earlier message was refused.
     EarlierRefused,
 }
 
-/// Why a message was not taken.
+/// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The connection is gone; open it again.
+    /// The connection is broken; open it again.
     Broken,
     /// This message will never be sent.
     Lost(Reason),
 }
 
-/// Addresses of a host, or why there are none.
+/// The addresses of a host; an error if there are none.
 pub(crate) fn resolve(host: &str, port: u16) -> io::Result<Vec<std::net::SocketAddr>> {
     let found: Vec<_> = std::net::ToSocketAddrs::to_socket_addrs(&(host, port))?.collect();
     if found.is_empty() { Err(io::ErrorKind::AddrNotAvailable.into()) } else { Ok(found) }

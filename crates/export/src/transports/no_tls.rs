@@ -1,4 +1,4 @@
-//! In place of `tls.rs` in a program without the feature `tls`.
+//! Replaces `tls.rs` in a program without the feature `tls`.
 
 use std::io;
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use super::Tls;
 use crate::UnknownCollector;
 use crate::shared::Shared;
 
-/// There is none.
+/// Without values: it cannot be created.
 pub(crate) enum TlsClient {}
 
 impl TlsClient {

@@ -1,4 +1,4 @@
-//! A connection, made again when it breaks, with pauses that double. What is written to it may be encrypted.
+//! A connection, opened again when it breaks, with pauses that double. It may be encrypted.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,20 +8,20 @@ use super::{Delivery, Link, Opened, TlsClient, Trouble, now};
 use crate::Reason;
 use crate::shared::Shared;
 
-/// A slice of waiting, after which is asked whether to go on.
+/// One wait, after which the end is checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// Slices for which a collector may take to close its side at the end.
+/// Most waits for a collector to close its side at the end.
 const CLOSING: u32 = 20;
 const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What messages are written to. Each call waits a slice at the most; what is written has left when it is flushed.
+/// The channel for messages. Each call waits at most one slice; written octets are sent when it is flushed.
 pub(super) trait Channel: Read + Write + Send {
-    /// The connection beneath.
+    /// The underlying connection.
     fn socket(&self) -> &TcpStream;
 
-    /// Says that nothing more will be written.
+    /// Closes the sending side.
     fn end(&mut self) -> io::Result<()>;
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct TcpLink {
     addresses: Vec<SocketAddr>,
     tls: Option<TlsClient>,
     channel: Option<Box<dyn Channel>>,
-    /// Before the next attempt, and since when there is a connection.
+    /// The pause before the next attempt, and the time when the connection was opened.
     pause: Duration,
     since: Option<Instant>,
 }
@@ -53,7 +53,7 @@ impl TcpLink {
         for &address in &self.addresses {
             match connect(address, self.tls.as_ref(), shared) {
                 Ok(channel) => return Some(channel),
-                // An attempt that the end cut short says less than those before it.
+                // An attempt that the end interrupted has no better error than those before it.
                 Err(_) if shared.last_error().is_some() && shared.over() => {}
                 Err(error) => shared.fails(&error),
             }
@@ -78,7 +78,7 @@ fn connect(
     }
 }
 
-/// Whether the collector has closed its side, which no collector does to one it still listens to.
+/// Returns true if the collector has closed its side; a collector that still reads does not.
 fn is_closed(channel: &mut dyn Channel) -> io::Result<bool> {
     channel.socket().set_nonblocking(true)?;
     let read = channel.read(&mut [0; 256]);
@@ -99,7 +99,7 @@ impl Link for TcpLink {
         if self.channel.is_some() {
             return Opened::Still;
         }
-        // One that closes each connection at once is no better than one that is down.
+        // A collector that closes each connection at once is handled as one that is down.
         if self.since.take().is_some_and(|since| since.elapsed() > PAUSE_MAX) {
             self.pause = Duration::ZERO;
         }
@@ -116,7 +116,7 @@ impl Link for TcpLink {
     }
 
     fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
-        // Whatever ends this early, the stream then ends in the middle of a message: it is not used again.
+        // If this ends early, the stream ends within a message, so it is not used again.
         let Some(mut channel) = self.channel.take() else { return Err(Trouble::Broken) };
         let fail = |error: io::Error| {
             shared.fails(&error);
@@ -153,7 +153,7 @@ impl Link for TcpLink {
         if let Some(mut channel) = self.channel.take()
             && channel.end().is_ok()
         {
-            // A collector that has read everything closes its side, too. One that does not is not waited for long.
+            // A collector that has read everything closes its side, too. The wait for it is limited.
             let mut slices = CLOSING;
             while slices > 0 && !shared.over() {
                 match channel.read(&mut [0; 256]) {

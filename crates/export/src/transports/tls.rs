@@ -1,14 +1,14 @@
 //! TLS over a connection: RFC 7011, sections 10.4 and 11. Versions 1.2 and 1.3, by rustls.
 //!
 //! ```text
-//! connection ─▶ handshake: is its certificate of an authority we know, for the host of the URL? ─▶ what it says of ours
+//! connection ─▶ handshake: is its certificate signed by a known authority, for the host of the URL? ─▶ its verdict
 //! ```
 //!
 //! "When using TLS or DTLS, IPFIX Exporting Processes and IPFIX Collecting Processes SHOULD be identified by a
-//! certificate containing the DNS-ID" (section 11.3): the host must be among the subject's alternative names, as a DNS
-//! name or as an address; its common name does not count, for the same section advises against it. "[…] mutual
-//! authentication MUST be used" (section 11.3): we show a certificate if we are given one; to insist on it is the
-//! collector's part.
+//! certificate containing the DNS-ID" (section 11.3): the host must be among the subject's alternative names, as a
+//! DNS name or as an address; its common name does not count, because the same section advises against it. "[…] mutual
+//! authentication MUST be used" (section 11.3): we send a certificate if one is given; requiring it is the collector's
+//! part.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -31,11 +31,11 @@ use super::tcp::{Channel, is_slice_over};
 use super::{Tls, now};
 use crate::shared::Shared;
 
-/// For the whole handshake.
+/// Time limit of the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// With TLS 1.3 a collector that asks for our certificate judges it after our side of the handshake is done. For so
-/// long its next word is waited for: a refusal, or the session tickets that most send.
+/// In TLS 1.3 a collector that requests our certificate verifies it after our side of the handshake is complete. So we
+/// wait this long for its next message: a rejection, or the session tickets that most collectors send.
 const VERDICT: Duration = Duration::from_secs(2);
 
 /// Our side of all handshakes with one collector.
@@ -45,7 +45,7 @@ pub(crate) struct TlsClient {
     identity: Arc<Identity>,
 }
 
-/// Who we are, and whether the collector wanted to know.
+/// Our certificate, and whether the collector requested it.
 #[derive(Debug)]
 struct Identity {
     own: Option<Arc<CertifiedKey>>,
@@ -54,7 +54,7 @@ struct Identity {
 
 impl ResolvesClientCert for Identity {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        // Relaxed: the handshake is on the thread that looks.
+        // Relaxed: the handshake runs on the thread that reads this.
         self.asked.store(true, Ordering::Relaxed);
         self.own.clone()
     }
@@ -85,7 +85,7 @@ impl TlsClient {
         Ok(Self { config, host, identity })
     }
 
-    /// A channel through `stream`, whose reads and writes wait for a slice of time.
+    /// Opens a channel over `stream`, whose reads and writes wait one slice.
     pub(super) fn shake_hands(&self, stream: TcpStream, shared: &Shared) -> io::Result<TlsChannel> {
         self.identity.asked.store(false, Ordering::Relaxed);
         let session = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
@@ -138,18 +138,18 @@ fn of(path: &Path, what: &dyn std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {what}", path.display()))
 }
 
-/// What is encrypted on its way to the stream, and decrypted on its way from there.
+/// The encrypted channel over a stream.
 pub(super) struct TlsChannel {
     session: ClientConnection,
     stream: TcpStream,
 }
 
 impl TlsChannel {
-    /// Whatever the collector says first, if it says anything soon.
+    /// Reads the collector's first message, if one arrives soon.
     fn hear_verdict(&mut self, shared: &Shared) -> io::Result<()> {
         let end = now() + VERDICT;
         loop {
-            // Before the look: a verdict that came while we were kept from looking is one.
+            // Read the clock first: a message that arrived while this thread was suspended counts.
             let is_last = now() >= end;
             if shared.over() {
                 return Err(ErrorKind::TimedOut.into());
@@ -185,7 +185,7 @@ impl Channel for TlsChannel {
 }
 
 impl Write for TlsChannel {
-    /// Takes it all; it leaves when flushed.
+    /// Buffers all octets; they are sent by a flush.
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.session.writer().write(octets)
     }
@@ -213,7 +213,7 @@ impl Read for TlsChannel {
     }
 }
 
-/// What went wrong, and what may help.
+/// The error text, with advice.
 fn in_words(error: io::Error) -> io::Error {
     let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
         if error.kind() == ErrorKind::UnexpectedEof {

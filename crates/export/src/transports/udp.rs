@@ -1,6 +1,6 @@
-//! Datagrams. They are not acknowledged, but a host with a closed port says so (ICMP port unreachable), and so do
-//! routers that do not let them pass. The socket reports it with the *next* call: that is how a collector that is down is
-//! noticed.
+//! Datagrams. They are not acknowledged, but a host with a closed port reports it (ICMP port unreachable), and so do
+//! routers that reject them. The socket returns that error from the *next* call: so an unavailable collector is
+//! detected.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -10,14 +10,14 @@ use super::{Delivery, Link, Opened, Trouble};
 use crate::Reason;
 use crate::shared::Shared;
 
-/// Messages in a row before a pause: a Linux socket that was not told otherwise has room for about ninety of them.
+/// Messages in a row before a pause: the default buffer of a Linux socket has room for about ninety.
 const BURST: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Refusals of earlier messages may be several.
+/// There may be several errors about earlier messages.
 const ATTEMPTS: u32 = 4;
 
-/// How long the answer to the last message is waited for.
+/// How long to wait for the answer to the last message.
 const SETTLE: Duration = Duration::from_millis(50);
 
 pub(crate) struct UdpLink {
@@ -34,7 +34,7 @@ impl UdpLink {
         Ok(Self { socket, addresses, at: 0, fresh: true, since_pause: 0 })
     }
 
-    /// Turns to the next address of the host, if it has several: it may listen on one of them only.
+    /// Switches to the next address of the host, if it has several: the collector may use only one.
     fn turn(&mut self) {
         if self.addresses.len() > 1 {
             self.at = (self.at + 1) % self.addresses.len();
@@ -55,7 +55,7 @@ fn socket(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Calls `send` until it succeeds. An error that does not come again was about an earlier message.
+/// Calls `send` until it succeeds. An error that is not repeated was about an earlier message.
 fn attempt(mut send: impl FnMut() -> io::Result<usize>) -> Result<Delivery, Trouble> {
     let (mut delivery, mut refused) = (Delivery::Taken, true);
     for _ in 0..ATTEMPTS {
@@ -111,7 +111,7 @@ impl Link for UdpLink {
         self.settle(shared)
     }
 
-    fn forgets(&self) -> bool {
+    fn repeats_templates(&self) -> bool {
         true
     }
 }
@@ -121,14 +121,14 @@ mod tests {
     use super::*;
     use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
 
-    /// What becomes of a message if so many calls fail, and all further ones succeed.
+    /// The result of sending a message if the first calls fail with these errors, and all others succeed.
     fn after(errors: &[ErrorKind]) -> Result<Delivery, Trouble> {
         let mut errors = errors.iter();
         attempt(|| errors.next().map_or(Ok(1), |&error| Err(error.into())))
     }
 
     #[test]
-    fn an_error_that_does_not_come_again_is_about_an_earlier_message() {
+    fn an_error_that_is_not_repeated_is_about_an_earlier_message() {
         assert_eq!(after(&[]), Ok(Delivery::Taken));
         assert_eq!(after(&[ConnectionRefused]), Ok(Delivery::EarlierRefused));
         assert_eq!(after(&[HostUnreachable]), Ok(Delivery::EarlierRefused));

@@ -1,4 +1,4 @@
-//! A record of every template to real collectors: what they count, and that they understand all of it.
+//! Sends a record of every template to real collectors, which must decode and count all of them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
 
 use crate::common::{answered, echo_v6, tunnelled};
 
-/// Records of all kinds: four of IP version and ICMP, answered and not, by all ways and through all tunnels.
+/// Records of all kinds: both IP versions, ICMP, answered and not, with all paths and tunnels.
 fn records() -> Vec<FlowRecord> {
     let mut v6 = answered();
     v6.key.version = echo_v6().key.version;
@@ -65,7 +65,7 @@ impl Store for Plain {
         true
     }
 
-    fn may_be_left(&self) -> bool {
+    fn may_abandon(&self) -> bool {
         false
     }
 }
@@ -84,7 +84,7 @@ fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     summary
 }
 
-/// Whether the tool is here; says so if not.
+/// Returns true if the tool is installed; prints a message otherwise.
 fn have(tool: &str) -> bool {
     let is_here = Command::new(tool).arg("--version").output().is_ok();
     if !is_here {
@@ -106,7 +106,7 @@ fn tshark_and_ipfix_dump_understand_every_template() {
     for sampling in [Sampling::Random(100), Sampling::Systematic(100)] {
         let summary = export(&format!("ipfix-file:{file}"), Some(sampling));
         if have("tshark") {
-            // gtpuTEid is younger than some tsharks.
+            // Some versions of tshark do not have gtpuTEid.
             let text = output("tshark", &["-V", "-r", &file]);
             let text = text.replace("Unknown(507)", "").replace("Type: Unknown (507)", "");
             for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
@@ -123,7 +123,7 @@ fn tshark_and_ipfix_dump_understand_every_template() {
             let text = output("ipfixDump", &["--data", "--in", &file]);
             let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
             assert_eq!(count("flowEndReason"), summary.sent.flows.records as usize);
-            // Of each tunnelled record, the outer protocol and the inner one; once if there is no tunnel.
+            // For each tunnelled record, the outer protocol and the inner one; otherwise one protocol.
             let tunnels = records().iter().filter(|record| record.path.tunnel.is_some()).count();
             assert_eq!(count(" protocolIdentifier"), records().len() + tunnels);
             assert_eq!(count("selectorAlgorithm"), 1);
@@ -150,13 +150,13 @@ fn nfcapd_counts_every_template() {
         });
         assert!(tries.count() < 500, "nfcapd listens");
         let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None);
-        // All is in its buffer by now: it is told to end when it has read that.
+        // All data are in its buffer now: it is stopped when it has read them.
         let has_read = format!("{listens} 07 00000000:00000000");
         let tries = (0..500).take_while(|_| {
             std::thread::sleep(Duration::from_millis(20));
             !std::fs::read_to_string("/proc/net/udp").unwrap().contains(&has_read)
         });
-        assert!(tries.count() < 500, "nfcapd reads what came");
+        assert!(tries.count() < 500, "nfcapd reads the data");
         std::thread::sleep(Duration::from_millis(300));
         output("kill", &["-INT", &child.id().to_string()]);
         child.wait().unwrap();

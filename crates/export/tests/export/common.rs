@@ -1,4 +1,4 @@
-//! Flow records for tests, and encoders driven as an exporting thread drives them.
+//! Flow records for tests, and encoders called as by an exporting thread.
 
 use proptest::prelude::*;
 use ringtap_export::RecordTotals;
@@ -7,7 +7,7 @@ use ringtap_flow::{
     EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, Tunnel, TunnelKind,
 };
 
-/// One that was answered, TCP over IPv4.
+/// An answered flow, TCP over IPv4.
 pub(crate) fn answered() -> FlowRecord {
     let mut key = FlowKey {
         version: IpVersion::V4,
@@ -59,7 +59,7 @@ pub(crate) fn echo_v6() -> FlowRecord {
     record
 }
 
-/// [`answered`] within VXLAN over IPv4, with a label.
+/// [`answered`] inside VXLAN over IPv4, with a label.
 pub(crate) fn tunnelled() -> FlowRecord {
     let mut record = answered();
     let (mut src, mut dst) = ([0; 16], [0; 16]);
@@ -70,7 +70,7 @@ pub(crate) fn tunnelled() -> FlowRecord {
     record
 }
 
-/// Any way a packet may come.
+/// Any path of a packet.
 fn any_path() -> impl Strategy<Value = Path> {
     use TunnelKind::*;
     let kinds = [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo];
@@ -102,7 +102,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     )
 }
 
-/// Any record whose times every protocol can express.
+/// Any record whose times every protocol can represent.
 pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     let key = (
         any::<bool>(),
@@ -149,7 +149,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     )
 }
 
-/// What came of encoding.
+/// The result of encoding.
 #[derive(Default)]
 pub(crate) struct Encoded {
     pub(crate) messages: Vec<Vec<u8>>,
@@ -157,7 +157,7 @@ pub(crate) struct Encoded {
     pub(crate) refused: Vec<(FlowRecord, Refusal)>,
 }
 
-/// Announces, adds all records and ends with statistics.
+/// Encodes the announcement, all records and the statistics.
 pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encoded {
     let mut out = Encoded { messages: encoder.announcement(), ..Encoded::default() };
     for record in records {

@@ -1,5 +1,5 @@
-//! Another decoder, netflow_parser, reads what we write: every field of every record, every length, every sequence
-//! number.
+//! An independent decoder, netflow_parser, reads the messages: every field of every record, every length, every
+//! sequence number.
 
 use crate::common::{Encoded, any_record, encode};
 use netflow_parser::variable_versions::field_value::FieldValue;
@@ -11,7 +11,7 @@ use ringtap_export::encode::{Ipfix, LEAST_LIMIT, NetFlow5, NetFlow9, Refusal, UD
 use ringtap_export::{Reason, RecordTotals};
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, TunnelKind};
 
-/// A decoded record: the octets of each field with its name, sorted; those of one name in their order.
+/// A decoded record: the octets of each field with its name, sorted; equal names in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Decoded(Vec<(String, Vec<u8>)>);
 
@@ -41,7 +41,7 @@ fn packets(parser: &mut NetflowParser, message: &[u8]) -> Vec<NetflowPacket> {
     result.packets
 }
 
-/// The flows in IPFIX messages; checks lengths and sequence numbers on the way.
+/// The flows in IPFIX messages; checks lengths and sequence numbers.
 fn read_ipfix(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
     let mut parser = NetflowParser::default();
     let (mut flows, mut sequence) = (Vec::new(), 0);
@@ -118,7 +118,7 @@ fn address(record: &FlowRecord, octets: &[u8; 16]) -> Vec<u8> {
     octets[..if record.key.version == IpVersion::V4 { 4 } else { 16 }].to_vec()
 }
 
-/// What is counted in one direction, as `named` calls it.
+/// The counters of one direction, with these names.
 fn put_counts(
     fields: &mut Decoded,
     record: &FlowRecord,
@@ -137,7 +137,7 @@ fn put_counts(
     fields.put(&named(names[6]), max_len.to_be_bytes());
 }
 
-/// What an IPFIX collector shall see of a record.
+/// The expected record of an IPFIX collector.
 fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
     let (key, path) = (&record.key, &record.path);
     let mut fields = Decoded::default();
@@ -170,7 +170,7 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
         put("ProtocolIdentifier", vec![protocol]);
         put("Layer2segmentId", segment.to_be_bytes().into());
         put("GreKey", gre.to_be_bytes().into());
-        // gtpuTEid, which this decoder does not know by name yet.
+        // gtpuTEid, for which this decoder has no name.
         put("Unknown(507)", gtp.to_be_bytes().into());
     }
     let v6 = key.version == IpVersion::V6;
@@ -231,7 +231,7 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
     fields
 }
 
-/// The interface of a direction, which is known of the one that the first packet went.
+/// The interface of a direction, which is known for the direction of the first packet.
 fn input(record: &FlowRecord, way: usize) -> u32 {
     let first = if record.initiator == Initiator::SynAck { 1 } else { 0 };
     if way == first { record.path.ingress } else { 0 }
@@ -241,7 +241,7 @@ fn reverse(name: &str) -> String {
     format!("ReverseInformationElement(Reverse{})", name.replace("Ttl", "TTL"))
 }
 
-/// What a NetFlow v9 collector shall see of one direction of a record.
+/// The expected record of a NetFlow v9 collector for one direction.
 fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
     let key = if way == 0 { record.key } else { record.key.reversed() };
     let path = &record.path;
@@ -268,7 +268,7 @@ fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
         put("L4DstPort", key.dst_port.to_be_bytes().into());
         put("TcpFlags", vec![record.tcp_flags[way]]);
     }
-    // Link addresses and label are those of the first packet, which went the first way.
+    // Link addresses and label are those of the first packet, which belongs to direction 0.
     let labelled = path.mpls_label.filter(|_| way == 0);
     let ethernet = labelled.is_some() || way == 0 && path.macs != [[0; 6]; 2];
     if ethernet {
@@ -303,7 +303,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn ipfix_says_every_record(
+    fn ipfix_contains_every_record(
         records in vec(any_record(), 0..200),
         limit in LEAST_LIMIT..20_000,
         ingress: bool,
@@ -339,7 +339,7 @@ proptest! {
         let unfit: Vec<_> = v6.into_iter().map(|one| (one, Refusal::Unfit(Reason::Ipv6))).collect();
         prop_assert_eq!(&encoded.refused, &unfit);
 
-        // Both directions of all flows, each summed up again from its records.
+        // Both directions of all flows, each summed from its records.
         let mut sequence = 0;
         let mut read = Vec::new();
         for message in &encoded.messages {

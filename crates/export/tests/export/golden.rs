@@ -1,4 +1,4 @@
-//! Whole messages, octet by octet, as the documents draw them.
+//! Complete messages, octet by octet, as in the specifications.
 
 use ringtap_export::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, Progress, UDP_LIMIT};
 use ringtap_export::{Metered, RecordTotals, Sampling};
@@ -6,7 +6,7 @@ use ringtap_flow::{FlowRecord, Initiator, Path};
 
 use crate::common::{answered, echo_v6, tunnelled};
 
-/// Octets written as hex, with whatever spaces.
+/// Octets written in hexadecimal; spaces are ignored.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
@@ -44,7 +44,7 @@ fn ipfix() {
             0000000000000001 0000000000000060 00 01 01 0060 0060";
     assert_eq!(got[head.len()..], hex(second));
 
-    // Two more data records than before, and none for templates.
+    // Two more data records than before; templates do not count.
     let next = message(&mut encoder);
     assert_eq!(next[8..12], hex("00000042"));
     let templates = encoder.announcement();
@@ -55,7 +55,7 @@ fn ipfix() {
 }
 
 #[test]
-fn ipfix_of_a_tunnel_tells_the_outer_header_first() {
+fn ipfix_of_a_tunnel_has_the_outer_header_first() {
     let mut encoder = Ipfix::new(0, 1, UDP_LIMIT);
     encoder.add(&tunnelled(), &mut RecordTotals::default()).unwrap();
     let got = encoder.seal().unwrap().bytes;
@@ -67,7 +67,7 @@ fn ipfix_of_a_tunnel_tells_the_outer_header_first() {
     assert!(got.ends_with(&hex("020000000001 020000000002  0007 0007 0009  123450")));
 }
 
-/// Whether some message has these octets somewhere.
+/// Returns true if a message contains these octets.
 fn has(messages: &[Vec<u8>], octets: &str) -> bool {
     let octets = hex(octets);
     messages.iter().any(|one| one.windows(octets.len()).any(|part| part == octets))
@@ -98,14 +98,15 @@ fn ipfix_templates() {
     ] {
         assert!(has(&messages, options), "{options}");
     }
-    // Which fields are the key: the first five, of ICMP the first three, and within a tunnel those after the outer six.
+    // The fields of the key: the first five, for ICMP the first three, and inside a tunnel those after the six outer
+    // ones.
     let keys = "0142 0284 0100 000000000000001f 0101 000000000000001f 0102 0000000000000007";
     assert!(messages.last().unwrap()[16..].starts_with(&hex(keys)));
     assert!(has(&messages, "0120 00000000000007c0"));
-    // Of template 276 the VLAN tags, too, if they are in the key.
+    // Template 276 also has the VLAN tags, if they are in the key.
     let keyed = Ipfix::new(0, 1, UDP_LIMIT).keyed_by_vlans(true).announcement();
     assert!(has(&keyed, "0114 000000003000001f") && !has(&messages, "0114 000000003000001f"));
-    // Of flows from interfaces each template has ingressInterface at its end, both ways if they are answered.
+    // For flows from interfaces each template ends with ingressInterface, in both directions if they are answered.
     let live = Ipfix::new(0, 1, UDP_LIMIT).with_ingress(true).announcement();
     let last = "00ef 0001  0038 0006  0050 0006  003a 0002  00f3 0002  00f5 0002";
     assert!(has(&live, &format!("{last}  000a 0004  800a 0004 00007279")));
@@ -116,7 +117,7 @@ fn ipfix_templates() {
 }
 
 #[test]
-fn statistics_tell_of_losses_and_when_they_were_noticed() {
+fn statistics_contain_losses_and_when_they_were_noticed() {
     let mut encoder = Ipfix::new(7, 3, UDP_LIMIT);
     encoder.add(&answered(), &mut RecordTotals::default()).unwrap();
     encoder.done();

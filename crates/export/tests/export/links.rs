@@ -1,4 +1,4 @@
-//! Exporting threads against collectors on loopback that are slow, down, restarted or never there.
+//! Exporting threads with collectors on loopback that are slow, down, restarted or missing.
 
 use std::io::{self, Read};
 use std::net::{TcpListener, UdpSocket};
@@ -13,7 +13,7 @@ use ringtap_flow::{FlowRecord, RecordSink};
 
 use crate::common::answered;
 
-/// Records that can be told apart: the port counts.
+/// Records that differ in their ports.
 fn records(count: u64) -> impl Iterator<Item = FlowRecord> {
     (0..count).map(|number| {
         let mut record = answered();
@@ -28,7 +28,7 @@ fn no_file(_: &std::path::Path) -> io::Result<Box<dyn Store>> {
     unreachable!("no collector here is a file")
 }
 
-/// Has the sink hand over what it holds, which it does when the writer asks for it.
+/// Makes the sink hand over its block, which it does at the writer's request.
 fn hand_over(handle: &Handle, sink: &mut dyn RecordSink) {
     let packets = |handle: &Handle| handle.status()[0].made;
     let before = packets(handle);
@@ -41,7 +41,7 @@ fn hand_over(handle: &Handle, sink: &mut dyn RecordSink) {
     }
 }
 
-/// Waits until it is so, but not for ever.
+/// Waits until the condition is true, for a limited time.
 pub(crate) fn wait_until(is: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if is() {
@@ -49,10 +49,10 @@ pub(crate) fn wait_until(is: impl Fn() -> bool) {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("waited in vain");
+    panic!("the condition did not become true");
 }
 
-/// Exports to one collector; `half_time` comes between the first and the second half of the records.
+/// Exports to one collector; calls `half_time` between the first and the second half of the records.
 fn export(url: &str, count: u64, half_time: impl FnOnce()) -> Summary {
     export_with(&Settings::default(), url, count, half_time)
 }
@@ -78,12 +78,12 @@ pub(crate) fn export_with(
     let mut summaries = exports.finish();
     let summary = summaries.remove(0);
     assert_eq!(summary.output, url);
-    let lost: u64 = summary.not_sent.values().map(|tally| tally.packets).sum();
+    let lost: u64 = summary.not_sent.values().map(|counts| counts.packets).sum();
     assert_eq!(summary.sent.flows.packets + lost, 5 * count, "{summary:?}");
     summary
 }
 
-/// Data records of flows in IPFIX octets; each must come after its template and in sequence.
+/// Number of flow records in IPFIX octets; each must follow its template and be in sequence.
 pub(crate) fn flows(octets: &[u8]) -> u64 {
     let mut parser = NetflowParser::default();
     let (mut rest, mut flows, mut sequence) = (octets, 0, None);
@@ -115,7 +115,7 @@ pub(crate) fn flows(octets: &[u8]) -> u64 {
     flows
 }
 
-/// Everything that waits at a socket; the sender has ended.
+/// All data that wait at a socket; the sender has ended.
 fn receive(socket: &UdpSocket) -> Vec<u8> {
     socket.set_nonblocking(true).unwrap();
     let (mut all, mut datagram) = (Vec::new(), [0; 65_536]);
@@ -135,7 +135,7 @@ fn udp_gets_everything() {
 }
 
 #[test]
-fn udp_where_nobody_listens_counts_every_record_and_is_no_failure() {
+fn udp_without_a_listener_counts_every_record_and_is_not_a_failure() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let summary = export(&format!("netflow9://{free}"), 500, || {});
     assert_eq!(summary.sent.flows.records, 0, "{summary:?}");
@@ -148,7 +148,7 @@ fn a_udp_collector_that_restarts_gets_templates_before_data() {
     let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut again = None;
     let summary = export(&format!("ipfix://{address}"), 1000, || {
-        // The first half is refused; the thread has seen it all when it is quiet.
+        // The first half is refused; the thread has processed all of it when it is idle.
         std::thread::sleep(Duration::from_secs(4));
         again = Some(UdpSocket::bind(address).unwrap());
     });
@@ -212,7 +212,7 @@ fn a_tcp_collector_that_restarts_is_found_again() {
     std::thread::scope(|scope| {
         let (listener, connections) = (&listener, &connections);
         let reader = scope.spawn(move || {
-            // The first connection is cut after its first octets; the second one is read to its end.
+            // The first connection is closed after its first octets; the second one is read to its end.
             let mut first = listener.accept().unwrap().0;
             first.read_exact(&mut [0; 100]).unwrap();
             drop(first);
@@ -228,21 +228,21 @@ fn a_tcp_collector_that_restarts_is_found_again() {
         });
         assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
         let octets = reader.join().unwrap();
-        assert_eq!(octets[8..12], [0; 4], "the sequence begins anew");
-        // What the first one had taken before it was cut is gone with it; the second half is whole.
+        assert_eq!(octets[8..12], [0; 4], "the sequence starts again");
+        // Data that the first connection had accepted are lost with it; the second half is complete.
         assert!((2000..=4000).contains(&flows(&octets)));
     });
 }
 
 #[test]
-fn a_tcp_collector_that_never_comes_costs_a_bounded_time() {
+fn a_missing_tcp_collector_costs_a_bounded_time() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let summary = export(&format!("ipfix+tcp://{free}"), 100, || {});
     assert_eq!(summary.not_sent["too_late"].records, 100, "{summary:?}");
     assert!(summary.failure.unwrap().contains("refused"));
 }
 
-/// A file that takes some octets and then no more, until it has room again.
+/// A file that accepts some octets and then no more, until it has space again.
 #[derive(Clone)]
 struct Small {
     room: Arc<AtomicUsize>,
@@ -250,7 +250,7 @@ struct Small {
     regular: bool,
     written: Arc<Mutex<Vec<u8>>>,
     finished: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// So many more attempts to finish a file fail.
+    /// Number of further attempts to finish a file that fail.
     unnamed: Arc<AtomicUsize>,
 }
 
@@ -261,7 +261,7 @@ impl Small {
         Self { room, kind, regular, written, finished, unnamed }
     }
 
-    /// Starts the output on this file, for some workers.
+    /// Starts the output with this file, for some workers.
     fn start(
         &self,
         output: &str,
@@ -276,7 +276,7 @@ impl Small {
         prepared.start(workers, |_| Ok(Box::new(self.clone()))).unwrap()
     }
 
-    /// All files, the last one whether it was finished or not.
+    /// All files; the last one may be unfinished.
     fn files(&self) -> Vec<Vec<u8>> {
         self.finished.lock().unwrap().clone()
     }
@@ -305,7 +305,7 @@ impl Store for Small {
         self.regular
     }
 
-    fn may_be_left(&self) -> bool {
+    fn may_abandon(&self) -> bool {
         true
     }
 }
@@ -318,9 +318,9 @@ fn lines(bytes: &[u8]) -> Vec<&str> {
     lines
 }
 
-/// However many workers there are, a file has the lines of the sequential encoder.
+/// With any number of workers, a file has the lines of the sequential encoder.
 #[test]
-fn workers_write_together_what_one_would() {
+fn several_workers_write_the_lines_of_one() {
     let all: Vec<_> = records(5000).collect();
     for name in &FILES[1..5] {
         let format =
@@ -347,16 +347,17 @@ fn workers_write_together_what_one_would() {
             if workers == 1 {
                 assert_eq!(*written, expected);
             }
-            // The head of Zeek's file has the time of the record that came first.
+            // The head of Zeek's file has the time of the first record.
             let without_head = |bytes| lines(bytes).into_iter().filter(|l| !l.starts_with("#open"));
             assert!(without_head(written).eq(without_head(&expected)), "{name}, {workers} workers");
         }
     }
 }
 
-/// A run over files does not wait for a full disk: what fits is there, whole, and the rest is counted.
+/// A run over files does not wait for a full disk: it writes complete records while there is space, and counts the
+/// others.
 #[test]
-fn a_full_disk_is_a_failure_and_what_fits_is_whole() {
+fn a_full_disk_is_a_failure_and_written_records_are_complete() {
     for name in FILES {
         let file = Small::new(400_000, io::ErrorKind::StorageFull, true);
         let (mut sinks, exports) = file.start(name, 1, Settings::default());
@@ -368,7 +369,7 @@ fn a_full_disk_is_a_failure_and_what_fits_is_whole() {
         assert_eq!(summary.failure.as_deref(), Some("no storage space"), "{name}");
         assert_eq!(summary.sent.flows.records + summary.lost(), 200_000, "{name}: {summary:?}");
         if name == "parquet:f" {
-            // A row group is larger than the disk: nothing is there.
+            // A row group is larger than the disk: nothing is written.
             assert_eq!(summary.sent.flows.records, 0);
             continue;
         }
@@ -378,7 +379,7 @@ fn a_full_disk_is_a_failure_and_what_fits_is_whole() {
             assert_eq!(lines(&written).len() as u64, summary.sent.flows.records);
             assert!(written.ends_with(b"\n"));
         } else if name == "ipfix-file:f" {
-            // Whole messages, one behind the other. Their sequence numbers tell what is missing.
+            // Complete messages, one after another. Their sequence numbers show what is missing.
             let mut rest = &written[..];
             while !rest.is_empty() {
                 assert_eq!(rest[..2], [0, 10]);
@@ -388,9 +389,9 @@ fn a_full_disk_is_a_failure_and_what_fits_is_whole() {
     }
 }
 
-/// In a live run a disk that is full for a while costs no record that the buffer has room for.
+/// A live run with a full disk loses no record while the buffer has space.
 #[test]
-fn a_live_run_goes_on_when_there_is_room_again() {
+fn a_live_run_continues_when_there_is_space_again() {
     for name in FILES {
         let file = Small::new(0, io::ErrorKind::StorageFull, true);
         let settings = Settings { live: true, ..Settings::default() };
@@ -415,7 +416,7 @@ fn a_live_run_goes_on_when_there_is_room_again() {
     }
 }
 
-/// The disk is full, and finished files are what can be moved away: a hangup begins another file all the same.
+/// The disk is full, and only finished files can be moved away: a hangup starts another file nevertheless.
 #[test]
 fn a_full_disk_does_not_keep_a_file_from_being_finished() {
     for name in ["ipfix-file:f", "json:f", "csv:f", "eve:f", "zeek:f"] {
@@ -431,7 +432,7 @@ fn a_full_disk_does_not_keep_a_file_from_being_finished() {
         while file.files().is_empty() {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // It was moved away.
+        // The file was moved away.
         file.room.store(usize::MAX, Ordering::SeqCst);
         sinks[0].ending();
         sinks[0].finish();
@@ -446,9 +447,9 @@ fn a_full_disk_does_not_keep_a_file_from_being_finished() {
     }
 }
 
-/// A hangup while nothing can be written, and then the file cannot even get its name.
+/// A hangup while nothing can be written; then the file cannot be renamed either.
 #[test]
-fn an_ipfix_file_has_templates_before_data_whatever_failed_before() {
+fn an_ipfix_file_has_templates_before_data_after_any_failure() {
     let file = Small::new(0, io::ErrorKind::StorageFull, true);
     let settings = Settings { live: true, ..Settings::default() };
     let (mut sinks, exports) = file.start("ipfix-file:f", 1, settings);
@@ -467,9 +468,9 @@ fn an_ipfix_file_has_templates_before_data_whatever_failed_before() {
     assert_eq!(flows(&file.files().concat()), 100);
 }
 
-/// The last statistics do not fit any more: the file is finished without them.
+/// There is no space for the last statistics: the file is finished without them.
 #[test]
-fn an_ipfix_file_that_has_no_room_for_statistics_is_finished() {
+fn an_ipfix_file_without_space_for_statistics_is_finished() {
     let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
     let settings = Settings { live: true, ..Settings::default() };
     let (mut sinks, exports) = file.start("ipfix-file:f", 1, settings);
@@ -488,7 +489,7 @@ fn an_ipfix_file_that_has_no_room_for_statistics_is_finished() {
 }
 
 #[test]
-fn a_reader_of_stdout_that_leaves_is_no_failure() {
+fn a_reader_that_closes_stdout_is_not_a_failure() {
     for name in FILES {
         let file = Small::new(100_000, io::ErrorKind::BrokenPipe, false);
         let (mut sinks, exports) = file.start(name, 1, Settings::default());
@@ -500,10 +501,10 @@ fn a_reader_of_stdout_that_leaves_is_no_failure() {
     }
 }
 
-/// A row group and its footer: without it nothing can be read, also of what was written before.
+/// A row group and its footer: without the footer nothing can be read, not even earlier groups.
 #[test]
-fn a_reader_that_leaves_a_parquet_file_is_why_all_of_it_is_lost() {
-    // The magic number and a row group fit, the next one does not; a block comes after that.
+fn a_reader_that_closes_a_parquet_file_loses_all_of_it() {
+    // The magic number and a row group fit, the next one does not; another block follows.
     let file = Small::new(4_000_000, io::ErrorKind::BrokenPipe, false);
     let (mut sinks, exports) = file.start("parquet:f", 1, Settings::default());
     let all = 1 << 18;
@@ -515,9 +516,9 @@ fn a_reader_that_leaves_a_parquet_file_is_why_all_of_it_is_lost() {
     assert_eq!(summary.not_sent["reader_gone"].records, all, "{:?}", summary.not_sent);
 }
 
-/// Only the renaming failed: the records are there, under the other name.
+/// Only the renaming failed: the records exist, with the other name.
 #[test]
-fn a_complete_parquet_file_without_its_name_is_a_failure_and_no_loss() {
+fn a_complete_parquet_file_that_cannot_be_renamed_is_a_failure_without_loss() {
     let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
     file.unnamed.store(usize::MAX, Ordering::SeqCst);
     let (mut sinks, exports) = file.start("parquet:f", 1, Settings::default());
@@ -528,9 +529,9 @@ fn a_complete_parquet_file_without_its_name_is_a_failure_and_no_loss() {
     assert_eq!(summary.failure.as_deref(), Some("permission denied"));
 }
 
-/// A hangup finds that the file cannot get its name; the end of the run finds that it can.
+/// At a hangup the file cannot be renamed; at the end of the run it can.
 #[test]
-fn a_file_that_gets_its_name_later_is_no_failure() {
+fn a_file_that_is_renamed_later_is_not_a_failure() {
     for name in FILES {
         let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, true);
         let settings = Settings { live: true, ..Settings::default() };
@@ -549,7 +550,7 @@ fn a_file_that_gets_its_name_later_is_no_failure() {
 }
 
 #[test]
-fn a_file_begun_anew_is_complete_in_itself() {
+fn a_new_file_after_a_hangup_is_complete() {
     for name in FILES {
         let file = Small::new(1 << 20, io::ErrorKind::StorageFull, true);
         let (mut sinks, exports) = file.start(name, 1, Settings::default());
@@ -581,10 +582,10 @@ fn a_file_begun_anew_is_complete_in_itself() {
     }
 }
 
-/// An output that takes nothing: the run is over soon after an interrupt, and what is missing is counted.
+/// An output that accepts nothing: the run ends soon after an interrupt, and missing records are counted.
 #[test]
-fn an_interrupt_ends_the_run_whatever_the_output_does() {
-    /// Never returns from a write while the test runs.
+fn an_interrupt_ends_the_run_in_any_state_of_the_output() {
+    /// Does not return from a write while the test runs.
     struct Stuck;
     impl Store for Stuck {
         fn write(&mut self, _: &[u8]) -> io::Result<()> {
@@ -597,7 +598,7 @@ fn an_interrupt_ends_the_run_whatever_the_output_does() {
         fn is_regular(&self) -> bool {
             false
         }
-        fn may_be_left(&self) -> bool {
+        fn may_abandon(&self) -> bool {
             false
         }
     }
@@ -609,7 +610,7 @@ fn an_interrupt_ends_the_run_whatever_the_output_does() {
         let handle = exports.handle();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // A run over files waits; nothing but the interrupt ends that.
+                // A run over files waits; only the interrupt ends that.
                 records(20_000).for_each(|record| sinks[0].take(&record));
                 sinks[0].ending();
                 sinks[0].finish();
@@ -628,9 +629,9 @@ fn an_interrupt_ends_the_run_whatever_the_output_does() {
     }
 }
 
-/// An output that was idle until the flows are flushed after an interrupt takes them then.
+/// An output that was idle until the flows are flushed after an interrupt accepts them.
 #[test]
-fn an_interrupt_long_before_the_flush_costs_an_idle_output_nothing() {
+fn an_idle_output_accepts_the_flush_after_an_early_interrupt() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let collector = format!("netflow9://{}", socket.local_addr().unwrap());
     for output in ["json:f", &collector] {
@@ -646,9 +647,9 @@ fn an_interrupt_long_before_the_flush_costs_an_idle_output_nothing() {
     }
 }
 
-/// A writer that is left behind and goes on later, while another output is still waited for.
+/// A writer whose thread is abandoned and continues later, while another output is still waited for.
 #[test]
-fn records_of_a_writer_left_behind_are_counted_once() {
+fn records_of_an_abandoned_writer_are_counted_once() {
     #[derive(Clone, Default)]
     struct Flag(Arc<std::sync::atomic::AtomicBool>);
     impl Flag {
@@ -673,7 +674,7 @@ fn records_of_a_writer_left_behind_are_counted_once() {
         fn is_regular(&self) -> bool {
             self.0
         }
-        fn may_be_left(&self) -> bool {
+        fn may_abandon(&self) -> bool {
             false
         }
     }

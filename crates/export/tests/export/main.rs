@@ -1,6 +1,7 @@
-//! Export from outside: bytes against golden ones and another decoder, links against collectors that come and go.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+//! Tests of the public interface: bytes against expected ones and another decoder, and links to collectors that
+//! restart.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 mod collectors;
 mod common;

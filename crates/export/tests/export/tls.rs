@@ -1,4 +1,4 @@
-//! TLS against collectors on loopback with certificates made here: what arrives, and what is refused in which words.
+//! TLS with collectors on loopback and generated certificates: data that arrive, and errors of refused connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::links::{export_with, flows, wait_until};
 
-/// An authority: signs certificates, and is known by its own.
+/// An authority: signs certificates, and has a certificate.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -50,7 +50,7 @@ impl Authority {
     }
 }
 
-/// A collector's side; with `clients` it asks for a certificate that this authority signed.
+/// A collector's configuration; with `clients` it requires a certificate signed by this authority.
 fn config(own: &Identity, clients: Option<&Authority>) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
@@ -76,7 +76,7 @@ fn decrypted(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<V
     Ok(octets)
 }
 
-/// Settings that know one authority and, perhaps, who we are. The files live as long as the folder.
+/// Settings with one authority and, if given, our certificate. The files exist as long as the folder.
 fn settings(folder: &tempfile::TempDir, known: &Authority, own: Option<&Identity>) -> Settings {
     let write = |name: &str, pem: &str| -> PathBuf {
         let path = folder.path().join(name);
@@ -88,12 +88,12 @@ fn settings(folder: &tempfile::TempDir, known: &Authority, own: Option<&Identity
     Settings { tls, ..Settings::default() }
 }
 
-/// Exports to a collector that answers each connection by `serve`, until there are no more.
+/// Exports to a collector that handles each connection with `serve`, until there are no more.
 fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send + Sync) -> Summary {
     export_halves_to(settings, count, serve, || {})
 }
 
-/// The same; `half_time` comes between the first and the second half of the records.
+/// The same; calls `half_time` between the first and the second half of the records.
 fn export_halves_to(
     settings: &Settings,
     count: u64,
@@ -105,7 +105,7 @@ fn export_halves_to(
     std::thread::scope(|scope| {
         let server = scope.spawn(|| {
             while let Ok((stream, _)) = listener.accept() {
-                // An octet alone says that the test is over.
+                // A single octet means that the test has ended.
                 let mut first = [0; 2];
                 if stream.peek(&mut first).unwrap_or(0) == 1 {
                     return;
@@ -120,7 +120,7 @@ fn export_halves_to(
     })
 }
 
-/// Nothing got through, for this reason.
+/// Nothing was sent, for this reason.
 fn refused(summary: &Summary, count: u64, words: &str) {
     assert_eq!((summary.sent.flows.records, summary.sent.messages), (0, 0), "{summary:?}");
     assert_eq!(summary.not_sent["too_late"].records, count);
@@ -128,7 +128,7 @@ fn refused(summary: &Summary, count: u64, words: &str) {
 }
 
 #[test]
-fn what_arrives_is_what_tcp_would_carry() {
+fn tls_carries_the_same_data_as_tcp() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
     let server = config(&authority.certify("127.0.0.1", 2999), None);
     let received = std::sync::Mutex::new(Vec::new());
@@ -154,7 +154,7 @@ fn what_arrives_is_what_tcp_would_carry() {
 }
 
 #[test]
-fn a_collector_that_cannot_prove_who_it_is_gets_nothing() {
+fn a_collector_with_an_invalid_certificate_gets_nothing() {
     let (known, other) = (Authority::new("known"), Authority::new("other"));
     let cases = [
         (known.certify("collector.example", 2999), "for another host"),
@@ -185,7 +185,7 @@ fn a_collector_that_cannot_prove_who_it_is_gets_nothing() {
 }
 
 #[test]
-fn a_collector_that_asks_who_we_are_is_told() {
+fn a_client_certificate_is_sent_on_request() {
     let known = Authority::new("known");
     let server = config(&known.certify("127.0.0.1", 2999), Some(&known));
     let exporter = known.certify("exporter.example", 2999);
@@ -234,13 +234,13 @@ fn a_tls_collector_that_restarts_is_found_again() {
     });
     assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
     let octets = received.into_inner().unwrap().concat();
-    assert_eq!(octets[8..12], [0; 4], "the sequence begins anew");
+    assert_eq!(octets[8..12], [0; 4], "the sequence starts again");
     let flows = flows(&octets);
     assert!((1..=30_000).contains(&flows), "{flows}");
 }
 
 #[test]
-fn certificates_that_cannot_be_read_are_told_before_the_run() {
+fn unreadable_certificates_are_errors_before_the_run() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
     let output = [Output::Collector("ipfix+tls://127.0.0.1:9".parse().unwrap())];
     let mut all = settings(&folder, &authority, Some(&authority.certify("exporter.example", 2999)));

@@ -1,5 +1,5 @@
 //! Integration tests of the public interface.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 #![allow(clippy::print_stdout, reason = "processes of tests communicate by stdout")]
 #![allow(clippy::print_stderr, reason = "skipped tests are reported")]
 

@@ -1,7 +1,7 @@
 //! The sketches from outside.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 #![allow(clippy::print_stdout, reason = "processes of tests talk to them")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+#![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
 mod apache;
 mod hierarchy;

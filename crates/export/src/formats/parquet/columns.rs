@@ -30,7 +30,7 @@ pub(super) const COMMUNITY_ID: &str = "communityId";
 enum Kind {
     /// Milliseconds since 1970, UTC.
     Time,
-    /// Unsigned, of so many bits.
+    /// Unsigned, with this number of bits.
     Number(i8),
     Text,
 }
@@ -80,11 +80,11 @@ const COLUMNS: [(&str, Kind, Repetition); 39] = [
     ("tunnelSourceIPAddress", Text, OPTIONAL),
     ("tunnelDestinationIPAddress", Text, OPTIONAL),
     ("tunnelId", Number(32), OPTIONAL),
-    // Only if the records come from interfaces.
+    // Only for records from interfaces.
     ("ingressInterface", Number(32), OPTIONAL),
 ];
 
-/// Those of records from files.
+/// Number of columns for records from files.
 const OF_FILES: usize = COLUMNS.len() - 1;
 
 /// Rows in memory, column by column.
@@ -95,7 +95,7 @@ pub struct Rows {
 
 struct Column {
     values: Values,
-    /// Empty if every row must have a value.
+    /// Empty if every row has a value.
     levels: Vec<i16>,
 }
 
@@ -106,13 +106,13 @@ enum Values {
     Int(Vec<i32>),
     Text {
         bytes: Vec<u8>,
-        /// Where each value ends in `bytes`.
+        /// The end of each value in `bytes`.
         ends: Vec<usize>,
     },
 }
 
 impl Rows {
-    /// No rows, with a column for the interface if records come from interfaces.
+    /// No rows; with a column for the interface if records come from interfaces.
     pub fn new(ingress: bool) -> Self {
         let column = |(_, kind, _)| Column {
             values: match kind {
@@ -132,12 +132,12 @@ impl Rows {
         Ok(Arc::new(Type::group_type_builder("flows").with_fields(fields?).build()?))
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub const fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no rows.
     pub const fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -223,7 +223,7 @@ impl Rows {
         self.rows += 1;
     }
 
-    /// Writes all rows as one row group and forgets them.
+    /// Writes all rows as one row group and removes them.
     pub(super) fn write_to<W: Write + Send>(
         &mut self,
         file: &mut SerializedFileWriter<W>,
@@ -257,7 +257,7 @@ impl Rows {
     }
 }
 
-/// The values of a text column, which share its bytes.
+/// Splits the bytes of a text column into its values.
 fn cut(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, texts: &mut Vec<ByteArray>) {
     let next = Vec::with_capacity(bytes.len());
     let whole = ByteArray::from(std::mem::replace(bytes, next));
@@ -281,7 +281,7 @@ fn field((name, kind, repetition): &(&str, Kind, Repetition)) -> Result<TypePtr,
     Ok(Arc::new(field.build()?))
 }
 
-/// The columns that the current row has yet to fill.
+/// The columns of the current row that have no value yet.
 struct Row<'a>(std::slice::IterMut<'a, Column>);
 
 impl Row<'_> {
@@ -289,7 +289,7 @@ impl Row<'_> {
         self.0.next().expect("as many columns as fields")
     }
 
-    /// Counts and times go into signed words bit by bit, as the format wants it.
+    /// Counts and times are stored in signed words with the same bits, as the format requires.
     fn long(&mut self, value: u64) {
         match &mut self.next().values {
             Values::Long(values) => values.push(value.cast_signed()),

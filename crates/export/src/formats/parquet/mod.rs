@@ -1,15 +1,14 @@
-//! Parquet: columns named as the IPFIX Information Elements are. Source: the Apache Parquet format.
+//! Parquet: columns have the names of IPFIX Information Elements. Source: the Apache Parquet format.
 //!
 //! ```text
 //! records ─▶ Rows of a worker ─▶ Rows of the file ─▶ PAR1 │ row group │ row group │ … │ footer │ PAR1
-//!                                65,536 at most
+//!                               at most 65,536
 //! ```
 //!
-//! [`ParquetFile`] returns the bytes to append and writes nothing itself, so the caller decides what happens if a write
-//! fails. The file is written in one pass, so a pipe does as well as a file. Memory is bounded by the row group,
-//! but for what the footer will say of each group: some 30 KB, kept until the end.
-//! Numbers are unsigned of their own width, times are milliseconds in UTC, and addresses are text, which every reader
-//! shows, compares and casts.
+//! [`ParquetFile`] returns the bytes to append and writes nothing itself, so the caller handles write errors. The file
+//! is written in one pass, so it can be a pipe. Memory is bounded by the row group and the footer's data of each group:
+//! some 30 KB, kept until the end. Numbers are unsigned with their own width, times are milliseconds in UTC, and
+//! addresses are text, which every reader can show, compare and convert.
 
 mod columns;
 
@@ -24,20 +23,20 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use ringtap_flow::FlowRecord;
 
-/// Not of text.
+/// Not a text format.
 pub(super) const FORMAT: Option<super::TextFormat> = None;
 
-/// Rows in a group: enough to compress well and to be read in parallel, and some tens of megabytes while in memory.
+/// Rows in a group: enough to compress well and to be read in parallel; some tens of megabytes in memory.
 pub const GROUP_ROWS: usize = 1 << 16;
 
 /// One Parquet file, encoded in memory piece by piece.
 pub struct ParquetFile(SerializedFileWriter<Vec<u8>>);
 
 impl ParquetFile {
-    /// An empty file, of rows that are [made](Rows::new) with the same argument.
+    /// Creates an empty file, for rows that were [created](Rows::new) with the same argument.
     ///
     /// # Errors
-    /// What the Parquet library reports.
+    /// The error of the Parquet library.
     pub fn new(ingress: bool) -> io::Result<Self> {
         let schema = Rows::new(ingress).schema().map_err(error)?;
         SerializedFileWriter::new(Vec::new(), schema, properties()).map(Self).map_err(error)
@@ -46,7 +45,7 @@ impl ParquetFile {
     /// Encodes `rows` as a row group, clears them and returns the bytes to append to the file.
     ///
     /// # Errors
-    /// What the Parquet library reports.
+    /// The error of the Parquet library.
     pub fn group(&mut self, rows: &mut Rows) -> io::Result<Vec<u8>> {
         if !rows.is_empty() {
             rows.write_to(&mut self.0).map_err(error)?;
@@ -58,7 +57,7 @@ impl ParquetFile {
     /// The last bytes of the file: the footer.
     ///
     /// # Errors
-    /// What the Parquet library reports.
+    /// The error of the Parquet library.
     pub fn end(self) -> io::Result<Vec<u8>> {
         self.0.into_inner().map_err(error)
     }
@@ -76,7 +75,7 @@ pub(crate) fn file(records: &[FlowRecord], ingress: bool) -> io::Result<Vec<u8>>
     Ok(out)
 }
 
-/// Times and the names of single flows have a new value in every row, so a dictionary of them would only cost.
+/// Times and record identifiers differ in every row, so a dictionary has no benefit for them.
 fn properties() -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("ringtap ", env!("CARGO_PKG_VERSION")).to_owned())

@@ -1,5 +1,4 @@
-//! Community IDs against the specification's own baseline, and against ids computed by another
-//! implementation of it.
+//! Community IDs against the baseline of the specification, and against ids computed by another implementation.
 
 use proptest::prelude::*;
 use ringtap_flow::FlowRecord;
@@ -10,7 +9,7 @@ use crate::formats::CommunityId;
 /// (protocol, source, destination, ports or ICMP type and code, id).
 type Known = (u8, &'static str, &'static str, (u16, u16), &'static str);
 
-/// From the baseline of the specification, which lists what its reference makes of its captures.
+/// From the baseline of the specification: the ids of its reference implementation for its captures.
 const BASELINE: &[Known] = &[
     (6, "128.232.110.120", "66.35.250.204", (34855, 80), "1:LQU9qZlK+B5F3KDmev6m5PMibrg="),
     (6, "66.35.250.204", "128.232.110.120", (80, 34855), "1:LQU9qZlK+B5F3KDmev6m5PMibrg="),
@@ -76,22 +75,22 @@ const BASELINE: &[Known] = &[
     (58, "fe80::260:97ff:fe07:69ea", "ff02::1", (134, 0), "1:pkvHqCL88/tg1k4cPigmZXUtL00="),
 ];
 
-/// Cases the baseline lacks, computed by an implementation in another language that reproduces
-/// the whole baseline.
+/// Cases that the baseline does not have, computed by an implementation in another language that reproduces the whole
+/// baseline.
 const COMPUTED: &[Known] = &[
     (6, "10.0.0.7", "10.0.0.7", (5000, 80), "1:tKNgtB7ewoLjzkIOZHYVGTGfRK8="),
     (6, "10.0.0.7", "10.0.0.7", (80, 5000), "1:tKNgtB7ewoLjzkIOZHYVGTGfRK8="),
     (17, "2001:db8::1", "2001:db8::2", (53, 40000), "1:eGdaE36ivsxnM3NpfgD06A5eRj8="),
     (132, "10.9.0.2", "10.9.0.1", (2905, 2906), "1:laqW/6+jWQ+9o3Z3zHpnPXp+MlQ="),
-    // Ports that the specification does not count.
+    // Ports that the id does not contain.
     (136, "10.9.0.2", "10.9.0.1", (7, 9), "1:Nh4P7ipLRU09rftAbpz+6qU41Tw="),
     (33, "10.9.0.2", "10.9.0.1", (7, 9), "1:YL4BJvkUHVCbKejavvkPRHjoIDw="),
     (47, "10.9.0.2", "10.9.0.1", (0, 0), "1:Ha8Sdh495jvqeCJ1xqWqRJml56A="),
-    // Without a counterpart: the code counts, and so does the direction.
+    // Types without a counterpart: the id contains code and direction.
     (1, "10.0.0.2", "10.0.0.1", (3, 3), "1:LhjXG72oBqb/FpYqPl9LboG4/B4="),
     (1, "10.0.0.1", "10.0.0.2", (3, 3), "1:sn6MAmXQ6UD1gYE1XbV3XTNewrk="),
     (58, "2001:db8::2", "2001:db8::1", (1, 4), "1:qxd1LeYGiZWewhdgFCEH4g39f1w="),
-    // With one.
+    // Types with a counterpart.
     (1, "10.0.0.9", "224.0.0.1", (9, 0), "1:aKGqmmD05208l3yuRg5elOJJMIA="),
     (1, "10.0.0.5", "224.0.0.2", (10, 0), "1:1gi8p/OlXFYJ/xXe/hCx5tE562k="),
     (1, "10.0.0.5", "10.0.0.4", (13, 0), "1:eYKyJJ5FQ13cFNJ2T+ABQUXNwck="),
@@ -122,7 +121,7 @@ fn community_ids_are_those_of_the_specification() {
     }
 }
 
-/// Every ICMP type that answers another has that one for its own answer, and the ids then agree.
+/// The counterpart relation of ICMP types is symmetric, and both have the same id.
 #[test]
 fn a_request_and_its_answer_have_one_id() {
     let id = |protocol, from, to, icmp_type: u8, code: u8| {
@@ -158,13 +157,13 @@ fn a_request_and_its_answer_have_one_id() {
         known.extend([(protocol, a, b), (protocol, b, a)]);
     }
     known.sort_unstable();
-    // Type 7 is without a counterpart, and its code is 7 here: equal ports, so that its id has a
-    // direction only if one-way messages keep theirs.
+    // Type 7 has no counterpart, and its code is 7 here: the ports are equal, so its id has a direction only if one-way
+    // messages keep theirs.
     assert_eq!(pairs, known);
 }
 
 proptest! {
-    /// Both directions of a flow with ports meet in one id.
+    /// Both directions of a flow with ports have the same id.
     #[test]
     fn an_id_has_no_direction(record in any_record()) {
         prop_assume!(!matches!(record.key.protocol, 1 | 58));

@@ -1,4 +1,4 @@
-//! EVE, field by field. Suricata's own schema judges the files of the command's tests.
+//! EVE, field by field. Suricata's schema validates the files in the tests of the command.
 
 use proptest::prelude::*;
 use ringtap_flow::{EndReason, FlowRecord, History};
@@ -82,7 +82,7 @@ fn a_tunnel_has_its_outer_header() {
 }
 
 #[test]
-fn states_of_connections_are_told() {
+fn connections_have_their_states() {
     for (history, tcp, flow) in [
         ("S", json!("syn_sent"), "new"),
         ("Sh", json!("syn_recv"), "new"),
@@ -107,7 +107,7 @@ fn states_of_connections_are_told() {
 }
 
 proptest! {
-    /// Any record is an object of names that the schema has, of the types it wants, without empty lists.
+    /// Any record is an object with names and types of the schema, and without empty lists.
     #[test]
     fn any_record_is_an_event(record in any_record()) {
         const TOP: [&str; 17] = [

@@ -1,4 +1,4 @@
-//! Records from interfaces name the interface of the first packet; records from files are what they were.
+//! Records from interfaces contain the interface of the first packet; records from files are unchanged.
 
 use ringtap_flow::{FlowRecord, Path};
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn interfaces() -> [Interface; 2] {
     [named(7, "eth0"), named(70_000, "a\"b\\\u{1}é")]
 }
 
-/// What the format makes of these, coming from interfaces.
+/// The records in this format, from interfaces.
 fn live(format: Format, records: &[FlowRecord]) -> Vec<u8> {
     format.encode(records, &Interfaces::new(&interfaces())).unwrap()
 }
@@ -26,7 +26,7 @@ fn lines(bytes: Vec<u8>) -> Vec<String> {
 }
 
 #[test]
-fn each_format_names_the_interface_in_its_way() {
+fn each_format_names_the_interface() {
     let records = [by(7, tcp()), by(70_000, echo()), by(0, tcp()), by(9, tcp())];
     let json: Vec<Value> = lines(live(Format::Json, &records))
         .iter()
@@ -59,7 +59,7 @@ fn each_format_names_the_interface_in_its_way() {
 }
 
 #[test]
-fn records_of_files_know_no_interface() {
+fn records_of_files_have_no_interface() {
     let records = [tcp(), echo()];
     for format in Format::ALL {
         let out = written(format, &records);

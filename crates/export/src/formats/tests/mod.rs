@@ -1,4 +1,4 @@
-//! What is written, read back by independent readers.
+//! Written records are read by independent parsers.
 
 mod community_ids;
 mod eve;
@@ -34,7 +34,7 @@ fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> Flow
     FlowKey { version, src, dst, src_port: ports.0, dst_port: ports.1, protocol }
 }
 
-/// A record in which no two fields are alike.
+/// A record in which all fields differ.
 fn record(key: FlowKey) -> FlowRecord {
     FlowRecord {
         first_ns: 1_700_000_000_123_999_999,
@@ -80,7 +80,7 @@ fn tunnelled() -> FlowRecord {
     FlowRecord { path, initiator: Initiator::SynAck, history: History::of("hAdD"), ..tcp() }
 }
 
-/// What the given format makes of the records.
+/// The records in this format.
 fn written(format: Format, records: &[FlowRecord]) -> Vec<u8> {
     format.encode(records, &Interfaces::default()).unwrap()
 }
@@ -89,7 +89,7 @@ fn text(format: Format, records: &[FlowRecord]) -> String {
     String::from_utf8(written(format, records)).unwrap()
 }
 
-/// The one object of a format that has one a line.
+/// The object of a format with one line a record.
 fn object(format: Format, record: FlowRecord) -> Value {
     let text = text(format, &[record]);
     assert_eq!(text.find('\n'), Some(text.len() - 1), "one whole line");
@@ -118,7 +118,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Any record; its end reason and its way are put in by [`any_record`].
+    /// Any record; [`any_record`] sets its end reason and its path.
     fn any_counts()(
         v6: bool,
         addresses: [[u8; 16]; 2],

@@ -1,4 +1,4 @@
-//! The formats with IPFIX names: JSON lines, CSV and Parquet. They say the same of every record.
+//! The formats with IPFIX names, JSON lines, CSV and Parquet, contain the same values.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ fn object(record: FlowRecord) -> Value {
     super::object(Format::Json, record)
 }
 
-/// The columns with something in them.
+/// The columns that are not empty.
 fn columns(record: FlowRecord) -> Vec<(String, String)> {
     let text = text(Format::Csv, &[record]);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -26,7 +26,7 @@ fn columns(record: FlowRecord) -> Vec<(String, String)> {
     pairs.filter(|(_, v)| !v.is_empty()).map(|(&k, &v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-/// The rows of a Parquet file, of each the columns that are not null.
+/// The rows of a Parquet file, with the columns that are not null.
 pub(super) fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
     let reader = SerializedFileReader::new(Bytes::from(file)).unwrap();
     let value = |field: &Field| match field {
@@ -103,7 +103,7 @@ fn json_of_tcp_has_every_field() {
     );
 }
 
-/// The way is that of the initiator, though the first packet came from the other end.
+/// The path is that of the initiator, although the first packet came from the other end.
 #[test]
 fn json_of_a_tunnel_has_its_ends_in_the_direction_of_the_key() {
     let object = object(tunnelled());
@@ -124,7 +124,7 @@ fn json_of_a_tunnel_has_its_ends_in_the_direction_of_the_key() {
 }
 
 #[test]
-fn json_leaves_out_what_a_flow_does_not_have() {
+fn json_leaves_out_missing_values() {
     let names = |record| -> Vec<String> {
         let object = object(record);
         let always = [
@@ -188,7 +188,7 @@ fn json_of_icmpv6() {
     assert_eq!(object["communityId"], "1:hLZd0XGWojozrvxqE0dWB1iM6R0=");
 }
 
-/// The first columns are where they always were.
+/// The first columns never change.
 #[test]
 fn csv_of_icmp_has_no_ports() {
     let columns = columns(FlowRecord { packets: [11, 0], ..echo() });
@@ -218,7 +218,7 @@ fn csv_of_icmp_has_no_ports() {
 }
 
 #[test]
-fn csv_has_one_header_whatever_follows() {
+fn csv_always_has_one_header() {
     let nothing = text(Format::Csv, &[]);
     assert!(nothing.starts_with("flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,"));
     assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
@@ -228,14 +228,14 @@ fn csv_has_one_header_whatever_follows() {
 }
 
 #[test]
-fn no_records_are_no_json_and_an_empty_table() {
+fn without_records_json_is_empty_and_the_table_too() {
     assert_eq!(text(Format::Json, &[]), "");
     assert!(rows(written(Format::Parquet, &[])).is_empty());
 }
 
-/// More rows than a group has, in order, each with its own values.
+/// More rows than a group holds, in order, each with its own values.
 #[test]
-fn parquet_goes_on_in_a_second_row_group() {
+fn parquet_continues_in_a_second_row_group() {
     let records: Vec<_> = (0..70_000)
         .map(|n| {
             let ports = (n as u16, (n >> 16) as u16);
@@ -286,7 +286,7 @@ fn formats_are_known_by_name() {
 }
 
 proptest! {
-    /// All three say the same of any record, and what they say is true.
+    /// All three formats contain the same correct values for any record.
     #[test]
     fn any_record_reads_back(record in any_record()) {
         let object = object(record.clone());

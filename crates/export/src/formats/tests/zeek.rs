@@ -1,4 +1,4 @@
-//! Zeek's `conn.log`, read by its header as `zeek-cut` does it.
+//! Zeek's `conn.log`, read by its header, as in `zeek-cut`.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use ringtap_flow::{FlowRecord, History, Initiator};
 use super::{any_record, echo, key, record, tcp, text, tunnelled};
 use crate::formats::{CommunityId, Format};
 
-/// What is written in the lines that begin with `#`, and each other line by the names of its fields.
+/// The lines that begin with `#`, and each other line by the names of its fields.
 struct Log {
     says: HashMap<String, String>,
     types: HashMap<String, String>,
@@ -86,7 +86,7 @@ fn tcp_has_every_field() {
 }
 
 #[test]
-fn the_header_says_how_to_read_the_rest() {
+fn the_header_describes_the_fields() {
     let log = log(&[tcp(), echo()]);
     for (name, value) in [
         ("set_separator", ","),
@@ -114,7 +114,7 @@ fn the_header_says_how_to_read_the_rest() {
 }
 
 #[test]
-fn without_records_it_is_a_whole_log_all_the_same() {
+fn without_records_the_log_is_complete() {
     let log = log(&[]);
     assert!(log.rows.is_empty() && log.types.len() == 27);
     let epoch = "1970-01-01-00-00-00";
@@ -140,9 +140,9 @@ fn ports_of_icmp_are_type_and_code() {
     expect(at_once, &[("duration", "-")]);
 }
 
-/// Who answers a SYN that was not seen is the responder, and `^` says how that is known.
+/// The host that answers a SYN that was not seen is the responder; `^` shows that the direction was reversed.
 #[test]
-fn a_turned_flow_says_so() {
+fn a_reversed_flow_is_marked() {
     expect(
         tunnelled(),
         &[
@@ -164,7 +164,7 @@ fn a_turned_flow_says_so() {
 }
 
 #[test]
-fn udp_states_are_who_spoke() {
+fn udp_states_show_which_end_sent() {
     for (packets, state) in [([1, 1], "SF"), ([1, 0], "S0"), ([0, 1], "SHR")] {
         let record = record(key(17, "10.0.0.1", "10.0.0.2", (5353, 53)));
         expect(FlowRecord { packets, ..record }, &[("conn_state", state), ("proto", "udp")]);

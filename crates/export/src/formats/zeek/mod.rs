@@ -14,8 +14,8 @@
 //! #close  2023-11-14-22-15-00          the latest packet of all records
 //! ```
 //!
-//! Both times are packet times in UTC, for no clock is read; without records they are those of 1970-01-01. What is not
-//! metered is `-`: payload octets, missed bytes, services, and which networks are local.
+//! Both times are packet times in UTC, because no clock is read; without records they are those of 1970-01-01. Values
+//! that are not metered are `-`: payload octets, missed bytes, services, and which networks are local.
 
 mod state;
 
@@ -152,7 +152,7 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     line.push(b'\n');
 }
 
-/// Ports; of ICMP type and code, as Zeek does it.
+/// The ports; for ICMP type and code, as in Zeek.
 fn ports(record: &FlowRecord) -> [u16; 2] {
     let key = &record.key;
     if is_icmp(key.protocol) {
@@ -161,7 +161,7 @@ fn ports(record: &FlowRecord) -> [u16; 2] {
     if has_ports(key.protocol) { [key.src_port, key.dst_port] } else { [0, 0] }
 }
 
-/// `^` says that the originator was told by the answer it got.
+/// `^` means that the direction was determined by an answer.
 fn history(line: &mut Vec<u8>, record: &FlowRecord) {
     if record.initiator == Initiator::SynAck {
         line.push(b'^');
@@ -172,7 +172,7 @@ fn history(line: &mut Vec<u8>, record: &FlowRecord) {
     line.push(b'\t');
 }
 
-/// A field and the tab behind it.
+/// Appends a field and a tab.
 #[inline(always)]
 fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
     push_number(line, number);

@@ -1,5 +1,5 @@
-//! `conn_state`, by Zeek's definitions: of the state that each end of a connection has reached. Source: Zeek's
-//! `conn_state` (`base/protocols/conn/main.zeek`) over the states that its TCP analyzer keeps.
+//! `conn_state`, by Zeek's definitions, from the state of each end of a connection. Source: Zeek's `conn_state`
+//! (`base/protocols/conn/main.zeek`) over the states of its TCP analyzer.
 //!
 //! ```text
 //!             s              h seen by the peer          f
@@ -9,8 +9,9 @@
 //!                       r from anywhere ──────────────▶ Reset
 //! ```
 //!
-//! Zeek steps through packets, this through the letters of a history, each at its first time in its direction. No later
-//! packet of the same letter takes an end further, but for retransmissions Zeek tells apart by sequence numbers.
+//! Zeek processes packets; this processes the letters of a history, each at its first time in its direction. A later
+//! packet with the same letter never changes the state, except for retransmissions, which Zeek recognises by sequence
+//! numbers.
 
 use ringtap_flow::{FlowRecord, History};
 
@@ -20,9 +21,9 @@ use crate::formats::protocol::{TCP, UDP};
 enum End {
     Inactive,
     SynSent,
-    /// The originator was seen to send a SYN with ACK.
+    /// The originator sent a SYN with ACK.
     SynAckSent,
-    /// Spoke without a SYN.
+    /// Sent packets without a SYN.
     Partial,
     Established,
     Closed,
@@ -67,7 +68,7 @@ fn tcp(history: History) -> &'static str {
     }
 }
 
-/// A SYN and then a RST of the originator, which sent nothing that matters in between.
+/// A SYN and then a RST of the originator, with nothing significant between them.
 fn gave_up(history: History) -> bool {
     let mut letters = history.iter();
     letters.next() == Some('S') && letters.find(|letter| "HAFR".contains(*letter)) == Some('R')
@@ -78,7 +79,7 @@ fn ends(history: History) -> [End; 2] {
     use End::{Closed, Established, Inactive, Partial, Reset, SynAckSent, SynSent};
 
     let mut ends = [Inactive; 2];
-    // Which end sent its RST after its FIN.
+    // True for an end that sent its RST after its FIN.
     let mut closed_first = [false; 2];
     for letter in history.iter() {
         let side = usize::from(letter.is_ascii_lowercase());
@@ -92,7 +93,7 @@ fn ends(history: History) -> [End; 2] {
                 }
                 Established
             }
-            // Some answer a SYN with an ACK before their own SYN.
+            // Some hosts answer a SYN with an ACK before their own SYN.
             (Inactive, 'a') if side == 1 && peer == SynSent => Inactive,
             (Inactive, 'a' | 'd') if peer == Established => Established,
             (Inactive, 'a' | 'd') => Partial,
@@ -104,7 +105,7 @@ fn ends(history: History) -> [End; 2] {
                 Reset
             }
             (Established | Partial, 'f') => {
-                // FIN and RST, then the other's FIN: an ordinary end after all.
+                // FIN and RST, then the other's FIN: a normal end.
                 if peer == Reset && closed_first[1 - side] {
                     ends[1 - side] = Closed;
                 }
@@ -122,7 +123,7 @@ fn ends(history: History) -> [End; 2] {
 mod tests {
     use super::*;
 
-    /// Each state by a history that leads to it, and the neighbours that must not be taken for it.
+    /// Each state with a history that leads to it, and similar states that must differ.
     #[test]
     fn every_state_of_tcp() {
         for (history, state) in [
@@ -171,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Whatever happens, there is a state, and a history that goes on never falls back to an attempt without answer.
+    /// Any history has a state, and a longer history never returns to an attempt without answer.
     #[test]
     fn every_pair_of_letters_has_a_state() {
         const STATES: [&str; 13] = [
