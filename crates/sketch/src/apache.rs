@@ -1,4 +1,4 @@
-//! Misra–Gries counters in the binary form of Apache DataSketches' frequent items, with strings as items.
+//! Misra–Gries counters in the binary format of Apache DataSketches' frequent items, with strings as items.
 //!
 //! ```text
 //! 0          1         2        3        4        5       6        8          12       16      24
@@ -6,9 +6,9 @@
 //! │ n counts of 8 bytes │ n strings: length in 4 bytes, UTF-8 │                  little endian throughout
 //! ```
 //!
-//! Empty: the first 8 bytes, with 1 for the longs and 5 for the flags. Druid, Spark and the libraries for
-//! Java, C++ and Rust read and merge these. The meaning is the same on both sides: count ≤ true ≤ count + offset. They purge at
-//! 3/4 of a power of two, so counters are rounded up to that.
+//! Empty: the first 8 bytes, with 1 for the longs and 5 for the flags. Druid, Spark and the libraries for Java, C++ and
+//! Rust read and merge this format. The bounds are the same: count ≤ true ≤ count + offset. They purge at 3/4 of a
+//! power of two, so the number of counters is rounded up to that.
 
 use crate::{hash::word, key::Key, misra_gries::MisraGries, table::Slot, table::Table};
 
@@ -20,16 +20,20 @@ const FLAGS_EMPTY: u8 = 5;
 const LG_MIN: u32 = 3;
 const LG_MAX: u32 = 30;
 
-/// Why bytes are no frequent items.
+/// Why bytes cannot be read as frequent items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApacheError {
+    /// Another format or version.
     #[error("not frequent items of Apache DataSketches, version 1")]
     NotFrequentItems,
+    /// The bytes are incomplete.
     #[error("the bytes end too early")]
     Truncated,
+    /// The item at this position is not a valid key.
     #[error("item {0} is not a key of this sketch")]
     Item(usize),
-    #[error("impossible contents: {0}")]
+    /// Invalid contents.
+    #[error("invalid contents: {0}")]
     Impossible(&'static str),
 }
 
@@ -37,14 +41,13 @@ fn capacity(lg: u32) -> usize {
     (1 << lg) / 4 * 3
 }
 
-/// The smallest map that holds so many, up to the largest there is.
+/// The logarithm of the smallest map that holds this many items, up to the largest possible.
 fn lg_for(items: usize) -> u8 {
     (LG_MIN..LG_MAX).find(|&lg| capacity(lg) >= items).unwrap_or(LG_MAX) as u8
 }
 
-/// Frequent items of counters of one or several kinds of keys, no key of which is of two kinds: IPv4 and IPv6, say.
-///
-/// What holds for each kind holds for all: the total is the sum, the offset the largest.
+/// Frequent items of counters of one or several kinds of keys without common keys: IPv4 and IPv6, for example. The
+/// total is the sum of the kinds, the offset the largest.
 #[derive(Clone, Debug, Default)]
 pub struct FrequentItems {
     items: Vec<(u64, String)>,
@@ -54,7 +57,7 @@ pub struct FrequentItems {
 }
 
 impl FrequentItems {
-    /// Adds the keys of counters, as `text` puts them.
+    /// Adds the keys of counters; `text` converts a key to a string.
     #[must_use]
     pub fn with<K: Key>(mut self, counters: &MisraGries<K>, text: impl Fn(&K) -> String) -> Self {
         let mut slots: Vec<Slot<K>> = counters.table.iter().collect();
@@ -66,7 +69,7 @@ impl FrequentItems {
         self
     }
 
-    /// Bytes that every DataSketches library reads as frequent items of strings.
+    /// The bytes in the format of DataSketches' frequent items of strings.
     pub fn to_apache(&self) -> Vec<u8> {
         let (lg_max, lg_cur) = (lg_for(self.counters), lg_for(self.items.len()));
         if self.total == 0 {
@@ -88,12 +91,12 @@ impl FrequentItems {
 }
 
 impl<K: Key> MisraGries<K> {
-    /// Frequent items whose strings are the keys as `text` puts them.
+    /// The bytes of frequent items whose strings are the keys converted by `text`.
     pub fn to_apache(&self, text: impl Fn(&K) -> String) -> Vec<u8> {
         FrequentItems::default().with(self, text).to_apache()
     }
 
-    /// Reads frequent items; `key` makes keys of their strings. As many counters as they have at most there.
+    /// Reads frequent items; `key` converts strings to keys. The sketch gets at most as many counters as the image has.
     pub fn from_apache(
         bytes: &[u8],
         seed: u64,

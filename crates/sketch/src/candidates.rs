@@ -1,15 +1,15 @@
-//! Count-Min with candidates: conservative counters, and beside them the keys that look heavy.
+//! Count-Min with candidates: conservative counters, and a list of the keys that seem heavy.
 //!
 //! ```text
-//!  key ─▶ counters ─▶ estimate ─▶ bucket of 4 candidates: known? its estimate is renewed.
-//!                                 Larger than the smallest of the four? Takes its place.
+//! key ─▶ counters ─▶ estimate ─▶ bucket of 4 candidates: a stored key gets the new estimate.
+//!                                Larger than the smallest of the four? Replaces it.
 //! ```
 //!
-//! Most keys are light: their estimate is below all four and they are turned away by four
-//! comparisons of numbers, with no look at keys.
+//! Most keys are light: their estimate is below all four, and four integer comparisons reject them without reading
+//! keys.
 //!
-//! Invariants: bounds are those of the counters. A key is listed only if it is among the four largest
-//! estimates of its bucket, so a heavy key is missed only if four others that are as heavy meet there.
+//! Invariants: bounds are those of the counters. A key is listed only if it is among the four largest estimates of its
+//! bucket, so a heavy key is missed only if four other heavy keys are in the same bucket.
 
 use crate::{
     conservative::ConservativeCountMin,
@@ -23,7 +23,7 @@ use crate::{
 
 type Bucket<K> = [Slot<K>; 4];
 
-/// A Count-Min that can list its heavy keys.
+/// A Count-Min sketch that can list its heavy keys.
 #[derive(Clone, Debug)]
 pub struct CandidateCountMin<K> {
     counters: ConservativeCountMin<K, u64>,
@@ -32,7 +32,7 @@ pub struct CandidateCountMin<K> {
 }
 
 impl<K: Key> CandidateCountMin<K> {
-    /// Keeps up to `candidates` keys: four times as many as are heavy will do. A power of two, at least 4.
+    /// Stores up to `candidates` keys, a power of two and at least 4; four times the number of heavy keys is enough.
     pub fn new(shape: Shape, candidates: usize, seed: u64) -> Result<Self, InvalidSize> {
         if !candidates.is_power_of_two() || !(4..=1 << 31).contains(&candidates) {
             return Err(InvalidSize::Entries(candidates));
@@ -41,7 +41,7 @@ impl<K: Key> CandidateCountMin<K> {
     }
 
     fn of(counters: ConservativeCountMin<K, u64>, buckets: usize, seed: u64) -> Self {
-        // Another seed: keys that share a bucket need not share a counter.
+        // Another seed, so that keys in the same bucket rarely share a counter.
         let hasher = Hasher::new(!seed);
         Self { counters, buckets: vec![[Slot::VACANT; 4]; buckets], hasher }
     }
@@ -53,11 +53,11 @@ impl<K: Key> CandidateCountMin<K> {
 
 #[inline(always)]
 fn bucket_of<K: Key>(hasher: &Hasher, buckets: usize, key: &K) -> usize {
-    // At the most 2²⁹ buckets, so 32 bits of the hash suffice.
+    // At most 2²⁹ buckets, so 32 bits of the hash are enough.
     ((hasher.hash(key).lane(0) * buckets as u64) >> 32) as usize
 }
 
-/// Offers a key with its estimate to its bucket.
+/// Adds or updates a key with its estimate in its bucket.
 #[inline(always)]
 fn offer<K: Key>(hasher: &Hasher, buckets: &mut [Bucket<K>], key: &K, estimate: u64) {
     let at = bucket_of(hasher, buckets.len(), key);
@@ -68,7 +68,7 @@ fn offer<K: Key>(hasher: &Hasher, buckets: &mut [Bucket<K>], key: &K, estimate: 
             smallest = way;
         }
     }
-    // A known key has grown since, so it is above the smallest as well.
+    // The estimate of a stored key has increased, so it is above the smallest, too.
     if estimate > bucket[smallest].count {
         let known = bucket.iter().position(|slot| slot.key == *key && slot.count > 0);
         bucket[known.unwrap_or(smallest)] = Slot { key: *key, count: estimate };
@@ -102,8 +102,8 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
         }
         self.counters.merge(&other.counters)?;
         let Self { counters, buckets, hasher } = self;
-        // All candidates of both, with their new estimates: in an order of their own, so that merging
-        // is the same either way round.
+        // All candidates of both with their new estimates, in an order that does not depend on which sketch is merged
+        // into which.
         for (own, other) in buckets.iter_mut().zip(&other.buckets) {
             let mut keys: Vec<K> = own
                 .iter()
@@ -154,7 +154,7 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
         let counters = ConservativeCountMin::of(Grid::read(&mut image)?);
         let buckets = image.count()?;
         let candidates = image.count()?;
-        // Vacant buckets take no bytes in the image, so they are bounded by the counters, which do.
+        // Vacant buckets have no bytes in the image, so their number is limited by the counters, which have.
         if !buckets.is_power_of_two() || buckets > counters.grid.cells.len().max(1 << 12) {
             return Err(ImageError::Impossible("a number of candidates"));
         }

@@ -1,11 +1,11 @@
-//! Count-Min with conservative update: only the counters that have to grow do.
+//! Count-Min with conservative update: only counters below the new estimate are increased.
 //!
 //! C. Estan, G. Varghese, "New Directions in Traffic Measurement and Accounting", SIGCOMM 2002. A key
 //! with estimate m and weight w raises its counters to m + w where they are below, and no further.
 //!
-//! Invariants: an estimate is never below the count, and never above that of plain Count-Min. What
-//! counters hold depends on the order of the stream. Merged, by addition, the estimate is still never below
-//! the count, but a merged sketch is looser than one of the whole stream; nothing can be subtracted.
+//! Invariants: an estimate is never below the count, and never above that of plain Count-Min. Counters depend on the
+//! order of the stream. After merging, by addition, the estimate is still never below the count, but less exact than
+//! that of one sketch for the whole stream. Nothing can be subtracted.
 
 use crate::{
     face::{Estimate, Mismatch, Sketch},
@@ -15,6 +15,7 @@ use crate::{
 };
 use std::marker::PhantomData;
 
+/// A Count-Min sketch with conservative update and counters of type `C`.
 #[derive(Clone, Debug)]
 pub struct ConservativeCountMin<K, C = u32> {
     pub(crate) grid: Grid<C>,
@@ -22,6 +23,7 @@ pub struct ConservativeCountMin<K, C = u32> {
 }
 
 impl<K: Key, C: Cell> ConservativeCountMin<K, C> {
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, seed: u64) -> Self {
         Self::of(Grid::new(shape, seed))
     }
@@ -30,11 +32,12 @@ impl<K: Key, C: Cell> ConservativeCountMin<K, C> {
         Self { grid, key: PhantomData }
     }
 
+    /// The number of rows and counters.
     pub fn shape(&self) -> Shape {
         self.grid.shape
     }
 
-    /// Updates, and tells `seen` each item with its new estimate.
+    /// Updates the sketch, and calls `seen` with each item and its new estimate.
     #[inline(always)]
     pub(crate) fn update_and_tell<I: Item<K>>(
         &mut self,

@@ -3,9 +3,9 @@
 //! G. Cormode, S. Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its
 //! Applications", J. Algorithms 55(1), 2005.
 //!
-//! Invariants: an estimate is never below the count. It is above by more than ε × total (ε = e / width) with
-//! probability e^−rows at the most. Counters are sums, so sketches of parts of a stream, merged, are bit
-//! for bit the sketch of the stream. No keys are kept: heavy ones can be confirmed, not listed.
+//! Invariants: an estimate is never below the count. It exceeds the count by more than ε × total (ε = e / width) with a
+//! probability of at most e^−rows. Counters are sums, so the merged sketches of parts of a stream equal the sketch of
+//! the stream bit for bit. No keys are stored: heavy keys can be confirmed, not listed.
 
 use crate::{
     face::{Estimate, Linear, Mismatch, Sketch, SubtractError},
@@ -15,7 +15,7 @@ use crate::{
 };
 use std::marker::PhantomData;
 
-/// Counters of `C`: `u32`, which hold 2³² − 1 and then stay there (estimates then say so), or `u64`.
+/// Counters of type `C`: `u64`, or `u32`, which saturate at 2³² − 1 (the estimates show it).
 #[derive(Clone, Debug)]
 pub struct CountMin<K, C = u32> {
     pub(crate) grid: Grid<C>,
@@ -23,6 +23,7 @@ pub struct CountMin<K, C = u32> {
 }
 
 impl<K: Key, C: Cell> CountMin<K, C> {
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, seed: u64) -> Self {
         Self::of(Grid::new(shape, seed))
     }
@@ -31,6 +32,7 @@ impl<K: Key, C: Cell> CountMin<K, C> {
         Self { grid, key: PhantomData }
     }
 
+    /// The number of rows and counters.
     pub fn shape(&self) -> Shape {
         self.grid.shape
     }

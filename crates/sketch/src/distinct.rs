@@ -1,11 +1,11 @@
-//! How many different keys there are: HyperLogLog, in the binary form of Apache DataSketches.
+//! Estimates the number of distinct keys: HyperLogLog, in the binary format of Apache DataSketches.
 //!
 //! P. Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm", AofA 2007;
-//! the registers, corrections and bytes are those of the crate `datasketches` (8 bits a register), so Druid, Spark and the libraries for Java
-//! and C++ merge them. A key is hashed as its bytes.
+//! the registers, corrections and bytes are those of the crate `datasketches` (8 bits a register), so Druid, Spark and
+//! the libraries for Java and C++ can merge them. The bytes of a key are hashed.
 //!
-//! That form demands a hash that everybody knows, so who chooses the keys can mislead the count. Merging is exact:
-//! registers take the larger value, in any order.
+//! The format requires a hash without a secret key, so an attacker who chooses the keys can falsify the count. Merging
+//! is exact: each register gets the larger value, in any order.
 
 use crate::key::Key;
 use datasketches::{
@@ -23,7 +23,7 @@ pub struct Distinct<K> {
     key: PhantomData<K>,
 }
 
-/// A number of keys; it lies between the bounds with a probability of 99.7 % (three standard errors).
+/// An estimated number of keys; it is between the bounds with a probability of 99.7 % (three standard errors).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistinctEstimate {
     pub lower: f64,
@@ -32,7 +32,7 @@ pub struct DistinctEstimate {
 }
 
 impl<K: Key> Distinct<K> {
-    /// With 2^`lg_registers` bytes once it is full; 4 to 21, and 12 is usual (1.3 %).
+    /// 2^`lg_registers` bytes when full; 4 to 21, usually 12 (1.3 %).
     pub fn new(lg_registers: u8) -> Result<Self, Error> {
         HllSketch::new(lg_registers, HllType::Hll8).map(Self::of)
     }
@@ -53,7 +53,7 @@ impl<K: Key> Distinct<K> {
         }
     }
 
-    /// Counts the keys of both; with as many registers as the smaller of the two has.
+    /// Counts the keys of both, with the smaller number of registers of the two.
     pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
         let lg = self.hll.lg_config_k().min(other.hll.lg_config_k());
         let mut union = HllUnion::new(lg)?;
@@ -67,7 +67,7 @@ impl<K: Key> Distinct<K> {
         self.hll.estimated_size()
     }
 
-    /// Bytes that every DataSketches library reads.
+    /// The bytes in the format of the DataSketches libraries.
     pub fn to_apache(&self) -> Vec<u8> {
         self.hll.serialize()
     }

@@ -1,8 +1,8 @@
-//! The exact table: every key with its count, up to a number of keys; what comes later is counted as missed.
+//! The exact table: every key with its count, up to a number of keys; the weight of further keys is counted as missed.
 //!
-//! Invariants: Σ counts + missed = total. With nothing missed every answer is exact, and merged tables of
-//! parts of a stream are that of the stream, bit for bit. Keys are never put out, so in the table of
-//! one owner a key's count is exact even if others were missed.
+//! Invariants: Σ counts + missed = total. If nothing was missed every answer is exact, and the merged tables of parts
+//! of a stream equal that of the stream bit for bit. Keys are never removed, so in an unmerged table a stored key's
+//! count is exact even if others were missed.
 
 use crate::{
     face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
@@ -17,14 +17,14 @@ pub struct Exact<K> {
     table: Table<K>,
     keys_max: usize,
     total: u64,
-    /// Weight of keys that found no room.
+    /// Weight of keys without room.
     missed: u64,
-    /// How much of a kept key's weight may be among the missed. Only merging raises it.
+    /// The largest part of a stored key's weight that may be in `missed`. Only merging increases it.
     slack: u64,
 }
 
 impl<K: Key> Exact<K> {
-    /// Grows up to `keys_max` keys (at 24 bytes × 4/3 to 8/3 each for those of 9 to 16 bytes).
+    /// Creates a table that grows up to `keys_max` keys (at 24 bytes × 4/3 to 8/3 each for those of 9 to 16 bytes).
     pub fn new(keys_max: usize, seed: u64) -> Result<Self, InvalidSize> {
         if !(1..=1 << 31).contains(&keys_max) {
             return Err(InvalidSize::Entries(keys_max));
@@ -32,24 +32,24 @@ impl<K: Key> Exact<K> {
         Ok(Self { table: Table::new(seed), keys_max, total: 0, missed: 0, slack: 0 })
     }
 
-    /// As [`Exact::new`], with the memory for so many keys taken now.
+    /// As [`Exact::new`], with the memory for all keys allocated at once.
     pub fn reserved(keys_max: usize, seed: u64) -> Result<Self, InvalidSize> {
         let mut table = Self::new(keys_max, seed)?;
         table.table.reserve(keys_max);
         Ok(table)
     }
 
-    /// How many keys are kept.
+    /// Number of stored keys.
     pub fn keys(&self) -> usize {
         self.table.len()
     }
 
-    /// The weight of keys that found no room.
+    /// The weight of keys without room.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// All keys and counts, in no order that means anything.
+    /// All keys and counts, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (K, u64)> {
         self.table.iter().map(|Slot { key, count }| (key, count))
     }
@@ -59,7 +59,7 @@ impl<K: Key> Exact<K> {
     }
 }
 
-/// Adds to a key's count, or to what is missed if there is no room for it.
+/// Adds to a key's count, or to the missed weight if there is no room for it.
 #[inline(always)]
 fn add<K: Key>(
     table: &mut Table<K>,
@@ -77,7 +77,7 @@ fn add<K: Key>(
     }
 }
 
-/// A key's first time. Apart from `add`, so that all other times are short.
+/// Inserts a new key. Separate from `add`, so that the common path is short.
 fn enter<K: Key>(
     table: &mut Table<K>,
     keys_max: usize,
@@ -121,12 +121,12 @@ impl<K: Key> Sketch for Exact<K> {
         self.total
     }
 
-    /// Seeds may differ: keys find their place anew.
+    /// Seeds may differ: keys are hashed again.
     fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         if self.keys_max != other.keys_max {
             return Err(Mismatch::Parameters);
         }
-        // A key of one side may be among what the other has missed.
+        // A key of one side may be among the missed ones of the other.
         let slack = self
             .slack
             .saturating_add(other.slack)

@@ -1,15 +1,16 @@
-//! What all sketches have in common: update, estimate with bounds, merge, and bytes.
+//! The interface of all sketches: update, estimate with bounds, merge, and bytes.
 
 use crate::{
     image::ImageError,
     key::{Item, Key},
 };
 
-/// Counts weights by key, exactly or nearly.
+/// Counts weights by key, exactly or approximately.
 ///
-/// Weights are packets, octets or anything else that adds up; a weight of 0 changes nothing. A sketch has
-/// one owner. Owners of parts of a stream merge theirs at the end of an interval.
+/// Weights are packets, octets or any other quantity that can be added; a weight of 0 changes nothing. A sketch has one
+/// owner. Owners of parts of a stream merge their sketches at the end of an interval.
 pub trait Sketch: Sized {
+    /// The type of keys.
     type Key: Key;
 
     /// Adds a weight to a key's count.
@@ -18,55 +19,55 @@ pub trait Sketch: Sized {
         self.update_burst(&[(*key, weight)]);
     }
 
-    /// Updates with all of a burst, in order: keys (each of weight 1) or keys with weights.
+    /// Updates the sketch with a burst, in order: keys (each of weight 1) or keys with weights.
     fn update_burst<I: Item<Self::Key>>(&mut self, burst: &[I]);
 
-    /// What is known of a key's count.
+    /// The estimated count of a key, with bounds.
     fn estimate(&self, key: &Self::Key) -> Estimate;
 
-    /// The sum of all weights; beyond 2⁶⁴ − 1 it stays there, and so do upper bounds.
+    /// The sum of all weights; it saturates at 2⁶⁴ − 1, and so do upper bounds.
     fn total(&self) -> u64;
 
-    /// Adds what another has seen. Nothing changes if that is an error.
+    /// Adds the counts of another sketch. After an error nothing is changed.
     fn merge(&mut self, other: &Self) -> Result<(), Mismatch>;
 
-    /// Forgets all counts and keeps the memory, for the next interval.
+    /// Removes all counts and keeps the memory, for the next interval.
     fn clear(&mut self);
 
-    /// Memory held, apart from the struct itself.
+    /// Bytes of memory, without the struct itself.
     fn memory_bytes(&self) -> usize;
 
-    /// A versioned image with a checksum; equal contents are equal bytes. It holds the seed, which is
-    /// nobody's business whose packets are counted.
+    /// A versioned image with a checksum; equal contents give equal bytes. It contains the seed, which must be secret
+    /// from those whose packets are counted.
     fn to_bytes(&self) -> Vec<u8>;
 
-    /// Reads an image. Takes no more memory than a small multiple of its length.
+    /// Reads an image. Allocates at most a small multiple of its length.
     fn from_bytes(bytes: &[u8]) -> Result<Self, ImageError>;
 }
 
-/// A sketch that keeps keys, so that heavy ones can be listed.
+/// A sketch that stores keys, so that heavy ones can be listed.
 pub trait HeavyKeys: Sketch {
-    /// The keys kept whose estimated value reaches the threshold, heaviest first, equal ones by key.
+    /// The stored keys whose estimate reaches the threshold, heaviest first, equal ones by key.
     fn heavy(&self, threshold: u64) -> Vec<Heavy<Self::Key>>;
 }
 
-/// A sketch whose state is a sum over its stream, so that a part can be taken away again.
+/// A sketch whose state is a sum over its stream, so that a part can be subtracted.
 pub trait Linear: Sketch {
-    /// Takes away what a part of this sketch's own stream has left in `part`; what remains is as
-    /// if that part had never been. So an interval is the difference of two running totals. Nothing changes if that is an error.
+    /// Subtracts the sketch of a part of this sketch's stream; the result equals a sketch without that part. So an
+    /// interval is the difference of two running totals. After an error nothing is changed.
     fn subtract(&mut self, part: &Self) -> Result<(), SubtractError>;
 }
 
-/// What is known of a key's count: it lies between the bounds, ends included.
+/// The estimated count of a key; the count is between the bounds, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The count is at least this, with probability [`Estimate::confidence`].
     pub lower: u64,
-    /// The best guess.
+    /// The best estimate.
     pub value: u64,
-    /// The count is at most this. Always certain.
+    /// The count is at most this. Always true.
     pub upper: u64,
-    /// 1 if the lower bound is certain, else its probability over the choice of the seed.
+    /// 1 if the lower bound is certain, otherwise its probability over the choice of the seed.
     pub confidence: f64,
 }
 
@@ -76,6 +77,7 @@ impl Estimate {
         Self { lower, value, upper, confidence: 1.0 }
     }
 
+    /// Returns true if the count is known exactly.
     pub fn is_exact(&self) -> bool {
         self.lower == self.upper
     }
@@ -84,11 +86,13 @@ impl Estimate {
 /// A heavy key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heavy<K> {
+    /// The key.
     pub key: K,
+    /// Its estimated count.
     pub estimate: Estimate,
 }
 
-/// Puts heavy keys in order: heaviest first, equal ones by key.
+/// Sorts heavy keys: heaviest first, equal ones by key.
 pub(crate) fn ordered<K: Key>(mut heavy: Vec<Heavy<K>>) -> Vec<Heavy<K>> {
     heavy.sort_unstable_by(|a, b| b.estimate.value.cmp(&a.estimate.value).then(a.key.cmp(&b.key)));
     heavy
@@ -97,32 +101,41 @@ pub(crate) fn ordered<K: Key>(mut heavy: Vec<Heavy<K>>) -> Vec<Heavy<K>> {
 /// Two sketches that cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
+    /// Sizes or types differ.
     #[error("the sketches differ in size or kind")]
     Parameters,
+    /// Seeds differ.
     #[error("the sketches hash with different seeds")]
     Seed,
 }
 
-/// A sketch that cannot be taken away from another.
+/// Why a sketch cannot be subtracted from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubtractError {
+    /// The sketches do not match.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    #[error("the sketch to take away has seen what this one has not")]
+    /// A counter of the part is larger than that of the whole.
+    #[error("the sketch to subtract is not a part of this one")]
     NotContained,
-    #[error("a counter is full, so what it has counted is not known")]
+    /// A counter is saturated, so its value is unknown.
+    #[error("a counter is saturated, so its value is unknown")]
     Saturated,
 }
 
-/// A size that no sketch can have.
+/// An invalid size of a sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSize {
+    /// Invalid number of rows.
     #[error("1 to 8 rows, not {0}")]
     Rows(usize),
-    #[error("the width of a row is a power of two up to 2^31, not {0}")]
+    /// Invalid number of counters in a row.
+    #[error("invalid width {0}: use a power of two up to 2^31")]
     Width(usize),
+    /// Invalid number of entries.
     #[error("1 to 2^31 entries, not {0}")]
     Entries(usize),
-    #[error("epsilon and delta lie between 0 and 1")]
+    /// Invalid error bounds.
+    #[error("invalid error bounds: use epsilon and delta between 0 and 1")]
     Error,
 }

@@ -1,4 +1,4 @@
-//! Rows of counters, of which every key has one in each row.
+//! Rows of counters; every key has one counter in each row.
 //!
 //! ```text
 //!            width, a power of two
@@ -16,14 +16,14 @@ use crate::{
     key::{Item, Key},
 };
 
-/// Beyond this many bytes counters are asked for before they are needed. Below, they are in a core's own
-/// cache, where that costs more than it gains (docs/SKETCHES.md).
+/// Above this many bytes, counters are prefetched. Smaller sketches are in a core's own cache, where prefetching costs
+/// more than it gains (docs/SKETCHES.md).
 const NEAR: usize = 1 << 20;
 
-/// Keys hashed before their counters are touched.
+/// Keys hashed before their counters are accessed.
 pub(crate) const AHEAD: usize = 32;
 
-/// How many rows of how many counters.
+/// The number of rows, and of counters in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     rows: u8,
@@ -31,7 +31,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// 1 to 8 rows; a width that is a power of two up to 2³¹.
+    /// 1 to 8 rows; the width is a power of two up to 2³¹.
     pub fn new(rows: usize, width: usize) -> Result<Self, InvalidSize> {
         if !(1..=8).contains(&rows) {
             return Err(InvalidSize::Rows(rows));
@@ -42,8 +42,8 @@ impl Shape {
         Ok(Self { rows: rows as u8, lg_width: width.trailing_zeros() as u8 })
     }
 
-    /// The smallest shape whose estimates are too high by `epsilon` × total at the most, each with
-    /// probability 1 − `delta` at least. More than 8 rows are not made: delta is e⁻⁸ or more.
+    /// The smallest shape whose estimates exceed the count by at most `epsilon` × total, each with a probability of at
+    /// least 1 − `delta`. At most 8 rows, so delta is at least e⁻⁸.
     pub fn for_error(epsilon: f64, delta: f64) -> Result<Self, InvalidSize> {
         let between = |x: f64| x > 0.0 && x < 1.0;
         if !between(epsilon) || !between(delta) {
@@ -54,20 +54,22 @@ impl Shape {
         Self::new((1.0 / delta).ln().ceil() as usize, width)
     }
 
+    /// Number of rows.
     pub fn rows(self) -> usize {
         self.rows.into()
     }
 
+    /// Counters in a row.
     pub fn width(self) -> usize {
         1 << self.lg_width
     }
 
-    /// e / width: how far an estimate may be above the count, as a share of the total.
+    /// e / width: the largest error of an estimate, as a fraction of the total.
     pub fn epsilon(self) -> f64 {
         std::f64::consts::E / self.width() as f64
     }
 
-    /// e^−rows: how probable it is at the most that an estimate is farther off.
+    /// e^−rows: the largest probability that the error of an estimate exceeds this.
     pub fn delta(self) -> f64 {
         (-f64::from(self.rows)).exp()
     }
@@ -76,7 +78,7 @@ impl Shape {
         self.rows() * self.width()
     }
 
-    /// The places of a key in the first `R` rows.
+    /// The positions of a key in the first `R` rows.
     #[inline(always)]
     pub(crate) fn places<const R: usize>(self, hasher: &Hasher, hash: Hash) -> [usize; R] {
         let more = if R > 4 { hasher.again(hash) } else { hash };
@@ -86,7 +88,7 @@ impl Shape {
         })
     }
 
-    /// The places of a key in all rows, where it need not be fast.
+    /// The positions of a key in all rows, for code that need not be fast.
     pub(crate) fn all_places(self, hasher: &Hasher, hash: Hash) -> impl Iterator<Item = usize> {
         self.places::<8>(hasher, hash).into_iter().take(self.rows())
     }
@@ -103,7 +105,7 @@ impl Shape {
     }
 }
 
-/// What a sketch over `K` leaves to its grid, where that is all it has.
+/// The methods of a sketch over `K` that only forward to its grid.
 macro_rules! by_grid {
     () => {
         fn estimate(&self, key: &K) -> Estimate {
@@ -142,7 +144,7 @@ macro_rules! by_grid {
 }
 pub(crate) use by_grid;
 
-/// Runs a block with the number of rows known when compiling.
+/// Runs a block with the number of rows as a constant.
 macro_rules! with_rows {
     ($rows:expr, $R:ident => $body:expr) => {
         match $rows {
@@ -189,10 +191,10 @@ pub trait Cell: Copy + Ord + Default + Send + Sync + sealed::Sealed + 'static {
     const FULL: Self;
     #[doc(hidden)]
     fn get(self) -> u64;
-    /// Of a number that fits.
+    /// Converts a number that fits.
     #[doc(hidden)]
     fn of(value: u64) -> Self;
-    /// The sum, of which the caller knows that it fits.
+    /// The sum; the caller ensures that it fits.
     #[doc(hidden)]
     fn plus(self, other: Self) -> Self;
 }
@@ -225,12 +227,12 @@ macro_rules! cell {
 cell!(u32);
 cell!(u64);
 
-/// The sum, or a full counter.
+/// The sum, or a saturated counter.
 pub(crate) fn saturating<C: Cell>(cell: C, weight: u64) -> C {
     C::of(cell.get().saturating_add(weight).min(C::FULL.get()))
 }
 
-/// The counters, their hash, and the sum of all weights.
+/// The counters, the hash function, and the sum of all weights.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid<C> {
     pub(crate) shape: Shape,
@@ -245,10 +247,10 @@ impl<C: Cell> Grid<C> {
         Self { shape, hasher: Hasher::new(seed), cells, total: 0 }
     }
 
-    /// Hands the places of every key of a burst, and its weight, to `touch`.
+    /// Calls `touch` with the positions of each key of a burst, and its weight.
     ///
-    /// Its last argument says whether counters may become full: else `Cell::plus` will do, since no
-    /// counter exceeds the total.
+    /// Its last argument is true if counters may saturate; otherwise `Cell::plus` is sufficient, because no counter
+    /// exceeds the total.
     #[inline(always)]
     pub(crate) fn each<K: Key, I: Item<K>, const R: usize>(
         &mut self,
@@ -280,7 +282,7 @@ impl<C: Cell> Grid<C> {
         }
     }
 
-    /// The smallest of a key's counters, and what follows from that.
+    /// The smallest of a key's counters, with the bounds that follow from it.
     pub(crate) fn estimate<K: Key>(&self, key: &K) -> Estimate {
         let places = self.shape.all_places(&self.hasher, self.hasher.hash(key));
         let least = places.map(|place| self.cells[place]).min().unwrap_or_default();
@@ -288,7 +290,7 @@ impl<C: Cell> Grid<C> {
     }
 
     pub(crate) fn bounds(&self, least: C) -> Estimate {
-        // A full counter has forgotten how far it would have come.
+        // A saturated counter has an unknown value.
         let value = if least == C::FULL { self.total } else { least.get().min(self.total) };
         let error = (self.shape.epsilon() * self.total as f64).ceil() as u64;
         Estimate {

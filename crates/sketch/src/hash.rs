@@ -1,4 +1,4 @@
-//! Keyed hashing of a key to 128 bits, from which every row of a sketch takes bits of its own.
+//! Keyed hashing of a key to 128 bits; each row of a sketch uses different bits.
 //!
 //! ```text
 //!  key ── 16 bytes as two words a, b ──▶ (a ^ k0) × (b ^ k1) = 128 bits: low, high
@@ -6,27 +6,26 @@
 //!                                         low ^ k4 × high ^ k5, folded ──▶ y │ row 2 │ row 3 │
 //! ```
 //!
-//! The multiply-and-fold of wyhash, in two rounds. One round is not enough here: its upper bits are
-//! biased, and tables that take their place from the upper bits then probe long. Longer keys are
-//! chained, 16 bytes a multiply. Four rows take 32 bits each, so rows are independent of each other; more
-//! rows take another round.
+//! Multiply-and-fold as in wyhash, in two rounds. One round is not enough: its upper bits are biased, and tables that
+//! use the upper bits for positions have long probe sequences. Longer keys are chained, 16 bytes a multiplication. Four
+//! rows use 32 bits each, so rows are independent; more rows need another round.
 //!
-//! An attacker who chooses the keys must not know the seed, else all keys can be made to meet in one cell. So
-//! the seed is drawn anew each run. This is no cryptographic hash: who sees estimates of keys of their
-//! own choice for long enough may learn about it.
+//! An attacker who chooses the keys must not know the seed, otherwise all keys can be made to use one cell. So the seed
+//! is drawn at random in each run. This is not a cryptographic hash: the estimates of many chosen keys may reveal
+//! information about it.
 
 use ringtap_base::SplitMix;
 
 use crate::key::Key;
 
-/// The secret words that a seed stands for.
+/// The key words derived from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Hasher {
     seed: u64,
     k: [u64; 8],
 }
 
-/// 128 bits that stand for a key.
+/// The 128-bit hash of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hash {
     pub(crate) x: u64,
@@ -55,7 +54,7 @@ impl Hasher {
         self.finish(low, high, 2)
     }
 
-    /// Another 128 bits, for rows beyond the fourth.
+    /// Another 128 bits, for rows above the fourth.
     #[inline(always)]
     pub(crate) fn again(&self, hash: Hash) -> Hash {
         self.finish(hash.x, hash.y, 4)
@@ -67,7 +66,7 @@ impl Hasher {
         Hash { x: fold(low ^ a, high ^ b), y: fold(low ^ c, high ^ d) }
     }
 
-    /// Folds all but the last 16 bytes, which are the two words. They may overlap what was folded.
+    /// Hashes all but the last 16 bytes, which are the two words. The last 16 bytes may overlap hashed ones.
     #[inline(always)]
     fn long(&self, bytes: &[u8]) -> (u64, u64, u64) {
         let last = bytes.len() - 16;
@@ -100,7 +99,7 @@ const fn multiply(a: u64, b: u64) -> [u64; 2] {
     [wide as u64, (wide >> 64) as u64]
 }
 
-/// Eight bytes from a place on; the caller knows that they are there.
+/// Eight bytes at an offset; the caller ensures that they exist.
 #[inline(always)]
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Keys as traffic has them: neighbouring addresses and ports, little entropy.
+    /// Keys as in real traffic: neighbouring addresses and ports, little entropy.
     fn five_tuple(i: u32) -> [u8; 13] {
         let mut key = [0; 13];
         key[..4].copy_from_slice(&(0x0a00_0000 + i / 64).to_be_bytes());
@@ -128,7 +127,7 @@ mod tests {
         key
     }
 
-    /// Slots looked at per key when linear probing fills half of a table.
+    /// Mean number of slots read for a key, with linear probing in a half-full table.
     fn mean_probe_length(hashes: impl Iterator<Item = u64>, lg: u32) -> f64 {
         let mut slots = vec![false; 1 << lg];
         let (mut probes, mut keys) = (0u64, 0u64);
@@ -146,8 +145,7 @@ mod tests {
 
     #[test]
     fn tables_half_full_probe_as_short_as_theory_says() {
-        // Knuth 6.4: (1 + 1/(1 − 1/2)) / 2 = 1.5 for a random function. The biased hash of one round
-        // took 57 probes here.
+        // Knuth 6.4: (1 + 1/(1 − 1/2)) / 2 = 1.5 for a random function. The biased hash of one round needed 57 probes.
         let lanes: [fn(Hash) -> u64; 5] = [
             |hash| hash.x,
             |hash| hash.y,
@@ -196,7 +194,7 @@ mod tests {
                 }
             }
         }
-        // Half of 2,000, and six standard deviations (of 22) to either side.
+        // Half of 2,000, plus or minus six standard deviations (of 22).
         let fair = |count: &u32| (866..=1134).contains(count);
         assert!(ones.iter().all(fair), "{ones:?}");
         assert!(flips.iter().flatten().all(fair));

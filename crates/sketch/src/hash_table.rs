@@ -1,16 +1,16 @@
-//! The simple hash table: one row of slots, each with a counter and a key; no search, no second place.
+//! The simple hash table: one row of slots, each with a counter and a key; no search and no second position.
 //!
 //! The poster's SHT, after O. Alipourfard, M. Moshref, M. Yu, "Re-evaluating Measurement Algorithms in
-//! Software", HotNets 2015. What happens when two keys meet in a slot is not said there, so it is chosen:
+//! Software", HotNets 2015. The source does not define what happens when two keys share a slot, so it is a parameter:
 //!
-//! | collision | the slot | what is certain |
+//! | collision | the slot | guarantee |
 //! |---|---|---|
-//! | overwrite | the newcomer takes it, the old count is lost | count ≤ true ≤ count + lost |
-//! | keep first | the newcomer is lost | kept keys are exact (of one owner) |
-//! | vote | Boyer–Moore: they cancel each other out | count ≤ true ≤ count + lost / 2 |
+//! | overwrite | gets the new key, the old count is lost | count ≤ true ≤ count + lost |
+//! | keep first | keeps its key, the new weight is lost | stored keys are exact (unmerged) |
+//! | vote | Boyer–Moore: weights cancel each other | count ≤ true ≤ count + lost / 2 |
 //!
-//! Invariant: Σ counts + lost = total, whatever happens, also after merging. Which keys are kept depends on the order
-//! of the stream, so merged parts are not the table of the whole.
+//! Invariant: Σ counts + lost = total, also after merging. The stored keys depend on the order of the stream, so merged
+//! parts do not equal the table of the whole.
 
 use crate::{
     face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
@@ -21,18 +21,22 @@ use crate::{
     table::Slot,
 };
 
-/// What happens when two keys meet in a slot.
+/// What happens when two keys share a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collision {
+    /// The new key replaces the stored one.
     Overwrite,
+    /// The stored key stays.
     KeepFirst,
+    /// The keys vote: their weights cancel each other.
     Vote,
 }
 
 impl Collision {
+    /// All rules.
     pub const ALL: [Self; 3] = [Self::Overwrite, Self::KeepFirst, Self::Vote];
 
-    /// Settles who has a slot that another key wants; returns the weight that is lost by that.
+    /// Applies the rule to a slot and another key; returns the weight that is lost.
     #[inline(always)]
     pub(crate) fn settle<K: Key>(self, slot: &mut Slot<K>, key: &K, weight: u64) -> u64 {
         if slot.count == 0 {
@@ -67,12 +71,12 @@ pub struct HashTable<K> {
     pub(crate) slots: Vec<Slot<K>>,
     pub(crate) total: u64,
     pub(crate) lost: u64,
-    /// How much of a kept key's weight may be among the lost, where that is not all: keep first.
+    /// The largest part of a stored key's weight that may be in `lost`, for "keep first".
     slack: u64,
 }
 
 impl<K: Key> HashTable<K> {
-    /// Up to 2³¹ slots; any number.
+    /// Creates a table with any number of slots up to 2³¹.
     pub fn new(slots: usize, collision: Collision, seed: u64) -> Result<Self, InvalidSize> {
         if !(1..=1 << 31).contains(&slots) {
             return Err(InvalidSize::Entries(slots));
@@ -90,6 +94,7 @@ impl<K: Key> HashTable<K> {
         Self { collision, hasher: Hasher::new(seed), slots, total, lost, slack: 0 }
     }
 
+    /// The collision rule.
     pub fn collision(&self) -> Collision {
         self.collision
     }
@@ -103,7 +108,7 @@ impl<K: Key> HashTable<K> {
         let count = if slot.key == *key { slot.count } else { 0 };
         let missing = match self.collision {
             Collision::KeepFirst if count > 0 => self.slack,
-            // In a vote half of what is lost is always that of other keys.
+            // In a vote at least half of the lost weight belongs to other keys.
             Collision::Vote if self.lost < u64::MAX => self.lost / 2,
             _ => self.lost,
         };
@@ -111,7 +116,7 @@ impl<K: Key> HashTable<K> {
     }
 }
 
-/// Where among `slots` a key is.
+/// The position of a key among `slots`.
 #[inline(always)]
 pub(crate) fn place(hash: Hash, slots: usize) -> usize {
     ((hash.lane(0) * slots as u64) >> 32) as usize
@@ -186,7 +191,7 @@ impl<K: Key> Sketch for HashTable<K> {
         image.u64(self.lost);
         image.u64(self.slack);
         for slot in &self.slots {
-            // A vacant slot may still hold the key that was voted out of it.
+            // A vacant slot may still contain a key that was voted out.
             let slot = if slot.count == 0 { &Slot::VACANT } else { slot };
             slot.write(&mut image);
         }

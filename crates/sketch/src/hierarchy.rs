@@ -1,17 +1,17 @@
-//! Hierarchical heavy hitters: the prefixes that are heavy, also where no key below them is.
+//! Hierarchical heavy hitters: finds heavy prefixes, also those without a heavy key.
 //!
 //! The "full ancestry" of G. Cormode, F. Korn, S. Muthukrishnan, D. Srivastava, "Finding Hierarchical Heavy Hitters in
-//! Data Streams", VLDB 2003, with a fixed number of keys a level: a level that is full sends its lighter half up.
+//! Data Streams", VLDB 2003, with a fixed number of keys a level: a full level moves its lighter half up.
 //!
 //! ```text
-//!  level 2   /16   │ 10.0    1 │                          ▲ a key goes up as its prefix, with all of its count
+//! level 2   /16   │ 10.0    1 │                          ▲ a key moves up as its prefix, with its whole count
 //!  level 1   /24   │ 10.0.1  4 │ 10.0.9  7 │              │
-//!  level 0  hosts  │ 10.0.1.7 90 │ 10.0.3.1 2 │ …          │ every update is one here, whatever the levels
+//! level 0  hosts  │ 10.0.1.7 90 │ 10.0.3.1 2 │ …          │ each update changes one key here, for any number of levels
 //! ```
 //!
-//! Invariants: all counts of all levels and [`Hierarchy::lost`] add up to the total. What was counted below a prefix is at
-//! least the sum of what is kept there, and at most that and the counts of the prefixes above it; certain, also after any
-//! merges.
+//! Invariants: all counts of all levels and [`Hierarchy::lost`] add up to the total. The count of a prefix is at least
+//! the sum of the counts stored below it, and at most that plus the counts of the prefixes above it; certain, also
+//! after merges.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +22,16 @@ use crate::{
     table::{Slot, Table},
 };
 
-/// A key's prefix on the level above its own.
+/// A key's prefix on the next level.
 pub type Parent<K> = fn(&K) -> K;
 
 /// Counts of keys and of their prefixes.
 #[derive(Clone, Debug)]
 pub struct Hierarchy<K: 'static> {
-    /// Of each level to the next.
+    /// The functions from each level to the next.
     parents: &'static [Parent<K>],
     levels: Vec<Table<K>>,
-    /// How many keys a level keeps.
+    /// Keys of a level.
     keys: usize,
     total: u64,
     lost: u64,
@@ -40,19 +40,20 @@ pub struct Hierarchy<K: 'static> {
 /// A heavy prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeavyPrefix<K> {
-    /// 0 for keys themselves.
+    /// 0 for keys.
     pub level: usize,
+    /// The prefix.
     pub key: K,
-    /// At least so much was counted below it.
+    /// The count below it is at least this.
     pub lower: u64,
-    /// At most so much.
+    /// The count below it is at most this.
     pub upper: u64,
-    /// So much of `lower` is below no other heavy prefix that is longer.
+    /// The part of `lower` that is not below a longer heavy prefix.
     pub beyond: u64,
 }
 
 impl<K: Key> Hierarchy<K> {
-    /// So many keys a level, two or more; one level more than there are parents.
+    /// Creates a hierarchy with `keys` keys a level, at least two; there is one more level than parents.
     pub fn new(keys: usize, parents: &'static [Parent<K>], seed: u64) -> Result<Self, InvalidSize> {
         if !(2..=1 << 31).contains(&keys) {
             return Err(InvalidSize::Entries(keys));
@@ -61,6 +62,7 @@ impl<K: Key> Hierarchy<K> {
         Ok(Self { parents, levels, keys, total: 0, lost: 0 })
     }
 
+    /// Counts a burst of keys.
     pub fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { parents, levels, keys, total, lost } = self;
         let Some((keep, above)) = levels.split_first_mut() else { return };
@@ -71,16 +73,17 @@ impl<K: Key> Hierarchy<K> {
         });
     }
 
+    /// The sum of all weights.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// What was counted below prefixes that the last level had no room for.
+    /// The count of prefixes for which the last level had no room.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Bounds of what was counted below a prefix of a level.
+    /// Bounds of the count of a prefix on a level.
     pub fn bounds(&self, level: usize, prefix: &K) -> (u64, u64) {
         let mut lower = 0u64;
         for (from, table) in self.levels.iter().enumerate().take(level + 1) {
@@ -95,7 +98,7 @@ impl<K: Key> Hierarchy<K> {
         (lower, lower.saturating_add(self.doubtful(level, prefix)).min(self.total))
     }
 
-    /// The counts of all prefixes above one: no one knows below which they were.
+    /// The counts of all prefixes above one; it is unknown to which longer prefixes they belong.
     fn doubtful(&self, level: usize, prefix: &K) -> u64 {
         let mut key = *prefix;
         let mut sum = self.lost;
@@ -106,11 +109,11 @@ impl<K: Key> Hierarchy<K> {
         sum
     }
 
-    /// The prefixes below which at least the threshold was counted that is below no longer one of these; that with the
-    /// most such weight first.
+    /// The prefixes with at least the threshold below them, not counting longer prefixes of this list; the heaviest
+    /// first.
     pub fn heavy(&self, threshold: u64) -> Vec<HeavyPrefix<K>> {
         let mut heavy = Vec::new();
-        // What is below each prefix of a level, and what of that is below no heavy one.
+        // For each prefix of a level: the count below it, and the part that is not below a heavy prefix.
         let mut sums: BTreeMap<K, (u64, u64)> = BTreeMap::new();
         for (level, table) in self.levels.iter().enumerate() {
             for Slot { key, count } in table.iter() {
@@ -137,7 +140,7 @@ impl<K: Key> Hierarchy<K> {
         heavy
     }
 
-    /// Adds what another has seen. Seeds may differ.
+    /// Adds the counts of another hierarchy. Seeds may differ.
     pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         if self.keys != other.keys || self.levels.len() != other.levels.len() {
             return Err(Mismatch::Parameters);
@@ -153,12 +156,13 @@ impl<K: Key> Hierarchy<K> {
         Ok(())
     }
 
+    /// Bytes of memory, without the struct itself.
     pub fn memory_bytes(&self) -> usize {
         self.levels.iter().map(Table::memory_bytes).sum()
     }
 }
 
-/// Levels, and the ways up: the first is that of the table at hand, which is below these levels or the lowest of them.
+/// Levels and their parent functions; the first function is that of the table that is being filled.
 struct Tree<'a, K: 'static> {
     parents: &'a [Parent<K>],
     above: &'a mut [Table<K>],
@@ -167,7 +171,7 @@ struct Tree<'a, K: 'static> {
 }
 
 impl<K: Key> Tree<'_, K> {
-    /// Counts on the lowest of the levels, or nowhere if there is none.
+    /// Counts a key on the lowest of these levels; without levels it is lost.
     fn put(&mut self, key: &K, weight: u64) {
         let Some((table, above)) = self.above.split_first_mut() else {
             *self.lost = self.lost.saturating_add(weight);
@@ -178,7 +182,7 @@ impl<K: Key> Tree<'_, K> {
             .add(table, key, weight, hash);
     }
 
-    /// Counts in a table, whose keys go up into these levels.
+    /// Counts a key in a table; evicted keys move up into these levels.
     #[inline(always)]
     fn add(&mut self, table: &mut Table<K>, key: &K, weight: u64, hash: Hash) {
         let len = table.len();

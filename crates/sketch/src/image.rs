@@ -5,9 +5,8 @@
 //! │ RTSK │ version │ kind │ key length │ seed │ parameters and counts … │ checksum │
 //! ```
 //!
-//! The checksum is over all before it: 16 bytes at a time, multiplied and folded. It finds damage,
-//! not forgery: who can make images can make any. So everything that is read is also checked, and no
-//! length within an image is believed before there are that many bytes.
+//! The checksum covers all bytes before it: 16 bytes at a time, multiplied and folded. It detects damage, not forgery.
+//! So all contents are validated, and a length in an image is used only after checking that the bytes exist.
 
 use crate::{
     hash::{fold, word},
@@ -19,7 +18,7 @@ const VERSION: u8 = 1;
 const HEAD: usize = 16;
 const CHECKSUM: usize = 8;
 
-/// Which sketch an image is of. The numbers are part of the format.
+/// The type of the sketch in an image. The numbers are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImageKind {
     Exact = 1,
@@ -36,24 +35,37 @@ pub(crate) enum ImageKind {
     SpaceSaving = 12,
 }
 
-/// Why bytes are no sketch.
+/// Why bytes cannot be read as a sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
+    /// Not the format of a sketch.
     #[error("not a sketch")]
     NotASketch,
-    #[error("a sketch of version {0}; version 1 is read")]
+    /// Another version of the format.
+    #[error("unsupported version {0}: use version 1")]
     Version(u8),
-    #[error("another kind of sketch ({0})")]
+    /// Another type of sketch.
+    #[error("another type of sketch ({0})")]
     Kind(u8),
+    /// The length of keys differs.
     #[error("keys of {found} bytes instead of {expected}")]
-    KeyLength { found: usize, expected: usize },
+    KeyLength {
+        /// Length in the image, bytes.
+        found: usize,
+        /// Length of this key type, bytes.
+        expected: usize,
+    },
+    /// The checksum is wrong.
     #[error("damaged: the checksum is wrong")]
     Checksum,
+    /// The image is incomplete.
     #[error("the image ends too early")]
     Truncated,
-    #[error("the image goes on behind its end")]
+    /// There are bytes behind the end.
+    #[error("there are bytes behind the end of the image")]
     Trailing,
-    #[error("impossible contents: {0}")]
+    /// Invalid contents.
+    #[error("invalid contents: {0}")]
     Impossible(&'static str),
 }
 
@@ -88,7 +100,7 @@ impl Writer {
     }
 }
 
-/// Reads an image that was found whole.
+/// Reads an image whose checksum is correct.
 pub(crate) struct Reader<'a> {
     pub(crate) seed: u64,
     rest: &'a [u8],
@@ -143,7 +155,7 @@ impl<'a> Reader<'a> {
         Ok(word(self.bytes(8)?, 0))
     }
 
-    /// A number of things, each of which takes a byte or more of the image or is bounded by the caller.
+    /// A number of elements that use at least a byte of the image each, or that the caller limits.
     pub(crate) fn count(&mut self) -> Result<usize, ImageError> {
         usize::try_from(self.u64()?).map_err(|_| ImageError::Impossible("a size"))
     }
@@ -153,7 +165,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The key at the head of a piece.
+/// The key at the start of a piece.
 pub(crate) fn key<K: Key>(piece: &[u8]) -> Result<K, ImageError> {
     K::from_bytes(&piece[..K::BYTES]).ok_or(ImageError::Impossible("a key"))
 }
@@ -164,7 +176,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     let mut last = [0; 16];
     last[..rest.len()].copy_from_slice(rest);
     let step = |sum: u64, block: &[u8; 16]| {
-        // Rotated, so that equal blocks do not cancel out.
+        // Rotated, so that equal blocks do not cancel each other.
         fold(word(block, 0) ^ K[0] ^ sum.rotate_left(23), word(block, 8) ^ K[1]) ^ sum
     };
     let sum = blocks.iter().fold(bytes.len() as u64, step);

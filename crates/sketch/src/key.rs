@@ -1,20 +1,19 @@
-//! What is counted: keys of a fixed number of bytes.
+//! Keys: arrays of a fixed number of bytes.
 //!
-//! A five-tuple of IPv4 is `[u8; 13]`, one of IPv6 `[u8; 37]`, an address `[u8; 4]` or `[u8; 16]`, a
-//! pair twice that. The length is known when compiling, so hashing and comparing 13 bytes are a few
-//! instructions.
+//! A five-tuple of IPv4 is `[u8; 13]`, one of IPv6 `[u8; 37]`, an address `[u8; 4]` or `[u8; 16]`, a pair of addresses
+//! twice that. The length is a constant, so hashing and comparing 13 bytes take a few instructions.
 
 use std::fmt::Debug;
 
-/// A key of [`Key::BYTES`] bytes. Every byte array is one; a newtype around one may be.
+/// A key of [`Key::BYTES`] bytes. Byte arrays are keys; newtypes around them can be.
 pub trait Key: Copy + Eq + Ord + Debug + Send + Sync + 'static {
-    /// How long every key is.
+    /// Length of every key.
     const BYTES: usize;
 
-    /// What vacant slots hold. As a key it is as good as any other.
+    /// The key in vacant slots. It is also a valid key.
     const ZERO: Self;
 
-    /// Exactly [`Key::BYTES`] bytes, other ones for each key.
+    /// The [`Key::BYTES`] bytes of the key; different keys have different bytes.
     fn bytes(&self) -> &[u8];
 
     /// The key with these bytes, if there is one.
@@ -35,9 +34,11 @@ impl<const N: usize> Key for [u8; N] {
     }
 }
 
-/// What a burst is made of: keys, which weigh 1 each, or keys with their weights.
+/// An element of a burst: a key with weight 1, or a key with its weight.
 pub trait Item<K> {
+    /// The key.
     fn key(&self) -> &K;
+    /// Its weight.
     fn weight(&self) -> u64;
 }
 

@@ -1,9 +1,9 @@
-//! Sketches: counting weights by key in less memory than the keys would need, each answer with its bounds.
+//! Sketches: counters of weights by key that need less memory than the keys, with bounds for each answer.
 //!
 //! The three structures of X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore
-//! Processors" (Count-Min, the reversible sketch, the simple hash table), and those that a monitor is better off with
-//! today (conservative update, Misra–Gries, SpaceSaving, MV-Sketch, the exact table), behind one face, [`Sketch`]. docs/SKETCHES.md
-//! says which to take when, and how fast they are.
+//! Processors" (Count-Min, the reversible sketch, the simple hash table), and better ones for a monitor (conservative
+//! update, Misra–Gries, SpaceSaving, MV-Sketch, the exact table), with one interface, [`Sketch`]. docs/SKETCHES.md
+//! describes when to use which, and their speed.
 //!
 //! ```text
 //!  worker 0  keys ─▶ update_burst ─▶ sketch ─┐  at the end of an interval
@@ -23,8 +23,8 @@
 //! # Ok::<(), ringtap_sketch::InvalidSize>(())
 //! ```
 //!
-//! Invariants: no estimate breaks its bounds. No weight vanishes: what a structure cannot keep it counts. Bytes that
-//! are no sketch are an error. The crate knows no packets, starts no threads and reads no clock.
+//! Invariants: an estimate is always within its bounds. No weight is lost silently: weight that a structure cannot
+//! store is counted. Invalid bytes are an error. This crate does not depend on packets, threads or clocks.
 #![forbid(unsafe_code)]
 
 mod apache;

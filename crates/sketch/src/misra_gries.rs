@@ -1,18 +1,17 @@
-//! Misra–Gries: the heaviest keys with counts that are too low by a known amount at the most.
+//! Misra–Gries: the heaviest keys, with counts that are too low by at most a known amount.
 //!
 //! J. Misra, D. Gries, "Finding repeated elements", 1982; weights and purging by the median as in D. Anderson
 //! et al., "A High-Performance Algorithm for Identifying Frequent Items in Data Streams", IMC 2017; merging as in
-//! P. Agarwal et al., "Mergeable Summaries", PODS 2012, which also shows that SpaceSaving with one counter more
-//! holds the same: its counts are these plus the offset.
+//! P. Agarwal et al., "Mergeable Summaries", PODS 2012, which also shows that SpaceSaving with one more counter is
+//! equivalent: its counts are these plus the offset.
 //!
 //! ```text
-//!  full:   a 90 │ b 40 │ c 7 │ d 3 │ e 1        the median, 7, is taken from all
+//! full:   a 90 │ b 40 │ c 7 │ d 3 │ e 1        the median, 7, is subtracted from all
 //!  after:  a 83 │ b 33 │  .  │  .  │  .         offset += 7
 //! ```
 //!
-//! Invariants: count ≤ true ≤ count + offset for every key, kept or not, certain. At each purge half of the
-//! counters or more lose the whole median, so offset ≤ 2 × (total − Σ counts) / counters, also after any
-//! merges.
+//! Invariants: count ≤ true ≤ count + offset for every key, stored or not, certain. Each purge takes the whole median
+//! from at least half of the counters, so offset ≤ 2 × (total − Σ counts) / counters, also after merges.
 
 use crate::{
     face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
@@ -22,18 +21,18 @@ use crate::{
     table::{Slot, Table},
 };
 
-/// Counters of the keys that are heavy.
+/// Counters of the heavy keys.
 #[derive(Clone, Debug)]
 pub struct MisraGries<K> {
     pub(crate) table: Table<K>,
     pub(crate) counters: usize,
     pub(crate) total: u64,
-    /// How much any key may have lost.
+    /// The most that any key may have lost.
     pub(crate) offset: u64,
 }
 
 impl<K: Key> MisraGries<K> {
-    /// With so many counters, 3/4 of a power of two for the best use of memory. Grows up to that.
+    /// Grows up to this many counters; 3/4 of a power of two uses memory best.
     pub fn new(counters: usize, seed: u64) -> Result<Self, InvalidSize> {
         if !(1..=1 << 31).contains(&counters) {
             return Err(InvalidSize::Entries(counters));
@@ -41,7 +40,7 @@ impl<K: Key> MisraGries<K> {
         Ok(Self::of(Table::new(seed), counters, 0, 0))
     }
 
-    /// As many counters as keep the error below `epsilon` × total.
+    /// The number of counters that keeps the error below `epsilon` × total.
     pub fn for_error(epsilon: f64, seed: u64) -> Result<Self, InvalidSize> {
         if !(epsilon > 0.0 && epsilon < 1.0) {
             return Err(InvalidSize::Error);
@@ -53,19 +52,20 @@ impl<K: Key> MisraGries<K> {
         Self { table, counters, total, offset }
     }
 
-    /// No key's count is farther from its bounds than this, nor is the count of a key that is not kept above it.
+    /// The largest difference of a stored key's count from its bounds, and the largest count of a key that is not
+    /// stored.
     pub fn error(&self) -> u64 {
         self.offset
     }
 
-    /// How many keys are kept.
+    /// Number of stored keys.
     pub fn keys(&self) -> usize {
         self.table.len()
     }
 
     fn of_count(&self, count: u64) -> Estimate {
         let upper = count.saturating_add(self.offset).min(self.total);
-        // Heavy keys come early, and what they lost since is the offset: the upper end is the best guess.
+        // Heavy keys usually arrive early, so what they lost is the offset: the upper bound is the best estimate.
         Estimate::certain(count, upper, upper)
     }
 }
@@ -87,7 +87,7 @@ fn add<K: Key>(sketch: &mut Purging<'_, K>, key: &K, weight: u64, hash: Hash) {
     }
 }
 
-/// What counting needs beside the total.
+/// The state needed for counting besides the total.
 struct Purging<'a, K> {
     table: &'a mut Table<K>,
     counters: usize,
@@ -95,7 +95,7 @@ struct Purging<'a, K> {
 }
 
 impl<K: Key> Purging<'_, K> {
-    /// For a key that is not kept, and for which there is no room.
+    /// Handles a key that is not stored when there is no room.
     #[cold]
     fn make_room(&mut self, key: &K, weight: u64, hash: Hash) {
         let mut weight = weight;
@@ -111,7 +111,7 @@ impl<K: Key> Purging<'_, K> {
         }
     }
 
-    /// Takes the median from all counters and from the newcomer, whose weight that is left is returned.
+    /// Subtracts the median from all counters and from the new weight; returns the rest of that weight.
     fn purge(&mut self, newcomer: u64) -> u64 {
         let median = self.table.median(newcomer);
         self.table.purge(median);
@@ -145,7 +145,7 @@ impl<K: Key> Sketch for MisraGries<K> {
         self.total
     }
 
-    /// Seeds may differ: keys find their place anew.
+    /// Seeds may differ: keys are hashed again.
     fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         if self.counters != other.counters {
             return Err(Mismatch::Parameters);

@@ -1,18 +1,18 @@
-//! MV-Sketch: Count-Min's rows, each counter with the key that has the majority there.
+//! MV-Sketch: the rows of Count-Min, with the majority key in each counter.
 //!
 //! L. Tang, Q. Huang, P. P. C. Lee, "MV-Sketch: A Fast and Compact Invertible Sketch for Heavy Flow
-//! Detection in Network Data Streams", INFOCOM 2019. In each cell a vote by Boyer and Moore (MJRTY):
+//! Detection in Network Data Streams", INFOCOM 2019. Each cell has a majority vote by Boyer and Moore (MJRTY):
 //!
 //! ```text
-//!   total V │ candidate K │ lead C       K's weight adds to C; any other's takes away from it, and
-//!                                        who takes more than is there becomes K
+//!  total V │ candidate K │ lead C       K's weight is added to C; another's is subtracted, and
+//!                                       if it exceeds C, it replaces K
 //! ```
 //!
-//! Every unit outside C is paired with one of another key, so for a key that is K: C ≤ count ≤ (V + C) / 2,
-//! and for any other: count ≤ (V − C) / 2. The bounds are the best of all rows, and certain.
+//! Every unit outside C is paired with one of another key, so for key K: C ≤ count ≤ (V + C) / 2, and for others: count
+//! ≤ (V − C) / 2. The bounds are the best of all rows, and certain.
 //!
-//! Invariants: a key with more than half of a cell's weight is its candidate, so heavy keys can be listed.
-//! Merging keeps the bounds, but which of two light keys is a cell's candidate depends on the order.
+//! Invariants: a key with more than half of a cell's weight is its candidate, so heavy keys can be listed. Merging
+//! keeps the bounds, but among light keys the candidate depends on the order.
 
 use crate::{
     face::{Estimate, Heavy, HeavyKeys, Mismatch, Sketch, ordered},
@@ -75,6 +75,7 @@ impl<K: Key> MvSketch<K> {
         Self { shape, hasher: Hasher::new(seed), votes, total: 0 }
     }
 
+    /// The number of rows and cells.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -129,7 +130,7 @@ impl<K: Key> Sketch for MvSketch<K> {
         }
         for (own, other) in self.votes.iter_mut().zip(&other.votes) {
             let total = own.total.saturating_add(other.total);
-            // Of the two leads the smaller pairs off with a part of the larger.
+            // The smaller lead cancels a part of the larger one.
             own.cast(&other.key, other.lead);
             own.total = total;
         }

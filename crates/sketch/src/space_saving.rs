@@ -1,21 +1,21 @@
-//! SpaceSaving in buckets: the heaviest keys, where a newcomer has only eight keys to displace one of.
+//! SpaceSaving in buckets: the heaviest keys; a new key replaces one of the eight keys in its bucket.
 //!
 //! A. Metwally, D. Agrawal, A. El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams",
-//! ICDT 2005; merging as in P. Agarwal et al., "Mergeable Summaries", PODS 2012. Theirs looks for the least of
-//! all counts, in a structure kept in order. Here the least of a bucket does, so that a newcomer costs as much as a
-//! key that is known: one look at a word of tags, one at a cache line of counts.
+//! ICDT 2005; merging as in P. Agarwal et al., "Mergeable Summaries", PODS 2012. The original replaces the least of all
+//! counts and keeps them sorted. Here the least count of a bucket is replaced, so a new key costs as much as a stored
+//! one: reading one word of tags and one cache line of counts.
 //!
 //! ```text
 //!  hash ─┬▶ bucket    tags    │ 7f │ 03 │ a1 │ …  eight bytes of hashes
 //!        └▶ tag       counts  │ 90 │ 40 │  7 │ …  a cache line
-//!                     errors  │  0 │  0 │  6 │ …  what the count began with: that of the key displaced
+//!                     errors  │  0 │  0 │  6 │ …  the initial count: that of the replaced key
 //!                     keys    │  a │  b │  c │ …
 //!
-//!  newcomer d:  the least, c 7, goes: d 8, of which 7 may be others'
+//! new key d: replaces the least, c 7: d 8, of which up to 7 may belong to others
 //! ```
 //!
-//! Invariants: count − error ≤ true ≤ count for every key that is kept, and true ≤ the least count of its bucket for any
-//! other, certain, also after any merges. Without merges the counts of a bucket add up to the weight it was given.
+//! Invariants: count − error ≤ true ≤ count for every stored key, and true ≤ the least count of its bucket for any
+//! other key; certain, also after merges. Without merges the counts of a bucket add up to its weight.
 
 use crate::{
     face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
@@ -25,15 +25,15 @@ use crate::{
     key::{Item, Key},
 };
 
-/// Keys to a bucket.
+/// Keys in a bucket.
 const WAYS: usize = 8;
 
-/// A bucket's counts are a cache line.
+/// The counts of a bucket are a cache line.
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug, Default)]
 struct Row([u64; WAYS]);
 
-/// Counts of the keys that are heavy.
+/// Counts of the heavy keys.
 #[derive(Clone, Debug)]
 pub struct SpaceSaving<K> {
     hasher: Hasher,
@@ -45,7 +45,7 @@ pub struct SpaceSaving<K> {
 }
 
 impl<K: Key> SpaceSaving<K> {
-    /// For so many keys or up to seven more.
+    /// Creates a sketch for `keys` keys, rounded up to a multiple of eight.
     pub fn new(keys: usize, seed: u64) -> Result<Self, InvalidSize> {
         if !(1..=1 << 31).contains(&keys) {
             return Err(InvalidSize::Entries(keys));
@@ -64,7 +64,7 @@ impl<K: Key> SpaceSaving<K> {
         }
     }
 
-    /// A key that is not kept weighs no more than this.
+    /// The largest weight of a key that is not stored.
     pub fn error(&self) -> u64 {
         self.counts.iter().map(|row| least(row).1).max().unwrap_or(0)
     }
@@ -96,7 +96,7 @@ impl<K: Key> SpaceSaving<K> {
         }
     }
 
-    /// All that is kept in a bucket.
+    /// The stored keys of a bucket.
     fn kept(&self, bucket: usize) -> impl Iterator<Item = Kept<K>> {
         let of_way = move |way: usize| Kept {
             key: self.keys[bucket][way],
@@ -106,14 +106,14 @@ impl<K: Key> SpaceSaving<K> {
         (0..WAYS).map(of_way).filter(|kept| kept.count > 0)
     }
 
-    /// What is known of a key of this bucket: where it is not kept, it may have come as often as the least of those that are.
+    /// The bounds of a key in this bucket: if it is not stored, its count is at most the least stored count.
     fn at_most(&self, bucket: usize, key: K) -> Kept<K> {
         let least = least(&self.counts[bucket]).1;
         let stranger = Kept { key, count: least, error: least };
         self.kept(bucket).find(|kept| kept.key == key).unwrap_or(stranger)
     }
 
-    /// Fills a bucket with what is kept in it from now on.
+    /// Replaces the contents of a bucket.
     fn refill(&mut self, bucket: usize, all: &[Kept<K>]) {
         self.tags[bucket] = Tags::default();
         self.counts[bucket] = Row::default();
@@ -130,13 +130,13 @@ impl<K: Key> SpaceSaving<K> {
 
     fn of_kept(&self, Kept { count, error, .. }: Kept<K>) -> Estimate {
         let upper = count.min(self.total);
-        // Heavy keys come early and stay, so what a key began with was hardly ever its own.
+        // Heavy keys arrive early and stay, so their initial count mostly belongs to other keys.
         let lower = (count - error).min(upper);
         Estimate::certain(lower, lower, upper)
     }
 }
 
-/// A key with its count, and how much of that may be others'.
+/// A key with its count, and the part of the count that may belong to others.
 #[derive(Clone, Copy)]
 struct Kept<K> {
     key: K,
@@ -144,21 +144,21 @@ struct Kept<K> {
     error: u64,
 }
 
-/// Where a key is looked for.
+/// The bucket and the tag of a key.
 #[derive(Clone, Copy, Default)]
 struct Place {
     bucket: usize,
     tag: u8,
 }
 
-/// A byte of the hash of each key of a bucket; most other keys are told from these alone.
+/// A byte of the hash of each key in a bucket; it excludes most other keys.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tags(u64);
 
 impl Tags {
     const ONES: u64 = 0x0101_0101_0101_0101;
 
-    /// Ways with this tag, and now and then one with another.
+    /// The ways with this tag, and sometimes one with another tag.
     #[inline(always)]
     fn ways(self, tag: u8) -> impl Iterator<Item = usize> {
         let differ = self.0 ^ (u64::from(tag) * Self::ONES);
@@ -176,7 +176,7 @@ impl Tags {
     }
 }
 
-/// The way with the least count. A vacant one has 0, so it is the first to be taken.
+/// The way with the least count. A vacant way has 0, so it is used first.
 #[inline(always)]
 fn least(counts: &Row) -> (usize, u64) {
     let at = |way: usize| (way, counts.0[way]);
@@ -238,7 +238,7 @@ impl<K: Key> Sketch for SpaceSaving<K> {
                 }
             };
             let mut kept: Vec<Kept<K>> = keys.into_iter().map(sum).collect();
-            // Of equal ones those with the lesser keys stay.
+            // Among equal counts, the smaller keys stay.
             kept.sort_by_key(|kept| std::cmp::Reverse(kept.count));
             kept.truncate(WAYS);
             self.refill(bucket, &kept);

@@ -1,13 +1,12 @@
-//! An open table of keys and counts, linear probing, which grows up to a limit.
+//! An open-addressing table of keys and counts with linear probing, which grows up to a limit.
 //!
 //! ```text
 //!  hash, upper bits ─▶ home ─┐
-//!   │ . │ . │ k,7 │ . │ . │ k,1 │ k,9 │ k,1 │ . │      a key is in the first slot from its
-//!                             home      here           home on that is not another's
+//!  │ . │ . │ k,7 │ . │ . │ k,1 │ k,9 │ k,1 │ . │      a key is in the first slot from its
+//!                            home      here           home on that has no other key
 //! ```
 //!
-//! Invariants: a slot is vacant if its count is 0. At the most three quarters of the slots are taken, so
-//! every search ends.
+//! Invariants: a slot with count 0 is vacant. At most three quarters of the slots are used, so every search ends.
 
 use crate::{
     hash::{Hash, Hasher},
@@ -15,13 +14,13 @@ use crate::{
     key::{Item, Key},
 };
 
-/// What a table starts with.
+/// Initial number of slots.
 const SLOTS_MIN: usize = 16;
 
-/// Keys hashed, and their homes asked for, before the first of them is counted.
+/// Keys hashed, and their slots prefetched, before the first of them is counted.
 const AHEAD: usize = 32;
 
-/// A key and its count; 24 bytes for keys of 9 to 16.
+/// A key and its count; 24 bytes for keys of 9 to 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot<K> {
     pub(crate) key: K,
@@ -36,7 +35,7 @@ impl<K: Key> Slot<K> {
         image.u64(self.count);
     }
 
-    /// Of a piece as long as the key and eight bytes more.
+    /// Reads a piece of the length of the key plus eight bytes.
     pub(crate) fn read(piece: &[u8]) -> Result<Self, ImageError> {
         let count = crate::hash::word(piece, K::BYTES);
         if count == 0 {
@@ -62,20 +61,20 @@ impl<K: Key> Table<K> {
         self.len
     }
 
-    /// How many keys there is room for without growing.
+    /// Number of keys that fit without growing.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.slots.len() / 4 * 3
     }
 
-    /// The slot of a key, or the vacant one where it belongs.
+    /// The slot of a key, or the vacant slot where it would be inserted.
     #[inline(always)]
     pub(crate) fn seek(&mut self, key: &K, hash: Hash) -> &mut Slot<K> {
         let at = self.place(key, hash);
         &mut self.slots[at]
     }
 
-    /// Counts a key that `seek` has found vacant.
+    /// Inserts a key into the vacant slot that `seek` has found.
     #[inline(always)]
     pub(crate) fn grown(&mut self) {
         self.len += 1;
@@ -99,13 +98,13 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Upper bits, so that a table twice as large keeps neighbours together.
+    /// The upper bits, so that a table of twice the size keeps the order of keys.
     #[inline(always)]
     fn home(&self, hash: Hash) -> usize {
         (hash.x >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    /// Hashes a burst in groups, asks for the homes of a group, then hands each item to `count`.
+    /// Hashes a burst in groups, prefetches the slots of a group, then calls `count` with each item.
     #[inline(always)]
     pub(crate) fn each<I: Item<K>>(
         &mut self,
@@ -124,7 +123,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Grows to the smallest size with room for so many keys.
+    /// Grows to the smallest size for this many keys.
     pub(crate) fn reserve(&mut self, keys: usize) {
         let slots = slots_for(keys);
         if slots > self.slots.len() {
@@ -136,13 +135,13 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// The median of all counts and one more, the lower one of two.
+    /// The median of all counts and `one_more`; the lower one of two.
     ///
-    /// By histograms, so that no counts are copied. It is mostly small, and then one look is enough.
+    /// Uses histograms, so that no counts are copied. The median is usually small, and then one pass is enough.
     pub(crate) fn median(&self, one_more: u64) -> u64 {
-        // Vacant slots count 0, and are passed over by looking for a later one.
+        // Vacant slots have the count 0; they are skipped by a higher rank.
         let rank = (self.slots.len() - self.len) + self.len / 2;
-        // Two histograms in turn: equal counts, which are many, would wait for each other in one.
+        // Two histograms, used alternately: frequent equal counts would delay each other in one.
         let mut histograms = [[0usize; 256]; 2];
         for pair in self.slots.chunks_exact(2) {
             for (slot, histogram) in pair.iter().zip(&mut histograms) {
@@ -160,7 +159,7 @@ impl<K: Key> Table<K> {
         self.large_median(one_more, rank)
     }
 
-    /// What has a rank among all counts: first how many bytes it has, then one after the other.
+    /// The count with a rank among all: first its number of bytes, then byte by byte.
     fn large_median(&self, one_more: u64, mut rank: usize) -> u64 {
         let counts = || self.slots.iter().map(|slot| slot.count).chain([one_more]);
         let length = |count: u64| (64 - count.leading_zeros()).div_ceil(8) as usize;
@@ -176,13 +175,12 @@ impl<K: Key> Table<K> {
         median
     }
 
-    /// Takes the same weight from every key; those with no more than that leave.
+    /// Subtracts the weight from every key, and removes keys with no more than that.
     pub(crate) fn purge(&mut self, weight: u64) {
-        // From a vacant slot on, so that no key is met before the slots between it and its home have
-        // been settled.
+        // Starts at a vacant slot, so that each key is handled after the slots between its home and itself.
         let Some(start) = self.slots.iter().position(|slot| slot.count == 0) else { return };
         let mask = self.slots.len() - 1;
-        // Whether an entry was removed since the last vacant slot, so that later ones may move up.
+        // True if an entry was removed since the last vacant slot, so that later ones may move up.
         let mut gap = false;
         for at in start..start + self.slots.len() {
             let slot = &mut self.slots[at & mask];
@@ -202,10 +200,10 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// All keys with their counts, in no order that means anything.
+    /// All keys with their counts, in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot<K>> {
-        // Not slot by slot: in the order of the hash they would all crowd one end of a smaller table
-        // that hashes alike, and merging would take time quadratic in the keys.
+        // Not in slot order: in hash order, keys would all be inserted at one end of a smaller table with the same
+        // hash, and merging would take quadratic time.
         let (n, step) = (self.slots.len(), self.slots.len() / 8 * 5 + 1);
         let scattered = (0..n).map(move |i| self.slots[(i * step) & (n - 1)]);
         scattered.filter(|slot| slot.count > 0)
@@ -220,7 +218,7 @@ impl<K: Key> Table<K> {
         self.slots.len() * size_of::<Slot<K>>()
     }
 
-    /// The keys, sorted: equal tables are equal bytes, however they came to be.
+    /// Writes the keys in sorted order, so that equal tables give equal bytes.
     pub(crate) fn write(&self, image: &mut Writer) {
         let mut slots: Vec<Slot<K>> = self.iter().collect();
         slots.sort_unstable_by_key(|slot| slot.key);
@@ -230,7 +228,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Reads a table and the sum of its counts, of at most `keys_max` keys.
+    /// Reads a table of at most `keys_max` keys, and the sum of its counts.
     pub(crate) fn read(image: &mut Reader<'_>, keys_max: usize) -> Result<(Self, u64), ImageError> {
         let n = image.count()?;
         let pieces = image.pieces(n, K::BYTES + 8)?;
@@ -255,7 +253,7 @@ impl<K: Key> Table<K> {
     }
 }
 
-/// The digit with a rank among all; leaves its rank among those that are equal.
+/// The digit at a rank among all; `rank` becomes its rank among equal ones.
 fn select(digits: impl Iterator<Item = usize>, rank: &mut usize) -> usize {
     let mut histogram = [0usize; 256];
     digits.for_each(|digit| histogram[digit & 255] += 1);
@@ -268,7 +266,7 @@ fn select(digits: impl Iterator<Item = usize>, rank: &mut usize) -> usize {
     255
 }
 
-/// The slots of a table with room for so many keys.
+/// The number of slots for this many keys.
 pub(crate) fn slots_for(keys: usize) -> usize {
     keys.div_ceil(3).saturating_mul(4).next_power_of_two().max(SLOTS_MIN)
 }

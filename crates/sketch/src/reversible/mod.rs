@@ -1,8 +1,8 @@
-//! Reversible sketches: keys can be told from the counters, by a search.
+//! Reversible sketches: a search recovers the keys from the counters.
 //!
-//! [`Reversible`] is the poster's form, with sets beside each counter, for keys of any length;
-//! [`ReversibleModular`] is Schweller's, with counters alone, for keys of 32 bits. Where either search is
-//! too dear, [`MvSketch`](crate::MvSketch) finds the same keys by having kept them.
+//! [`Reversible`] is the poster's form, with sets beside each counter, for keys of any length; [`ReversibleModular`] is
+//! Schweller's, with counters only, for keys of 32 bits. If the search takes too long, [`MvSketch`](crate::MvSketch)
+//! lists the same keys, because it stores them.
 
 mod modular;
 mod sets;
@@ -11,16 +11,17 @@ pub use modular::ReversibleModular;
 pub use sets::Reversible;
 pub(crate) use sets::{SET_WORDS, bit};
 
-/// A search that was given up.
+/// The search was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no end after {steps} steps: too many keys share counters; take more counters, or an MV-Sketch"
 )]
 pub struct SearchBudgetExceeded {
+    /// Steps made.
     pub steps: u64,
 }
 
-/// Counts the steps of a search down to none.
+/// The remaining steps of a search.
 struct Budget {
     steps: u64,
     left: u64,

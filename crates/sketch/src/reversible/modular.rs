@@ -1,5 +1,5 @@
-//! Schweller's reversible sketch: the index of a counter is put together from hashes of the key's bytes, so
-//! that it can be taken apart again.
+//! Schweller's reversible sketch: the index of a counter consists of hashes of the key's bytes, so that it can be
+//! decomposed again.
 //!
 //! R. Schweller et al., "Reversible Sketches: Enabling Monitoring and Analysis over High-speed Data
 //! Streams", IEEE/ACM ToN 15(5), 2007.
@@ -7,16 +7,16 @@
 //! ```text
 //!  key, 32 bits ─▶ mangled ─▶ │ byte 0 │ byte 1 │ byte 2 │ byte 3 │     5 rows of 4,096 counters;
 //!                              3 bits   3 bits   3 bits   3 bits        each row hashes each byte
-//!                             └─────── index of a counter ───────┘      by a random table of its own
+//!                            └─────── index of a counter ───────┘      with its own random table
 //! ```
 //!
-//! To recover keys, prefixes grow byte by byte; one goes on only if in every row it leads to some heavy counter. What
-//! remains is turned back into keys and asked for in an ordinary Count-Min beside it. With about 100 heavy counters of 4,096 a
-//! row that is a few million steps; with a quarter of them heavy the search would not end, so it stops
-//! after as many steps as the caller sets. Mangling spreads neighbouring addresses, which would share most bytes.
+//! To recover keys, prefixes are extended byte by byte; a prefix is kept only if it leads to a heavy counter in every
+//! row. The results are converted back to keys and confirmed by an ordinary Count-Min. With about 100 heavy counters
+//! among the 4,096 of a row this takes a few million steps; with a quarter of them heavy the search would not end, so
+//! the caller limits the steps. Mangling spreads neighbouring addresses, which have most bytes in common.
 //!
-//! Invariants: no counter is below the count of a key, so no heavy key is missed by a search that ends. All is linear: merge
-//! adds, subtract takes away, bit for bit.
+//! Invariants: no counter is below the count of a key, so a completed search misses no heavy key. The sketch is linear:
+//! merging adds and subtracting subtracts, bit for bit.
 
 use ringtap_base::SplitMix;
 
@@ -29,7 +29,7 @@ use crate::{
     key::Item,
 };
 
-/// Five rows of 12-bit indices fit a word, so four look-ups give all of them.
+/// Five rows of 12-bit indices fit a word, so four table reads give all of them.
 const ROWS: usize = 5;
 const INDEX_BITS: usize = 12;
 const WIDTH: usize = 1 << INDEX_BITS;
@@ -42,12 +42,12 @@ pub struct ReversibleModular {
     /// For each byte and its value: the parts of the indices of all rows.
     parts: Box<[[u64; 256]; 4]>,
     counters: Vec<u64>,
-    /// Confirms what was recovered.
+    /// Confirms recovered keys.
     verify: CountMin<[u8; 4], u64>,
 }
 
 impl ReversibleModular {
-    /// `verify` is the shape of the Count-Min beside it.
+    /// Creates an empty sketch; `verify` is the shape of the confirming Count-Min.
     pub fn new(verify: Shape, seed: u64) -> Self {
         Self::of(CountMin::new(verify, seed), vec![0; ROWS * WIDTH])
     }
@@ -74,14 +74,15 @@ impl ReversibleModular {
         (0..4).fold(0, |all, byte| all | self.parts[byte][usize::from(bytes[byte])])
     }
 
-    /// All keys whose estimate reaches the threshold (at least 1), heaviest first, if `steps` prefixes are enough to find them.
+    /// All keys whose estimate reaches the threshold (at least 1), heaviest first. The error means that `steps`
+    /// prefixes were not enough.
     pub fn recover(
         &self,
         threshold: u64,
         steps: u64,
     ) -> Result<Vec<Heavy<[u8; 4]>>, SearchBudgetExceeded> {
         let threshold = threshold.max(1);
-        // For each number of bytes and each row: which beginnings of an index lead to a heavy counter.
+        // For each number of bytes and each row: the beginnings of indices of heavy counters.
         let mut leads = vec![vec![false; ROWS * WIDTH]; 5];
         for (at, _) in self.counters.iter().enumerate().filter(|(_, count)| **count >= threshold) {
             for (bytes, leads) in leads.iter_mut().enumerate() {
@@ -129,7 +130,7 @@ impl Sketch for ReversibleModular {
         self.verify.update_burst(burst);
     }
 
-    /// The Count-Min's, or better if one of the other counters is lower.
+    /// That of the Count-Min, or lower if one of the other counters is lower.
     fn estimate(&self, key: &[u8; 4]) -> Estimate {
         let indices = self.indices(key);
         let least = (0..ROWS).map(|row| self.counters[row * WIDTH + index(indices, row)]).min();
@@ -210,7 +211,8 @@ impl Mangle {
     fn new(random: &mut SplitMix) -> Self {
         let xor = [random.next() as u32, random.next() as u32];
         let odd = [random.next() as u32 | 1, random.next() as u32 | 1];
-        // Newton: each step doubles the right bits, of which an odd number squared has three.
+        // Newton's method: each step doubles the number of correct bits; an odd number is its own inverse in three
+        // bits.
         let inverse = odd.map(|odd| {
             (0..4).fold(odd, |inverse, _| {
                 inverse.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(inverse)))
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mangling_can_be_undone_and_depends_on_the_seed() {
+    fn mangling_is_invertible_and_depends_on_the_seed() {
         let [a, b] = [1, 2].map(|seed| Mangle::new(&mut SplitMix::new(seed)));
         for word in (0..100_000).chain([u32::MAX, 1 << 31]) {
             assert_eq!(a.undo(a.apply(word)), word);

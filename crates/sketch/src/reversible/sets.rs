@@ -1,23 +1,23 @@
-//! The poster's reversible sketch: each entry has a counter and, for each byte of the key, the set of
-//! values seen there.
+//! The poster's reversible sketch: each entry has a counter and, for each byte of the key, the set of its values.
 //!
 //! X. Wu, P. Li, Y. Ran, Y. Luo, "Network Measurement for 100 Gbps Links Using Multicore Processors": "each entry
-//! of the matrix consists of a counter and several sets". What the sets hold is not said; here it is bytes.
+//! of the matrix consists of a counter and several sets". The contents of the sets are not defined; here they are
+//! bytes.
 //!
 //! ```text
 //!  entry │ counter │ values of byte 0 │ values of byte 1 │ … │ values of byte n−1 │
 //!           8 bytes     256 bits           256 bits               256 bits
 //! ```
 //!
-//! To recover keys, candidates grow byte by byte out of the sets of each heavy entry of row 0. A prefix goes on
-//! only if in every other row some heavy entry has all of its bytes in its sets.
+//! To recover keys, candidates are built byte by byte from the sets of each heavy entry of row 0. A prefix is kept only
+//! if in every other row the sets of a heavy entry contain all of its bytes.
 //!
-//! **Cost.** An entry takes 8 + 32 bytes for each byte of the key: 424 for a five-tuple. The search is short only
-//! while some 14 keys or fewer share an entry; for a million flows that is 100 MB, more than an exact table of them. So it
-//! ends after a number of steps that the caller sets. It is here because the poster measures it.
+//! **Cost.** An entry has 8 + 32 bytes for each byte of the key: 424 for a five-tuple. The search is short only while
+//! at most about 14 keys share an entry; for a million flows that needs 100 MB, more than an exact table. So the caller
+//! limits the steps. The structure exists because the poster measures it.
 //!
-//! Invariants: counters are Count-Min's. Bytes of a key are in the sets of all its entries, so no heavy key is
-//! missed by a search that ends. Counters add and sets unite, so merged parts are the whole, bit for bit.
+//! Invariants: counters are those of Count-Min. The bytes of a key are in the sets of all its entries, so a completed
+//! search misses no heavy key. Counters are added and sets united, so merged parts equal the whole, bit for bit.
 
 use super::{Budget, SearchBudgetExceeded};
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) const SET_WORDS: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Reversible<K> {
     grid: Grid<u64>,
-    /// Of entry e and byte b: the words from (e × key length + b) × 4 on.
+    /// For entry e and byte b: the words from (e × key length + b) × 4 on.
     sets: Vec<u64>,
     key: PhantomData<K>,
 }
@@ -48,6 +48,7 @@ pub(crate) fn bit<K: Key>(entry: usize, at: usize, value: u8) -> (usize, u64) {
 }
 
 impl<K: Key> Reversible<K> {
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, seed: u64) -> Self {
         let grid = Grid::new(shape, seed);
         let sets = vec![0; shape.cells() * K::BYTES * SET_WORDS];
@@ -58,6 +59,7 @@ impl<K: Key> Reversible<K> {
         Self { grid, sets, key: PhantomData }
     }
 
+    /// The number of rows and entries.
     pub fn shape(&self) -> Shape {
         self.grid.shape
     }
@@ -67,7 +69,8 @@ impl<K: Key> Reversible<K> {
         self.sets[word] & bit != 0
     }
 
-    /// All keys whose estimate reaches the threshold (at least 1), heaviest first, if `steps` prefixes are enough to find them.
+    /// All keys whose estimate reaches the threshold (at least 1), heaviest first. The error means that `steps`
+    /// prefixes were not enough.
     pub fn recover(
         &self,
         threshold: u64,
@@ -97,7 +100,7 @@ struct Search<'a, K> {
 }
 
 impl<K: Key> Search<'_, K> {
-    /// Goes on with a prefix of `at` bytes; `rows` are the heavy entries of the other rows that have it.
+    /// Extends a prefix of `at` bytes; `rows` are the heavy entries of the other rows that contain it.
     fn extend(
         &mut self,
         entry: usize,
@@ -126,7 +129,7 @@ impl<K: Key> Search<'_, K> {
         Ok(())
     }
 
-    /// Takes a whole key if this is its entry and all of its entries agree.
+    /// Adds a complete key if this is its entry and its other entries contain it.
     fn confirm(&mut self, entry: usize, bytes: &[u8]) {
         let Some(key) = K::from_bytes(bytes) else { return };
         let Grid { shape, hasher, .. } = &self.sketch.grid;
@@ -156,7 +159,7 @@ impl<K: Key> Sketch for Reversible<K> {
         }
     }
 
-    /// As Count-Min; and exactly 0 for a key one of whose bytes is in no set of one of its entries.
+    /// As Count-Min; and 0 for a key with a byte that is not in the sets of one of its entries.
     fn estimate(&self, key: &K) -> Estimate {
         let Grid { shape, hasher, .. } = &self.grid;
         let mut entries = shape.all_places(hasher, hasher.hash(key));

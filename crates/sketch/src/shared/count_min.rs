@@ -1,9 +1,8 @@
-//! Count-Min whose counters many threads add to.
+//! Count-Min with counters that many threads update.
 //!
-//! Invariant: `fetch_add` is one indivisible step, so no addition is lost; sums do not depend on the order. Relaxed is
-//! enough, for no other memory is guarded by the counters: who takes the result owns the sketch, and
-//! became its owner by joining the threads. There is no shared total, which every update would fight for: a row's
-//! counters add up to it.
+//! Invariant: `fetch_add` is atomic, so no addition is lost; sums do not depend on the order. Relaxed is enough,
+//! because the counters protect no other memory: the thread that reads the result has joined the other threads. There
+//! is no shared total, which every update would contend for: the counters of a row add up to it.
 
 use super::SharedSketch;
 use crate::{
@@ -17,7 +16,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Counters of 64 bits. A total beyond 2⁶⁴ − 1 wraps around.
+/// Counters of 64 bits. A total above 2⁶⁴ − 1 wraps around.
 pub struct SharedCountMin<K> {
     pub(super) shape: Shape,
     pub(super) hasher: Hasher,
@@ -26,16 +25,18 @@ pub struct SharedCountMin<K> {
 }
 
 impl<K: Key> SharedCountMin<K> {
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, seed: u64) -> Self {
         let cells = (0..shape.cells()).map(|_| AtomicU64::new(0)).collect();
         Self { shape, hasher: Hasher::new(seed), cells, key: PhantomData }
     }
 
+    /// Bytes of memory, without the struct itself.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.cells)
     }
 
-    /// Adds to the counters of a key, and shows `touched` which they are.
+    /// Adds to the counters of a key, and calls `touched` with their positions.
     #[inline(always)]
     pub(super) fn add(&self, key: &K, weight: u64, mut touched: impl FnMut(usize)) {
         let hash = self.hasher.hash(key);

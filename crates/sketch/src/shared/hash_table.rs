@@ -1,16 +1,15 @@
-//! The simple hash table, its slots updated by many threads: a critical section each.
+//! The simple hash table with slots that many threads update: one critical section each.
 //!
 //! ```text
 //!  slot │ lock │ key │ count │    a mutex of the standard library: 4 bytes, and one
 //!                                 compare-and-swap by the only thread inside  
 //! ```
 //!
-//! Key and count must change together, and a key is longer than any atomic. So a slot is a critical section.
-//! Who finds it taken waits a few dozen nanoseconds: inside are a comparison and a store, and
-//! nothing that could panic.
+//! Key and count must change together, and a key is longer than any atomic. So a slot is a critical section. A thread
+//! that finds it locked waits a few dozen nanoseconds: it contains a comparison and a store, and nothing that can
+//! panic.
 //!
-//! Invariant: Σ counts + lost = total, as for the separate form. Which of two keys came first is up to the
-//! threads, so which of them is kept is too.
+//! Invariant: Σ counts + lost = total, as for the separate form. The stored keys depend on the order of the threads.
 
 use super::SharedSketch;
 use crate::{
@@ -25,16 +24,17 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+/// A hash table for many threads.
 pub struct SharedHashTable<K> {
     collision: Collision,
     hasher: Hasher,
     slots: Box<[Mutex<Slot<K>>]>,
-    /// Relaxed: a sum, read by the table's owner when all threads are done.
+    /// Relaxed: a sum, read when all threads have ended.
     lost: AtomicU64,
 }
 
 impl<K: Key> SharedHashTable<K> {
-    /// Up to 2³¹ slots; any number.
+    /// Creates a table with any number of slots up to 2³¹.
     pub fn new(slots: usize, collision: Collision, seed: u64) -> Result<Self, InvalidSize> {
         if !(1..=1 << 31).contains(&slots) {
             return Err(InvalidSize::Entries(slots));
@@ -43,6 +43,7 @@ impl<K: Key> SharedHashTable<K> {
         Ok(Self { collision, hasher: Hasher::new(seed), slots, lost: AtomicU64::new(0) })
     }
 
+    /// Bytes of memory, without the struct itself.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.slots)
     }
@@ -54,7 +55,7 @@ impl<K: Key> SharedSketch for SharedHashTable<K> {
     #[inline]
     fn update(&self, key: &K, weight: u64) {
         let at = place(self.hasher.hash(key), self.slots.len());
-        // Nothing inside panics, so none is ever poisoned.
+        // Nothing inside panics, so no lock is ever poisoned.
         let mut slot = self.slots[at].lock().unwrap_or_else(PoisonError::into_inner);
         let lost = self.collision.settle(&mut slot, key, weight);
         drop(slot);

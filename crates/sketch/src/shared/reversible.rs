@@ -1,8 +1,8 @@
-//! The poster's reversible sketch, counters and sets updated by many threads.
+//! The poster's reversible sketch with counters and sets that many threads update.
 //!
-//! Invariant: bits of a set are only ever set, so a relaxed look that finds one there has the final answer, and the
-//! costly `fetch_or` is for bits that look absent. Two threads that both find it absent both set it: once. Relaxed is
-//! enough for the reason given for the counters.
+//! Invariant: bits of a set are never cleared, so a relaxed read of a set bit is final, and the costly `fetch_or` is
+//! needed only for bits that are read as clear. Two threads may both set the same bit. Relaxed is enough, as for the
+//! counters.
 
 use super::{SharedCountMin, SharedSketch};
 use crate::{
@@ -12,18 +12,21 @@ use crate::{
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// A reversible sketch for many threads.
 pub struct SharedReversible<K> {
     counters: SharedCountMin<K>,
     sets: Box<[AtomicU64]>,
 }
 
 impl<K: Key> SharedReversible<K> {
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, seed: u64) -> Self {
         let words = shape.cells() * K::BYTES * SET_WORDS;
         let sets = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { counters: SharedCountMin::new(shape, seed), sets }
     }
 
+    /// Bytes of memory, without the struct itself.
     pub fn memory_bytes(&self) -> usize {
         self.counters.memory_bytes() + size_of_val(&*self.sets)
     }

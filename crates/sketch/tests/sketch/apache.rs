@@ -1,4 +1,4 @@
-//! What Apache DataSketches writes is read here, and what is written here is read there.
+//! Images of Apache DataSketches are read here, and images written here are read by it.
 
 use crate::support::{fed, zipf};
 use datasketches::frequencies::{ErrorType, FrequentItemsSketch};
@@ -21,7 +21,7 @@ fn stream() -> Vec<(Address, u64)> {
 }
 
 #[test]
-fn frequent_items_go_there_and_come_back() {
+fn written_frequent_items_are_read_by_the_library() {
     for counters in [3, 100, 768, 1 << 14] {
         let ours = fed(MisraGries::<Address>::new(counters, 1).unwrap(), &stream());
         let bytes = ours.to_apache(text);
@@ -43,7 +43,7 @@ fn frequent_items_go_there_and_come_back() {
 }
 
 #[test]
-fn their_frequent_items_are_read_and_merged() {
+fn frequent_items_of_the_library_are_read_and_merged() {
     let mut theirs = FrequentItemsSketch::<String>::new(1024).unwrap();
     for (key, weight) in stream() {
         theirs.update_with_count(text(&key), weight);
@@ -66,7 +66,7 @@ fn their_frequent_items_are_read_and_merged() {
 
 proptest! {
     #[test]
-    fn damaged_items_do_no_harm(
+    fn damaged_items_are_errors_or_valid(
         edits in proptest::collection::vec((0usize..200, any::<u8>()), 1..5), cut in 0usize..400,
     ) {
         let sketch = fed(MisraGries::<Address>::new(20, 1).unwrap(), &stream()[..200]);
@@ -92,7 +92,7 @@ mod distinct {
     use datasketches::hll::{HllSketch, HllType};
 
     #[test]
-    fn counts_of_parts_merge_to_that_of_the_whole_and_travel() {
+    fn counts_of_parts_merge_to_that_of_the_whole_in_both_directions() {
         let mut whole = Distinct::<Address>::new(12).unwrap();
         let mut parts = [0; 3].map(|_| Distinct::<Address>::new(12).unwrap());
         for i in 0..100_000u32 {
@@ -122,7 +122,7 @@ mod distinct {
 
     proptest! {
         #[test]
-        fn bytes_that_are_no_sketch_are_refused(
+        fn invalid_bytes_are_errors(
             n in 0u32..5000, cut in 1usize..300, edits in proptest::collection::vec((0usize..300, any::<u8>()), 0..4),
         ) {
             let mut sketch = Distinct::<Address>::new(8).unwrap();

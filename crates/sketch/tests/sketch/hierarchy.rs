@@ -1,4 +1,4 @@
-//! Prefixes: bounds hold, nothing vanishes, and with room for all the heavy ones are those of the definition.
+//! Prefixes: bounds hold, no weight is lost silently, and with enough room the heavy prefixes equal the definition.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn prefix(address: &Address, level: usize) -> Address {
     PARENTS[..level].iter().fold(*address, |key, up| up(&key))
 }
 
-/// Some networks with many hosts, some heavy hosts, and a flood of others.
+/// Some networks with many hosts, some heavy hosts, and many other hosts.
 fn stream(packets: usize, seed: u64) -> Vec<(Address, u64)> {
     let mut random = Random(seed);
     (0..packets)
@@ -51,7 +51,7 @@ fn sums(stream: &[(Address, u64)]) -> Vec<BTreeMap<Address, u64>> {
         .collect()
 }
 
-/// Heavy by the definition: from the longest prefixes up, each without what is below heavy ones.
+/// Heavy prefixes by the definition: from the longest up, each without the weight below other heavy ones.
 fn heavy(stream: &[(Address, u64)], threshold: u64) -> Vec<(usize, Address, u64)> {
     let mut left: BTreeMap<Address, u64> = sums(stream).swap_remove(0);
     let mut heavy = Vec::new();
@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn bounds_of_every_prefix_hold_whatever_has_no_room(
+    fn bounds_of_every_prefix_hold_without_room(
         packets in 1usize..1500, seed: u64, keys in 2usize..300, parts in 1usize..4,
     ) {
         let stream = stream(packets, seed);
@@ -90,7 +90,7 @@ proptest! {
                 prop_assert!((lower..=upper).contains(sum), "{lower} {sum} {upper} of {key:?} on {level}");
             }
         }
-        // The last level has but one prefix, so nothing is lost there, and all is below it.
+        // The last level has only one prefix, so nothing is lost there, and everything is below it.
         prop_assert_eq!((hierarchy.lost(), hierarchy.bounds(4, &[0; 4])), (0, (total, total)));
         let threshold = total / 20 + 1;
         let heavy = hierarchy.heavy(threshold);
@@ -136,7 +136,7 @@ fn a_network_whose_hosts_are_all_light_is_found_in_little_memory() {
 }
 
 #[test]
-fn what_the_last_level_has_no_room_for_is_told() {
+fn weight_without_room_on_the_last_level_is_reported() {
     let mut hierarchy: Hierarchy<Address> = Hierarchy::new(2, &[], 1).unwrap();
     hierarchy.update_burst(&[([1; 4], 5), ([2; 4], 3), ([3; 4], 9)]);
     assert_eq!((hierarchy.total(), hierarchy.lost()), (17, 8));

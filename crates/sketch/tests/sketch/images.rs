@@ -1,4 +1,4 @@
-//! Bytes that are no sketch are an error: not a panic, not a hang, not memory without bound.
+//! Invalid bytes are an error: no panic, no endless loop, no unbounded memory.
 
 use crate::support::{Tuple, fed, tuple, zipf};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn images() -> Vec<(Vec<u8>, Read)> {
     images
 }
 
-/// Makes the checksum right again, by the format's own words.
+/// Corrects the checksum, computed as the format defines it.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let fold = |a: u64, b: u64| {
         let wide = u128::from(a) * u128::from(b);
@@ -56,7 +56,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn images_come_back_as_they_were() {
+fn images_are_read_unchanged() {
     for (image, read) in images() {
         assert_eq!(read(&image).unwrap(), image);
         assert_eq!(sealed(image.clone()), image);
@@ -64,7 +64,7 @@ fn images_come_back_as_they_were() {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_noticed() {
+fn every_flipped_bit_and_every_truncation_is_detected() {
     for (image, read) in images() {
         for at in (0..image.len()).step_by(1 + image.len() / 700) {
             assert!(read(&image[..at]).is_err());
@@ -100,9 +100,9 @@ fn only_its_own_kind_reads_an_image() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Damage under a right checksum: an error, or a sketch that is as good as any.
+    /// Damage with a correct checksum: an error, or a valid sketch.
     #[test]
-    fn forged_images_do_no_harm(
+    fn forged_images_are_errors_or_valid(
         which in 0usize..13,
         edits in proptest::collection::vec((16usize..120, any::<u8>()), 1..6),
         cut in 0usize..200,
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300), kind in 0u8..13) {
+    fn random_bytes_are_errors(bytes in proptest::collection::vec(any::<u8>(), 0..300), kind in 0u8..13) {
         let mut image = [b"RTSK\x01".as_slice(), &[kind, 13, 0], &bytes, &[0; 24]].concat();
         for (_, read) in images() {
             let _ = read(&bytes);

@@ -1,4 +1,4 @@
-//! Laws of every sketch: bounds hold, nothing vanishes, merging is what it says.
+//! Laws of all sketches: bounds hold, no weight is lost silently, merging equals the definition.
 
 use crate::support::{Tuple, fed, shares, truth, tuple, zipf};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 type Stream = Vec<(Tuple, u64)>;
 
-/// Streams at random, and those that hurt: few keys, floods of new keys, a heavy key in between, a run.
+/// Random streams, and difficult ones: few keys, floods of new keys with a heavy key among them, a run of one key.
 fn streams() -> impl Strategy<Value = Stream> {
     let weight = prop_oneof![5 => Just(1u64), 3 => 0u64..1500, 1 => 0..=u64::from(u32::MAX)];
     let random = proptest::collection::vec(((0u64..300).prop_map(tuple), weight), 0..1500);
@@ -17,7 +17,7 @@ fn streams() -> impl Strategy<Value = Stream> {
         stream.extend(late.into_iter().step_by(3));
         stream
     });
-    // Misra–Gries at its worst: all counters equal, then newcomers one after the other.
+    // The worst case of Misra–Gries: all counters equal, then new keys one after the other.
     let level = (1u64..40, 1u64..20).prop_map(|(keys, rounds)| {
         (0..rounds).flat_map(|r| (0..keys + r).map(|i| (tuple(i), 1))).collect::<Stream>()
     });
@@ -32,7 +32,8 @@ fn streams() -> impl Strategy<Value = Stream> {
     prop_oneof![4 => random, 1 => flood, 1 => level, 1 => sandwich, 1 => runs]
 }
 
-/// Bounds of all keys that were seen and of some that were not. Returns how many lower bounds that are not certain failed.
+/// Checks the bounds of all keys in the stream and of some others. Returns the number of wrong lower bounds that are
+/// not certain.
 fn hold_bounds<S: Sketch<Key = Tuple>>(sketch: &S, truth: &BTreeMap<Tuple, u64>) -> usize {
     assert_eq!(sketch.total(), truth.values().sum::<u64>());
     let strangers = (1 << 20..(1 << 20) + 50).map(|i| (tuple(i), 0));
@@ -81,7 +82,7 @@ fn hold_all<S: Sketch<Key = Tuple> + Clone>(new: impl Fn() -> S, stream: &Stream
     }
 }
 
-/// Merged parts are the whole, bit for bit, for any number of workers and in any order.
+/// Merged parts equal the whole, bit for bit, for any number of workers and in any order.
 fn hold_exactly<S: Sketch<Key = Tuple>>(new: impl Fn() -> S, stream: &Stream) {
     let whole = fed(new(), stream).to_bytes();
     for workers in [1, 2, 3, 7] {
@@ -146,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn misra_gries_errs_by_no_more_than_it_says(
+    fn misra_gries_stays_within_its_error(
         stream in streams(), counters in 1usize..100, seed: u64,
     ) {
         let new = || MisraGries::<Tuple>::new(counters, seed).unwrap();
@@ -158,11 +159,11 @@ proptest! {
         for sketch in [fed(new(), &stream), parts] {
             hold_heavy(&sketch, 5);
             let kept: u64 = sketch.heavy(0).iter().map(|heavy| heavy.estimate.lower).sum();
-            // offset × (counters + 1) / 2 was taken from the counters.
+            // offset × (counters + 1) / 2 was subtracted from the counters.
             let taken = u128::from(sketch.total() - kept) * 2;
             prop_assert!(u128::from(sketch.error()) * (counters as u128 + 1) <= taken);
             prop_assert!(sketch.keys() <= counters);
-            // Nothing above the error is missing.
+            // No key above the error is missing.
             let heavy = sketch.heavy(sketch.error() + 1);
             for (key, count) in truth(&stream) {
                 prop_assert!(count <= sketch.error() || heavy.iter().any(|heavy| heavy.key == key));
@@ -176,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn space_saving_knows_how_much_of_a_count_may_be_others(
+    fn space_saving_bounds_are_certain(
         stream in streams(), keys in 1usize..100, seed: u64,
     ) {
         let new = || SpaceSaving::<Tuple>::new(keys, seed).unwrap();
@@ -214,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn hash_tables_lose_nothing_unsaid(stream in streams(), slots in 1usize..200, seed: u64) {
+    fn hash_tables_count_what_they_lose(stream in streams(), slots in 1usize..200, seed: u64) {
         for collision in Collision::ALL {
             let new = || HashTable::<Tuple>::new(slots, collision, seed).unwrap();
             hold_all(new, &stream);
@@ -237,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn the_exact_table_is_exact_until_full_and_then_says_so(
+    fn the_exact_table_is_exact_until_it_is_full(
         stream in streams(), room in 1usize..400, seed: u64,
     ) {
         hold_exactly(|| Exact::<Tuple>::new(4000, seed).unwrap(), &stream);
@@ -307,7 +308,7 @@ fn heavy_keys_of_a_zipf_stream_are_found() {
 }
 
 #[test]
-fn counters_of_32_bits_that_are_full_say_that_they_do_not_know() {
+fn saturated_counters_have_wide_bounds() {
     let key = tuple(1);
     let mut full = CountMin::<Tuple, u32>::new(shape(2, 4), 1);
     full.update(&key, u64::from(u32::MAX) - 1);
@@ -324,7 +325,7 @@ fn counters_of_32_bits_that_are_full_say_that_they_do_not_know() {
 }
 
 #[test]
-fn totals_stay_at_the_largest_number() {
+fn totals_saturate() {
     fn full<S: Sketch<Key = Tuple>>(mut sketch: S) {
         for i in 0..40 {
             sketch.update(&tuple(i), u64::MAX / 2);
@@ -346,7 +347,7 @@ fn totals_stay_at_the_largest_number() {
 }
 
 #[test]
-fn what_differs_in_size_or_seed_does_not_merge() {
+fn sketches_of_other_sizes_or_seeds_do_not_merge() {
     let mut a = CountMin::<Tuple, u32>::new(shape(2, 64), 1);
     a.update(&tuple(1), 5);
     let before = a.to_bytes();
@@ -366,7 +367,7 @@ fn what_differs_in_size_or_seed_does_not_merge() {
     assert_eq!(table.merge(&other), Err(Mismatch::Parameters));
     let mut exact = Exact::<Tuple>::new(9, 1).unwrap();
     assert_eq!(exact.merge(&Exact::new(10, 1).unwrap()), Err(Mismatch::Parameters));
-    // Tables of keys find new places, so their seeds may differ.
+    // Tables of keys hash them again, so their seeds may differ.
     let mut other = Exact::new(9, 2).unwrap();
     other.update(&tuple(3), 4);
     exact.merge(&other).unwrap();
@@ -374,7 +375,7 @@ fn what_differs_in_size_or_seed_does_not_merge() {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn invalid_sizes_are_errors() {
     assert_eq!(Shape::new(0, 64), Err(InvalidSize::Rows(0)));
     assert_eq!(Shape::new(9, 64), Err(InvalidSize::Rows(9)));
     assert_eq!(Shape::new(2, 0), Err(InvalidSize::Width(0)));

@@ -1,4 +1,4 @@
-//! Reversible sketches find the keys they were never asked for, or say that they will not.
+//! Reversible sketches recover the keys, or report that the search was stopped.
 
 use crate::support::{Tuple, fed, shares, truth, tuple, zipf};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn addresses(n: u32, seed: u64) -> Vec<([u8; 4], u64)> {
 }
 
 #[test]
-fn sets_give_back_every_heavy_key_and_no_other_with_room_enough() {
+fn sets_recover_exactly_the_heavy_keys_with_enough_room() {
     let stream = zipf(50_000, 3000, 1.0, false, 3);
     let truth = truth(&stream);
     let sketch = fed(Reversible::<Tuple>::new(shape(4, 1024), 9), &stream);
@@ -40,7 +40,7 @@ fn sets_give_back_every_heavy_key_and_no_other_with_room_enough() {
 }
 
 #[test]
-fn a_search_without_end_is_given_up() {
+fn an_endless_search_is_stopped() {
     let stream = zipf(50_000, 20_000, 0.8, false, 3);
     let sketch = fed(Reversible::<Tuple>::new(shape(2, 16), 9), &stream);
     assert_eq!(sketch.recover(100, 10_000), Err(SearchBudgetExceeded { steps: 10_000 }));
@@ -50,7 +50,7 @@ fn a_search_without_end_is_given_up() {
 }
 
 #[test]
-fn modular_hashing_gives_back_every_heavy_address() {
+fn modular_hashing_recovers_every_heavy_address() {
     let stream = addresses(200_000, 4);
     let truth = truth(&stream);
     let threshold = 2000;

@@ -1,4 +1,4 @@
-//! Shared forms lose nothing, however many threads there are.
+//! Shared forms lose nothing with any number of threads.
 
 use crate::support::{Tuple, fed, shares, zipf};
 use ringtap_sketch::*;
@@ -10,7 +10,7 @@ fn shape() -> Shape {
     Shape::new(4, 256).unwrap()
 }
 
-/// Few keys, so that threads meet at the same counters all the time.
+/// Few keys, so that threads often update the same counters.
 fn stream() -> Vec<(Tuple, u64)> {
     zipf(200_000, 300, 1.1, true, 8)
 }
@@ -69,7 +69,7 @@ fn a_shared_hash_table_keeps_the_total_and_its_bounds() {
                 assert_eq!(table.to_bytes(), alone.to_bytes());
             }
         }
-        // No two keys meet: then nothing depends on the order.
+        // No two keys share a slot: then the order has no effect.
         let roomy = SharedHashTable::<Tuple>::new(1 << 20, collision, SEED).unwrap();
         let alone = fed(HashTable::<Tuple>::new(1 << 20, collision, SEED).unwrap(), &stream);
         assert_eq!(alone.lost(), 0);

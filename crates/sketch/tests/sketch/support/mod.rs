@@ -1,6 +1,6 @@
-//! Streams of known truth.
+//! Streams with known counts.
 
-// Each test file is a crate of its own and uses a part of this.
+// Each test file is a separate crate and uses a part of this module.
 #![allow(dead_code, unreachable_pub)]
 
 use ringtap_sketch::{Key, Sketch};
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// The i-th key of a population: five-tuples of neighbouring hosts and ports, as traffic has them.
+/// The i-th key of a population: five-tuples of neighbouring hosts and ports, as in real traffic.
 pub fn tuple(i: u64) -> Tuple {
     let mut key = [0; 13];
     key[..4].copy_from_slice(&(0x0a00_0000 + (i / 50) as u32).to_be_bytes());
@@ -36,7 +36,7 @@ pub fn tuple(i: u64) -> Tuple {
     key
 }
 
-/// Keys drawn by Zipf's law from a population, with weights of 1 or of packets' lengths.
+/// Keys with a Zipf distribution from a population, with weight 1 or the packets' lengths.
 pub fn zipf(packets: usize, population: u64, s: f64, octets: bool, seed: u64) -> Vec<(Tuple, u64)> {
     let mut random = Random(seed);
     let mut cumulated = Vec::new();
@@ -55,7 +55,7 @@ pub fn zipf(packets: usize, population: u64, s: f64, octets: bool, seed: u64) ->
         .collect()
 }
 
-/// The counts that are right.
+/// The correct counts.
 pub fn truth<K: Key>(stream: &[(K, u64)]) -> BTreeMap<K, u64> {
     let mut counts = BTreeMap::new();
     for (key, weight) in stream {
@@ -64,7 +64,7 @@ pub fn truth<K: Key>(stream: &[(K, u64)]) -> BTreeMap<K, u64> {
     counts
 }
 
-/// A sketch after a stream, in bursts of odd lengths.
+/// A sketch after a stream, in bursts of various lengths.
 pub fn fed<S: Sketch>(mut sketch: S, stream: &[(S::Key, u64)]) -> S {
     for (i, burst) in stream.chunks(77).enumerate() {
         if i % 3 == 0 {
@@ -76,7 +76,7 @@ pub fn fed<S: Sketch>(mut sketch: S, stream: &[(S::Key, u64)]) -> S {
     sketch
 }
 
-/// The shares of a stream that `n` workers get, by packet or by key.
+/// The parts of a stream for `n` workers, divided by packet or by key.
 pub fn shares<K: Key>(stream: &[(K, u64)], n: usize, by_key: bool) -> Vec<Vec<(K, u64)>> {
     let mut shares = vec![Vec::new(); n];
     for (i, item) in stream.iter().enumerate() {
