@@ -42,7 +42,7 @@ trap cleanup EXIT
 
 say() { printf 'office: %s\n' "$*" >&2; }
 on() { local host=$1; shift; timeout 60 ip netns exec "$prefix-$host" "$@"; }
-# A server: runs until the end, its process remembered.
+# A server: runs until the end, its process number is stored.
 serve() {
     local host=$1; shift
     ip netns exec "$prefix-$host" "$@" >>"$work/$host.log" 2>&1 &

@@ -245,7 +245,7 @@ def ndn_packets():
     yield [tlv(0x64, tlv(0x50, full))]
     yield [tlv(0x64, fields + tlv(0x50, data))]
     yield [tlv(0x64, nack + tlv(0x50, full))]
-    # In pieces, in order and not; an element that nobody knows, to be ignored or not.
+    # In pieces, in order and not; an unknown element, critical or not.
     pieces = [data[at : at + 100] for at in range(0, len(data), 100)]
     sent = [
         tlv(0x64, tlv(0x51, struct.pack("!Q", 9 + at)) + tlv(0x52, bytes([at])) + tlv(0x53, bytes([len(pieces)])) + tlv(0x50, piece))

@@ -33,8 +33,9 @@ step cargo clippy -p ringtap --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then
     step scripts/graph.py
     step scripts/dependencies.py
+    step scripts/words.py
 else
-    echo "lint: python3 is missing: the graph of packages and the number of dependencies are not checked" >&2
+    echo "lint: python3 is missing: the graph of packages, the number of dependencies and the word list are not checked" >&2
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 

@@ -9,7 +9,7 @@ use ringtap_skeleton::Skeleton;
 
 use crate::args::MonitorArgs;
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{complain, note};
+use ringtap_terminal::console::{note, print_message};
 
 /// The interfaces of the flags. A duplicate is an error.
 pub(crate) fn interfaces(args: &MonitorArgs) -> anyhow::Result<Vec<String>> {
@@ -127,7 +127,7 @@ fn options(args: &MonitorArgs) -> Options {
 pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
     let mut receivers = ringtap_io::live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
-    notices.for_each(|notice| complain("warning", &notice.to_string()));
+    notices.for_each(|notice| print_message("warning", &notice.to_string()));
     Ok(receivers)
 }
 

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let command_line = config::command_line()?;
-    ringtap_terminal::console::listen_to_environment();
+    ringtap_terminal::console::read_level();
     notify::connect();
     match command_line.command {
         None => pages::help(),

@@ -23,7 +23,7 @@ use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
 use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::console::{self, print_message};
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
             for (kind, text) in outputs::messages(all) {
-                complain(kind, &text);
+                print_message(kind, &text);
             }
         }
         print(args, &outcome, stdout_is_taken)?;
@@ -205,19 +205,19 @@ fn run_plan(
     outcome.run.notices.retain(|notice| !source::is_stop(notice));
     for notice in &outcome.run.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
-        complain(kind, &notice.to_string());
+        print_message(kind, &notice.to_string());
     }
     // On interfaces, clock changes were reported during the run.
     let clock = match live {
         true => ClockChanges { set: 0, ..outcome.run.clock },
         false => outcome.run.clock,
     };
-    clock.notices().iter().for_each(|notice| complain("warning", notice));
+    clock.notices().iter().for_each(|notice| print_message("warning", notice));
     if let Some(failure) = &outcome.run.failure {
-        complain("error", failure);
+        print_message("error", failure);
     }
     for warning in outcome.warnings() {
-        complain("warning", &warning);
+        print_message("warning", &warning);
     }
     Ok(outcome)
 }
@@ -250,7 +250,7 @@ fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     for (what, count) in losses {
-        complain("error", &format!("{what}: {count}"));
+        print_message("error", &format!("{what}: {count}"));
     }
     ExitCode::from(LOST)
 }

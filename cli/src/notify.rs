@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use ringtap_engine::Watch;
 
 use ringtap_base::Clock;
-use ringtap_terminal::console::complain;
+use ringtap_terminal::console::print_message;
 
 static MANAGER: OnceLock<Manager> = OnceLock::new();
 
@@ -60,7 +60,7 @@ pub(crate) fn connect() {
         }
         Err(error) => {
             let name = name.display();
-            complain(
+            print_message(
                 "warning",
                 &format!("NOTIFY_SOCKET={name}: {error}; the service manager gets no messages"),
             );

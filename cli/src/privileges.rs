@@ -17,7 +17,7 @@ pub(crate) fn user(name: &str) -> anyhow::Result<User> {
 /// Switches to `user` permanently, with all threads, and without any capability.
 pub(crate) fn become_user(user: &User) -> anyhow::Result<()> {
     let name = user.name.to_string_lossy();
-    user.become_it().with_context(|| format!("switching to the user {name}"))?;
+    user.switch_to().with_context(|| format!("switching to the user {name}"))?;
     // The kernel removes all capabilities of root; verify it.
     anyhow::ensure!(user.is_root() || !can_become_root(), "{name} can become root again");
     Ok(())

@@ -24,7 +24,7 @@ use crate::notify;
 use crate::outputs::Control;
 use crate::screen::Request;
 use ringtap_base::Clock;
-use ringtap_terminal::console::{complain, note};
+use ringtap_terminal::console::{note, print_message};
 
 /// The polling interval, and the longest delay of the second interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -161,6 +161,6 @@ impl Interrupts {
 }
 
 fn exit_at_once() -> ! {
-    complain("error", "interrupted twice: no report");
+    print_message("error", "interrupted twice: no report");
     std::process::exit(INTERRUPTED)
 }

@@ -32,21 +32,30 @@ const LEAST: f64 = 0.03;
 pub struct Comparison<'a> {
     /// The programs of the earlier revision, and the current ones.
     pub programs: [Programs; 2],
+    /// The machine of the measurement.
     pub machine: &'a Machine,
     /// Folder for traffic and for files that trials write.
     pub folder: PathBuf,
+    /// Short trials, for a first result.
     pub quick: bool,
+    /// Number of interleaved rounds.
     pub rounds: u32,
+    /// Seed of the order of trials.
     pub seed: u64,
 }
 
 /// One value of one setting, in both programs.
 #[derive(Clone, Debug)]
 pub struct Difference {
+    /// Id of the experiment.
     pub experiment: String,
+    /// Name of the candidate.
     pub candidate: String,
+    /// Values of the parameters, by name.
     pub parameters: BTreeMap<String, String>,
+    /// Name of the measured quantity.
     pub quantity: String,
+    /// Unit of the values.
     pub unit: String,
     /// Median of the earlier program.
     pub then: f64,
@@ -54,18 +63,23 @@ pub struct Difference {
     pub now: f64,
     /// The p-value of the rank test.
     pub chance: f64,
+    /// The result of the test.
     pub verdict: Change,
 }
 
+/// The direction of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// The current revision is better.
     Better,
+    /// The current revision is worse.
     Worse,
     /// No difference that stands out from the noise.
     None,
 }
 
 impl Change {
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Better => "better",

@@ -6,22 +6,64 @@ use std::path::PathBuf;
 /// Why an experiment could not be run or reported.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// No experiment or group has this id.
     #[error("unknown experiment {id:?}: use an id that 'ringtap-lab list' prints, a group or all")]
-    Unknown { id: String },
+    Unknown {
+        /// The id.
+        id: String,
+    },
+    /// A file of experiments is invalid.
     #[error("invalid experiment {file}: {reason}")]
-    Experiment { file: String, reason: String },
+    Experiment {
+        /// Name of the file.
+        file: String,
+        /// The error in it.
+        reason: String,
+    },
+    /// A file cannot be read or written.
     #[error("{doing} {}", path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        /// The action: "reading".
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// A file of rows is invalid.
     #[error("{}: {reason}", path.display())]
-    Rows { path: PathBuf, reason: String },
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// The error in it.
+        reason: String,
+    },
+    /// The folder has no run.
     #[error("no run in {}: 'ringtap-lab run' makes one", path.display())]
-    NoRun { path: PathBuf },
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Traffic cannot be generated.
     #[error("generating traffic {file}: {reason}")]
-    Traffic { file: String, reason: String },
+    Traffic {
+        /// Name of the file.
+        file: String,
+        /// Message of the generator.
+        reason: String,
+    },
+    /// A revision cannot be built.
     #[error("building revision {revision}: {reason}")]
-    Revision { revision: String, reason: String },
+    Revision {
+        /// The revision.
+        revision: String,
+        /// Message of the build.
+        reason: String,
+    },
+    /// A trial cannot be run, for this reason.
     #[error("{0}")]
     Trial(String),
+    /// The machine or the programs lack something, given here.
     #[error("{0}")]
     Unavailable(String),
 }

@@ -25,7 +25,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
+    /// Title of the paper.
     pub title: String,
+    /// Authors of the paper.
     pub authors: String,
     /// Where and when it was published.
     pub venue: String,
@@ -39,10 +41,13 @@ pub struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
+    /// Unique id, as on the command line.
     pub id: String,
+    /// Key of the paper.
     pub paper: String,
     /// The figure or table in the paper: "Figure 8".
     pub figure: String,
+    /// Title in reports.
     pub title: String,
     /// What is measured and how it differs from the paper, in a few sentences.
     pub about: String,
@@ -57,8 +62,10 @@ pub struct Experiment {
     /// Files that are generated before the first trial.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
+    /// The parameters that are varied.
     #[serde(default)]
     pub sweep: Sweep,
+    /// The programs or settings that are compared.
     #[serde(rename = "candidate")]
     pub candidates: Vec<Candidate>,
     /// Numbers to read from each trial.
@@ -66,19 +73,25 @@ pub struct Experiment {
     /// JSON pointers whose values must be equal in all trials with equal parameters `equal_by`.
     #[serde(default)]
     pub equal: Vec<String>,
+    /// Parameters that are equal in the trials compared by `equal`.
     #[serde(default)]
     pub equal_by: Vec<String>,
     /// JSON pointers and their required values; a trial with other values has failed.
     #[serde(default)]
     pub sane: BTreeMap<String, Value>,
+    /// Rounds and points of a quick run.
     pub quick: Effort,
+    /// Rounds and points of a full run.
     pub full: Effort,
+    /// The figure.
     pub plot: Plot,
     /// Figures that the paper's text or tables print.
     #[serde(default, rename = "paper_value")]
     pub paper_values: Vec<PaperValue>,
+    /// The claims of the paper.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
+    /// A model whose values are shown beside the measured ones.
     pub model: Option<Model>,
 }
 
@@ -192,10 +205,13 @@ pub struct Plot {
     pub relative_to: Option<Value>,
 }
 
+/// The type of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlotKind {
+    /// Lines over a numeric parameter.
     Lines,
+    /// Bars, one group for each value.
     Bars,
 }
 
@@ -264,8 +280,10 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Measured, Self::ByConstruction, Self::Model, Self::Absolute];
 
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -353,6 +371,7 @@ impl Experiment {
         })
     }
 
+    /// The rounds and points of a quick or full run.
     pub fn effort(&self, quick: bool) -> &Effort {
         if quick { &self.quick } else { &self.full }
     }

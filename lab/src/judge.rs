@@ -23,7 +23,9 @@ const ROUNDS_MIN: usize = 3;
 /// A claim and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
+    /// Id of the experiment.
     pub experiment: String,
+    /// Text of the claim.
     pub claim: String,
     /// Verdicts on claims of other kinds than `Measured` are counted separately.
     pub kind: ClaimKind,
@@ -33,6 +35,7 @@ pub struct Judgement {
     pub paper: String,
     /// Our figure.
     pub ours: String,
+    /// The verdict.
     pub verdict: Verdict,
     /// The reason for the verdict; mostly empty if the claim is reproduced.
     pub reason: String,
@@ -40,19 +43,26 @@ pub struct Judgement {
     pub judged: String,
 }
 
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The measurement agrees with the claim.
     Reproduced,
+    /// The measurement contradicts the claim.
     NotReproduced,
+    /// The machine lacks cores, shared caches or counters for it.
     NotPossibleHere,
+    /// The spread of the measurement includes both results.
     Inconclusive,
 }
 
 impl Verdict {
+    /// All verdicts.
     pub const ALL: [Self; 4] =
         [Self::Reproduced, Self::NotReproduced, Self::NotPossibleHere, Self::Inconclusive];
 
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",

@@ -19,25 +19,32 @@ use serde::{Deserialize, Serialize};
 /// Properties of the machine of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Model name of the processor.
     pub processor: String,
     /// Cores that this process may use, by number.
     pub cores: Vec<Core>,
+    /// Release of the kernel.
     pub kernel: String,
     /// Governor of the clock frequency, if the kernel reports it.
     pub governor: Option<String>,
+    /// Bytes of memory.
     pub memory_bytes: u64,
+    /// True in a virtual machine.
     pub virtual_machine: bool,
 }
 
 /// A logical core and its place in the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Core {
+    /// Number of the logical core.
     pub number: usize,
     /// Logical cores on the same physical core, as a list in the kernel's format.
     pub thread_siblings: String,
     /// Logical cores with the same second-level cache, in the same format.
     pub l2: String,
+    /// Number of the processor package.
     pub package: String,
+    /// Number of the NUMA node.
     pub node: usize,
 }
 
@@ -59,6 +66,7 @@ pub enum Place {
 /// Cores for a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
+    /// Numbers of the cores.
     pub cores: Vec<usize>,
     /// There are more threads than cores, so the trial does not measure scaling.
     pub oversubscribed: bool,

@@ -25,15 +25,21 @@ const AFTER: [&str; 12] = [
 /// One number of one trial, or the reason for its absence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
+    /// Id of the experiment.
     pub experiment: String,
+    /// Name of the candidate.
     pub candidate: String,
+    /// Values of the parameters, by name.
     pub parameters: BTreeMap<String, String>,
     /// Empty in the row of a trial without numbers.
     pub quantity: String,
+    /// The measured value, if the trial succeeded.
     pub value: Option<f64>,
+    /// Unit of the value.
     pub unit: String,
     /// Round, from 1; 0 is checked but not counted.
     pub trial: u32,
+    /// Outcome of the trial.
     pub state: State,
     /// The reason for a state other than `Ok`.
     pub reason: String,
@@ -41,20 +47,26 @@ pub struct Row {
     pub result: String,
     /// System load, averaged over the minute before the trial.
     pub load: f64,
+    /// Commit of the measured program.
     pub commit: String,
+    /// Name of the machine.
     pub machine: String,
+    /// Seed of the trial.
     pub seed: u64,
+    /// Command line of the trial.
     pub command: String,
 }
 
 /// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
+    /// The trial succeeded.
     Ok,
     /// It ran with more threads than cores, so its values do not measure scaling.
     Oversubscribed,
     /// Its result differs from that of the other trials.
     Wrong,
+    /// The program failed.
     Failed,
     /// The machine lacks something that the trial requires.
     NotPossible,
@@ -64,6 +76,7 @@ impl State {
     const ALL: [Self; 5] =
         [Self::Ok, Self::Oversubscribed, Self::Wrong, Self::Failed, Self::NotPossible];
 
+    /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",

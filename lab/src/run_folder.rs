@@ -21,7 +21,9 @@ const FACTS: &str = "machine.json";
 /// The folder of one run: its rows, figures and verdicts.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
+    /// Path of the folder.
     pub path: PathBuf,
+    /// Facts about the run.
     pub facts: Facts,
 }
 

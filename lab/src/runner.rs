@@ -31,7 +31,9 @@ use ringtap_base::SplitMix;
 pub struct Runner<'a> {
     /// The programs to measure.
     pub programs: &'a Programs,
+    /// The machine of the run.
     pub machine: &'a Machine,
+    /// The folder for the results.
     pub folder: &'a RunFolder,
     /// Seed of round 0; the seed of round n is `seed + n`.
     pub seed: u64,
@@ -42,8 +44,11 @@ pub struct Runner<'a> {
 /// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
+    /// Id of the experiment.
     pub experiment: String,
+    /// Completed trials.
     pub done: usize,
+    /// All trials.
     pub total: usize,
     /// Estimate; `None` until a trial has run.
     pub seconds_left: Option<f64>,

@@ -13,6 +13,7 @@ use crate::template;
 /// A candidate with its parameters. Trials of one setting differ only in their seed.
 #[derive(Clone, Debug)]
 pub struct Setting {
+    /// Name of the candidate.
     pub candidate: String,
     /// Parameters from the sweep and from `set`, as text.
     pub parameters: BTreeMap<String, String>,

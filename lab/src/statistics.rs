@@ -11,9 +11,13 @@ const EXACT_PAIRS: usize = 1_600;
 /// Median, quartiles and number of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
+    /// Median.
     pub median: f64,
+    /// First quartile.
     pub low: f64,
+    /// Third quartile.
     pub high: f64,
+    /// Number of values.
     pub count: usize,
 }
 
@@ -30,6 +34,7 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     Some(Summary { median: at(0.5), low: at(0.25), high: at(0.75), count: sorted.len() })
 }
 
+/// The median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     summary(values).map(|summary| summary.median)
 }

@@ -1,7 +1,7 @@
 //! Rectangles, source × destination, and the topmost one at a point.
 //!
 //! ```text
-//! destinations, cut wherever a rectangle starts or ends          a tree over the pieces
+//! destinations, cut at all ends of rectangles                   a tree over the pieces
 //!  │ 0 │   1    │ 2 │     3      │                                     ┌──┴──┐
 //!      ├─ rule 0 ───┤     = pieces 1, 2                              ┌┴┐   ┌┴┐
 //!      each node: the sources of the rules that cover all of it      0 1   2 3

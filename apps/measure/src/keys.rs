@@ -22,7 +22,9 @@ use thiserror::Error;
 pub enum CountBy {
     /// Addresses, ports and protocol. For ICMP the destination port is type and code.
     FiveTuple,
+    /// The source address.
     Source,
+    /// The destination address.
     Destination,
     /// Source and destination.
     Pair,
@@ -146,6 +148,7 @@ pub struct Keying {
 }
 
 impl Keying {
+    /// Creates the function from packets to keys.
     pub fn new(by: CountBy) -> Self {
         let bits = usize::from(by.prefix().unwrap_or(128));
         let byte = |at: usize| (0xff00u16 >> bits.saturating_sub(8 * at).min(8)) as u8;

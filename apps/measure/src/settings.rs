@@ -149,7 +149,7 @@ pub enum SettingsError {
 impl Settings {
     /// Default memory of a structure: 1 MiB of sketch holds every heavy key of a link; every key
     /// needs more.
-    pub fn usual_bytes(structure: Kind, machine_bytes: u64) -> u64 {
+    pub fn default_bytes(structure: Kind, machine_bytes: u64) -> u64 {
         match structure {
             Kind::Exact => (256 << 20).min(machine_bytes / 4),
             _ => 1 << 20,

@@ -200,7 +200,7 @@ impl AppOptions for Options {
         if let Some(flows) = self.max_flows {
             within("number of flows", flows, 1, most_flows)?;
         }
-        self.max_flows = Some(match (self.max_flows, memory.asked) {
+        self.max_flows = Some(match (self.max_flows, memory.requested) {
             (Some(flows), None) => flows,
             (Some(flows), Some(_)) => flows.min(affordable),
             (None, Some(_)) => affordable.min(most_flows),

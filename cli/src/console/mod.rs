@@ -301,8 +301,8 @@ impl Console {
         if !matches!(self.extent, Extent::Live(..)) {
             return;
         }
-        let forgotten = self.watch.fragments_forgotten.get() > 0;
-        if forgotten && !self.fragments_reported.swap(true, Ordering::Relaxed) {
+        let evicted = self.watch.fragments_forgotten.get() > 0;
+        if evicted && !self.fragments_reported.swap(true, Ordering::Relaxed) {
             self.warn(
                 "too many fragmented datagrams in progress: later fragments may lack their ports; \
                  raise --memory",

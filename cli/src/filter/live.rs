@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use ringtap_filter::run::{
-    ControlAuth, FilterLive, FilterPlan, FilterReport, Requests, StatsSnapshot, Way, filter_live,
+    ControlAuth, FilterLive, FilterPlan, FilterReport, Path, Requests, StatsSnapshot, filter_live,
 };
 use ringtap_filter::{RulePublisher, RuleSet};
 use ringtap_io::live::{Method, Options, SendOptions, Sender};
@@ -51,13 +51,8 @@ pub(super) fn run(
         // Ends the control thread however the run ends.
         let _stop = StopOnDrop(&done);
         notify::ready(&format!("filtering from {interface} to {output}"));
-        let live = FilterLive {
-            ways: paths,
-            publisher: &publisher,
-            snapshot: &snapshot,
-            auth,
-            drops: to_drops,
-        };
+        let live =
+            FilterLive { paths, publisher: &publisher, snapshot: &snapshot, auth, drops: to_drops };
         anyhow::Ok(filter_live(plan, live, &WATCH)?)
     })?;
     // A failure to write the capture of drops is in the report.
@@ -68,7 +63,7 @@ pub(super) fn run(
 }
 
 /// The paths from one interface to another, one for each queue.
-fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
+fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
     let options = Options {
         method: args.capture.method(),
         queues: args.queues,
@@ -88,7 +83,7 @@ fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Way>> {
             Sending::AfXdp => Method::Xdp,
         };
         let sender = Sender::open(to, &SendOptions { method, queue, ..SendOptions::default() })?;
-        Ok(Way { receiver, sender })
+        Ok(Path { receiver, sender })
     };
     (0..).zip(receivers).map(path).collect()
 }

@@ -26,7 +26,7 @@ use crate::args::{FilterAction, FilterArgs, Form};
 use crate::atomic_file::AtomicFile;
 use crate::{live as interfaces, sandbox, signals, source};
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::console::{self, print_message};
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
@@ -194,10 +194,10 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
 fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
     for notice in &report.notices {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
-        complain(kind, &notice.to_string());
+        print_message(kind, &notice.to_string());
     }
     if let Some(failure) = &report.failure {
-        complain("error", failure);
+        print_message("error", failure);
     }
     let text = match args.report {
         Form::Text => text::report(report),
@@ -216,7 +216,7 @@ fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
 fn exit_code(args: &FilterArgs, report: &FilterReport) -> ExitCode {
     let losses = report.losses();
     for (reason, packets) in &losses {
-        complain("warning", &format!("packets lost ({reason}): {packets}"));
+        print_message("warning", &format!("packets lost ({reason}): {packets}"));
     }
     if report.failed() {
         ExitCode::FAILURE

@@ -16,7 +16,7 @@ use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::listener::listen;
 use crate::{notify, privileges, sandbox, signals};
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{self, complain, note, tell};
+use ringtap_terminal::console::{self, note, print_message, print_to_stderr};
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         let report = report();
         if report.seconds * 1e9 >= next as f64 {
             next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
-            tell(&text::stats(&report));
+            print_to_stderr(&text::stats(&report));
         }
     };
     let report = signals::stoppable_for(&WATCH, duration, || {
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
 /// Prints losses; returns the exit code.
 fn exit_code(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
     if report.residual() != 0 {
-        complain("error", &format!("{} packets are unaccounted for", report.residual()));
+        print_message("error", &format!("{} packets are unaccounted for", report.residual()));
         return ExitCode::FAILURE;
     }
     let mut lost: Vec<_> =
@@ -97,10 +97,10 @@ fn exit_code(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
         lost.push(("kernel", report.kernel_drops));
     }
     for (reason, packets) in &lost {
-        complain("warning", &format!("packets lost ({reason}): {packets}"));
+        print_message("warning", &format!("packets lost ({reason}): {packets}"));
     }
     if report.evicted > 0 {
-        complain(
+        print_message(
             "warning",
             &format!(
                 "faces evicted: {}; more senders than on-demand = {} in [faces]",

@@ -49,7 +49,7 @@ pub(super) struct NotSent {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Pacing {
     /// The requested rate.
-    pub(super) asked: String,
+    pub(super) requested: String,
     /// Largest delay of a frame, milliseconds.
     pub(super) latest_ms: f64,
 }
@@ -75,8 +75,8 @@ impl Counts {
             numbers::rate(self.packets_per_second),
             rate::bits(self.bits_per_second),
         );
-        if let Some(Pacing { asked, latest_ms }) = &self.rate {
-            let _ = writeln!(text, "rate: {asked}; largest delay {latest_ms:.1} ms");
+        if let Some(Pacing { requested, latest_ms }) = &self.rate {
+            let _ = writeln!(text, "rate: {requested}; largest delay {latest_ms:.1} ms");
         }
         if let Some(stamps) = &self.stamps {
             let _ = writeln!(text, "stamped {} as run {:04x}", count(stamps.stamped), stamps.run);

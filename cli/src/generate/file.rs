@@ -13,7 +13,7 @@ use super::WATCH;
 use super::stamps::Stamps;
 use crate::atomic_file::AtomicFile;
 use ringtap_base::Clock;
-use ringtap_terminal::console::complain;
+use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// Counters of written packets.
@@ -35,7 +35,7 @@ pub(super) fn write(
         summary(&written, clock.seconds());
     }
     if let Some(warning) = stamps.and_then(|stamps| stamps.warning()) {
-        complain("warning", &warning);
+        print_message("warning", &warning);
     }
     Ok(())
 }

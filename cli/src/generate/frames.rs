@@ -5,7 +5,7 @@ use ringtap_traffic::Generator;
 
 use super::replay::Replay;
 use super::source_frame::SourceFrame;
-use ringtap_terminal::console::complain;
+use ringtap_terminal::console::print_message;
 
 /// The source of frames.
 pub(super) enum Frames {
@@ -31,7 +31,7 @@ impl Frames {
         let mut complete = true;
         for notice in replay.take_notices() {
             let error = notice.severity == Severity::Error;
-            complain(if error { "error" } else { "warning" }, &notice.to_string());
+            print_message(if error { "error" } else { "warning" }, &notice.to_string());
             complete &= !error;
         }
         complete

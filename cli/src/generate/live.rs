@@ -131,7 +131,7 @@ pub(super) fn send(
     counts.octets = counts.sent * len as u64;
     counts.close(counts.seconds);
     let pacing =
-        |rate: Rate| Pacing { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
+        |rate: Rate| Pacing { requested: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
     counts.rate = rate.map(pacing);
     result
 }

@@ -39,7 +39,7 @@ use live::Template;
 use mac::Macs;
 use replay::Replay;
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::console::{self, print_message};
 use send::Treatment;
 use stamps::Stamps;
 
@@ -151,7 +151,7 @@ fn to_interface(args: &GenerateArgs, name: &str) -> anyhow::Result<ExitCode> {
     if let (Frames::Profile(generator), Some(path)) = (&frames, &args.truth) {
         file::write_truth(&generator.truth(), path)?;
         if counts.sent < counts.frames {
-            complain("warning", "the truth includes frames that were not sent");
+            print_message("warning", "the truth includes frames that were not sent");
         }
     }
     result?;
@@ -215,6 +215,6 @@ fn report(args: &GenerateArgs, counts: &mut Counts) -> anyhow::Result<()> {
     } else {
         let _ = console::stderr().write_all(counts.text().as_bytes());
     }
-    counts.warnings().iter().for_each(|text| complain("warning", text));
+    counts.warnings().iter().for_each(|text| print_message("warning", text));
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::mac::Macs;
 use super::rate::Rate;
 use super::stamps::Stamps;
 use ringtap_base::Clock;
-use ringtap_terminal::console::complain;
+use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::count;
 
 /// Most frames of a batch.
@@ -107,7 +107,7 @@ pub(super) fn send(
     counts.not_sent.not_ethernet = frames.not_ethernet();
     counts.frames += frames.not_ethernet();
     let pacing =
-        |rate: Rate| Pacing { asked: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
+        |rate: Rate| Pacing { requested: rate.to_string(), latest_ms: pace.late_ns() as f64 / 1e6 };
     counts.rate = rate.map(pacing);
     counts.close(clock.seconds());
     result
@@ -123,7 +123,7 @@ impl LongWaitWarning {
     fn check(&mut self, wait_ns: u64) {
         if wait_ns >= LONG_NS && !std::mem::replace(&mut self.printed, true) {
             let seconds = count(wait_ns / 1_000_000_000);
-            complain(
+            print_message(
                 "warning",
                 &format!(
                     "the next frame is due in {seconds} s, according to its timestamp and --rate"

@@ -21,7 +21,7 @@ use ringtap_traffic::{Generator, Profile};
 use crate::args::{Form, MeasureArgs};
 use crate::{generate, live, sandbox, signals, source};
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::{self, complain, note};
+use ringtap_terminal::console::{self, note, print_message};
 
 pub(crate) use merge::run as merge;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         let outcome = measure(args, &plan)?;
         print_notices(&outcome.run.notices);
         if let Some(failure) = &outcome.run.failure {
-            complain("error", failure);
+            print_message("error", failure);
         }
         console::print(&match args.report {
             Form::Text => text::report(&outcome),
@@ -149,7 +149,7 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
 fn print_notices(notices: &[Notice]) {
     for notice in notices.iter().filter(|notice| !source::is_stop(notice)) {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
-        complain(kind, &notice.to_string());
+        print_message(kind, &notice.to_string());
     }
 }
 
@@ -161,7 +161,7 @@ fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
     }
     let dropped: u64 = outcome.run.ledger.dropped().values().sum();
     if args.fail_on_drop && dropped > 0 {
-        complain("error", &format!("packets dropped: {dropped}"));
+        print_message("error", &format!("packets dropped: {dropped}"));
         return ExitCode::from(LOST);
     }
     ExitCode::SUCCESS
@@ -199,7 +199,7 @@ fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
 fn measure_options(args: &MeasureArgs, machine: &Machine) -> Options {
     let defaults = Settings::default();
     let structure = args.structure.unwrap_or(defaults.structure);
-    let default_bytes = Settings::usual_bytes(structure, machine.memory_bytes);
+    let default_bytes = Settings::default_bytes(structure, machine.memory_bytes);
     Options {
         design: args.design.unwrap_or(Design::Rss),
         rate: args.rate,

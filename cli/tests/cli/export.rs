@@ -529,7 +529,7 @@ fn a_file_is_complete_or_absent() {
 }
 
 #[test]
-fn with_messages_on_stdout_the_report_is_on_stderr_and_a_closed_pipe_is_no_error() {
+fn with_messages_on_stdout_the_report_is_on_stderr_and_a_closed_pipe_is_not_an_error() {
     let run = |messages: Stdio| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["monitor", "-q", "--sequential", "--export", "ipfix-file:-", "-r"]);

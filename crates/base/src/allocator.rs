@@ -1,8 +1,7 @@
 //! The program's allocator: the system's, with two additions.
 //!
-//! - The kernel is asked to back large blocks (flow tables, address maps) with huge pages: random
-//!   reads over hundreds of megabytes then miss the TLB far less often. The tables themselves
-//!   stay in safe code.
+//! - Huge pages are requested for large blocks (flow tables, address maps): random reads over hundreds of megabytes
+//!   then miss the TLB far less often. The tables themselves need no unsafe code.
 //! - Allocations are counted, so that a test can prove that the data path makes none.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -25,7 +24,7 @@ pub fn allocations() -> u64 {
 pub struct Allocator;
 
 impl Allocator {
-    /// Counts a new block and asks for huge pages if it is large.
+    /// Counts a new block and requests huge pages if it is large.
     ///
     /// # Safety
     /// `block` is null or a live block of `size` bytes.

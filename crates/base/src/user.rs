@@ -55,7 +55,7 @@ impl User {
     ///
     /// # Errors
     /// The process lacks the right.
-    pub fn become_it(&self) -> io::Result<()> {
+    pub fn switch_to(&self) -> io::Result<()> {
         // SAFETY: the name ends with 0; the other arguments are numbers.
         unsafe {
             check(libc::initgroups(self.name.as_ptr(), self.gid))?;

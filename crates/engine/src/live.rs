@@ -237,7 +237,7 @@ impl<'a> LiveFeed<'a> {
         }
     }
 
-    /// Publishes the kernel's counters, shed and forgotten packets, and which interfaces are gone.
+    /// Publishes the kernel's counters, shed packets, evicted fragments, and which interfaces are gone.
     fn look(&mut self) {
         self.watch.fragments_forgotten.set(self.queue, self.frames.decoder.fragments_forgotten());
         self.watch.shed.set(self.queue, self.frames.counts.shed);

@@ -48,7 +48,7 @@ fn is_zero(n: &u64) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// The limit that the user gave.
-    pub asked: Option<u64>,
+    pub requested: Option<u64>,
     /// Memory for the whole run, bytes.
     pub bytes: u64,
     /// Memory of the program, buffers and workers, bytes.
@@ -67,12 +67,12 @@ impl Buffers {
         workers: u64,
         worker_bytes: u64,
     ) -> (Self, Memory) {
-        let asked = options.memory_bytes;
-        let bytes = asked.unwrap_or(machine_bytes / 4);
+        let requested = options.memory_bytes;
+        let bytes = requested.unwrap_or(machine_bytes / 4);
         let datagrams = bytes / FRAGMENTS_PART / BYTES_PER_DATAGRAM;
         let own = Self {
-            buffer_bytes: buffer_bytes(options.interfaces() as u64, asked),
-            output_bytes: if options.outputs > 0 { output_bytes(workers, asked) } else { 0 },
+            buffer_bytes: buffer_bytes(options.interfaces() as u64, requested),
+            output_bytes: if options.outputs > 0 { output_bytes(workers, requested) } else { 0 },
             max_datagrams: datagrams.clamp(LEAST_DATAGRAMS, MOST_DATAGRAMS),
         };
         let fixed = BASE_BYTES
@@ -81,7 +81,7 @@ impl Buffers {
             + options.output_fixed_bytes
             + (worker_bytes + options.ring_capacity as u64 * SLOT_BYTES) * workers
             + own.max_datagrams * BYTES_PER_DATAGRAM;
-        (own, Memory { asked, bytes, fixed, workers, live: options.live })
+        (own, Memory { requested, bytes, fixed, workers, live: options.live })
     }
 }
 
@@ -92,7 +92,7 @@ impl Memory {
     /// If the user's limit is too low for that.
     pub fn beside(&self, least: u64) -> Result<u64, PlanError> {
         let least = self.fixed + least;
-        match self.asked {
+        match self.requested {
             Some(given) if given < least => Err(PlanError::TooLittleMemory { given, least }),
             _ => Ok(self.bytes.saturating_sub(least)),
         }
@@ -100,15 +100,15 @@ impl Memory {
 }
 
 /// Bytes of the run's memory, if bounded, for waiting frames of all interfaces.
-fn buffer_bytes(interfaces: u64, asked: Option<u64>) -> u64 {
+fn buffer_bytes(interfaces: u64, requested: Option<u64>) -> u64 {
     let most = interfaces * BUFFER_BYTES;
     let least = interfaces * LEAST_BUFFER_BYTES;
-    asked.map_or(most, |memory| (memory / 4).max(least).min(most))
+    requested.map_or(most, |memory| (memory / 4).max(least).min(most))
 }
 
 /// Bytes of it for waiting encoded records of one output.
-fn output_bytes(workers: u64, asked: Option<u64>) -> u64 {
-    let bytes =
-        asked.map_or(OUTPUT_BYTES, |memory| (memory / 16).clamp(LEAST_OUTPUT_BYTES, OUTPUT_BYTES));
+fn output_bytes(workers: u64, requested: Option<u64>) -> u64 {
+    let bytes = requested
+        .map_or(OUTPUT_BYTES, |memory| (memory / 16).clamp(LEAST_OUTPUT_BYTES, OUTPUT_BYTES));
     bytes.max(workers * LEAST_WORKER_OUTPUT_BYTES)
 }

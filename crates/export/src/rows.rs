@@ -138,7 +138,7 @@ impl RowSink {
         shared.take_back(reason, std::mem::take(&mut self.in_file));
         shared.lose(reason, std::mem::take(&mut self.flows));
         if reason != Reason::ReaderGone {
-            shared.fail_for_good(shared.last_error().unwrap_or_default());
+            shared.set_failure(shared.last_error().unwrap_or_default());
         }
     }
 }

@@ -211,11 +211,11 @@ impl Shared {
     pub(crate) fn judge(&self) {
         let lost = self.lost[Reason::Failed as usize].get().records > 0;
         if self.is_failing() || (!self.live && lost) {
-            self.fail_for_good(self.last_error().unwrap_or_default());
+            self.set_failure(self.last_error().unwrap_or_default());
         }
     }
 
-    pub(crate) fn fail_for_good(&self, why: String) {
+    pub(crate) fn set_failure(&self, why: String) {
         lock(&self.failure).get_or_insert(why);
     }
 
@@ -327,7 +327,7 @@ impl Shared {
     /// thread continues.
     pub(crate) fn abandon(&self, why: &str) -> Summary {
         let error = self.last_error().filter(|_| self.is_failing());
-        self.fail_for_good(error.unwrap_or_else(|| why.to_owned()));
+        self.set_failure(error.unwrap_or_else(|| why.to_owned()));
         let mut summary = self.summary();
         let mut rest = self.made.get();
         rest -= summary.sent.flows;

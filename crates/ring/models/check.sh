@@ -80,10 +80,10 @@ for size in "1 1" "2 1" "2 3" "3 1"; do
     read -r capacity poll_limit <<<"$size"
     sizes=(-DCAP="$capacity" -DPATIENCE="$poll_limit")
     explore vernier safety "${sizes[@]}"
-    verdict "vernier::theorems_1_and_2::capacity_${capacity}_patience_$poll_limit" holds
+    verdict "vernier::theorems_1_and_2::capacity_${capacity}_poll_limit_$poll_limit" holds
     [ "$capacity" -lt 3 ] || continue
     explore vernier liveness "${sizes[@]}"
-    verdict "vernier::no_wedge_and_no_flush::capacity_${capacity}_patience_$poll_limit" holds
+    verdict "vernier::no_wedge_and_no_flush::capacity_${capacity}_poll_limit_$poll_limit" holds
 done
 
 planted() {

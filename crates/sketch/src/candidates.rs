@@ -81,7 +81,7 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
     #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
         let Self { counters, buckets, hasher } = self;
-        counters.update_and_tell(burst, |item, estimate| {
+        counters.update_with(burst, |item, estimate| {
             if item.weight() > 0 {
                 offer(hasher, buckets, item.key(), estimate);
             }

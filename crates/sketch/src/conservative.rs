@@ -39,11 +39,7 @@ impl<K: Key, C: Cell> ConservativeCountMin<K, C> {
 
     /// Updates the sketch, and calls `seen` with each item and its new estimate.
     #[inline(always)]
-    pub(crate) fn update_and_tell<I: Item<K>>(
-        &mut self,
-        burst: &[I],
-        mut seen: impl FnMut(&I, u64),
-    ) {
+    pub(crate) fn update_with<I: Item<K>>(&mut self, burst: &[I], mut seen: impl FnMut(&I, u64)) {
         let mut items = burst.iter();
         with_rows!(self.grid.shape.rows(), R => {
             self.grid.each::<K, I, R>(burst, |cells, places, weight, near_full| {
@@ -73,7 +69,7 @@ impl<K: Key, C: Cell> Sketch for ConservativeCountMin<K, C> {
 
     #[inline]
     fn update_burst<I: Item<K>>(&mut self, burst: &[I]) {
-        self.update_and_tell(burst, |_, _| {});
+        self.update_with(burst, |_, _| {});
     }
 
     by_grid!();

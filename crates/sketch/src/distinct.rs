@@ -26,8 +26,11 @@ pub struct Distinct<K> {
 /// An estimated number of keys; it is between the bounds with a probability of 99.7 % (three standard errors).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistinctEstimate {
+    /// Lower bound, in keys.
     pub lower: f64,
+    /// Estimate, in keys.
     pub value: f64,
+    /// Upper bound, in keys.
     pub upper: f64,
 }
 
@@ -41,10 +44,12 @@ impl<K: Key> Distinct<K> {
         Self { hll, key: PhantomData }
     }
 
+    /// Counts a key; a repeated key changes nothing.
     pub fn update(&mut self, key: &K) {
         self.hll.update(raw_bytes::from_slice(key.bytes()));
     }
 
+    /// The estimated number of distinct keys.
     pub fn estimate(&self) -> DistinctEstimate {
         DistinctEstimate {
             lower: self.hll.lower_bound(NumStdDev::Three),
@@ -63,6 +68,7 @@ impl<K: Key> Distinct<K> {
         Ok(())
     }
 
+    /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         self.hll.estimated_size()
     }
@@ -72,6 +78,7 @@ impl<K: Key> Distinct<K> {
         self.hll.serialize()
     }
 
+    /// Rounds and points of a full run.
     pub fn from_apache(bytes: &[u8]) -> Result<Self, Error> {
         HllSketch::deserialize(bytes).map(Self::of)
     }

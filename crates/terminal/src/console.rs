@@ -68,14 +68,14 @@ pub enum Level {
 static LEVEL: OnceLock<Level> = OnceLock::new();
 
 /// Reads the level from the environment.
-pub fn listen_to_environment() {
+pub fn read_level() {
     let Some(word) = std::env::var_os("RINGTAP_LOG") else { return };
     let level = match word.to_string_lossy().to_ascii_lowercase().as_str() {
         "error" => Level::Error,
         "warn" | "warning" => Level::Warning,
         "info" | "" => Level::Info,
         other => {
-            return complain(
+            return print_message(
                 "warning",
                 &format!("invalid RINGTAP_LOG {other:?}: use error, warn or info"),
             );
@@ -90,7 +90,7 @@ pub fn is_wanted(level: Level) -> bool {
 }
 
 /// Prints an error or warning to stderr; `kind` is `error` or `warning`.
-pub fn complain(kind: &str, message: &str) {
+pub fn print_message(kind: &str, message: &str) {
     if kind == "error" || is_wanted(Level::Warning) {
         // If stderr is closed, ignore the error.
         let _ = writeln!(stderr(), "{}", labelled(kind, message));
@@ -107,11 +107,11 @@ pub fn labelled(kind: &str, message: &str) -> String {
 /// Prints a message of level [`Level::Info`] to stderr.
 pub fn note(message: &str) {
     if is_wanted(Level::Info) {
-        tell(message);
+        print_to_stderr(message);
     }
 }
 
 /// Prints a requested message to stderr, at every level.
-pub fn tell(message: &str) {
+pub fn print_to_stderr(message: &str) {
     let _ = writeln!(stderr(), "{message}");
 }

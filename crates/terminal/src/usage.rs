@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::console::complain;
+use crate::console::print_message;
 
 /// A usage error: exit code 2.
 #[derive(Debug)]
@@ -29,6 +29,6 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if let Some(misused) = error.downcast_ref::<clap::Error>() {
         misused.exit();
     }
-    complain("error", &format!("{error:#}"));
+    print_message("error", &format!("{error:#}"));
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

@@ -52,7 +52,7 @@ impl Segment {
         };
         frame.get(at..at + len)?;
         let (header, len, checksum) = match protocol {
-            UDP => (8, Some(usize::from(half(frame, at + 4)?)).filter(|&told| told <= len)?, 6),
+            UDP => (8, Some(usize::from(half(frame, at + 4)?)).filter(|&stored| stored <= len)?, 6),
             TCP => (usize::from(frame.get(at + 12)? >> 4) * 4, len, 16),
             _ => return None,
         };

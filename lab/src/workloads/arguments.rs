@@ -12,6 +12,7 @@ use crate::{LabError, template};
 pub struct Arguments(BTreeMap<String, String>);
 
 impl Arguments {
+    /// Parses words of the form `KEY=VALUE`.
     pub fn parse(words: &[String]) -> Result<Self, LabError> {
         let pair = |word: &String| {
             let (key, value) = word

@@ -197,8 +197,8 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
                 format!("- {reproduced} of {measured} measured claims are reproduced"),
                 format!("- {not} are not:"),
                 format!("- {impossible} need more cores"),
-                format!("and {open} drown in its noise"),
-                format!("- {apart} claims are counted apart"),
+                format!("and {open} have results within its noise"),
+                format!("- {apart} claims are counted separately"),
             ] {
                 assert!(page.contains(&sentence), "docs/PAPERS.md should say: {sentence}");
             }

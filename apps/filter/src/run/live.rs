@@ -19,13 +19,13 @@ use super::counters::{Changes, PacketCounters};
 use super::drops::DropsWriter;
 use super::report::{FilterPlan, FilterReport, Handed};
 use super::snapshot::StatsSnapshot;
-use super::worker::{LinkCounters, Shared, Way, Worker};
+use super::worker::{LinkCounters, Path, Shared, Worker};
 use ringtap_engine::Watch;
 
 /// Inputs of a run between interfaces.
 pub struct FilterLive<'a> {
     /// One for each worker.
-    pub ways: Vec<Way>,
+    pub paths: Vec<Path>,
     /// The rules, published for as many workers as there are paths.
     pub publisher: &'a RulePublisher,
     /// Collects the workers' counters during the run.
@@ -46,19 +46,19 @@ pub fn filter_live(
     watch: &Watch,
 ) -> Result<FilterReport, RunError> {
     let before = Usage::now();
-    let FilterLive { ways, publisher, snapshot, auth, drops } = given;
+    let FilterLive { paths, publisher, snapshot, auth, drops } = given;
     let (failure, ends) = (Mutex::new(None), Mutex::new(Vec::new()));
     let shared = Shared { publisher, snapshot, watch, ends: &ends, not_ip: plan.not_ip };
     let mut nodes: Vec<Vec<Box<dyn Node + '_>>> = Vec::new();
     let mut to_drops = Vec::new();
     if let Some(out) = drops {
-        let made = DropsWriter::new(ways.len(), out, &failure);
+        let made = DropsWriter::new(paths.len(), out, &failure);
         let (writer, producers) = made.map_err(|error| RunError::Ring(error.to_string()))?;
         nodes.push(vec![Box::new(writer)]);
         to_drops = producers;
     }
     let mut to_drops = to_drops.into_iter();
-    for (index, path) in ways.into_iter().enumerate() {
+    for (index, path) in paths.into_iter().enumerate() {
         let worker = Worker::new(index, path, &shared, auth.clone(), to_drops.next());
         nodes.push(vec![Box::new(worker)]);
     }

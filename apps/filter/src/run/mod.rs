@@ -32,4 +32,4 @@ pub use report::{Control, FilterPlan, FilterReport, FilterStats, Packets, Row, R
 pub use requests::{Done, RequestError, Requests, bans_line};
 pub use sink::FilterError;
 pub use snapshot::StatsSnapshot;
-pub use worker::Way;
+pub use worker::Path;

@@ -42,7 +42,7 @@ const FLUSH: Duration = Duration::from_millis(100);
 const CHECK_NS: u64 = 100_000_000;
 
 /// A path: from a queue to an interface.
-pub struct Way {
+pub struct Path {
     /// The source of frames.
     pub receiver: Receiver,
     /// The destination of passed frames.
@@ -97,7 +97,7 @@ pub(super) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(super) fn new(
         index: usize,
-        path: Way,
+        path: Path,
         shared: &'a Shared<'a>,
         auth: Option<ControlAuth>,
         to_drops: Option<Producer<Dropped>>,

@@ -55,10 +55,10 @@ impl NetFlow5 {
     /// Adds the announcement that packets are sampled; the largest interval is 16,383.
     #[must_use]
     pub fn sampled(mut self, sampling: Option<Sampling>) -> Self {
-        let told = |one: Sampling| {
+        let encoded = |one: Sampling| {
             u16::from(one.mode()) << 14 | one.of().min(Sampling::NETFLOW5_MOST) as u16
         };
-        self.sampling = sampling.map_or(0, told);
+        self.sampling = sampling.map_or(0, encoded);
         self
     }
 

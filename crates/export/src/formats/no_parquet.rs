@@ -1,4 +1,4 @@
-//! What there is of Parquet in a program without it: the name.
+//! Replaces `parquet/` in a program without the feature `parquet`: only the name exists.
 
 use super::TextFormat;
 

@@ -104,7 +104,7 @@ impl TlsClient {
         }
         let is_late = channel.session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         if is_late && self.identity.asked.load(Ordering::Relaxed) {
-            channel.hear_verdict(shared)?;
+            channel.read_verdict(shared)?;
         }
         Ok(channel)
     }
@@ -146,7 +146,7 @@ pub(super) struct TlsChannel {
 
 impl TlsChannel {
     /// Reads the collector's first message, if one arrives soon.
-    fn hear_verdict(&mut self, shared: &Shared) -> io::Result<()> {
+    fn read_verdict(&mut self, shared: &Shared) -> io::Result<()> {
         let end = now() + VERDICT;
         loop {
             // Read the clock first: a message that arrived while this thread was suspended counts.

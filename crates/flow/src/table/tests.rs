@@ -409,7 +409,7 @@ fn a_uniflow_has_one_direction() {
 }
 
 #[test]
-fn vlans_are_of_one_flow_unless_asked_for() {
+fn vlans_are_not_in_the_key_by_default() {
     let key = HashKey::from_seed(9);
     let paths = Arc::new(Paths::new());
     let way = |outer, inner| {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_are_told_from_virtual_devices() {
+    fn cards_and_virtual_devices_are_distinguished() {
         let parse = |text| Device::parse(text).unwrap();
         assert!(parse("0000:03:00.0").on_pci());
         assert_eq!(parse("af:00.1,arg=1").text(), "0000:af:00.1,arg=1");

@@ -32,9 +32,9 @@ fn receivers(net: &Net, device: &str, arguments: &str) -> Vec<Receiver> {
 fn frames_arrive_byte_for_byte_and_in_order() {
     let Some(net) = Net::new(1) else { return };
     let mut receivers = receivers(&net, "net_af_packet0", "");
-    let told = receivers[0].describe();
-    assert_eq!(told.path, Path::Dpdk { driver: "net_af_packet".into() });
-    assert!(told.to_string().contains("DPDK, net_af_packet"), "{told}");
+    let description = receivers[0].describe();
+    assert_eq!(description.path, Path::Dpdk { driver: "net_af_packet".into() });
+    assert!(description.to_string().contains("DPDK, net_af_packet"), "{description}");
     assert_eq!(receivers[0].state(), State::Up);
     assert!(matches!(receivers[0].wait(Duration::from_millis(1)), Wake::Nothing(_)));
     let sent = assorted(2000);

@@ -49,7 +49,10 @@ fn a_frame_longer_than_a_buffer_is_an_error() {
     let mut sender = sender.unwrap();
     for len in [3_000, 70_000] {
         let refused = sender.send(&[&long[..len]]).unwrap_err();
-        assert!(matches!(refused, SendError::TooLong { len: told } if told == len), "{refused}");
+        assert!(
+            matches!(refused, SendError::TooLong { len: reported } if reported == len),
+            "{refused}"
+        );
     }
     assert_eq!(sender.send(&[&short, &long]).unwrap(), 1);
 }

@@ -108,7 +108,7 @@ fn threads_share_an_expression() {
 
 #[test]
 fn errors_contain_the_message_of_libpcap() {
-    for (text, told) in [
+    for (text, message) in [
         ("tcp prt 80", "syntax error"),
         ("port 70000", "70000"),
         ("ip and ip6", "no frame can match"),
@@ -118,7 +118,7 @@ fn errors_contain_the_message_of_libpcap() {
     ] {
         let Some(made) = expression(text) else { return };
         let error = made.unwrap_err().to_string();
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(message), "{text}: {error}");
     }
     assert_eq!(Expression::new(&"x".repeat(20_000)).unwrap_err(), ExpressionError::TooLong(20_000));
 }

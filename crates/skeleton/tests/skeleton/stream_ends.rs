@@ -252,11 +252,11 @@ fn waiting_for_a_slow_source_costs_next_to_nothing() {
 }
 
 #[test]
-fn a_source_with_nothing_for_now_is_asked_again() {
-    let mut asked = 0u64;
+fn a_source_without_items_is_polled_again() {
+    let mut polls = 0u64;
     let source = move || {
-        asked += 1;
-        match asked {
+        polls += 1;
+        match polls {
             n if n > 3_000 => Poll::Ready(None),
             n if n % 3 == 0 => Poll::Ready(Some(n)),
             _ => Poll::Pending,

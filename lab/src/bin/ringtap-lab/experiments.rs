@@ -16,7 +16,7 @@ use ringtap_lab::{
 
 use crate::args::{CompareArgs, ReportArgs, RunArgs};
 
-use ringtap_terminal::console::{self, complain, note};
+use ringtap_terminal::console::{self, note, print_message};
 use ringtap_terminal::{Form, Usage};
 
 pub(crate) fn list() -> anyhow::Result<ExitCode> {
@@ -180,7 +180,7 @@ pub(crate) fn trial(name: &str, words: &[String]) -> anyhow::Result<ExitCode> {
             console::print(&text).map(|()| ExitCode::SUCCESS)
         }
         Err(LabError::Unavailable(reason)) => {
-            complain("error", &reason);
+            print_message("error", &reason);
             Ok(ExitCode::from(UNAVAILABLE))
         }
         Err(LabError::Trial(reason)) => Err(Usage::of(reason)),
@@ -211,7 +211,7 @@ impl Meter {
         });
         let begins = !self.0.message().contains(experiment.as_str());
         if let Some(warning) = warning {
-            self.0.suspend(|| complain("warning", warning));
+            self.0.suspend(|| print_message("warning", warning));
         }
         if begins && !io::stderr().is_terminal() {
             note(&format!("{experiment}: {done} of {total} trials done{left}"));

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let command_line = CommandLine::try_parse()?;
-    console::listen_to_environment();
+    console::read_level();
     match command_line.action {
         Action::List => experiments::list(),
         Action::Run(args) => experiments::measure(&args),

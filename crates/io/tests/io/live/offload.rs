@@ -12,7 +12,7 @@ use ringtap_io::live::{Method, Offload, Options, Segments, complete};
 use super::send::sum;
 use ringtap_testkit::{Left, Net, Right};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Addresses at both ends.
 fn net() -> Option<Net> {
@@ -70,12 +70,12 @@ fn is_right(frame: &[u8]) -> Option<bool> {
 fn talk(net: &Net, at: &str) {
     let listener = net.inside(Right, || TcpListener::bind((at, 0)).unwrap());
     let server = net.inside(Right, || UdpSocket::bind((at, 0)).unwrap());
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     let (tcp, udp) = (listener.local_addr().unwrap(), server.local_addr().unwrap());
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
             let mut received = Vec::new();
             stream.read_to_end(&mut received).unwrap();
             assert_eq!(received.len(), 300_000);

@@ -85,7 +85,7 @@ fn the_longest_frame_is_longer_with_a_tag() {
             assert!(!sender.fits(&bad), "{} bytes", bad.len());
             let error = sender.send(&[&bad]).unwrap_err();
             let most = *sender.lengths(&bad).end();
-            assert!(matches!(error, SendError::Length { most: told, .. } if told == most));
+            assert!(matches!(error, SendError::Length { most: reported, .. } if reported == most));
         }
     }
 }

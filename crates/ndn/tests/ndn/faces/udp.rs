@@ -229,7 +229,7 @@ fn the_least_recently_used_face_on_demand_is_evicted() {
     let (permanent, _) = node.faces.add(&remote, Persistence::Permanent).unwrap();
     let neighbours: Vec<_> = (0..40).map(|_| neighbour()).collect();
     let regular = neighbour();
-    let asked_for = neighbour();
+    let requested = neighbour();
     // Sends a packet of a neighbour; returns the number of its face.
     let mut sent = 0;
     let mut send = |node: &mut Node, from: &std::net::UdpSocket| {
@@ -239,8 +239,8 @@ fn the_least_recently_used_face_on_demand_is_evicted() {
         node.recorder.packets.last().unwrap().0
     };
     // A face on demand that is requested later is no longer on demand.
-    let kept = send(&mut node, &asked_for);
-    let remote = Remote::Udp(asked_for.local_addr().unwrap());
+    let kept = send(&mut node, &requested);
+    let remote = Remote::Udp(requested.local_addr().unwrap());
     assert_eq!(node.faces.add(&remote, Persistence::Persistent).unwrap(), (kept, false));
     assert_eq!(node.faces.on_demand(), 0);
     let of_regular = send(&mut node, &regular);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::args::{CasArgs, NdnAction, PitArgs};
 use figures::{median, print_json};
-use ringtap_terminal::console::{self, complain};
+use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::numbers::{count, rate};
 use ringtap_terminal::table::{Lean, Table};
 use ringtap_terminal::units::Cores;
@@ -116,7 +116,7 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
             })
         }));
     } else {
-        complain(
+        print_message(
             "warning",
             "one core only: the effect of a compare-and-swap on other cores is not measured",
         );
