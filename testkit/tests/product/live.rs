@@ -380,10 +380,7 @@ fn flows_that_a_card_splits_between_queues_are_reported() {
     };
     let outcome = live(&net, case, Outputs::default(), sends, || frames.len() as u64);
     assert!(outcome.run.packets_split > 0);
-    let loss = (
-        "packets that came by another queue than the rest of their flow",
-        outcome.run.packets_split,
-    );
+    let loss = ("packets in another queue than the rest of their flow", outcome.run.packets_split);
     assert!(outcome.losses().contains(&loss), "{:?}", outcome.losses());
 }
 
