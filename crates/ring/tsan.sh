@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs the threaded tests of the rings and of the skeletons under ThreadSanitizer, with the stable compiler.
 #
-# First a program with a planted data race must be caught, so that a silent run means something.
+# First a program with a planted data race must be caught, so that a run without a report is a result.
 # Reports with the drop of an `Arc` in a stack are suppressed: it relies on a fence, which
 # ThreadSanitizer does not understand unless the standard library is built for it. So are those of
 # the test harness itself, and of a seat's thread handle, which is handed over by a `OnceLock` of
 # that library. Items dropped with the ring are covered by loom instead.
-# Says SKIPPED, and succeeds, where the compiler cannot instrument.
+# Prints SKIPPED and succeeds if the compiler cannot instrument.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -32,13 +32,13 @@ echo "tsan: the planted race was seen"
 cat > "$work/suppressions" <<'LIST'
 race:alloc::sync::Arc<*as core::ops::drop::Drop>::drop
 race:test::event::CompletedTest
-race:ringtap_skeleton::idle::Bell>::wake
+race:ringtap_skeleton::idle::Parker>::wake
 LIST
 export RUSTFLAGS="$flags" TSAN_OPTIONS="halt_on_error=1 suppressions=$work/suppressions"
 # The suppressions are names of functions, as all debug information gives them; line tables shorten those that were inlined.
 export CARGO_PROFILE_DEV_DEBUG=full
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-../../target}/tsan"
 cargo test --locked --target "$target" --test ring -- threads::
-cargo test --locked --target "$target" -p ringtap-skeleton --test skeleton -- who_shares a_panic
+cargo test --locked --target "$target" -p ringtap-skeleton --test skeleton -- sharing_seats a_panic
 cargo test --locked --target "$target" -p ringtap-skeleton --test skeleton -- stream_ends::
 echo "tsan: no race in the rings and skeletons"

@@ -78,7 +78,7 @@ verdict "mcring::planted::gives_back_before_it_reads" found 'assertion violated 
 # Capacity, and the most empty polls between two reads of the fine index.
 for size in "1 1" "2 1" "2 3" "3 1"; do
     read -r capacity poll_limit <<<"$size"
-    sizes=(-DCAP="$capacity" -DPATIENCE="$poll_limit")
+    sizes=(-DCAP="$capacity" -DPOLL_LIMIT="$poll_limit")
     explore vernier safety "${sizes[@]}"
     verdict "vernier::theorems_1_and_2::capacity_${capacity}_poll_limit_$poll_limit" holds
     [ "$capacity" -lt 3 ] || continue
@@ -87,7 +87,7 @@ for size in "1 1" "2 1" "2 3" "3 1"; do
 done
 
 planted() {
-    explore vernier "$2" -DCAP=2 -DPATIENCE=1 -DBUG="$1"
+    explore vernier "$2" -DCAP=2 -DPOLL_LIMIT=1 -DBUG="$1"
     verdict "vernier::planted::$3" found "$4"
 }
 planted 1 safety publishes_before_it_writes 'assertion violated .*'

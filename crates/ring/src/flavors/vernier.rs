@@ -62,6 +62,8 @@ struct Shared<T> {
     taken: CacheLine<AtomicUsize>,
     /// The slot of `taken`, once the consumer is dropped.
     taken_slot: AtomicUsize,
+    /// Whether the consumer prefetches the runs that it processes in place.
+    prefetches_in_place: bool,
     slots: Slots<T>,
 }
 
@@ -148,12 +150,27 @@ impl<T: Send> Flavor<T> for Vernier {
             coarse: CacheLine::default(),
             taken: CacheLine::default(),
             taken_slot: AtomicUsize::new(0),
+            prefetches_in_place: !is_amd(),
             slots: Slots::new(capacity)?,
         });
         let tail = Tail { place: Place::START, taken_seen: 0, published: 0, flushed: true };
         let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, poll_limit: 0 };
         Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
     }
+}
+
+/// Whether this is a processor by AMD. These load a run processed in place in time without a
+/// prefetch, and are slower with it (docs/RINGS.md, "Vernier").
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
+fn is_amd() -> bool {
+    let vendor = core::arch::x86_64::__cpuid(0);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"AuthenticAMD"
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom)))))]
+fn is_amd() -> bool {
+    false
 }
 
 impl<T> Shared<T> {
@@ -236,7 +253,7 @@ impl<T> Shared<T> {
 
     /// The next run of a consumer; empty if nothing is visible. Frees the slots of the last one.
     #[inline]
-    fn consumers_run(&self, head: &mut Head) {
+    fn consumers_run(&self, head: &mut Head, prefetch: bool) {
         let capacity = self.capacity();
         head.place.wrap(capacity);
         self.give_back(head);
@@ -248,7 +265,7 @@ impl<T> Shared<T> {
         let most = (RUN / size).clamp(1, capacity.div_ceil(2));
         let run = known(head).min(capacity - head.place.slot).min(most);
         // Smaller items arrive in time without it: many of them share a line.
-        if size >= 64 {
+        if prefetch && size >= 64 {
             self.slots.prefetch_for_read(head.place.slot, run);
         }
         head.place.end = head.place.slot + run;
@@ -258,7 +275,7 @@ impl<T> Shared<T> {
     #[cold]
     #[inline(never)]
     fn consumers_next_run(&self, mut head: Head) -> Head {
-        self.consumers_run(&mut head);
+        self.consumers_run(&mut head, true);
         head
     }
 
@@ -426,7 +443,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn peek(&mut self, max: usize) -> &[T] {
         if self.head.place.slot == self.head.place.end {
-            self.shared.consumers_run(&mut self.head);
+            self.shared.consumers_run(&mut self.head, self.shared.prefetches_in_place);
         }
         let Place { slot, end, .. } = self.head.place;
         // SAFETY: the slots of the run hold items and are the consumer's, which is borrowed as long
