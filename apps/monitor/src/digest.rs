@@ -15,6 +15,9 @@ impl RecordDigest {
         let mut hasher = Sha256::new();
         hasher.update(record.canonical());
         hasher.update(record.facts.bytes());
+        if record.facts.beyond() > 0 {
+            hasher.update(record.facts.beyond().to_le_bytes());
+        }
         let hash = hasher.finalize();
         let (words, _) = hash.as_chunks::<8>();
         for (sum, word) in self.0.iter_mut().zip(words) {

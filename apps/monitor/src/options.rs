@@ -36,6 +36,9 @@ const CONVERSATION_BYTES: u64 = 100;
 /// million names.
 const FACTS_PART: u64 = 8;
 const MOST_FACT_BYTES: u64 = 512 << 20;
+/// The same for messages that are spread over several packets.
+const PAYLOADS_PART: u64 = 32;
+const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
 
 /// Part of the memory for tables that the rows of intervals may use.
 const INTERVALS_PART: u64 = 4;
@@ -77,6 +80,9 @@ pub struct Options {
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
+    /// Chosen by the plan: bytes for messages that are spread over several packets, of all readers together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub payload_bytes: u64,
     /// Chosen by the plan: units for the rows of intervals, 8 each, and 1 for each protocol in one.
     pub interval_units: u64,
     /// Chosen by the plan: most intervals whose activity is in the report.
@@ -97,6 +103,7 @@ impl Default for Options {
             top: TOP,
             digest: false,
             fact_bytes: 0,
+            payload_bytes: 0,
             interval_units: 0,
             max_activities: 0,
         }
@@ -161,6 +168,10 @@ impl AppOptions for Options {
         self.extract
     }
 
+    fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
+    }
+
     /// By the timeouts and the interval; a sweep over all flows more often than every second would
     /// be expensive.
     fn tick_ns(&self) -> u64 {
@@ -193,9 +204,12 @@ impl AppOptions for Options {
         let rows = intervals.within(rest / INTERVALS_PART);
         let extracts = self.extract != Extractors::NONE;
         self.fact_bytes = if extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
+        self.payload_bytes =
+            if extracts { (rest / PAYLOADS_PART).min(MOST_PAYLOAD_BYTES) } else { 0 };
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
-        let affordable = ((rest - rows.bytes - self.fact_bytes) / flow_bytes).max(1);
+        let beside = rows.bytes + self.fact_bytes + self.payload_bytes;
+        let affordable = ((rest - beside) / flow_bytes).max(1);
         let most_flows = FlowTable::MOST as u64 * memory.workers;
         if let Some(flows) = self.max_flows {
             within("number of flows", flows, 1, most_flows)?;

@@ -22,6 +22,11 @@ pub trait AppOptions: Clone + Serialize {
         Extractors::NONE
     }
 
+    /// Memory for messages that are spread over several packets, of all readers, bytes.
+    fn payload_bytes(&self) -> u64 {
+        0
+    }
+
     /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 

@@ -158,11 +158,10 @@ impl Feed for PacketFeed<'_> {
 }
 
 impl PacketSource for PacketFeed<'_> {
-    fn close(feeds: Vec<Self>) -> Closed {
+    fn close(mut feeds: Vec<Self>) -> Closed {
         let mut counts = FeedCounts::default();
-        for feed in &feeds {
-            counts.add(&feed.frames.counts);
-            counts.fragments_forgotten += feed.frames.decoder.fragments_forgotten();
+        for feed in &mut feeds {
+            counts.add(&feed.frames.close());
         }
         let look = |files: &mut Files, timeline: &Timeline| {
             let clock = ClockChanges {

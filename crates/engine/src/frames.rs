@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ringtap_extract::Extractors;
+use ringtap_extract::{Look, Payload, Payloads};
 use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, LinkType, PacketRecord, selection_hash};
@@ -63,7 +63,7 @@ pub(crate) struct Frames {
     pub(crate) counts: FeedCounts,
     filter: Option<Arc<Expression>>,
     sample: u32,
-    extract: Extractors,
+    payloads: Payloads,
 }
 
 impl Frames {
@@ -73,7 +73,10 @@ impl Frames {
             counts: FeedCounts::default(),
             filter: plan.options.filter.clone(),
             sample: plan.options.sample,
-            extract: plan.app.extractors(),
+            payloads: Payloads::new(
+                plan.app.extractors(),
+                (plan.app.payload_bytes() / plan.arrangement.queues as u64) as usize,
+            ),
         }
     }
 
@@ -116,8 +119,8 @@ impl Frames {
             slots.octets += data.len() as u64;
             slots.packets += 1;
             slots.used += 1;
-            if self.extract.wants(record) {
-                self.extract(frame, record, slots.before + at, slots.attachments);
+            if self.payloads.wants(record) {
+                self.look(frame, record, slots.before + at, slots.attachments);
             }
         }
         if let Some(inner) = inner {
@@ -125,8 +128,8 @@ impl Frames {
             let at = slots.used;
             slots.records[at] = inner;
             slots.used += 1;
-            if self.extract.wants(&inner) {
-                self.extract(frame, &inner, slots.before + at, slots.attachments);
+            if self.payloads.wants(&inner) {
+                self.look(frame, &inner, slots.before + at, slots.attachments);
             }
         }
         own
@@ -140,20 +143,50 @@ impl Frames {
         slots.before + slots.used
     }
 
-    /// Attaches the facts of the payload of the packet just decoded to the item at this position.
-    #[inline(never)]
-    fn extract(
+    /// Looks at the payload of the packet just decoded, and attaches the facts in it to the item at this position.
+    #[inline(always)]
+    fn look(
         &mut self,
         frame: &Frame<'_>,
         record: &PacketRecord,
         at: usize,
         attachments: &mut Attachments,
     ) {
-        let payload = self.decoder.payload(frame.link, frame.data, record);
-        if let Some(payload) = payload.filter(|payload| !payload.is_empty()) {
-            self.counts.extract(self.extract, record, payload, (at, attachments));
+        let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
+        let look = self.payloads.look(record, payload.bytes);
+        if look.is_interesting() {
+            let ringtap_wire::Payload { bytes, sequence } = payload;
+            extract(
+                &mut self.payloads,
+                look,
+                &Payload { record, bytes, sequence },
+                at,
+                attachments,
+            );
         }
     }
+
+    /// Ends reading: the counters, with what is incomplete.
+    pub(crate) fn close(&mut self) -> FeedCounts {
+        let fragments_forgotten = self.decoder.fragments_forgotten();
+        FeedCounts {
+            payloads: self.payloads.counts(true).clone(),
+            fragments_forgotten,
+            ..std::mem::take(&mut self.counts)
+        }
+    }
+}
+
+/// Reads a payload, and attaches the facts in it to the item at this position.
+#[inline(never)]
+fn extract(
+    payloads: &mut Payloads,
+    look: Look,
+    payload: &Payload<'_>,
+    at: usize,
+    attachments: &mut Attachments,
+) {
+    payloads.read(look, payload, &mut |kind, value| attachments.push(at, kind as u8, value));
 }
 
 /// Whether the hash sample contains a frame.

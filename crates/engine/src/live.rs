@@ -329,8 +329,7 @@ impl PacketSource for LiveFeed<'_> {
                 interface.add(feed.counts.total(place), &dropped, feed.receiver.is_gone(place));
                 interface.counted_twice(feed.receiver.counted_twice(place));
             }
-            closed.counts.add(&feed.frames.counts);
-            closed.counts.fragments_forgotten += feed.frames.decoder.fragments_forgotten();
+            closed.counts.add(&feed.frames.close());
             closed.clock.strays += feed.clock.strays();
             closed.packets += feed.handed;
         }

@@ -118,7 +118,7 @@ impl<R> Outcome<R> {
         let named = |(&(extractor, why), &payloads): (&(&str, Unread), &u64)| {
             (format!("{extractor} {}", why.name()), payloads)
         };
-        self.counts.unread.iter().map(named).collect()
+        self.counts.payloads.unread.iter().map(named).collect()
     }
 
     /// All notices as text.

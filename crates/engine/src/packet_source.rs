@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_extract::{Extractors, Unread};
 use ringtap_io::bpf::Expression;
 use ringtap_io::capture::Notice;
-use ringtap_stage::{Attachments, Feed};
+use ringtap_stage::Feed;
 use ringtap_wire::{LinkType, NonIp, PacketRecord};
 use serde::Serialize;
 
@@ -36,8 +35,8 @@ pub struct FeedCounts {
     pub not_sampled: u64,
     /// Packets shed under overload.
     pub shed: u64,
-    /// Payloads that could not be read, by extractor and reason.
-    pub unread: BTreeMap<(&'static str, Unread), u64>,
+    /// Messages in payloads, read and not read.
+    pub payloads: ringtap_extract::Counts,
     /// First fragments evicted within their 30 s for lack of room; their later fragments may lack
     /// ports.
     pub fragments_forgotten: u64,
@@ -56,31 +55,7 @@ impl FeedCounts {
         for (&reason, &packets) in &other.non_ip {
             *self.non_ip.entry(reason).or_default() += packets;
         }
-        for (&why, &packets) in &other.unread {
-            *self.unread.entry(why).or_default() += packets;
-        }
-    }
-
-    /// Attaches the facts of the payload of `record` to the item at this position.
-    pub(crate) fn extract(
-        &mut self,
-        extract: Extractors,
-        record: &PacketRecord,
-        payload: &[u8],
-        (at, attachments): (usize, &mut Attachments),
-    ) {
-        let mut room = true;
-        let read = extract.read(record, payload, &mut |kind, value| {
-            room &= attachments.push(at, kind as u8, value);
-        });
-        let why = match read {
-            Ok(extractor) if !room => Some((extractor, Unread::TooMuch)),
-            Ok(_) => None,
-            Err(why) => Some(why),
-        };
-        if let Some(why) = why {
-            *self.unread.entry(why).or_default() += 1;
-        }
+        self.payloads.add(&other.payloads);
     }
 
     /// Whether `filter` rejects a frame; if so, and if the frame is this queue's `own`, counts it.

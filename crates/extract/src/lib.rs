@@ -1,23 +1,29 @@
-//! Facts of a flow from its payloads, such as queried names.
+//! Facts of a flow from its payloads, such as server names and queried names.
 //!
 //! ```text
-//! frame ─▶ Decoder ─▶ record ──────────────────────────▶ worker: flow table ─▶ flow record
-//!            └─ payload ─▶ Extractors ─▶ kind, value ──▶        └─ Facts of the flow ┘
+//! frame ─▶ Decoder ─▶ record ───────────────────────────▶ worker: flow table ─▶ flow record
+//!            └─ payload ─▶ Payloads ─▶ kind, value … ──▶         └─ Facts of the flow ┘
+//!                            ├─ opening: which protocols are possible, by ports and three bytes
+//!                            ├─ streams: messages longer than a segment
+//!                            └─ protocols/: one parser each
 //! ```
 //!
-//! Payload is read once, while the frame is lent: [`Extractors::wants`] decides by ports whether a
-//! packet is of interest, and [`Extractors::read`] hands its payload to the matching extractor. The
-//! results travel with the record, and the flow table keeps them as the flow's [`Facts`].
+//! Payload is read once, while the frame is lent. Protocols are recognised by content on any port. The results travel
+//! with the record: each message as a fact of the kind [`Kind::Protocol`], followed by the facts in it. The flow table
+//! keeps them as the flow's [`Facts`].
 //!
-//! An extractor is a file and a line in the list below.
+//! An extractor is a file in `protocols/` and a line in the list below; its kinds of facts are lines in `kinds.rs`.
 //!
-//! Invariants: no input makes this crate panic; memory and time are bounded by the payload; no
-//! clock. The facts depend on the payload's bytes and on earlier packets of its address pair alone,
-//! so every arrangement finds the same.
+//! Invariants: no input makes this crate panic; memory and time are bounded; no clock but packet time. The facts depend
+//! on the payloads of an address pair alone, so every arrangement finds the same, as long as no room was missing.
 #![forbid(unsafe_code)]
 
-mod dns;
 mod facts;
+mod kinds;
+mod opening;
+mod payloads;
+mod protocols;
+mod streams;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,96 +31,132 @@ use std::str::FromStr;
 use ringtap_wire::PacketRecord;
 
 pub use facts::{Added, Facts};
+pub use kinds::{Keep, Kind, LIST_MAX, Type};
+pub use payloads::{Counts, Look, Payloads};
 
-/// Reads the payloads of one protocol.
-trait Extractor {
-    /// Whether a packet is of interest, by its protocol and ports. Called for every packet; it must
-    /// not branch, because packets of all kinds mix at random and branches would be mispredicted.
-    fn wants(packet: &PacketRecord) -> bool;
+use opening::Opening;
 
-    /// Passes the facts in `payload` to `found`, in order.
-    ///
-    /// # Errors
-    /// Why it could not be read. Facts found before that were passed on.
-    fn read(payload: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread>;
+/// Receives the facts of a message, in order.
+pub(crate) type Found<'a> = &'a mut dyn FnMut(Kind, &[u8]);
+
+/// The payload of a packet, or a stream of several.
+#[derive(Clone, Copy)]
+pub struct Payload<'a> {
+    /// The packet; of a stream, the latest one.
+    pub record: &'a PacketRecord,
+    /// The bytes behind the TCP or UDP header; of a stream, all bytes of the message so far.
+    pub bytes: &'a [u8],
+    /// The sequence number of the first byte; 0 for UDP.
+    pub sequence: u32,
 }
 
-/// Generates the kinds of facts and the sets of extractors from the list.
+/// How far a parser came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The payload is of another protocol; nothing was found.
+    Other,
+    /// All messages in the payload were read.
+    Done,
+    /// The message that begins at this position continues in the next segment. Earlier messages were passed on,
+    /// nothing of this one.
+    More(usize),
+}
+
+/// Reads the payloads of one protocol.
+pub(crate) trait Extractor {
+    /// What a TCP stream begins with.
+    const TCP: Opening = Opening::NEVER;
+    /// What a UDP datagram begins with.
+    const UDP: Opening = Opening::NEVER;
+    /// UDP ports whose datagrams are read, whatever they begin with.
+    const PORTS: &'static [u16] = &[];
+
+    /// The state of the protocol in a reader, such as questions without an answer.
+    type State: State;
+
+    /// Passes the messages in a payload to `found`: for each, its [`Kind::Protocol`] and its facts.
+    ///
+    /// # Errors
+    /// Why it could not be read. Messages found before that were passed on.
+    fn read(
+        state: &mut Self::State,
+        payload: &Payload<'_>,
+        found: Found<'_>,
+    ) -> Result<Progress, Unread>;
+}
+
+/// The state of a protocol in a reader.
+pub(crate) trait State {
+    /// A state that takes at most about `memory` bytes.
+    fn new(memory: usize) -> Self;
+
+    /// Messages that were dropped before they were complete, with the reason, since the last call. At the end of the
+    /// run, `end` is true, and incomplete messages are included.
+    fn dropped(&mut self, _end: bool, _count: &mut dyn FnMut(Unread, u64)) {}
+}
+
+/// No state.
+impl State for () {
+    fn new(_memory: usize) -> Self {}
+}
+
+/// Generates the set of extractors and their states from the list.
 macro_rules! extractors {
-    ($($name:literal $bit:literal $extractor:ty {
-        $($(#[$doc:meta])* $kind:ident = $field:literal, at most $most:literal,)+
-    })+) => {
-        /// The kind of a fact.
-        #[repr(u8)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Kind {
-            $($($(#[$doc])* $kind,)+)+
-        }
-
-        impl Kind {
-            /// All kinds, in order of their numbers.
-            pub const ALL: [Self; [$($($field),+),+].len()] = [$($(Self::$kind),+),+];
-
-            /// The name of the field in records.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $($(Self::$kind => $field,)+)+
-                }
-            }
-
-            /// The kind with this number.
-            pub fn from_number(number: u8) -> Option<Self> {
-                Self::ALL.get(usize::from(number)).copied()
-            }
-
-            /// Most distinct values that a flow keeps.
-            pub const fn most(self) -> usize {
-                match self {
-                    $($(Self::$kind => $most,)+)+
-                }
-            }
-        }
-
+    ($($name:ident $bit:literal $extractor:ty,)+) => {
         impl Extractors {
             /// All of them.
             pub const ALL: Self = Self(0 $(| 1 << $bit)+);
 
             /// Names of all.
-            pub const NAMES: &'static [&'static str] = &[$($name),+];
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+        }
 
-            /// Whether [`read`](Self::read) needs the packet's payload.
-            #[inline(always)]
-            pub fn wants(self, packet: &PacketRecord) -> bool {
-                self.0 != 0 && (false $(| <$extractor>::wants(packet))+)
+        /// The possible protocols by the first bytes: of UDP, of TCP.
+        pub(crate) static OPENINGS: [opening::Table; 2] = [
+            opening::Table::EMPTY$(.with(<$extractor as Extractor>::UDP, $bit))+,
+            opening::Table::EMPTY$(.with(<$extractor as Extractor>::TCP, $bit))+,
+        ];
+
+        /// The protocols of UDP ports.
+        pub(crate) static PORTS: opening::Ports =
+            opening::Ports::EMPTY$(.with(<$extractor as Extractor>::PORTS, $bit))+;
+
+        /// The states of all protocols.
+        pub(crate) struct States {
+            $($name: <$extractor as Extractor>::State,)+
+        }
+
+        impl States {
+            /// The states, each with its part of the memory.
+            pub(crate) fn new(memory: usize) -> Self {
+                let each = memory / Extractors::NAMES.len();
+                Self { $($name: State::new(each),)+ }
             }
 
-            /// Passes the facts in a packet's payload to `found`, in order; returns the name of the
-            /// extractor.
-            ///
-            /// # Errors
-            /// The same name, and why it could not be read. Facts found before that were passed on.
-            pub fn read(
-                self,
-                packet: &PacketRecord,
-                payload: &[u8],
-                found: &mut dyn FnMut(Kind, &[u8]),
-            ) -> Result<&'static str, (&'static str, Unread)> {
-                $(if self.0 & 1 << $bit != 0 && <$extractor>::wants(packet) {
-                    let read = <$extractor>::read(payload, found);
-                    return read.map(|()| $name).map_err(|why| ($name, why));
-                })+
-                Ok("")
+            /// Reads a payload with the extractor at this position of the list.
+            pub(crate) fn read(
+                &mut self,
+                protocol: usize,
+                payload: &Payload<'_>,
+                found: Found<'_>,
+            ) -> Result<Progress, Unread> {
+                match protocol {
+                    $($bit => <$extractor>::read(&mut self.$name, payload, found),)+
+                    _ => Ok(Progress::Other),
+                }
+            }
+
+            /// Counts dropped messages, see [`State::dropped`].
+            pub(crate) fn dropped(&mut self, end: bool, count: &mut dyn FnMut(usize, Unread, u64)) {
+                $(self.$name.dropped(end, &mut |why, number| count($bit, why, number));)+
             }
         }
     };
 }
 
-// Each with its bit and its fields.
+// In the order in which they are tried, each with its position.
 extractors! {
-    "dns" 0 dns::Dns {
-        /// A name in the question of a DNS message, labels separated by dots.
-        DnsQueryName = "dnsQueryName", at most 16,
-    }
+    dns 0 protocols::dns::Dns,
 }
 
 /// Why a payload could not be read.
@@ -124,8 +166,12 @@ pub enum Unread {
     Malformed,
     /// It continues beyond the captured bytes.
     Truncated,
-    /// It has more values than are kept of one packet.
+    /// It has more values than are kept of one packet, or is longer than a stream may be.
     TooMuch,
+    /// Its rest did not arrive within 10 s, or before the end.
+    Incomplete,
+    /// The memory for incomplete messages was used up.
+    NoRoom,
 }
 
 impl Unread {
@@ -135,13 +181,15 @@ impl Unread {
             Self::Malformed => "malformed",
             Self::Truncated => "truncated",
             Self::TooMuch => "too_much",
+            Self::Incomplete => "incomplete",
+            Self::NoRoom => "no_room",
         }
     }
 }
 
 /// A set of extractors, as `--extract` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extractors(u32);
+pub struct Extractors(u16);
 
 impl Extractors {
     /// None of them.
@@ -199,7 +247,8 @@ mod tests {
         assert_eq!("all".parse(), Ok(Extractors::ALL));
         assert_eq!("dns,none".parse::<Extractors>().unwrap().names(), ["dns"]);
         assert_eq!("none".parse::<Extractors>().unwrap().to_string(), "none");
-        let error = "dns,smtp".parse::<Extractors>().unwrap_err().to_string();
-        assert_eq!(error, "unknown extractor \"smtp\": use dns, all or none");
+        let error = "dns,gopher".parse::<Extractors>().unwrap_err().to_string();
+        let names = Extractors::NAMES.join(", ");
+        assert_eq!(error, format!("unknown extractor \"gopher\": use {names}, all or none"));
     }
 }

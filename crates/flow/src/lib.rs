@@ -26,7 +26,7 @@ pub use dense::Dense;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
-pub use ringtap_extract::{Facts, Kind};
+pub use ringtap_extract::{Facts, Keep, Kind, Type};
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::RecordSink;
 pub use table::{FactCounts, FlowTable, Metering, Observer};

@@ -206,7 +206,7 @@ impl FlowTable {
         };
         match added {
             Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
-            Some(Added::Known) => {}
+            Some(Added::Known | Added::NotKept) => {}
             Some(Added::Beyond) => self.facts.beyond += 1,
             None => self.facts.no_room += 1,
         }

@@ -102,10 +102,10 @@ struct Head {
 
 impl Attachments {
     /// Most bytes attached to one item.
-    pub const MOST_BYTES: usize = 4096;
+    pub const MOST_BYTES: usize = 8192;
 
     /// Most attachments of one item.
-    pub const MOST: usize = 32;
+    pub const MOST: usize = 96;
 
     /// No attachments, for bursts without any.
     pub const NONE: &'static Self = &Self { heads: Vec::new(), bytes: Vec::new() };

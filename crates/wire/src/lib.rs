@@ -38,4 +38,5 @@ pub use peek::pair_hash;
 pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
 pub use selection::selection_hash;
+pub use transport::Payload;
 pub use tunnel::Tunnels;

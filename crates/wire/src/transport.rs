@@ -25,6 +25,15 @@ pub(crate) const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
+/// The data that a TCP or UDP packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload<'a> {
+    /// The captured bytes behind the header.
+    pub bytes: &'a [u8],
+    /// TCP: the sequence number in the header; that of the first byte, unless SYN is set. Otherwise 0.
+    pub sequence: u32,
+}
+
 /// The fields at the start of a TCP or UDP header.
 pub(crate) struct Plain {
     pub(crate) src_port: u16,
@@ -52,9 +61,14 @@ fn tcp_header_len(offset: u8) -> u8 {
 }
 
 /// The captured bytes behind a TCP or UDP header, inside the packet.
-pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
+#[inline(always)]
+pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<Payload<'_>> {
     match protocol {
-        TCP => payload.get(usize::from(tcp_header_len(*payload.get(12)?))..),
+        TCP => {
+            let &[_, _, _, _, s0, s1, s2, s3, _, _, _, _, offset] = payload.first_chunk::<13>()?;
+            let bytes = payload.get(usize::from(tcp_header_len(offset))..)?;
+            Some(Payload { bytes, sequence: u32::from_be_bytes([s0, s1, s2, s3]) })
+        }
         UDP => {
             let &[l0, l1] = payload.get(4..6)?.first_chunk()?;
             // A length of 0 means a jumbogram, or a length that the network card sets.
@@ -62,7 +76,7 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
                 0 => payload.len(),
                 len => len.min(payload.len()),
             };
-            payload.get(usize::from(UDP_HEADER_LEN)..len)
+            Some(Payload { bytes: payload.get(usize::from(UDP_HEADER_LEN)..len)?, sequence: 0 })
         }
         _ => None,
     }

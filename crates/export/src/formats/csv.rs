@@ -38,7 +38,7 @@ const INGRESS: &[u8] = b",ingressInterface";
 /// Appends the header line.
 pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) {
     line.extend_from_slice(HEADER);
-    for kind in Kind::ALL {
+    for kind in Kind::KEPT {
         line.push(b',');
         line.extend_from_slice(kind.name().as_bytes());
     }
@@ -121,7 +121,7 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
             }
         }
     }
-    for kind in Kind::ALL {
+    for kind in Kind::KEPT {
         line.push(b',');
         if !record.facts.is_empty() {
             push_csv(line, record.facts.values(kind));

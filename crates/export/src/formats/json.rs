@@ -7,7 +7,7 @@
 //! Fields without a value are left out. The text is formatted by hand; only facts from payloads need escaping. Counts
 //! are integers up to 2⁶⁴ - 1; readers with doubles lose digits above 2⁵³.
 
-use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Path, Tunnel};
+use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Keep, Kind, Path, Tunnel, Type};
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_json, push_number};
@@ -67,22 +67,32 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     line.extend_from_slice(b"\"}\n");
 }
 
-/// The facts from payloads, each field a list.
+/// The facts from payloads; fields of which a flow keeps several values are lists.
 fn facts(line: &mut Vec<u8>, facts: &Facts) {
     for kind in Kind::ALL {
-        for (place, value) in facts.values(kind).enumerate() {
-            if place == 0 {
-                line.extend_from_slice(b",\"");
-                line.extend_from_slice(kind.name().as_bytes());
-                line.extend_from_slice(b"\":[");
-            } else {
+        let list = kind.keep() == Keep::List;
+        let mut values = facts.values(kind).peekable();
+        if values.peek().is_none() {
+            continue;
+        }
+        line.extend_from_slice(b",\"");
+        line.extend_from_slice(kind.name().as_bytes());
+        line.extend_from_slice(if list { b"\":[" } else { b"\":" });
+        while let Some(value) = values.next() {
+            match kind.value_type() {
+                Type::Text => push_json(line, value),
+                Type::Number => line.extend_from_slice(value),
+            }
+            if values.peek().is_some() {
                 line.push(b',');
             }
-            push_json(line, value);
         }
-        if facts.values(kind).next().is_some() {
+        if list {
             line.push(b']');
         }
+    }
+    if facts.beyond() > 0 {
+        number(line, b",\"payloadValuesOmitted\":", facts.beyond());
     }
 }
 

@@ -9,58 +9,45 @@
 //! message. It is given as its labels with dots between them, the root as a single dot; bytes stay as they are, whatever
 //! the case and whether printable or not.
 
-use ringtap_wire::PacketRecord;
+use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
 
-use crate::{Extractor, Kind, Unread};
-
-const UDP: u8 = 17;
 const HEADER: usize = 12;
 /// The longest name, dots included (RFC 1035, section 2.3.4).
 const LONGEST: usize = 254;
 /// Questions read from one message; more than one is unusual.
 const MOST: usize = 15;
 
-/// The ports, each at the index given by three of its bits: other indices hold 0.
-const PORTS: [u16; 8] = {
-    let mut places = [u16::MAX; 8];
-    places[place(u16::MAX)] = 0;
-    (places[place(53)], places[place(5353)], places[place(5355)]) = (53, 5353, 5355);
-    places
-};
-
-const fn place(port: u16) -> usize {
-    port as usize >> 1 & 7
-}
-
 pub(crate) struct Dns;
 
 impl Extractor for Dns {
-    #[inline(always)]
-    fn wants(packet: &PacketRecord) -> bool {
-        // Without a branch between TCP and UDP: a value that equals none of the ports.
-        let never = 0_u16.wrapping_sub(u16::from(packet.protocol != UDP));
-        let own = |port: u16| PORTS[place(port | never)] == port | never;
-        own(packet.src_port) | own(packet.dst_port)
-    }
+    const PORTS: &'static [u16] = &[53, 5353, 5355];
 
-    fn read(message: &[u8], found: &mut dyn FnMut(Kind, &[u8])) -> Result<(), Unread> {
-        let header = message.first_chunk::<HEADER>().ok_or(Unread::Truncated)?;
-        let queries = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let mut at = HEADER;
-        for query in 0..queries {
-            if query == MOST {
-                return Err(Unread::TooMuch);
-            }
-            let mut name = Name::default();
-            at = name.read(message, at)?;
-            if message.len() < at + 4 {
-                return Err(Unread::Truncated);
-            }
-            at += 4;
-            found(Kind::DnsQueryName, name.bytes());
-        }
-        Ok(())
+    type State = ();
+
+    fn read((): &mut (), payload: &Payload<'_>, found: Found<'_>) -> Result<Progress, Unread> {
+        message(payload.bytes, found)?;
+        Ok(Progress::Done)
     }
+}
+
+fn message(message: &[u8], found: Found<'_>) -> Result<(), Unread> {
+    let header = message.first_chunk::<HEADER>().ok_or(Unread::Truncated)?;
+    let queries = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let mut at = HEADER;
+    found(Kind::Protocol, b"dns");
+    for query in 0..queries {
+        if query == MOST {
+            return Err(Unread::TooMuch);
+        }
+        let mut name = Name::default();
+        at = name.read(message, at)?;
+        if message.len() < at + 4 {
+            return Err(Unread::Truncated);
+        }
+        at += 4;
+        found(Kind::DnsQueryName, name.bytes());
+    }
+    Ok(())
 }
 
 /// A name being read.
@@ -136,21 +123,12 @@ mod tests {
 
     fn read(message: &[u8]) -> (Vec<String>, Result<(), Unread>) {
         let mut names = Vec::new();
-        let read = Dns::read(message, &mut |kind, name| {
-            assert_eq!(kind, Kind::DnsQueryName);
-            names.push(String::from_utf8_lossy(name).into_owned());
+        let read = super::message(message, &mut |kind, name| {
+            if kind == Kind::DnsQueryName {
+                names.push(String::from_utf8_lossy(name).into_owned());
+            }
         });
         (names, read)
-    }
-
-    #[test]
-    fn packets_are_recognised_by_their_ports() {
-        let wanted = |protocol, src_port, dst_port| {
-            Dns::wants(&PacketRecord { protocol, src_port, dst_port, ..PacketRecord::EMPTY })
-        };
-        let ports = (0..=u16::MAX).filter(|&port| wanted(UDP, 1, port)).collect::<Vec<_>>();
-        assert_eq!(ports, [53, 5353, 5355]);
-        assert!(wanted(UDP, 5353, 1) && !wanted(6, 53, 53) && !wanted(UDP, 1, 2));
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! The kinds of facts: one list, from which records, events and the report take names and types.
+
+/// How many values of a kind a flow keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The first value.
+    One,
+    /// The first 16 distinct values.
+    List,
+    /// None: the value is in events alone.
+    Event,
+}
+
+/// The type of a value in records and events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Any bytes, UTF-8 as a rule.
+    Text,
+    /// Decimal digits of a number below 2⁶⁴.
+    Number,
+}
+
+/// Generates the enum from the list.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal, $keep:ident, $type:ident;)+) => {
+        /// The kind of a fact.
+        #[repr(u8)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl Kind {
+            /// All kinds, in order of their numbers, which is the order of fields in records.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// The name of the field in records and events.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+
+            /// How many values a flow keeps.
+            pub const fn keep(self) -> Keep {
+                match self {
+                    $(Self::$kind => Keep::$keep,)+
+                }
+            }
+
+            /// The type of its values.
+            pub const fn value_type(self) -> Type {
+                match self {
+                    $(Self::$kind => Type::$type,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The protocol of a message, such as `tls`; the first fact of each message. See [`Protocol`](crate::Protocol).
+    Protocol = "applicationProtocol", List, Text;
+    /// The server name that a TLS client asks for (RFC 6066, section 3).
+    TlsServerName = "tlsServerName", One, Text;
+    /// The version that the server selected, else the highest that the client offered, such as `TLS 1.3`.
+    TlsVersion = "tlsVersion", One, Text;
+    /// Application protocols that the client offers (RFC 7301).
+    TlsAlpn = "tlsAlpn", List, Text;
+    /// The cipher suite that the server selected, by its registered name, or as `0x` and four hexadecimal digits.
+    TlsCipher = "tlsCipher", One, Text;
+    /// The JA3 fingerprint of the client, an MD5 in hexadecimal.
+    Ja3 = "ja3", One, Text;
+    /// The JA3S fingerprint of the server, an MD5 in hexadecimal.
+    Ja3s = "ja3s", One, Text;
+    /// The JA4 fingerprint of the client.
+    Ja4 = "ja4", One, Text;
+    /// The QUIC version, such as `1`, `2`, `draft-29` or `Q050`.
+    QuicVersion = "quicVersion", One, Text;
+    /// A name in the question of a DNS message, labels separated by dots.
+    DnsQueryName = "dnsQueryName", List, Text;
+    /// The type in the question, such as `AAAA`, or `TYPE` and a number.
+    DnsQueryType = "dnsQueryType", List, Text;
+    /// The response code of an answer, such as `NXDOMAIN`, or `RCODE` and a number.
+    DnsResponseCode = "dnsResponseCode", One, Text;
+    /// The data of the resource records in the answer section: addresses, names or texts.
+    DnsAnswers = "dnsAnswers", List, Text;
+    /// The time from a question to its answer, microseconds.
+    DnsResponseTime = "dnsResponseMicroseconds", One, Number;
+    /// The method of an HTTP request.
+    HttpMethod = "httpMethod", List, Text;
+    /// The host of an HTTP request.
+    HttpHost = "httpHost", List, Text;
+    /// The target of an HTTP request, as sent.
+    HttpTarget = "httpTarget", List, Text;
+    /// The user agent of an HTTP request.
+    HttpUserAgent = "httpUserAgent", List, Text;
+    /// The status code of an HTTP response.
+    HttpStatus = "httpStatus", List, Number;
+    /// The version string of an SSH client.
+    SshClient = "sshClient", One, Text;
+    /// The version string of an SSH server.
+    SshServer = "sshServer", One, Text;
+    /// The host name that a DHCP client sends (option 12; DHCPv6: the fully qualified domain name, option 39).
+    DhcpHostname = "dhcpHostname", One, Text;
+    /// The mode of an NTP message, 1 to 7.
+    NtpMode = "ntpMode", One, Number;
+    /// The stratum of an NTP message, 0 to 16.
+    NtpStratum = "ntpStratum", One, Number;
+    /// `query` or `answer`: the direction of a DNS message.
+    DnsKind = "dnsKind", Event, Text;
+    /// The identifier of a DNS message.
+    DnsId = "dnsId", Event, Number;
+    /// `request` or `response`: the direction of an HTTP message.
+    HttpKind = "httpKind", Event, Text;
+    /// `client` or `server`: which hello a TLS message is.
+    TlsKind = "tlsKind", Event, Text;
+}
+
+/// Most distinct values of a list that a flow keeps.
+pub const LIST_MAX: usize = 16;
+
+/// Number of kinds that flows keep; those of events alone are the last in the list.
+const KEPT: usize = {
+    let mut kept = 0;
+    while kept < Kind::ALL.len() && Kind::ALL[kept].most() > 0 {
+        kept += 1;
+    }
+    kept
+};
+
+impl Kind {
+    /// The kinds that flows keep, in order of their numbers.
+    pub const KEPT: [Self; KEPT] = *Self::ALL.first_chunk().unwrap();
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Most distinct values that a flow keeps.
+    pub const fn most(self) -> usize {
+        match self.keep() {
+            Keep::One => 1,
+            Keep::List => LIST_MAX,
+            Keep::Event => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_its_number() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_number(kind as u8), Some(kind));
+        }
+        assert_eq!(Kind::from_number(Kind::ALL.len() as u8), None);
+        assert!(Kind::ALL[KEPT..].iter().all(|kind| kind.most() == 0));
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let mut names = Kind::ALL.map(Kind::name);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,214 @@
+//! The payloads of a reader: which protocols are possible, and who reads them.
+
+use std::collections::BTreeMap;
+
+use ringtap_wire::{Flags, PacketRecord};
+
+use crate::opening::LOOKED_AT;
+use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
+use crate::{Extractors, Found, Kind, OPENINGS, PORTS, Payload, Progress, States, Unread};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Counters of payloads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages read, by extractor.
+    pub read: BTreeMap<&'static str, u64>,
+    /// Payloads and messages that could not be read, by extractor and reason.
+    pub unread: BTreeMap<(&'static str, Unread), u64>,
+}
+
+impl Counts {
+    /// Adds the counters of another reader.
+    pub fn add(&mut self, other: &Self) {
+        for (&name, &messages) in &other.read {
+            *self.read.entry(name).or_default() += messages;
+        }
+        for (&why, &payloads) in &other.unread {
+            *self.unread.entry(why).or_default() += payloads;
+        }
+    }
+
+    fn lose(&mut self, protocol: usize, why: Unread, number: u64) {
+        if number > 0 {
+            *self.unread.entry((Extractors::NAMES[protocol], why)).or_default() += number;
+        }
+    }
+}
+
+/// The result of a look at a packet: the possible protocols.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    protocols: u16,
+    stream: bool,
+}
+
+impl Look {
+    /// Whether the payload must be read.
+    #[inline(always)]
+    pub fn is_interesting(self) -> bool {
+        self.protocols != 0 || self.stream
+    }
+}
+
+/// The extractors of a reader, with their state.
+pub struct Payloads {
+    set: Extractors,
+    streams: Streams,
+    states: States,
+    /// Messages read, by extractor.
+    read: [u64; Extractors::NAMES.len()],
+    counts: Counts,
+}
+
+impl Payloads {
+    /// The extractors of `set`. Incomplete messages take at most about `memory` bytes.
+    pub fn new(set: Extractors, memory: usize) -> Self {
+        Self {
+            set,
+            streams: Streams::new(memory / 2),
+            states: States::new(memory / 2),
+            read: [0; Extractors::NAMES.len()],
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether the packet has a payload that may be of interest.
+    #[inline(always)]
+    pub fn wants(&self, record: &PacketRecord) -> bool {
+        let transport = (record.protocol == TCP) | (record.protocol == UDP);
+        transport & record.flags.contains(Flags::DATA) & (self.set != Extractors::NONE)
+    }
+
+    /// Looks at the ports and the first bytes.
+    #[inline(always)]
+    pub fn look(&self, record: &PacketRecord, payload: &[u8]) -> Look {
+        let tcp = record.protocol == TCP;
+        let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
+        let by_port = by_port & u16::from(tcp).wrapping_sub(1);
+        let by_content = match payload.first_chunk::<LOOKED_AT>() {
+            Some(head) => OPENINGS[usize::from(tcp)].look(head),
+            None => 0,
+        };
+        Look {
+            protocols: (by_content | by_port) & self.set.0,
+            stream: tcp && self.streams.may_have(record),
+        }
+    }
+
+    /// Reads a payload that is of interest; passes the facts in it to `found`, which returns false if it has no room.
+    #[inline(never)]
+    pub fn read(
+        &mut self,
+        look: Look,
+        payload: &Payload<'_>,
+        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+    ) {
+        if look.stream {
+            match self.streams.feed(payload.record, payload.sequence, payload.bytes) {
+                Fed::NoStream => {}
+                Fed::Waits => return,
+                Fed::Exceeded(protocol) => {
+                    return self.counts.lose(protocol, Unread::TooMuch, 1);
+                }
+                Fed::Grew(stream) => return self.read_stream(stream, payload, found),
+            }
+        }
+        let mut rest = look.protocols;
+        while rest != 0 {
+            let protocol = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            match self.parse(protocol, payload, found) {
+                Some(Progress::Other) => {}
+                Some(Progress::More(from)) => return self.open(protocol, from, payload),
+                Some(Progress::Done) | None => return,
+            }
+        }
+    }
+
+    /// Runs a parser, and counts; `None`: the payload could not be read.
+    fn parse(
+        &mut self,
+        protocol: usize,
+        payload: &Payload<'_>,
+        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+    ) -> Option<Progress> {
+        let (mut messages, mut room) = (0, true);
+        let each: Found<'_> = &mut |kind, value| {
+            messages += u64::from(kind == Kind::Protocol);
+            room &= found(kind, value);
+        };
+        let read = self.states.read(protocol, payload, each);
+        self.read[protocol] += messages;
+        if !room {
+            self.counts.lose(protocol, Unread::TooMuch, 1);
+        }
+        match read {
+            Ok(progress) => Some(progress),
+            Err(why) => {
+                self.counts.lose(protocol, why, 1);
+                None
+            }
+        }
+    }
+
+    /// A message continues beyond its first packet.
+    fn open(&mut self, protocol: usize, from: usize, payload: &Payload<'_>) {
+        let record = payload.record;
+        let bytes = payload.bytes.get(from..).unwrap_or_default();
+        if record.protocol != TCP || record.flags.contains(Flags::TRUNCATED) {
+            return self.counts.lose(protocol, Unread::Truncated, 1);
+        }
+        if bytes.len() >= STREAM_MAX {
+            return self.counts.lose(protocol, Unread::TooMuch, 1);
+        }
+        let counts = &mut self.counts;
+        let sequence = payload.sequence.wrapping_add(from as u32);
+        self.streams.open(record, sequence, bytes, protocol, |protocol, old| {
+            counts.lose(protocol, if old { Unread::Incomplete } else { Unread::NoRoom }, 1);
+        });
+    }
+
+    /// Reads the message of a stream that grew.
+    fn read_stream(
+        &mut self,
+        mut stream: Stream,
+        payload: &Payload<'_>,
+        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+    ) {
+        let whole = Payload { bytes: &stream.bytes, sequence: 0, ..*payload };
+        let why = match self.parse(stream.protocol, &whole, found) {
+            Some(Progress::More(from)) => {
+                stream.bytes.drain(..from.min(stream.bytes.len()));
+                if stream.bytes.len() >= STREAM_MAX {
+                    Unread::TooMuch
+                } else if payload.record.flags.contains(Flags::TRUNCATED) {
+                    Unread::Truncated
+                } else {
+                    return self.streams.put(payload.record, stream);
+                }
+            }
+            // It turned out to be of another protocol.
+            Some(Progress::Other) => Unread::Malformed,
+            Some(Progress::Done) | None => return,
+        };
+        self.counts.lose(stream.protocol, why, 1);
+    }
+
+    /// The counters so far; at the end, `end` is true, and incomplete messages are counted.
+    pub fn counts(&mut self, end: bool) -> &Counts {
+        let counts = &mut self.counts;
+        if end {
+            self.streams.end(|protocol| counts.lose(protocol, Unread::Incomplete, 1));
+        }
+        self.states.dropped(end, &mut |protocol, why, number| counts.lose(protocol, why, number));
+        for (name, messages) in Extractors::NAMES.iter().zip(self.read) {
+            if messages > 0 {
+                counts.read.insert(name, messages);
+            }
+        }
+        counts
+    }
+}

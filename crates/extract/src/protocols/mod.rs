@@ -1,0 +1,3 @@
+//! The parsers, one file for each protocol.
+
+pub(crate) mod dns;

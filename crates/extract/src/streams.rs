@@ -1,0 +1,330 @@
+//! Reassembly of messages that are longer than a TCP segment.
+//!
+//! A segment that begins a message and does not finish it opens a *stream*: the bytes of that direction of the
+//! connection from there on, in order of their sequence numbers, until the parser has read the message.
+//!
+//! ```text
+//! sequence   start             next
+//!            | bytes ──────────| gap |early segment|
+//! ```
+//!
+//! Bounds: [`STREAM_MAX`] bytes and [`EARLY_MAX`] early segments a stream, [`LIFETIME_NS`] of packet time, and the
+//! memory given to [`Streams::new`] for all. A stream that exceeds a bound ends, and is counted under a reason.
+//!
+//! Invariants: the result depends on the packets of the connection alone, as long as no stream ends for lack of room.
+
+use std::collections::{HashMap, VecDeque};
+
+use ringtap_wire::PacketRecord;
+
+/// Most bytes of a stream: a TLS record and its header.
+pub(crate) const STREAM_MAX: usize = 16 * 1024 + 5;
+/// Most segments of a stream that are held because an earlier one is missing.
+const EARLY_MAX: usize = 16;
+/// Longest life of a stream, in packet time, nanoseconds.
+const LIFETIME_NS: u64 = 10_000_000_000;
+/// Most streams at a time.
+const STREAMS_MAX: usize = 16_384;
+/// Slots of the filter that is asked before the map.
+const SLOTS: usize = 4_096;
+
+/// A direction of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Direction {
+    src: [u8; 16],
+    dst: [u8; 16],
+    ports: [u16; 2],
+    path: u16,
+    flags: u16,
+}
+
+impl Direction {
+    pub(crate) fn of(record: &PacketRecord) -> Self {
+        use ringtap_wire::Flags;
+        Self {
+            src: record.src,
+            dst: record.dst,
+            ports: [record.src_port, record.dst_port],
+            // Inner packets of different tunnels may have equal addresses.
+            path: if record.flags.contains(Flags::INNER) { record.path } else { 0 },
+            flags: record.flags.0 & (Flags::INNER.0 | Flags::IPV6.0),
+        }
+    }
+}
+
+/// The slot of a direction in the filter.
+#[inline(always)]
+fn slot(record: &PacketRecord) -> usize {
+    let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
+    ((record.pair_hash ^ ports.wrapping_mul(0x9e37_79b1)) >> 20) as usize % SLOTS
+}
+
+/// A message that is not complete.
+pub(crate) struct Stream {
+    /// The position of its protocol in the list.
+    pub(crate) protocol: usize,
+    /// The bytes so far, from the beginning of the message.
+    pub(crate) bytes: Vec<u8>,
+    /// The sequence number after `bytes`.
+    next: u32,
+    start_ns: u64,
+    early: Vec<(u32, Vec<u8>)>,
+    slot: usize,
+}
+
+impl Stream {
+    fn memory(&self) -> usize {
+        let early: usize = self.early.iter().map(|(_, bytes)| bytes.capacity()).sum();
+        size_of::<Self>() + self.bytes.capacity() + early
+    }
+
+    /// Adds a segment. Returns whether `bytes` grew; `None`: a bound is exceeded.
+    fn add(&mut self, sequence: u32, segment: &[u8]) -> Option<bool> {
+        let before = self.bytes.len();
+        self.append(sequence, segment)?;
+        if self.bytes.len() > before {
+            while let Some(at) = self.early.iter().position(|&(early, _)| self.offset(early) <= 0) {
+                let (sequence, bytes) = self.early.swap_remove(at);
+                self.append(sequence, &bytes)?;
+            }
+        }
+        Some(self.bytes.len() > before)
+    }
+
+    /// The distance of a sequence number from `next`.
+    fn offset(&self, sequence: u32) -> i32 {
+        sequence.wrapping_sub(self.next).cast_signed()
+    }
+
+    fn append(&mut self, sequence: u32, segment: &[u8]) -> Option<()> {
+        let offset = self.offset(sequence);
+        if offset > 0 {
+            let known = self
+                .early
+                .iter()
+                .any(|(own, bytes)| *own == sequence && bytes.len() >= segment.len());
+            if known {
+                return Some(());
+            }
+            let end = self.bytes.len() + offset as usize + segment.len();
+            if self.early.len() >= EARLY_MAX || end > STREAM_MAX + 65_536 {
+                return None;
+            }
+            self.early.push((sequence, segment.to_vec()));
+        } else if let Some(new) = segment.get(offset.unsigned_abs() as usize..) {
+            let new = &new[..new.len().min(STREAM_MAX - self.bytes.len())];
+            self.bytes.extend_from_slice(new);
+            self.next = self.next.wrapping_add(new.len() as u32);
+        }
+        Some(())
+    }
+}
+
+/// What a segment did to its stream.
+pub(crate) enum Fed {
+    /// There is no stream for it.
+    NoStream,
+    /// The stream waits for earlier bytes.
+    Waits,
+    /// The stream has more bytes; the caller parses it, and puts it back or ends it.
+    Grew(Stream),
+    /// The stream exceeded a bound, and ended.
+    Exceeded(usize),
+}
+
+/// The streams of a reader.
+pub(crate) struct Streams {
+    all: HashMap<Direction, Stream>,
+    /// The directions and start times of all streams, oldest first; ended ones stay until they are the oldest.
+    ages: VecDeque<(Direction, u64)>,
+    /// Number of streams in each slot.
+    slots: Box<[u16; SLOTS]>,
+    memory: usize,
+    memory_max: usize,
+}
+
+impl Streams {
+    /// No streams; all together take at most `memory_max` bytes.
+    pub(crate) fn new(memory_max: usize) -> Self {
+        Self {
+            all: HashMap::new(),
+            ages: VecDeque::new(),
+            slots: Box::new([0; SLOTS]),
+            memory: 0,
+            memory_max,
+        }
+    }
+
+    /// False if there is certainly no stream for the packet.
+    #[inline(always)]
+    pub(crate) fn may_have(&self, record: &PacketRecord) -> bool {
+        !self.all.is_empty() && self.slots[slot(record)] > 0
+    }
+
+    /// Passes a segment to its stream.
+    pub(crate) fn feed(&mut self, record: &PacketRecord, sequence: u32, segment: &[u8]) -> Fed {
+        let direction = Direction::of(record);
+        let Some(stream) = self.all.get_mut(&direction) else { return Fed::NoStream };
+        if record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS {
+            // It is counted when it is the oldest.
+            return Fed::NoStream;
+        }
+        let before = stream.memory();
+        let grew = stream.add(sequence, segment);
+        self.memory = self.memory - before + stream.memory();
+        match grew {
+            Some(false) => Fed::Waits,
+            Some(true) => self.take(&direction).map_or(Fed::NoStream, Fed::Grew),
+            None => {
+                self.take(&direction).map_or(Fed::NoStream, |stream| Fed::Exceeded(stream.protocol))
+            }
+        }
+    }
+
+    fn take(&mut self, direction: &Direction) -> Option<Stream> {
+        let stream = self.all.remove(direction)?;
+        self.slots[stream.slot] -= 1;
+        self.memory -= stream.memory();
+        Some(stream)
+    }
+
+    /// Opens a stream with the segment that begins a message. Calls `ended` with the protocol of each stream that
+    /// ends by this: true if its time was over, false if it made room.
+    pub(crate) fn open(
+        &mut self,
+        record: &PacketRecord,
+        sequence: u32,
+        segment: &[u8],
+        protocol: usize,
+        ended: impl FnMut(usize, bool),
+    ) {
+        let stream = Stream {
+            protocol,
+            bytes: segment[..segment.len().min(STREAM_MAX)].to_vec(),
+            next: sequence.wrapping_add(segment.len() as u32),
+            start_ns: record.ts_ns,
+            early: Vec::new(),
+            slot: slot(record),
+        };
+        let direction = Direction::of(record);
+        self.ages.push_back((direction, record.ts_ns));
+        self.put(record, stream);
+        self.expire(record.ts_ns, ended);
+    }
+
+    /// Puts a stream back.
+    pub(crate) fn put(&mut self, record: &PacketRecord, stream: Stream) {
+        self.slots[stream.slot] += 1;
+        self.memory += stream.memory();
+        if let Some(old) = self.all.insert(Direction::of(record), stream) {
+            self.slots[old.slot] -= 1;
+            self.memory -= old.memory();
+        }
+    }
+
+    /// Ends streams that are too old, and the oldest ones until the memory suffices.
+    fn expire(&mut self, now_ns: u64, mut ended: impl FnMut(usize, bool)) {
+        while let Some(&(direction, start_ns)) = self.ages.front() {
+            let old = now_ns.saturating_sub(start_ns) > LIFETIME_NS;
+            let full = self.memory > self.memory_max || self.ages.len() > STREAMS_MAX;
+            if !old && !full {
+                break;
+            }
+            self.ages.pop_front();
+            let same = |stream: &Stream| stream.start_ns == start_ns;
+            if self.all.get(&direction).is_some_and(same)
+                && let Some(stream) = self.take(&direction)
+            {
+                ended(stream.protocol, old);
+            }
+        }
+    }
+
+    /// Ends all streams; calls `ended` with the protocol of each.
+    pub(crate) fn end(&mut self, mut ended: impl FnMut(usize)) {
+        self.all.drain().for_each(|(_, stream)| ended(stream.protocol));
+        self.ages.clear();
+        self.slots.fill(0);
+        self.memory = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(port: u16, ts_ns: u64) -> PacketRecord {
+        PacketRecord { src_port: port, dst_port: 443, ts_ns, ..PacketRecord::EMPTY }
+    }
+
+    /// Feeds segments given by offset and length after a first segment of 100 bytes; returns the stream's bytes.
+    fn joined(segments: &[(u32, usize)]) -> Option<Vec<u8>> {
+        let byte = |offset: u32| (offset % 251) as u8;
+        let segment = |&(offset, len): &(u32, usize)| {
+            (offset..offset + len as u32).map(byte).collect::<Vec<u8>>()
+        };
+        let base = u32::MAX - 150;
+        let mut streams = Streams::new(usize::MAX);
+        let record = packet(1, 5);
+        streams.open(&record, base, &segment(&(0, 100)), 3, |_, _| panic!("nothing ends"));
+        for part in segments {
+            match streams.feed(&record, base.wrapping_add(part.0), &segment(part)) {
+                Fed::Grew(stream) => streams.put(&record, stream),
+                Fed::Waits => {}
+                Fed::NoStream | Fed::Exceeded(_) => return None,
+            }
+        }
+        let bytes = streams.all[&Direction::of(&record)].bytes.clone();
+        assert!(bytes.iter().enumerate().all(|(at, &own)| own == byte(at as u32)));
+        Some(bytes)
+    }
+
+    #[test]
+    fn segments_are_joined_in_order_of_their_sequence_numbers() {
+        let len = |segments: &[(u32, usize)]| joined(segments).map(|bytes| bytes.len());
+        assert_eq!(len(&[(100, 50), (150, 50)]), Some(200));
+        assert_eq!(len(&[(150, 50), (200, 10), (100, 50)]), Some(210));
+        assert_eq!(len(&[(0, 100), (50, 100), (120, 10)]), Some(150));
+        assert_eq!(len(&[(150, 50)]), Some(100));
+        assert_eq!(len(&[(150, 50), (150, 50), (90, 80)]), Some(200));
+        assert_eq!(len(&[(100, 40_000)]), Some(STREAM_MAX));
+        let many: Vec<_> = (0..=EARLY_MAX as u32).map(|part| (200 + part * 10, 5)).collect();
+        assert_eq!(len(&many[1..]), Some(100));
+        assert_eq!(len(&many), None);
+    }
+
+    #[test]
+    fn streams_end_by_time_and_by_memory() {
+        let mut streams = Streams::new(10_000);
+        let mut ended = Vec::new();
+        for port in 0..20 {
+            let record = packet(port, 1);
+            assert!(!streams.may_have(&packet(port, 1)) || port > 0);
+            streams.open(&record, 7, &[0; 1_000], usize::from(port), |own, old| {
+                ended.push((own, old))
+            });
+            assert!(streams.may_have(&record) && streams.memory <= 10_000);
+        }
+        assert!(ended.len() > 10 && ended.iter().enumerate().all(|(at, &own)| own == (at, false)));
+        let late = packet(100, LIFETIME_NS + 2);
+        ended.clear();
+        streams.open(&late, 7, &[0; 10], 100, |own, old| ended.push((own, old)));
+        assert!(!ended.is_empty() && ended.iter().all(|&(_, old)| old));
+        assert_eq!(streams.all.len(), 1);
+        let mut rest = Vec::new();
+        streams.end(|own| rest.push(own));
+        assert_eq!((rest, streams.memory), (vec![100], 0));
+        assert!(!streams.may_have(&late));
+    }
+
+    #[test]
+    fn a_stream_is_of_one_direction_and_one_time() {
+        let mut streams = Streams::new(usize::MAX);
+        streams.open(&packet(1, 5), 7, b"abc", 0, |_, _| {});
+        assert!(matches!(streams.feed(&packet(2, 5), 10, b"d"), Fed::NoStream));
+        let reversed = PacketRecord { src_port: 443, dst_port: 1, ..packet(1, 5) };
+        assert!(matches!(streams.feed(&reversed, 10, b"d"), Fed::NoStream));
+        assert!(matches!(streams.feed(&packet(1, LIFETIME_NS + 6), 10, b"d"), Fed::NoStream));
+        assert!(matches!(streams.feed(&packet(1, 6), 10, b"d"), Fed::Grew(_)));
+    }
+}

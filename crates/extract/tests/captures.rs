@@ -1,0 +1,160 @@
+//! Compares the messages in real captures with what other programs found there: sets of values by file and kind, from
+//! tshark and nDPI. Prints a table of recall and precision; RINGTAP_DIFFERENCES=1 prints each difference, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringtap_extract::{Extractors, Kind, Payload, Payloads};
+use ringtap_io::capture::{Files, Input};
+use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+
+/// A message: its facts in order, without the protocol.
+struct Message {
+    protocol: Vec<u8>,
+    facts: Vec<(Kind, Vec<u8>)>,
+}
+
+impl Message {
+    fn has(&self, kind: Kind, value: &str) -> bool {
+        self.facts.iter().any(|(own, bytes)| *own == kind && bytes == value.as_bytes())
+    }
+}
+
+fn captures() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/applications");
+    folder.is_dir().then_some(folder)
+}
+
+/// All messages of a capture, and the counters.
+fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
+    let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
+    let mut payloads = Payloads::new(Extractors::ALL, 64 << 20);
+    let mut all: Vec<Message> = Vec::new();
+    let mut files = Files::new(vec![Input::from(path.to_owned())]);
+    while files.burst(64, |frame| {
+        let mut record = PacketRecord::EMPTY;
+        let decoded =
+            decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
+        if matches!(decoded, Decoded::NonIp(_)) {
+            return;
+        }
+        for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
+            let payload = decoder.payload(frame.link, frame.data, &record);
+            let Some(payload) = payload.filter(|_| payloads.wants(&record)) else { continue };
+            let look = payloads.look(&record, payload.bytes);
+            let payload =
+                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
+            if look.is_interesting() {
+                payloads.read(look, &payload, &mut |kind, value| {
+                    if kind == Kind::Protocol {
+                        all.push(Message { protocol: value.to_vec(), facts: Vec::new() });
+                    } else if let Some(message) = all.last_mut() {
+                        message.facts.push((kind, value.to_vec()));
+                    }
+                    true
+                });
+            }
+        }
+    }) > 0
+    {}
+    let counts = payloads.counts(true);
+    let mut named: BTreeMap<String, u64> =
+        counts.read.iter().map(|(name, &number)| ((*name).to_owned(), number)).collect();
+    named.extend(
+        counts
+            .unread
+            .iter()
+            .map(|((name, why), &number)| (format!("{name} {}", why.name()), number)),
+    );
+    (all, named)
+}
+
+/// The values of a column of the facts in these messages.
+fn values(messages: &[Message], column: &str) -> BTreeSet<String> {
+    let (kind, condition): (Kind, &dyn Fn(&Message) -> bool) = match column {
+        "sni" => (Kind::TlsServerName, &|_| true),
+        "quic_sni" => (Kind::TlsServerName, &|message| message.protocol == b"quic"),
+        "alpn" => (Kind::TlsAlpn, &|_| true),
+        "ja3" => (Kind::Ja3, &|_| true),
+        "ja3s" => (Kind::Ja3s, &|_| true),
+        "ja4_ndpi" => (Kind::Ja4, &|_| true),
+        "dns_asked" => (Kind::DnsQueryName, &|message| message.has(Kind::DnsKind, "query")),
+        "dns_answered" => (Kind::DnsQueryName, &|message| message.has(Kind::DnsKind, "answer")),
+        "http_method" => (Kind::HttpMethod, &|_| true),
+        "http_host" => (Kind::HttpHost, &|_| true),
+        "http_user_agent" => (Kind::HttpUserAgent, &|_| true),
+        "http_status" => (Kind::HttpStatus, &|_| true),
+        "dhcp_hostname" => (Kind::DhcpHostname, &|_| true),
+        "ssh" => {
+            let of = |kind: Kind| {
+                let facts = messages.iter().flat_map(|message| &message.facts);
+                facts.filter(move |(own, _)| *own == kind).map(|(_, value)| text(value))
+            };
+            return of(Kind::SshClient).chain(of(Kind::SshServer)).collect();
+        }
+        _ => return BTreeSet::new(),
+    };
+    let facts =
+        messages.iter().filter(|message| condition(message)).flat_map(|message| &message.facts);
+    facts.filter(|(own, _)| *own == kind).map(|(_, value)| text(value)).collect()
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+#[test]
+fn values_are_those_that_other_programs_find() {
+    let Some(folder) = captures() else {
+        println!("SKIPPED: the captures with application data are not on this machine");
+        return;
+    };
+    let facts = fs::read_to_string(folder.join("FACTS.tsv")).unwrap();
+    let mut expected: BTreeMap<&str, BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
+    for line in facts.lines().skip(1) {
+        let mut fields = line.split('\t');
+        let [Some(file), Some(kind), Some(value)] = [fields.next(), fields.next(), fields.next()]
+        else {
+            continue;
+        };
+        expected.entry(kind).or_default().entry(file).or_default().insert(value.to_owned());
+    }
+    let files: BTreeSet<&str> =
+        facts.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
+    let all: BTreeMap<&str, _> =
+        files.iter().map(|&file| (file, messages(&folder.join(file)))).collect();
+    let mut unread: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, counts) in all.values() {
+        counts.iter().for_each(|(name, number)| *unread.entry(name).or_default() += number);
+    }
+    println!("{unread:?}");
+    let verbose = std::env::var_os("RINGTAP_DIFFERENCES").is_some();
+    let mut table: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    for (column, by_file) in &expected {
+        for &file in &files {
+            let own = values(&all[file].0, column);
+            let theirs = by_file.get(file).cloned().unwrap_or_default();
+            let [common, missed, more] = table.entry(column).or_default();
+            *common += own.intersection(&theirs).count();
+            *missed += theirs.difference(&own).count();
+            *more += own.difference(&theirs).count();
+            if verbose && !column.ends_with("_ndpi") || *column == "ja4_ndpi" && verbose {
+                theirs
+                    .difference(&own)
+                    .for_each(|value| println!("{file}: {column}: missing {value}"));
+                own.difference(&theirs)
+                    .for_each(|value| println!("{file}: {column}: more    {value}"));
+            }
+        }
+    }
+    for (column, [common, missed, more]) in table {
+        let part = |of: usize| common as f64 / (common + of).max(1) as f64;
+        println!(
+            "{column:16} {common:5} common, recall {:.3}, precision {:.3}",
+            part(missed),
+            part(more)
+        );
+    }
+}
