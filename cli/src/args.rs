@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "pages")]
 use clap_complete::Shell;
-use ringtap_export::{Collector, FileOutput, Refresh};
+use ringtap_export::{Collector, EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
 use ringtap_monitor::Analyses;
 use ringtap_skeleton::Skeleton;
@@ -255,6 +255,10 @@ pub(crate) struct MonitorArgs {
     /// - (stdout), the report goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
+    /// Write every message found in payloads (DNS, HTTP, TLS, ...) as json or eve, or as Zeek's logs
+    /// to zeek:FOLDER
+    #[arg(long, value_name = "FORMAT:PATH", value_parser = EventOutput::named, help_heading = "Output")]
+    pub(crate) events: Vec<Vec<EventOutput>>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or as
     /// lines to json+tcp://HOST:PORT (also csv, eve; +tls)

@@ -9,7 +9,7 @@ use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
 use ringtap_export::formats::Interfaces;
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
-use ringtap_flow::{Metering, RecordSink, Timeouts};
+use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Severity};
 use ringtap_io::live::MergedReceiver;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if args.read.is_empty() && interfaces.is_empty() {
         return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
     }
-    let named = outputs::named(&args.export, &args.write)?;
+    let named = outputs::named(&args.export, &args.write, &args.events.concat())?;
     let run_options = options(args, &interfaces, &named)?;
     let plan =
         Plan::new(run_options, monitor_options(args), &Machine::this()).map_err(Usage::of)?;
@@ -175,11 +175,11 @@ fn run_plan(
     plan: &Plan<ringtap_monitor::Options>,
     source: Source,
     console: &Arc<Console>,
-    records: Vec<Box<dyn RecordSink>>,
+    sinks: Vec<Sinks>,
 ) -> anyhow::Result<Outcome> {
     let live = matches!(source, Source::Live { .. });
     let outputs = ringtap_monitor::Outputs {
-        records,
+        sinks,
         alert: Some({
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
@@ -307,6 +307,7 @@ fn monitor_options(args: &MonitorArgs) -> ringtap_monitor::Options {
         // The terminal view also shows activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
         extract: args.extract.unwrap_or(defaults.extract),
+        events: !args.events.is_empty(),
         metering: Metering {
             timeouts: timeouts(args),
             uniflow: args.uniflow,

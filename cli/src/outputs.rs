@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
-use ringtap_export::{Collector, Exports, FileOutput, Handle, Output, Prepared, Store};
-use ringtap_flow::RecordSink;
+use ringtap_export::{
+    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Store,
+};
+use ringtap_flow::Sinks;
 
 use crate::atomic_file::{AtomicFile, Part};
 use ringtap_terminal::Usage;
@@ -16,10 +18,16 @@ use ringtap_terminal::numbers::count;
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
-/// All outputs that the flags name: `--export` first, then `--write`. Duplicates are an error.
-pub(crate) fn named(collectors: &[Collector], files: &[FileOutput]) -> anyhow::Result<Vec<Output>> {
+/// All outputs that the flags name: `--export` first, then `--write` and `--events`. Duplicates are an error.
+pub(crate) fn named(
+    collectors: &[Collector],
+    files: &[FileOutput],
+    events: &[EventOutput],
+) -> anyhow::Result<Vec<Output>> {
     let collectors = collectors.iter().cloned().map(Output::Collector);
-    let all: Vec<_> = collectors.chain(files.iter().cloned().map(Output::File)).collect();
+    let files = files.iter().cloned().map(Output::File);
+    let events = events.iter().cloned().map(Output::Events);
+    let all: Vec<_> = collectors.chain(files).chain(events).collect();
     for (number, one) in all.iter().enumerate() {
         // A collector would count each record twice, and two writers would corrupt a file.
         if all[..number].contains(one) {
@@ -54,7 +62,7 @@ impl Outputs {
         prepared: Prepared,
         workers: usize,
         collectors: usize,
-    ) -> anyhow::Result<(Self, Vec<Box<dyn RecordSink>>)> {
+    ) -> anyhow::Result<(Self, Vec<Sinks>)> {
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             let file = RecordFile::open(AtomicFile::new(path.to_owned()))?;

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use ringtap_flow::RecordSink;
+use ringtap_flow::Sinks;
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
 
@@ -15,7 +15,7 @@ use crate::{Alert, MonitorMerger, MonitorWorker, Report, Setup};
 pub struct Monitor {
     setup: Setup,
     /// For the workers, by number.
-    records: Mutex<Vec<Option<Box<dyn RecordSink>>>>,
+    sinks: Mutex<Vec<Sinks>>,
     /// For the merger.
     merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnShortage>)>,
     reports_intervals: bool,
@@ -66,8 +66,8 @@ pub type OnShortage = Box<dyn FnMut(&Shortage) + Send>;
 /// from the merger.
 #[derive(Default)]
 pub struct Outputs {
-    /// A sink for each worker's flow records; without sinks, records are only counted.
-    pub records: Vec<Box<dyn RecordSink>>,
+    /// Sinks for each worker's flow records and events; without sinks, they are only counted.
+    pub sinks: Vec<Sinks>,
     /// Called for each scan that crosses the threshold.
     pub alert: Option<OnAlert>,
     /// Called for an interval once all workers have passed it.
@@ -79,10 +79,10 @@ pub struct Outputs {
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(setup: Setup, outputs: Outputs) -> Self {
-        let Outputs { records, alert, interval, shortage } = outputs;
+        let Outputs { sinks, alert, interval, shortage } = outputs;
         Self {
             setup,
-            records: Mutex::new(records.into_iter().map(Some).collect()),
+            sinks: Mutex::new(sinks),
             reports_intervals: interval.is_some(),
             merged: Mutex::new((alert, interval, shortage)),
         }
@@ -111,9 +111,9 @@ impl Application for Monitor {
     }
 
     fn worker(&self, shard: Shard) -> MonitorWorker {
-        let mut records = self.records.lock().unwrap_or_else(|poison| poison.into_inner());
-        let records = records.get_mut(shard.index).and_then(Option::take);
-        MonitorWorker::new(&self.setup, shard, records, self.reports_intervals)
+        let mut sinks = self.sinks.lock().unwrap_or_else(|poison| poison.into_inner());
+        let sinks = sinks.get_mut(shard.index).map(std::mem::take).unwrap_or_default();
+        MonitorWorker::new(&self.setup, shard, sinks, self.reports_intervals)
     }
 
     fn merger(&self) -> MonitorMerger {

@@ -25,6 +25,7 @@ mod analyses;
 mod app;
 mod digest;
 mod merger;
+mod messages;
 mod options;
 pub mod report;
 mod run;

@@ -57,7 +57,7 @@ pub struct Options {
     /// The analyses to run.
     #[serde(serialize_with = "analyses")]
     pub analyses: Analyses,
-    /// The extractors for payloads; unused without flow records.
+    /// The extractors for payloads; unused without flow records and events.
     #[serde(serialize_with = "extractors")]
     pub extract: Extractors,
     /// Definition of flows and timeouts.
@@ -75,6 +75,9 @@ pub struct Options {
     pub limits: Limits,
     /// Rows in each list of talkers.
     pub top: usize,
+    /// Whether there is an output for events.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub events: bool,
     /// Whether to compute a digest of the report and the flow records.
     pub digest: bool,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
@@ -101,6 +104,7 @@ impl Default for Options {
             scan_threshold: SCAN_THRESHOLD,
             limits: Limits::default(),
             top: TOP,
+            events: false,
             digest: false,
             fact_bytes: 0,
             payload_bytes: 0,
@@ -185,7 +189,7 @@ impl AppOptions for Options {
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
         self.analyses = self.on();
-        if !self.analyses.flows {
+        if !self.analyses.flows && !self.events {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, 100_000)?;

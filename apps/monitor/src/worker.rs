@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringtap_flow::{EndReason, FactCounts, FlowKey, FlowRecord, FlowTable, Observer, RecordSink};
+use ringtap_flow::{EndReason, FactCounts, FlowKey, FlowRecord, FlowTable, Observer, Sinks};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
@@ -10,6 +10,7 @@ use crate::analyses::conversations::Conversations;
 use crate::analyses::volumes::Volumes;
 use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
+use crate::messages::Messages;
 use crate::{Partial, Setup, Shortage};
 
 /// Entries checked in one step at a mark; as many records may leave at once.
@@ -89,7 +90,9 @@ struct FlowEvents {
     conversations: Option<Conversations>,
     analyses: Parts,
     flows: FlowCounts,
-    records: Option<Box<dyn RecordSink>>,
+    sinks: Sinks,
+    /// Makes events of attachments; `None` without an output for events.
+    messages: Option<Messages>,
     /// Whether no flow can have two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
     stamps_valid: bool,
@@ -99,13 +102,14 @@ impl MonitorWorker {
     pub(crate) fn new(
         setup: &Setup,
         shard: Shard,
-        records: Option<Box<dyn RecordSink>>,
+        mut sinks: Sinks,
         reports_intervals: bool,
     ) -> Self {
         let options = &setup.options;
         let on = options.analyses;
         let capacity = setup.capacity_of(shard);
         let key = setup.hash_key;
+        sinks.records = sinks.records.filter(|_| on.flows);
         let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
             interval_ns.saturating_mul(STAMPS - 1) > options.metering.timeouts.longest_idle_ns()
         });
@@ -127,7 +131,8 @@ impl MonitorWorker {
                     digest: (options.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
-                records: records.filter(|_| on.flows),
+                messages: sinks.events.is_some().then(|| Messages::new(&setup.paths)),
+                sinks,
                 stamps_valid,
             },
             tunnels: setup.tunnels,
@@ -197,9 +202,7 @@ impl MonitorWorker {
     /// Hands over everything; the worker is empty afterwards.
     fn end(&mut self, active: u64) -> Partial {
         let events = &mut self.events;
-        if let Some(mut records) = events.records.take() {
-            records.finish();
-        }
+        events.sinks.finish();
         let mut volumes = std::mem::replace(&mut events.volumes, Volumes::new(None, 0));
         volumes.end();
         // Its memory is free for the analyses' results.
@@ -241,6 +244,9 @@ impl Worker for MonitorWorker {
             }
         }
         self.events.analyses.on_packets(metered);
+        if !facts.is_empty() {
+            self.events.report_messages(metered, facts);
+        }
         if let Some(table) = &mut self.flow_table {
             let observer =
                 &mut FlowObserver { events: &mut self.events, noted: tunnelled, keep_ended: true };
@@ -258,10 +264,8 @@ impl Worker for MonitorWorker {
             let observer =
                 &mut FlowObserver { events: &mut self.events, noted: false, keep_ended: !ends };
             if ends {
-                if self.ending.is_none()
-                    && let Some(records) = &mut observer.events.records
-                {
-                    records.ending();
+                if self.ending.is_none() {
+                    observer.events.sinks.ending();
                 }
                 let alive = self.ending.get_or_insert(0);
                 *alive += table.drain(mark.time_ns(), SWEEP, observer);
@@ -288,9 +292,7 @@ impl Worker for MonitorWorker {
         self.time_ns = mark.time_ns();
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
-                if let Some(records) = &mut self.events.records {
-                    records.mark();
-                }
+                self.events.sinks.mark();
                 let over = self.over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);
                 Partial::Tick(TickSummary { active, over, found, shortage: self.shortage() })
@@ -355,6 +357,14 @@ impl FlowEvents {
         }
     }
 
+    /// Passes the messages in payloads to the output for events.
+    #[cold]
+    fn report_messages(&mut self, packets: &[PacketRecord], attachments: &Attachments) {
+        if let (Some(messages), Some(sink)) = (&mut self.messages, &mut self.sinks.events) {
+            messages.each(packets, attachments, |event| sink.take(event));
+        }
+    }
+
     /// Counts the noted conversations.
     fn settle(&mut self) {
         let Self { volumes, conversations, .. } = self;
@@ -406,7 +416,7 @@ impl Observer for FlowObserver<'_> {
         if let Some(digest) = &mut events.flows.digest {
             digest.add(record);
         }
-        if let Some(records) = &mut events.records {
+        if let Some(records) = &mut events.sinks.records {
             records.take(record);
         }
         if self.keep_ended && stamp != 0 {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ringtap_extract::{Look, Payload, Payloads};
+use ringtap_extract::{Payload, Payloads};
 use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, LinkType, PacketRecord, selection_hash};
@@ -119,7 +119,7 @@ impl Frames {
             slots.octets += data.len() as u64;
             slots.packets += 1;
             slots.used += 1;
-            if self.payloads.wants(record) {
+            if self.payloads.any() {
                 self.look(frame, record, slots.before + at, slots.attachments);
             }
         }
@@ -128,7 +128,7 @@ impl Frames {
             let at = slots.used;
             slots.records[at] = inner;
             slots.used += 1;
-            if self.payloads.wants(&inner) {
+            if self.payloads.any() {
                 self.look(frame, &inner, slots.before + at, slots.attachments);
             }
         }
@@ -152,18 +152,25 @@ impl Frames {
         at: usize,
         attachments: &mut Attachments,
     ) {
-        let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
-        let look = self.payloads.look(record, payload.bytes);
-        if look.is_interesting() {
-            let ringtap_wire::Payload { bytes, sequence } = payload;
-            extract(
-                &mut self.payloads,
-                look,
-                &Payload { record, bytes, sequence },
-                at,
-                attachments,
-            );
+        let plain_at = Decoder::plain_data_at(frame.link, frame.data, record);
+        if plain_at.is_none_or(|at| self.payloads.look(record, frame.data, at).is_interesting()) {
+            self.extract(frame, record, at, attachments);
         }
+    }
+
+    /// Reads the payload of the packet just decoded, if it is of interest.
+    #[inline(never)]
+    fn extract(
+        &mut self,
+        frame: &Frame<'_>,
+        record: &PacketRecord,
+        at: usize,
+        attachments: &mut Attachments,
+    ) {
+        let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
+        let ringtap_wire::Payload { bytes, sequence } = payload;
+        let payload = Payload { record, bytes, sequence };
+        self.payloads.read(&payload, &mut |kind, value| attachments.push(at, kind as u8, value));
     }
 
     /// Ends reading: the counters, with what is incomplete.
@@ -175,18 +182,6 @@ impl Frames {
             ..std::mem::take(&mut self.counts)
         }
     }
-}
-
-/// Reads a payload, and attaches the facts in it to the item at this position.
-#[inline(never)]
-fn extract(
-    payloads: &mut Payloads,
-    look: Look,
-    payload: &Payload<'_>,
-    at: usize,
-    attachments: &mut Attachments,
-) {
-    payloads.read(look, payload, &mut |kind, value| attachments.push(at, kind as u8, value));
 }
 
 /// Whether the hash sample contains a frame.

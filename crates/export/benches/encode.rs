@@ -94,7 +94,8 @@ fn take(records: &[FlowRecord]) -> u64 {
     let open = |path: &std::path::Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
     let prepared = Prepared::new(&[output], Settings::default()).expect("a file");
     let (mut sinks, exports) = prepared.start(1, open).expect("a file");
-    records.iter().for_each(|record| sinks[0].take(record));
+    let sink = sinks[0].records.as_mut().expect("an output for records");
+    records.iter().for_each(|record| sink.take(record));
     sinks[0].finish();
     let summary = exports.finish().remove(0);
     assert_eq!(summary.sent.flows.records, records.len() as u64, "{summary:?}");

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringtap_flow::{FlowRecord, RecordSink};
+use ringtap_flow::RecordSink;
 use ringtap_ring::{Consumer, InvalidCapacity, Producer, Vernier};
 
 use crate::shared::{Shared, now};
@@ -46,21 +46,24 @@ pub(crate) trait Payload: Send + 'static {
     fn clear(&mut self);
 }
 
-/// Encodes the records of one worker.
+/// Encodes the items of one worker: flow records or events.
 pub(crate) trait Encode: Send + 'static {
+    /// The type of the items.
+    type Item;
+
     /// The buffer for encoded records.
     type Payload: Payload;
 
     /// An empty payload.
     fn payload(&self) -> Self::Payload;
 
-    /// Appends a record, and adds its counts to `flows`.
+    /// Appends an item, and adds its counts to `flows`.
     ///
     /// # Errors
     /// The reason why the output cannot represent it.
     fn add(
         &mut self,
-        record: &FlowRecord,
+        item: &Self::Item,
         payload: &mut Self::Payload,
         flows: &mut RecordTotals,
     ) -> Result<(), Reason>;
@@ -68,8 +71,8 @@ pub(crate) trait Encode: Send + 'static {
     /// Completes the payload: nothing is appended after it.
     fn seal(&mut self, _payload: &mut Self::Payload) {}
 
-    /// The counts of a record in this output, also if it is not appended.
-    fn counts_of(&self, record: &FlowRecord) -> RecordTotals;
+    /// The counts of an item in this output, also if it is not appended.
+    fn counts_of(&self, item: &Self::Item) -> RecordTotals;
 }
 
 /// Encoded records, and their counts.
@@ -207,22 +210,22 @@ impl<E: Encode> Sender<E> {
     }
 }
 
-impl<E: Encode> RecordSink for Sender<E> {
-    fn take(&mut self, record: &FlowRecord) {
+impl<E: Encode> RecordSink<E::Item> for Sender<E> {
+    fn take(&mut self, item: &E::Item) {
         if self.block.is_none()
             && let Err(reason) = self.begin()
         {
-            return self.shared.drop_made(reason, self.encoder.counts_of(record));
+            return self.shared.drop_made(reason, self.encoder.counts_of(item));
         }
         let Some(block) = &mut self.block else { return };
         let Block { payload, flows, .. } = &mut **block;
-        match self.encoder.add(record, payload, flows) {
+        match self.encoder.add(item, payload, flows) {
             Ok(()) => {
                 if block.payload.len() >= self.room.block {
                     self.hand_over();
                 }
             }
-            Err(reason) => self.shared.drop_made(reason, self.encoder.counts_of(record)),
+            Err(reason) => self.shared.drop_made(reason, self.encoder.counts_of(item)),
         }
     }
 
@@ -282,7 +285,7 @@ impl<P: Payload> Inbox<P> {
 mod tests {
     use super::*;
     use crate::shared::WaitPolicy;
-    use ringtap_flow::{FlowKey, IpVersion};
+    use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 
     #[derive(Default)]
     struct Ports(Vec<u16>);
@@ -300,6 +303,7 @@ mod tests {
     struct PortEncoder;
 
     impl Encode for PortEncoder {
+        type Item = FlowRecord;
         type Payload = Ports;
 
         fn payload(&self) -> Ports {

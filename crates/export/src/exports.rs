@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringtap_flow::{FlowRecord, RecordSink};
+use ringtap_flow::{Event, FlowRecord, RecordSink, Sinks};
 
 use crate::block::{Encode, Room, Sender, lane};
 use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
@@ -20,7 +20,8 @@ use crate::text::{LineEncoder, LineSink};
 use crate::transports::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::writer::{self, Sink};
 use crate::{
-    Collector, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary, Transport,
+    Collector, EventOutput, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary,
+    Transport,
 };
 
 /// How long to wait at the end for a collector that accepts nothing.
@@ -57,12 +58,22 @@ struct Started {
     thread: Option<JoinHandle<()>>,
 }
 
-/// All outputs of one worker.
-struct WorkerSinks(Vec<Box<dyn RecordSink>>);
+/// All outputs of one worker for items of one type.
+struct Several<I>(Vec<Box<dyn RecordSink<I>>>);
 
-impl RecordSink for WorkerSinks {
-    fn take(&mut self, record: &FlowRecord) {
-        self.0.iter_mut().for_each(|sink| sink.take(record));
+impl<I> Several<I> {
+    /// The outputs as one; `None` if there are none.
+    fn joined(mut self) -> Option<Box<dyn RecordSink<I>>>
+    where
+        I: 'static,
+    {
+        if self.0.len() > 1 { Some(Box::new(self)) } else { self.0.pop() }
+    }
+}
+
+impl<I> RecordSink<I> for Several<I> {
+    fn take(&mut self, item: &I) {
+        self.0.iter_mut().for_each(|sink| sink.take(item));
     }
 
     fn mark(&mut self) {
@@ -93,8 +104,7 @@ impl Prepared {
         Ok(Self { outputs, settings })
     }
 
-    /// Opens files with `open` and starts a writer for each output. Returns a sink for each of the `workers`; none
-    /// without outputs.
+    /// Opens files with `open` and starts a writer for each output. Returns the sinks of each of the `workers`.
     ///
     /// # Errors
     /// A file that cannot be written, a thread that cannot be started.
@@ -102,11 +112,9 @@ impl Prepared {
         self,
         workers: usize,
         mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
-    ) -> Result<(Vec<Box<dyn RecordSink>>, Exports), StartError> {
-        let mut sinks: Vec<WorkerSinks> = Vec::new();
-        sinks.resize_with(if self.outputs.is_empty() { 0 } else { workers }, || {
-            WorkerSinks(Vec::new())
-        });
+    ) -> Result<(Vec<Sinks>, Exports), StartError> {
+        let of_worker = |_| (Several::<FlowRecord>(Vec::new()), Several::<Event>(Vec::new()));
+        let mut sinks: Vec<_> = (0..workers).map(of_worker).collect();
         let mut exports = Exports(Vec::with_capacity(self.outputs.len()));
         for (number, (output, link)) in (1..).zip(self.outputs) {
             let name = output.to_string();
@@ -114,11 +122,21 @@ impl Prepared {
             let (own, started) = launch
                 .output(output, link, &mut open)
                 .map_err(|error| StartError { output: name, error })?;
-            sinks.iter_mut().zip(own).for_each(|(sinks, own)| sinks.0.push(own));
+            match own {
+                Own::Records(own) => {
+                    sinks.iter_mut().zip(own).for_each(|((records, _), own)| records.0.push(own));
+                }
+                Own::Events(own) => {
+                    sinks.iter_mut().zip(own).for_each(|((_, events), own)| events.0.push(own));
+                }
+            }
             exports.0.push(started);
         }
-        let sinks = sinks.into_iter().map(|sinks| Box::new(sinks) as Box<dyn RecordSink>);
-        Ok((sinks.collect(), exports))
+        let joined = |(records, events): (Several<_>, Several<_>)| Sinks {
+            records: records.joined(),
+            events: events.joined(),
+        };
+        Ok((sinks.into_iter().map(joined).collect(), exports))
     }
 }
 
@@ -152,7 +170,15 @@ struct Launch<'a> {
     name: String,
 }
 
-type Launched = (Vec<Box<dyn RecordSink>>, Started);
+/// The sinks of an output, one for each worker.
+type BoxedSinks<I> = Vec<Box<dyn RecordSink<I>>>;
+
+enum Own {
+    Records(BoxedSinks<FlowRecord>),
+    Events(BoxedSinks<Event>),
+}
+
+type Launched = (Own, Started);
 
 impl Launch<'_> {
     fn output(
@@ -179,17 +205,26 @@ impl Launch<'_> {
                     Some(format) => {
                         let sink = LineSink::new(format, interfaces.clone(), store);
                         let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
-                        self.run(wait_policy, encoder, sink)
+                        self.records(wait_policy, encoder, sink)
                     }
                     #[cfg(feature = "parquet")]
                     None => {
                         let ingress = !interfaces.is_empty();
                         let sink = RowSink::new(ingress, store);
-                        self.run(wait_policy, || RowEncoder { ingress }, sink)
+                        self.records(wait_policy, || RowEncoder { ingress }, sink)
                     }
                     #[cfg(not(feature = "parquet"))]
                     None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),
                 }
+            }
+            Output::Events(EventOutput { format, path }) => {
+                let store = open(&path)?;
+                let wait_policy = wait_policy(&*store);
+                let (format, interfaces) = (format.text(), &self.settings.interfaces);
+                let sink = LineSink::new(format, interfaces.clone(), store);
+                let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
+                let (sinks, started) = self.run(wait_policy, encoder, sink)?;
+                Ok((Own::Events(sinks), started))
             }
         }
     }
@@ -211,7 +246,18 @@ impl Launch<'_> {
         };
         let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
         let sink = Exporter::new(own, link, settings);
-        self.run(wait_policy, encoder, sink)
+        self.records(wait_policy, encoder, sink)
+    }
+
+    /// Starts the writer of an output for flow records.
+    fn records<E: Encode<Item = FlowRecord>, S: Sink<Payload = E::Payload>>(
+        &self,
+        wait_policy: WaitPolicy,
+        encoder: impl FnMut() -> E,
+        sink: S,
+    ) -> io::Result<Launched> {
+        let (sinks, started) = self.run(wait_policy, encoder, sink)?;
+        Ok((Own::Records(sinks), started))
     }
 
     /// Starts the writer.
@@ -220,11 +266,11 @@ impl Launch<'_> {
         wait_policy: WaitPolicy,
         mut encoder: impl FnMut() -> E,
         sink: S,
-    ) -> io::Result<Launched> {
+    ) -> io::Result<(BoxedSinks<E::Item>, Started)> {
         let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
         let room = Room::new(buffer_bytes, self.workers, !live, prompt);
         let shared = Arc::new(Shared::new(self.name.clone(), wait_policy, live));
-        let mut sinks: Vec<Box<dyn RecordSink>> = Vec::with_capacity(self.workers);
+        let mut sinks: BoxedSinks<E::Item> = Vec::with_capacity(self.workers);
         let mut inboxes = Vec::with_capacity(self.workers);
         for _ in 0..self.workers {
             let (sender, inbox): (Sender<E>, _) =

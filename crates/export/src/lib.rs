@@ -19,6 +19,7 @@
 mod block;
 mod collector;
 pub mod encode;
+mod events;
 mod exporter;
 mod exports;
 pub mod formats;
@@ -37,9 +38,10 @@ mod transports;
 mod writer;
 
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};
+pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};
 pub use metered::{Meter, Metered};
-pub use output::{FileOutput, InvalidFile, Output};
+pub use output::{EventOutput, FileOutput, InvalidFile, Output};
 pub use refresh::Refresh;
 pub use sampling::Sampling;
 pub use store::Store;

@@ -54,6 +54,7 @@ impl MessageEncoder {
 }
 
 impl Encode for MessageEncoder {
+    type Item = FlowRecord;
     type Payload = Messages;
 
     fn payload(&self) -> Messages {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::events::{EventFormat, UnknownEventFormat};
 use crate::formats::{Format, UnknownFormat};
 
 #[cfg(feature = "parquet")]
@@ -17,6 +18,8 @@ pub enum Output {
     Collector(Collector),
     /// A file of records.
     File(FileOutput),
+    /// A file of events.
+    Events(EventOutput),
 }
 
 /// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
@@ -36,15 +39,56 @@ pub struct FileOutput {
     pub path: PathBuf,
 }
 
+/// A file of events: `FORMAT:PATH`, where the path `-` is standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventOutput {
+    /// Format of the events.
+    pub format: EventFormat,
+    /// Path of the file.
+    pub path: PathBuf,
+}
+
+impl EventOutput {
+    /// The outputs that `FORMAT:PATH` names: one, or for `zeek:FOLDER` one for each log.
+    ///
+    /// # Errors
+    /// The format is unknown, or the path is missing.
+    pub fn named(text: &str) -> Result<Vec<Self>, InvalidFile> {
+        let incomplete = || InvalidFile::IncompleteEvents(text.to_owned());
+        let (name, path) = text.split_once(':').ok_or_else(incomplete)?;
+        if path.is_empty() {
+            return Err(incomplete());
+        }
+        let formats = EventFormat::named(name)?;
+        let path_of = |format: EventFormat| match format.file_name() {
+            Some(file) => Path::new(path).join(file),
+            None => path.into(),
+        };
+        Ok(formats.iter().map(|&format| Self { format, path: path_of(format) }).collect())
+    }
+}
+
+impl fmt::Display for EventOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "events in {}:{}", self.format.name(), self.path.display())
+    }
+}
+
 /// An invalid output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFile {
     /// The format or the path is missing.
     #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
     Incomplete(String),
+    /// The same for events.
+    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:events.json or zeek:FOLDER")]
+    IncompleteEvents(String),
     /// There is no such format.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
+    /// There is no such format of events.
+    #[error(transparent)]
+    EventFormat(#[from] UnknownEventFormat),
 }
 
 impl Output {
@@ -56,6 +100,7 @@ impl Output {
                 _ => None,
             },
             Self::File(file) => Some(&file.path),
+            Self::Events(file) => Some(&file.path),
         }
     }
 
@@ -105,6 +150,7 @@ impl fmt::Display for Output {
         match self {
             Self::Collector(collector) => collector.fmt(f),
             Self::File(file) => file.fmt(f),
+            Self::Events(file) => file.fmt(f),
         }
     }
 }

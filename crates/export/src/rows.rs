@@ -35,6 +35,7 @@ pub(crate) struct RowEncoder {
 }
 
 impl Encode for RowEncoder {
+    type Item = FlowRecord;
     type Payload = Rows;
 
     fn payload(&self) -> Rows {

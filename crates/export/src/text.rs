@@ -1,7 +1,7 @@
 //! Formats of lines: JSON, CSV, EVE, Zeek.
 
 use crate::formats::{Interfaces, TextFormat};
-use ringtap_flow::FlowRecord;
+use ringtap_flow::{Event, FlowRecord};
 
 use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;
@@ -31,12 +31,41 @@ impl Payload for Lines {
     }
 }
 
-pub(crate) struct LineEncoder {
-    pub(crate) format: TextFormat,
+/// An item of a text format.
+pub(crate) trait Item: 'static {
+    /// Time of its earliest and latest packet, nanoseconds since 1970.
+    fn times_ns(&self) -> [u64; 2];
+
+    fn counts(&self) -> RecordTotals;
+}
+
+impl Item for FlowRecord {
+    fn times_ns(&self) -> [u64; 2] {
+        [self.first_ns, self.last_ns]
+    }
+
+    fn counts(&self) -> RecordTotals {
+        as_biflow(self)
+    }
+}
+
+impl Item for Event {
+    fn times_ns(&self) -> [u64; 2] {
+        [self.time_ns; 2]
+    }
+
+    fn counts(&self) -> RecordTotals {
+        RecordTotals { records: 1, ..RecordTotals::default() }
+    }
+}
+
+pub(crate) struct LineEncoder<I> {
+    pub(crate) format: TextFormat<I>,
     pub(crate) interfaces: Interfaces,
 }
 
-impl Encode for LineEncoder {
+impl<I: Item> Encode for LineEncoder<I> {
+    type Item = I;
     type Payload = Lines;
 
     fn payload(&self) -> Lines {
@@ -44,29 +73,28 @@ impl Encode for LineEncoder {
     }
 
     #[inline]
-    fn add(
-        &mut self,
-        record: &FlowRecord,
-        lines: &mut Lines,
-        flows: &mut RecordTotals,
-    ) -> Result<(), Reason> {
-        if lines.bytes.is_empty() {
-            lines.first_ns = record.first_ns;
+    fn add(&mut self, item: &I, lines: &mut Lines, flows: &mut RecordTotals) -> Result<(), Reason> {
+        let before = lines.bytes.len();
+        (self.format.line)(&mut lines.bytes, item, &self.interfaces);
+        if lines.bytes.len() > before {
+            let [first_ns, last_ns] = item.times_ns();
+            if before == 0 {
+                lines.first_ns = first_ns;
+            }
+            lines.latest_ns = lines.latest_ns.max(last_ns);
+            *flows += item.counts();
         }
-        (self.format.line)(&mut lines.bytes, record, &self.interfaces);
-        lines.latest_ns = lines.latest_ns.max(record.last_ns);
-        *flows += self.counts_of(record);
         Ok(())
     }
 
-    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
-        as_biflow(record)
+    fn counts_of(&self, item: &I) -> RecordTotals {
+        item.counts()
     }
 }
 
 /// Writes blocks of lines, with the format's head and tail in each file.
-pub(crate) struct LineSink {
-    format: TextFormat,
+pub(crate) struct LineSink<I> {
+    format: TextFormat<I>,
     interfaces: Interfaces,
     store: Box<dyn Store>,
     headed: bool,
@@ -74,8 +102,12 @@ pub(crate) struct LineSink {
     reader_gone: bool,
 }
 
-impl LineSink {
-    pub(crate) fn new(format: TextFormat, interfaces: Interfaces, store: Box<dyn Store>) -> Self {
+impl<I> LineSink<I> {
+    pub(crate) fn new(
+        format: TextFormat<I>,
+        interfaces: Interfaces,
+        store: Box<dyn Store>,
+    ) -> Self {
         Self { format, interfaces, store, headed: false, latest_ns: 0, reader_gone: false }
     }
 
@@ -142,7 +174,7 @@ impl LineSink {
     }
 }
 
-impl Sink for LineSink {
+impl<I: Item> Sink for LineSink<I> {
     type Payload = Lines;
 
     fn write(&mut self, block: &mut Block<Lines>, shared: &Shared) {

@@ -19,19 +19,64 @@ pub enum Added {
     NotKept,
 }
 
+/// Values with their kinds, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Values(Vec<u8>);
+
 /// The facts of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Facts(Option<Box<Kept>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
-    values: Vec<u8>,
+    values: Values,
     /// Values left out because the flow had the maximum of their kind.
     beyond: u32,
 }
 
 /// Bytes of a value's header.
 const HEAD: usize = 3;
+
+impl Values {
+    /// Appends a value, of which the first 65,535 bytes count.
+    pub fn push(&mut self, kind: Kind, value: &[u8]) {
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        self.0.push(kind as u8);
+        self.0.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        self.0.extend_from_slice(value);
+    }
+
+    /// Removes all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All values with their kinds, in order.
+    pub fn all(&self) -> impl Iterator<Item = (Kind, &[u8])> {
+        let mut rest = self.0.as_slice();
+        std::iter::from_fn(move || {
+            let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
+            let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
+            rest = behind;
+            Some((Kind::from_number(kind)?, value))
+        })
+    }
+
+    /// The values of a kind, in order.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
+        self.all().filter(move |(own, _)| *own == kind).map(|(_, value)| value)
+    }
+
+    /// The first value of a kind.
+    pub fn first(&self, kind: Kind) -> Option<&[u8]> {
+        self.of(kind).next()
+    }
+}
 
 impl Facts {
     /// True if there is none.
@@ -68,23 +113,13 @@ impl Facts {
             return Err(bytes);
         }
         let Kept { values, .. } = &mut **self.0.get_or_insert_default();
-        values.push(kind as u8);
-        values.extend_from_slice(&(value.len() as u16).to_le_bytes());
-        values.extend_from_slice(value);
+        values.push(kind, value);
         Ok(Added::New(bytes))
     }
 
     /// The values of a kind, in the order in which they were first seen.
     pub fn values(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
-        let mut rest = self.bytes();
-        std::iter::from_fn(move || {
-            let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
-            let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
-            rest = behind;
-            Some((kind, value))
-        })
-        .filter(move |(own, _)| *own == kind as u8)
-        .map(|(_, value)| value)
+        self.0.iter().flat_map(move |kept| kept.values.of(kind))
     }
 
     /// How many values were left out because the flow had the maximum of their kind; repeated ones count each time.
@@ -94,12 +129,12 @@ impl Facts {
 
     /// All values as bytes, for digests: equal values are equal bytes.
     pub fn bytes(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |kept| &kept.values)
+        self.0.as_ref().map_or(&[], |kept| &kept.values.0)
     }
 
     /// The sum of the sizes that [`Facts::add`] returned.
     pub fn size(&self) -> usize {
-        self.0.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.values.len())
+        self.0.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.values.0.len())
     }
 }
 

@@ -30,7 +30,7 @@ use std::str::FromStr;
 
 use ringtap_wire::PacketRecord;
 
-pub use facts::{Added, Facts};
+pub use facts::{Added, Facts, Values};
 pub use kinds::{Keep, Kind, LIST_MAX, Type};
 pub use payloads::{Counts, Look, Payloads};
 

@@ -75,37 +75,35 @@ impl Payloads {
         }
     }
 
-    /// Whether the packet has a payload that may be of interest.
+    /// Whether there are extractors.
     #[inline(always)]
-    pub fn wants(&self, record: &PacketRecord) -> bool {
-        let transport = (record.protocol == TCP) | (record.protocol == UDP);
-        transport & record.flags.contains(Flags::DATA) & (self.set != Extractors::NONE)
+    pub fn any(&self) -> bool {
+        self.set != Extractors::NONE
     }
 
-    /// Looks at the ports and the first bytes.
+    /// Looks at a packet whose data begin at `at` of `frame`; the end is that of the captured bytes, so the result may
+    /// name a protocol although the payload is too short for it. Without branches that depend on the packet.
     #[inline(always)]
-    pub fn look(&self, record: &PacketRecord, payload: &[u8]) -> Look {
-        let tcp = record.protocol == TCP;
-        let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
-        let by_port = by_port & u16::from(tcp).wrapping_sub(1);
-        let by_content = match payload.first_chunk::<LOOKED_AT>() {
-            Some(head) => OPENINGS[usize::from(tcp)].look(head),
+    pub fn look(&self, record: &PacketRecord, frame: &[u8], at: usize) -> Look {
+        let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
+        let all_if = |condition: bool| 0_u16.wrapping_sub(u16::from(condition));
+        let data = (tcp | udp) & record.flags.contains(Flags::DATA);
+        let last = frame.len().saturating_sub(LOOKED_AT);
+        let by_content = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
+            Some(head) => OPENINGS[usize::from(tcp)].look(head) & all_if(at <= last),
             None => 0,
         };
-        Look {
-            protocols: (by_content | by_port) & self.set.0,
-            stream: tcp && self.streams.may_have(record),
-        }
+        let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
+        let protocols = (by_content | by_port & all_if(udp)) & all_if(data) & self.set.0;
+        Look { protocols, stream: data & tcp & self.streams.may_have(record) }
     }
 
-    /// Reads a payload that is of interest; passes the facts in it to `found`, which returns false if it has no room.
-    #[inline(never)]
-    pub fn read(
-        &mut self,
-        look: Look,
-        payload: &Payload<'_>,
-        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
-    ) {
+    /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
+    pub fn read(&mut self, payload: &Payload<'_>, found: &mut dyn FnMut(Kind, &[u8]) -> bool) {
+        let look = self.look(payload.record, payload.bytes, 0);
+        if payload.bytes.is_empty() {
+            return;
+        }
         if look.stream {
             match self.streams.feed(payload.record, payload.sequence, payload.bytes) {
                 Fed::NoStream => {}

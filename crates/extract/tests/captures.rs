@@ -42,20 +42,17 @@ fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
         }
         for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
             let payload = decoder.payload(frame.link, frame.data, &record);
-            let Some(payload) = payload.filter(|_| payloads.wants(&record)) else { continue };
-            let look = payloads.look(&record, payload.bytes);
+            let Some(payload) = payload else { continue };
             let payload =
                 Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
-            if look.is_interesting() {
-                payloads.read(look, &payload, &mut |kind, value| {
-                    if kind == Kind::Protocol {
-                        all.push(Message { protocol: value.to_vec(), facts: Vec::new() });
-                    } else if let Some(message) = all.last_mut() {
-                        message.facts.push((kind, value.to_vec()));
-                    }
-                    true
-                });
-            }
+            payloads.read(&payload, &mut |kind, value| {
+                if kind == Kind::Protocol {
+                    all.push(Message { protocol: value.to_vec(), facts: Vec::new() });
+                } else if let Some(message) = all.last_mut() {
+                    message.facts.push((kind, value.to_vec()));
+                }
+                true
+            });
         }
     }) > 0
     {}
@@ -140,7 +137,7 @@ fn values_are_those_that_other_programs_find() {
             *common += own.intersection(&theirs).count();
             *missed += theirs.difference(&own).count();
             *more += own.difference(&theirs).count();
-            if verbose && !column.ends_with("_ndpi") || *column == "ja4_ndpi" && verbose {
+            if verbose && !matches!(*column, "host_ndpi" | "proto_ndpi") {
                 theirs
                     .difference(&own)
                     .for_each(|value| println!("{file}: {column}: missing {value}"));

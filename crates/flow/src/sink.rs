@@ -1,18 +1,48 @@
-//! The destination of a worker's flow records.
+//! The destinations of a worker's flow records and events.
 
-use crate::FlowRecord;
+use crate::{Event, FlowRecord};
 
-/// Receives the flow records of one worker. Each worker has its own sink, so no call takes a lock.
-pub trait RecordSink: Send {
-    /// Receives the record of a flow that ended.
-    fn take(&mut self, record: &FlowRecord);
+/// Receives the items of one worker, flow records unless stated otherwise. Each worker has its own sink, so no call takes
+/// a lock.
+pub trait RecordSink<I = FlowRecord>: Send {
+    /// Receives an item: the record of a flow that ended, an event.
+    fn take(&mut self, item: &I);
 
-    /// The worker is at a mark: the sink may hand on its records, so that readers are up to date.
+    /// The worker is at a mark: the sink may hand on its items, so that readers are up to date.
     fn mark(&mut self) {}
 
     /// No more packets follow; the remaining flows end now.
     fn ending(&mut self) {}
 
-    /// Hands on all records. No call follows.
+    /// Hands on all items. No call follows.
     fn finish(&mut self) {}
+}
+
+/// The sinks of one worker; each may be absent.
+#[derive(Default)]
+pub struct Sinks {
+    /// For flow records.
+    pub records: Option<Box<dyn RecordSink>>,
+    /// For events.
+    pub events: Option<Box<dyn RecordSink<Event>>>,
+}
+
+impl Sinks {
+    /// Calls [`RecordSink::mark`] of both.
+    pub fn mark(&mut self) {
+        self.records.iter_mut().for_each(|sink| sink.mark());
+        self.events.iter_mut().for_each(|sink| sink.mark());
+    }
+
+    /// Calls [`RecordSink::ending`] of both.
+    pub fn ending(&mut self) {
+        self.records.iter_mut().for_each(|sink| sink.ending());
+        self.events.iter_mut().for_each(|sink| sink.ending());
+    }
+
+    /// Calls [`RecordSink::finish`] of both, which are absent afterwards.
+    pub fn finish(&mut self) {
+        self.records.take().into_iter().for_each(|mut sink| sink.finish());
+        self.events.take().into_iter().for_each(|mut sink| sink.finish());
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ringtap_engine::{Machine, Watch};
-use ringtap_flow::{FlowRecord, RecordSink};
+use ringtap_flow::{FlowRecord, RecordSink, Sinks};
 use ringtap_io::capture::{Files, Input, PcapWriter};
 use ringtap_monitor::{Outcome, Outputs};
 use ringtap_ring::Kind as Ring;
@@ -191,8 +191,8 @@ pub fn gather<T: Send + 'static>(
     }
     let gathered = Arc::new(Mutex::new(Vec::new()));
     let sink = || Box::new(Gather(Arc::clone(&gathered), make.clone())) as Box<dyn RecordSink>;
-    let records = (0..workers).map(|_| sink()).collect();
-    (Outputs { records, ..Outputs::default() }, gathered)
+    let sinks = (0..workers).map(|_| Sinks { records: Some(sink()), events: None }).collect();
+    (Outputs { sinks, ..Outputs::default() }, gathered)
 }
 
 /// The digest of a run.

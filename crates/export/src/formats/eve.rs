@@ -151,7 +151,7 @@ fn link(line: &mut Vec<u8>, path: &Path) {
 }
 
 /// The protocol in Suricata's spelling; the number for rare ones.
-fn push_protocol(line: &mut Vec<u8>, protocol: u8) {
+pub(crate) fn push_protocol(line: &mut Vec<u8>, protocol: u8) {
     let name = match protocol {
         0 => "HOPOPT",
         1 => "ICMP",

@@ -67,32 +67,39 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     line.extend_from_slice(b"\"}\n");
 }
 
-/// The facts from payloads; fields of which a flow keeps several values are lists.
+/// The facts from payloads.
 fn facts(line: &mut Vec<u8>, facts: &Facts) {
-    for kind in Kind::ALL {
-        let list = kind.keep() == Keep::List;
-        let mut values = facts.values(kind).peekable();
-        if values.peek().is_none() {
-            continue;
-        }
-        line.extend_from_slice(b",\"");
-        line.extend_from_slice(kind.name().as_bytes());
-        line.extend_from_slice(if list { b"\":[" } else { b"\":" });
-        while let Some(value) = values.next() {
-            match kind.value_type() {
-                Type::Text => push_json(line, value),
-                Type::Number => line.extend_from_slice(value),
-            }
-            if values.peek().is_some() {
-                line.push(b',');
-            }
-        }
-        if list {
-            line.push(b']');
-        }
+    for kind in Kind::KEPT {
+        push_values(line, kind, facts.values(kind));
     }
     if facts.beyond() > 0 {
         number(line, b",\"payloadValuesOmitted\":", facts.beyond());
+    }
+}
+
+/// Appends the values of a kind, if there are any: a list, if a flow keeps several.
+pub(crate) fn push_values<'a>(
+    line: &mut Vec<u8>,
+    kind: Kind,
+    values: impl Iterator<Item = &'a [u8]>,
+) {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return;
+    }
+    let list = kind.keep() == Keep::List;
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(kind.name().as_bytes());
+    line.extend_from_slice(if list { b"\":[" } else { b"\":" });
+    while let Some(value) = values.next() {
+        match kind.value_type() {
+            Type::Text => push_json(line, value),
+            Type::Number => line.extend_from_slice(value),
+        }
+        if !list {
+            return;
+        }
+        line.push(if values.peek().is_some() { b',' } else { b']' });
     }
 }
 

@@ -14,17 +14,17 @@
 //! A line allocates nothing once its buffer has grown.
 #![forbid(unsafe_code)]
 
-mod address;
+pub(crate) mod address;
 mod community_id;
 mod csv;
-mod date;
-mod eve;
+pub(crate) mod date;
+pub(crate) mod eve;
 mod ids;
-mod json;
-mod lines;
+pub(crate) mod json;
+pub(crate) mod lines;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
-mod protocol;
+pub(crate) mod protocol;
 #[cfg(test)]
 mod tests;
 mod way;
@@ -40,16 +40,25 @@ pub use community_id::CommunityId;
 pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
-/// A text format: a head, one line a record, and a tail. Each function appends to its first argument.
-#[derive(Clone, Copy, Debug)]
-pub struct TextFormat {
-    /// Text before the lines, if any; takes the earliest packet time of the first record, nanoseconds.
+/// A text format of flow records or events: a head, one line an item, and a tail. Each function appends to its first
+/// argument.
+#[derive(Debug)]
+pub struct TextFormat<I = FlowRecord> {
+    /// Text before the lines, if any; takes the earliest packet time of the first item, nanoseconds.
     pub head: Option<fn(&mut Vec<u8>, u64, &Interfaces)>,
-    /// The line of a record, with its line feed.
-    pub line: fn(&mut Vec<u8>, &FlowRecord, &Interfaces),
-    /// Text after the lines, if any; takes the latest packet time of all records, nanoseconds.
+    /// The line of an item, with its line feed; nothing if the format has no line for it.
+    pub line: fn(&mut Vec<u8>, &I, &Interfaces),
+    /// Text after the lines, if any; takes the latest packet time of all items, nanoseconds.
     pub tail: Option<fn(&mut Vec<u8>, u64)>,
 }
+
+impl<I> Clone for TextFormat<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for TextFormat<I> {}
 
 /// Defines the enum of formats, their names and their functions from one list.
 macro_rules! formats {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Store, Summary};
 use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
 
-use crate::common::{answered, echo_v6, tunnelled};
+use crate::common::{answered, echo_v6, record_sinks, tunnelled};
 
 /// Records of all kinds: both IP versions, ICMP, answered and not, with all paths and tunnels.
 fn records() -> Vec<FlowRecord> {
@@ -76,7 +76,7 @@ fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     let output = Output::Collector(url.parse().unwrap());
     let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
     let prepared = Prepared::new(&[output], settings).unwrap();
-    let (mut sinks, exports) = prepared.start(1, open).unwrap();
+    let (mut sinks, exports) = record_sinks(prepared.start(1, open).unwrap());
     records().iter().for_each(|record| sinks[0].take(record));
     sinks[0].finish();
     let summary = exports.finish().remove(0);

@@ -1,11 +1,19 @@
 //! Flow records for tests, and encoders called as by an exporting thread.
 
 use proptest::prelude::*;
-use ringtap_export::RecordTotals;
 use ringtap_export::encode::{Encoder, Progress, Refusal};
+use ringtap_export::{Exports, RecordTotals};
 use ringtap_flow::{
-    EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, Tunnel, TunnelKind,
+    EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, RecordSink, Sinks, Tunnel,
+    TunnelKind,
 };
+
+/// The workers' sinks for flow records.
+pub(crate) fn record_sinks(
+    (sinks, exports): (Vec<Sinks>, Exports),
+) -> (Vec<Box<dyn RecordSink>>, Exports) {
+    (sinks.into_iter().filter_map(|sinks| sinks.records).collect(), exports)
+}
 
 /// An answered flow, TCP over IPv4.
 pub(crate) fn answered() -> FlowRecord {

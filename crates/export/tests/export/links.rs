@@ -11,7 +11,7 @@ use netflow_parser::{NetflowPacket, NetflowParser};
 use ringtap_export::{Handle, Output, Prepared, Reason, Sampling, Settings, Store, Summary};
 use ringtap_flow::{FlowRecord, RecordSink};
 
-use crate::common::answered;
+use crate::common::{answered, record_sinks};
 
 /// Records that differ in their ports.
 fn records(count: u64) -> impl Iterator<Item = FlowRecord> {
@@ -66,7 +66,7 @@ pub(crate) fn export_with(
 ) -> Summary {
     let output = Output::Collector(url.parse().unwrap());
     let prepared = Prepared::new(&[output], settings.clone()).unwrap();
-    let (mut sinks, exports) = prepared.start(1, no_file).unwrap();
+    let (mut sinks, exports) = record_sinks(prepared.start(1, no_file).unwrap());
     let (handle, sink) = (exports.handle(), &mut sinks[0]);
     let mut all = records(count);
     all.by_ref().take(count as usize / 2).for_each(|record| sink.take(&record));
@@ -273,7 +273,7 @@ impl Small {
             Err(_) => Output::File(output.parse().unwrap()),
         };
         let prepared = Prepared::new(&[output], settings).unwrap();
-        prepared.start(workers, |_| Ok(Box::new(self.clone()))).unwrap()
+        record_sinks(prepared.start(workers, |_| Ok(Box::new(self.clone()))).unwrap())
     }
 
     /// All files; the last one may be unfinished.
@@ -606,7 +606,8 @@ fn an_interrupt_ends_the_run_in_any_state_of_the_output() {
         let settings = Settings { live, buffer_bytes: 1 << 20, ..Settings::default() };
         let output = Output::File("json:f".parse().unwrap());
         let prepared = Prepared::new(&[output], settings).unwrap();
-        let (mut sinks, exports) = prepared.start(1, |_| Ok(Box::new(Stuck))).unwrap();
+        let (mut sinks, exports) =
+            record_sinks(prepared.start(1, |_| Ok(Box::new(Stuck))).unwrap());
         let handle = exports.handle();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -681,16 +682,15 @@ fn records_of_an_abandoned_writer_are_counted_once() {
     let outputs = ["json:pipe", "json:file"].map(|file| Output::File(file.parse().unwrap()));
     let prepared = Prepared::new(&outputs, Settings::default()).unwrap();
     let (abandoned, gone_on) = (Flag::default(), Flag::default());
-    let (mut sinks, exports) = prepared
-        .start(1, |path| {
-            let flags = [abandoned.clone(), gone_on.clone()];
-            let [waits_for, sets] = flags;
-            Ok(Box::new(match path.to_str() {
-                Some("pipe") => Waits(false, waits_for, sets),
-                _ => Waits(true, sets, Flag::default()),
-            }))
-        })
-        .unwrap();
+    let started = prepared.start(1, |path| {
+        let flags = [abandoned.clone(), gone_on.clone()];
+        let [waits_for, sets] = flags;
+        Ok(Box::new(match path.to_str() {
+            Some("pipe") => Waits(false, waits_for, sets),
+            _ => Waits(true, sets, Flag::default()),
+        }))
+    });
+    let (mut sinks, exports) = record_sinks(started.unwrap());
     let handle = exports.handle();
     records(10).for_each(|record| sinks[0].take(&record));
     sinks[0].ending();

@@ -100,7 +100,7 @@ fn facts_leave_with_their_flow() {
     let mut table = FlowTable::new(10, &metering, HashKey::from_seed(9), Arc::default());
     let mut records = Records::default();
     table.burst(&packets, &attachments, &mut records);
-    assert_eq!(table.fact_counts().kept, [4]);
+    assert_eq!(table.fact_counts().kept[Kind::DnsQueryName as usize], 4);
     while !table.sweep(41 * SECOND, 1, &mut records) {}
     while !table.is_empty() {
         table.drain(0, 1, &mut records);
