@@ -41,7 +41,7 @@ pub(crate) fn report(outcome: &Outcome) -> String {
     }
     if let Some(all) = &report.flows {
         flows(&mut page, all);
-        facts(&mut page, report.facts.as_ref(), &outcome.run.unread_payloads());
+        payloads(&mut page, report.facts.as_ref(), outcome);
     }
     if let Some(talks) = &report.conversations {
         let about = if talks.exact { "" } else { "about " };
@@ -173,21 +173,24 @@ fn flows(page: &mut Page, flows: &Flows) {
     }
 }
 
-/// Facts of payloads in flow records.
-fn facts(page: &mut Page, facts: Option<&Facts>, unread: &BTreeMap<String, u64>) {
-    let mut parts = Vec::new();
-    if let Some(Facts { kept, beyond, no_room }) = facts {
-        parts.extend(kept.iter().map(|(name, values)| format!("{} {name}", count(*values))));
-        let omitted = [(*beyond, "beyond the limit of a flow"), (*no_room, "for lack of memory")];
-        for (values, why) in omitted.into_iter().filter(|&(values, _)| values > 0) {
-            parts.push(format!("{} omitted {why}", count(values)));
-        }
-    }
-    let unread = unread.iter().map(|(why, packets)| format!("{} {why}", count(*packets)));
-    parts.extend(unread);
+/// Messages in payloads, and facts of them in flow records.
+fn payloads(page: &mut Page, facts: Option<&Facts>, outcome: &Outcome) {
+    let messages = outcome.run.payload_messages().iter();
+    let mut parts: Vec<_> = messages.map(|(name, n)| format!("{} {name}", count(*n))).collect();
+    let unread = outcome.run.unread_payloads();
+    parts.extend(unread.iter().map(|(why, payloads)| format!("{} {why}", count(*payloads))));
     if !parts.is_empty() {
-        page.line(&format!("from payloads: {}", parts.join(", ")));
+        page.line(&format!("messages in payloads: {}", parts.join(", ")));
     }
+    let Some(Facts { kept, beyond, no_room }) = facts else { return };
+    let values = [
+        (kept.values().sum(), "in flow records"),
+        (*beyond, "beyond the limit of a flow"),
+        (*no_room, "omitted for lack of memory"),
+    ];
+    let values = values.into_iter().filter(|&(values, _)| values > 0);
+    let values: Vec<_> = values.map(|(values, what)| format!("{} {what}", count(values))).collect();
+    page.line(&format!("values from payloads: {}", values.join(", ")));
 }
 
 fn export(page: &mut Page, exported: &[Summary]) {

@@ -51,7 +51,7 @@ fn monitored(format: &str, folder: &Path, captures: &[PathBuf]) -> BTreeMap<Stri
 
 /// The path of a tool that scripts/setup-test.sh installs; prints a `SKIPPED` line if it is
 /// missing.
-fn tool(name: &str) -> Option<PathBuf> {
+pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools").join(name);
     if !path.exists() {
         eprintln!("SKIPPED: no {name}; scripts/setup-test.sh fetches it");

@@ -9,6 +9,7 @@ mod check;
 mod common;
 mod docs;
 mod doctor;
+mod events;
 mod export;
 mod expressions;
 mod filter;

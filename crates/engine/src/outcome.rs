@@ -113,6 +113,17 @@ impl<R> Outcome<R> {
         self.counts.non_ip.iter().filter_map(number).collect()
     }
 
+    /// Messages read from payloads, by extractor.
+    pub fn payload_messages(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts.payloads.read
+    }
+
+    /// Payloads that could not be read because memory was used up.
+    pub fn payloads_without_room(&self) -> u64 {
+        let unread = &self.counts.payloads.unread;
+        unread.iter().filter(|((_, why), _)| *why == Unread::NoRoom).map(|(_, number)| number).sum()
+    }
+
     /// Payloads that could not be read, by extractor and reason.
     pub fn unread_payloads(&self) -> BTreeMap<String, u64> {
         let named = |(&(extractor, why), &payloads): (&(&str, Unread), &u64)| {

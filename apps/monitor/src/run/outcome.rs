@@ -34,6 +34,8 @@ struct Canonical<'a> {
     octets: Octets<'a>,
     non_ip: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    payload_messages: &'a BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     unread_payloads: BTreeMap<String, u64>,
     #[serde(flatten)]
     findings: Findings<'a>,
@@ -168,6 +170,7 @@ impl Outcome {
             },
             octets: Octets { captured: self.run.counts.captured_octets, layers: &report.octets },
             non_ip: self.run.non_ip(),
+            payload_messages: self.run.payload_messages(),
             unread_payloads: self.run.unread_payloads(),
             findings: Findings {
                 intervals: report.intervals.as_ref(),
@@ -197,6 +200,7 @@ impl Outcome {
                 "facts from payloads left out for lack of memory",
                 report.facts.as_ref().map_or(0, |facts| facts.no_room),
             ),
+            ("payloads not read for lack of memory", self.run.payloads_without_room()),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
             ("packets in another queue than the rest of their flow", self.run.packets_split),
@@ -239,6 +243,9 @@ impl Outcome {
             format!(
                 "flow records lack {count} facts from payloads for lack of memory: raise --memory"
             )
+        });
+        warn(self.run.payloads_without_room(), &|count| {
+            format!("{count} messages in payloads were not read for lack of memory: raise --memory")
         });
         warn(self.run.counts.fragments_forgotten, &|count| {
             format!(

@@ -1,0 +1,119 @@
+//! Tests of `--events`: every message found in payloads, in each format and arrangement.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::common::{captures, have, office, output_of, ringtap};
+use crate::formats::{python, tool};
+
+/// Writes the events of a capture to `output` in a folder; returns the JSON report.
+fn monitored(capture: &Path, folder: &Path, outputs: &[&str], flags: &[&str]) -> Value {
+    let mut command = ringtap();
+    command.current_dir(folder).args(["monitor", "-q", "--report", "json", "-r"]).arg(capture);
+    outputs.iter().for_each(|output| {
+        command.args(["--events", output]);
+    });
+    let (report, errors, code) = output_of(command.args(flags));
+    assert_eq!(code, 0, "{}: {errors}", capture.display());
+    serde_json::from_str(&report).unwrap()
+}
+
+fn lines(file: &Path) -> Vec<String> {
+    let mut lines: Vec<_> = fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_message_is_an_event_in_any_arrangement() {
+    let folder = tempfile::tempdir().unwrap();
+    for capture in captures() {
+        let report = monitored(&capture, folder.path(), &["json:all.json"], &["--sequential"]);
+        let events = lines(&folder.path().join("all.json"));
+        let empty = serde_json::Map::new();
+        let messages = report["payload_messages"].as_object().unwrap_or(&empty).values();
+        let messages: u64 = messages.map(|number| number.as_u64().unwrap()).sum();
+        assert_eq!(events.len() as u64, messages, "{}", capture.display());
+        for line in &events {
+            let event: Value = serde_json::from_str(line).unwrap();
+            assert!(event["event"].is_string() && event["communityId"].is_string(), "{line}");
+        }
+        // Events alone, without flow records, and on several workers.
+        let flags = ["--analyses", "volumes", "-w", "3"];
+        monitored(&capture, folder.path(), &["json:few.json"], &flags);
+        assert_eq!(lines(&folder.path().join("few.json")), events, "{}", capture.display());
+    }
+}
+
+#[test]
+fn eve_events_match_the_schema_of_suricata() {
+    const SCRIPT: &str = "
+import glob, json, jsonschema, sys
+validator = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))
+kinds, errors = {}, []
+for name in glob.glob('*.eve'):
+    for number, line in enumerate(open(name)):
+        event = json.loads(line)
+        kinds[event['event_type']] = kinds.get(event['event_type'], 0) + 1
+        # Validation is slow.
+        if kinds[event['event_type']] < 500:
+            errors += [f'{name}: {error.message}' for error in validator.iter_errors(event)]
+print(json.dumps({'kinds': kinds, 'errors': errors[:10]}))
+";
+    let folder = tempfile::tempdir().unwrap();
+    for (number, capture) in captures().iter().enumerate() {
+        monitored(capture, folder.path(), &[&format!("eve:{number}.eve")], &[]);
+    }
+    let Some(schema) = tool("eve-schema.json") else { return };
+    let Some(found) = python(SCRIPT, folder.path(), &[&schema]) else { return };
+    assert_eq!(found["errors"], json!([]));
+    for kind in ["dns", "http"] {
+        assert!(found["kinds"][kind].as_u64().is_some_and(|events| events > 0), "{found}");
+    }
+}
+
+#[test]
+fn zeek_cut_reads_the_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    let report = monitored(&office(), folder.path(), &["zeek:logs", "json:all.json"], &[]);
+    let logs = ["dns.log", "http.log", "ssl.log"].map(|name| folder.path().join("logs").join(name));
+    assert!(logs.iter().all(|log| log.exists()), "{report}");
+    let cutters = ["zeek-cut", "bro-cut"];
+    let Some(cutter) = cutters.into_iter().find(|tool| have(tool)) else { return };
+    let mut command = Command::new(cutter);
+    command.args(["id.resp_p", "query", "qtype_name", "rcode_name"]);
+    let output = command.stdin(fs::File::open(&logs[0]).unwrap()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let dns =
+        |line: &&String| line.contains("\"event\":\"dns\"") || line.contains("dns\",\"source");
+    let all = lines(&folder.path().join("all.json"));
+    assert_eq!(text.lines().count(), all.iter().filter(dns).count());
+    assert!(text.lines().all(|line| line.split('\t').count() == 4), "{text}");
+}
+
+#[test]
+fn unusable_outputs_are_errors() {
+    for (output, message) in [
+        ("csv:a", "unknown event format \"csv\": use json, eve or zeek"),
+        (
+            "json:",
+            "invalid output \"json:\": use FORMAT:PATH, as in json:events.json or zeek:FOLDER",
+        ),
+        ("json", "invalid output \"json\": use FORMAT:PATH, as in json:events.json or zeek:FOLDER"),
+    ] {
+        let mut command = ringtap();
+        let (_, errors, code) =
+            output_of(command.args(["monitor", "--events", output, "-r"]).arg(office()));
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains(message), "{errors}");
+    }
+    let (_, errors, code) = output_of(
+        ringtap().args(["monitor", "--events", "zeek:/no/such/folder", "-r"]).arg(office()),
+    );
+    assert_eq!(code, 1);
+    assert!(errors.contains("/no/such/folder/dns.log"), "{errors}");
+}
