@@ -52,12 +52,12 @@ pub(crate) fn allocate<S>(
 
 /// Arithmetic of indices in `0..2 × capacity`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wheel {
+pub(crate) struct IndexSpace {
     /// At least 1, at most `isize::MAX / 2`.
     pub(crate) capacity: usize,
 }
 
-impl Wheel {
+impl IndexSpace {
     /// The slot that an index names.
     #[inline(always)]
     pub(crate) const fn slot(self, index: usize) -> usize {
@@ -79,7 +79,7 @@ impl Wheel {
 
     /// How many of the `n` slots from `index` on are contiguous before the wrap-around.
     #[inline(always)]
-    pub(crate) fn straight(self, index: usize, n: usize) -> usize {
+    pub(crate) fn contiguous(self, index: usize, n: usize) -> usize {
         n.min(self.capacity - self.slot(index))
     }
 }
@@ -106,8 +106,8 @@ impl<T> Slots<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn wheel(&self) -> Wheel {
-        Wheel { capacity: self.cells.len() }
+    pub(crate) fn space(&self) -> IndexSpace {
+        IndexSpace { capacity: self.cells.len() }
     }
 
     /// Fills a slot.
@@ -199,12 +199,12 @@ impl<T> Slots<T> {
     /// # Safety
     /// As for [`Self::drop_items`].
     pub(crate) unsafe fn drop_between(&self, from: usize, to: usize) {
-        let wheel = self.wheel();
-        let n = wheel.distance(from, to);
-        let straight = wheel.straight(from, n);
-        let rest = DropRest { slots: self, n: n - straight };
+        let space = self.space();
+        let n = space.distance(from, to);
+        let contiguous = space.contiguous(from, n);
+        let rest = DropRest { slots: self, n: n - contiguous };
         // SAFETY: the slots of one piece, of those that the caller promised.
-        unsafe { self.drop_items(wheel.slot(from), straight) }
+        unsafe { self.drop_items(space.slot(from), contiguous) }
         drop(rest);
     }
 

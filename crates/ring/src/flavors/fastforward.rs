@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
-    slots::{InvalidCapacity, Slot, Wheel, allocate},
+    slots::{IndexSpace, InvalidCapacity, Slot, allocate},
     sync::{Arc, AtomicBool, Edge, Ordering::Relaxed, observe, publish},
 };
 
@@ -90,10 +90,10 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     fn free(&mut self, wanted: usize) -> usize {
         let slots = &self.shared.0;
-        let wheel = Wheel { capacity: slots.len() };
+        let space = IndexSpace { capacity: slots.len() };
         while self.seen_free < wanted.min(slots.len()) {
             // Relaxed: no slot is accessed, and `push` observes itself.
-            let slot = wheel.slot(self.write + self.seen_free);
+            let slot = space.slot(self.write + self.seen_free);
             if slots[slot].full.load(Relaxed) {
                 break;
             }

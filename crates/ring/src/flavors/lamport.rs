@@ -57,18 +57,18 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     #[inline]
     fn push(&mut self, value: T) -> Result<(), T> {
         let Indexed { index, slots } = &*self.0;
-        let wheel = slots.wheel();
+        let space = slots.space();
         let write = index.write.load(Relaxed);
         // Pairs with the publication in `Consumer::pop`.
         let read = observe(Edge::Slots, &index.read);
-        if wheel.distance(read, write) == wheel.capacity {
+        if space.distance(read, write) == space.capacity {
             return Err(value);
         }
         // SAFETY: not full, so the slot at `write` is vacant, and was given back by the consumer
         // before the observed `read`; only this producer fills slots.
-        unsafe { slots.write(wheel.slot(write), value) };
+        unsafe { slots.write(space.slot(write), value) };
         // Pairs with the observations in `Consumer::pop` and `Consumer::peek`.
-        publish(Edge::Items, &index.write, wheel.forward(write, 1));
+        publish(Edge::Items, &index.write, space.forward(write, 1));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let Indexed { index, slots } = &*self.0;
         // Relaxed for both: no slot is accessed, and `push` observes itself.
         let (read, write) = (index.read.load(Relaxed), index.write.load(Relaxed));
-        slots.wheel().capacity - slots.wheel().distance(read, write)
+        slots.space().capacity - slots.space().distance(read, write)
     }
 
     fn flush(&mut self) {}
@@ -93,7 +93,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn pop(&mut self) -> Option<T> {
         let Indexed { index, slots } = &*self.0;
-        let wheel = slots.wheel();
+        let space = slots.space();
         let read = index.read.load(Relaxed);
         // Pairs with the publication in `Producer::push`.
         if read == observe(Edge::Items, &index.write) {
@@ -101,24 +101,24 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         }
         // SAFETY: not empty, so the slot at `read` holds an item, filled before the observed
         // `write`; only this consumer empties slots.
-        let value = unsafe { slots.take(wheel.slot(read)) };
+        let value = unsafe { slots.take(space.slot(read)) };
         // Pairs with the observation in `Producer::push`.
-        publish(Edge::Slots, &index.read, wheel.forward(read, 1));
+        publish(Edge::Slots, &index.read, space.forward(read, 1));
         Some(value)
     }
 
     fn peek(&mut self, max: usize) -> &[T] {
         let Indexed { index, slots } = &*self.0;
-        let wheel = slots.wheel();
+        let space = slots.space();
         let read = index.read.load(Relaxed);
-        let straight = wheel.straight(read, max.min(wheel.capacity));
+        let contiguous = space.contiguous(read, max.min(space.capacity));
         // Each item is checked by a load of the shared `write`, as in figure 3: this is the
         // baseline. Pairs with the publication in `Producer::push`.
-        let holds = |n: &usize| wheel.distance(read, observe(Edge::Items, &index.write)) > *n;
-        let n = (0..straight).take_while(holds).count();
+        let holds = |n: &usize| space.distance(read, observe(Edge::Items, &index.write)) > *n;
+        let n = (0..contiguous).take_while(holds).count();
         // SAFETY: these slots hold items, and only this consumer, which is borrowed as long as the
         // slice, empties slots.
-        unsafe { slots.items(wheel.slot(read), n) }
+        unsafe { slots.items(space.slot(read), n) }
     }
 
     fn release(&mut self, n: usize) {

@@ -55,10 +55,10 @@ impl<T> Shared<T> {
         (guard, self.head.load(Relaxed), self.len.load(Relaxed))
     }
 
-    /// Moves the front past `n` items, which were taken or dropped.
-    fn give_back(&self, n: usize) {
+    /// Frees the slots of the first `n` items, which were taken or dropped.
+    fn free_slots(&self, n: usize) {
         let (_guard, head, len) = self.enter();
-        self.head.store(self.slots.wheel().forward(head, n), Relaxed);
+        self.head.store(self.slots.space().forward(head, n), Relaxed);
         self.len.store(len - n, Relaxed);
     }
 }
@@ -67,14 +67,14 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     #[inline]
     fn push(&mut self, value: T) -> Result<(), T> {
         let shared = &*self.0;
-        let wheel = shared.slots.wheel();
+        let space = shared.slots.space();
         let (_guard, head, len) = shared.enter();
-        if len == wheel.capacity {
+        if len == space.capacity {
             return Err(value);
         }
-        // SAFETY: len < capacity, so the slot behind the last item is vacant; only this producer
+        // SAFETY: len < capacity, so the slot after the last item is vacant; only this producer
         // fills slots.
-        unsafe { shared.slots.write(wheel.slot(wheel.forward(head, len)), value) };
+        unsafe { shared.slots.write(space.slot(space.forward(head, len)), value) };
         shared.len.store(len + 1, Relaxed);
         Ok(())
     }
@@ -84,16 +84,16 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         T: Copy,
     {
         let shared = &*self.0;
-        let wheel = shared.slots.wheel();
+        let space = shared.slots.space();
         let (_guard, head, len) = shared.enter();
-        let n = values.len().min(wheel.capacity - len);
-        let tail = wheel.forward(head, len);
-        let straight = wheel.straight(tail, n);
-        // SAFETY: the n slots behind the last item are vacant, `straight` of them before the
+        let n = values.len().min(space.capacity - len);
+        let tail = space.forward(head, len);
+        let contiguous = space.contiguous(tail, n);
+        // SAFETY: the n slots after the last item are vacant, `contiguous` of them before the
         // wrap-around and the others from slot 0 on; only this producer fills slots.
         unsafe {
-            shared.slots.copy_in(wheel.slot(tail), &values[..straight]);
-            shared.slots.copy_in(0, &values[straight..n]);
+            shared.slots.copy_in(space.slot(tail), &values[..contiguous]);
+            shared.slots.copy_in(0, &values[contiguous..n]);
         }
         shared.len.store(len + n, Relaxed);
         n
@@ -101,7 +101,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     fn free(&mut self, _wanted: usize) -> usize {
         let (_guard, _, len) = self.0.enter();
-        self.0.slots.wheel().capacity - len
+        self.0.slots.space().capacity - len
     }
 
     fn flush(&mut self) {}
@@ -111,53 +111,53 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn pop(&mut self) -> Option<T> {
         let shared = &*self.0;
-        let wheel = shared.slots.wheel();
+        let space = shared.slots.space();
         let (_guard, head, len) = shared.enter();
         if len == 0 {
             return None;
         }
         // SAFETY: the slot at the front holds an item; only this consumer empties slots.
-        let value = unsafe { shared.slots.take(wheel.slot(head)) };
-        shared.head.store(wheel.forward(head, 1), Relaxed);
+        let value = unsafe { shared.slots.take(space.slot(head)) };
+        shared.head.store(space.forward(head, 1), Relaxed);
         shared.len.store(len - 1, Relaxed);
         Some(value)
     }
 
     fn peek(&mut self, max: usize) -> &[T] {
         let shared = &*self.0;
-        let wheel = shared.slots.wheel();
+        let space = shared.slots.space();
         let (guard, head, len) = shared.enter();
         drop(guard);
-        let n = wheel.straight(head, len.min(max));
+        let n = space.contiguous(head, len.min(max));
         // SAFETY: these slots hold items, and only this consumer, which is borrowed as long as the
         // slice, empties slots.
-        unsafe { shared.slots.items(wheel.slot(head), n) }
+        unsafe { shared.slots.items(space.slot(head), n) }
     }
 
     fn release(&mut self, n: usize) {
         let shared = &*self.0;
-        let wheel = shared.slots.wheel();
+        let space = shared.slots.space();
         let (guard, head, len) = shared.enter();
         drop(guard);
         assert!(n <= len, "release of {n} items, but the ring holds {len}");
-        // The slots are given back even if an item panics when it is dropped.
-        let _give_back = GiveBack { shared, n };
-        // SAFETY: these slots hold items, only this consumer empties slots, and `GiveBack` counts
+        // Frees the slots even if the drop of an item panics.
+        let _free_on_drop = FreeOnDrop { shared, n };
+        // SAFETY: these slots hold items, only this consumer empties slots, and `FreeOnDrop` counts
         // them as vacant afterwards.
-        unsafe { shared.slots.drop_between(head, wheel.forward(head, n)) }
+        unsafe { shared.slots.drop_between(head, space.forward(head, n)) }
     }
 
     fn flush(&mut self) {}
 }
 
-struct GiveBack<'a, T> {
+struct FreeOnDrop<'a, T> {
     shared: &'a Shared<T>,
     n: usize,
 }
 
-impl<T> Drop for GiveBack<'_, T> {
+impl<T> Drop for FreeOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.shared.give_back(self.n);
+        self.shared.free_slots(self.n);
     }
 }
 
@@ -166,6 +166,6 @@ impl<T> Drop for Shared<T> {
         let (guard, head, len) = self.enter();
         drop(guard);
         // SAFETY: both handles are gone; these slots hold items.
-        unsafe { self.slots.drop_between(head, self.slots.wheel().forward(head, len)) }
+        unsafe { self.slots.drop_between(head, self.slots.space().forward(head, len)) }
     }
 }

@@ -11,20 +11,20 @@
 //! *Cache-line protection*: a thread reads the other's index only when its own copy indicates that
 //! the ring might be full (or empty). *Batch updates*: a thread publishes its index only when
 //! `batchSize` slots have accumulated, on [`RawProducer::flush`], or when it finds the ring full
-//! (or empty), so that neither side waits for what the other holds back.
+//! (or empty), so that neither side waits for slots that the other has not published.
 //!
 //! Differences from the paper: no sequential consistency (release and acquire are enough), no
 //! unused slot (indices run to twice the capacity), `read` and `write` not on the same line. The
 //! constants are copied into both handles.
 //!
-//! Invariant (theorem 1): localRead ≤ read ≤ nextRead ≤ localWrite ≤ write ≤ nextWrite ≤
-//! localRead + max, in the order in which indices pass. Hence slots from nextRead up to localWrite
-//! are the consumer's and hold items, and those from nextWrite up to localRead + max are the
-//! producer's and vacant.
+//! Invariant (theorem 1), for indices without wrap-around: localRead ≤ read ≤ nextRead ≤
+//! localWrite ≤ write ≤ nextWrite ≤ localRead + max. Hence slots from nextRead up to localWrite
+//! belong to the consumer and hold items, and those from nextWrite up to localRead + max belong to
+//! the producer and are vacant.
 
 use super::{Flavor, RawConsumer, RawProducer, Shape};
 use crate::{
-    slots::{Indexed, InvalidCapacity, Layout, Wheel},
+    slots::{IndexSpace, Indexed, InvalidCapacity, Layout},
     sync::{Arc, AtomicUsize, CacheLine, Edge, observe, publish},
 };
 
@@ -32,12 +32,12 @@ pub struct McRing;
 
 /// The shared control variables, each on cache lines of its own.
 #[derive(Default)]
-pub(crate) struct Apart {
+pub(crate) struct SeparateLines {
     read: CacheLine<AtomicUsize>,
     write: CacheLine<AtomicUsize>,
 }
 
-impl Layout for Apart {
+impl Layout for SeparateLines {
     #[inline(always)]
     fn read(&self) -> &AtomicUsize {
         &self.read.0
@@ -52,7 +52,7 @@ impl Layout for Apart {
 /// The producer's local variables; aligned so that nothing else shares their lines.
 #[repr(align(128))]
 pub struct Producer<T> {
-    shared: Arc<Indexed<T, Apart>>,
+    shared: Arc<Indexed<T, SeparateLines>>,
     /// The last `read` seen.
     local_read: usize,
     /// Next slot to fill; ahead of the published `write` by `w_batch`.
@@ -66,7 +66,7 @@ pub struct Producer<T> {
 /// The consumer's local variables; aligned so that nothing else shares their lines.
 #[repr(align(128))]
 pub struct Consumer<T> {
-    shared: Arc<Indexed<T, Apart>>,
+    shared: Arc<Indexed<T, SeparateLines>>,
     /// The last `write` seen.
     local_write: usize,
     /// Next slot to empty; ahead of the published `read` by `r_batch`.
@@ -100,20 +100,20 @@ impl<T> Producer<T> {
     /// Slots known to be vacant; reads `read` if they are fewer than `wanted`.
     #[inline(always)]
     fn vacant(&mut self, wanted: usize) -> usize {
-        let wheel = self.shared.slots.wheel();
-        let known = wheel.capacity - wheel.distance(self.local_read, self.next_write);
+        let space = self.shared.slots.space();
+        let known = space.capacity - space.distance(self.local_read, self.next_write);
         if known >= wanted {
             return known;
         }
         // Pairs with the publication in `Consumer::publish_read`.
         self.local_read = observe(Edge::Slots, self.shared.index.read());
-        wheel.capacity - wheel.distance(self.local_read, self.next_write)
+        space.capacity - space.distance(self.local_read, self.next_write)
     }
 
     /// Counts `n` slots as filled, without publishing them.
     #[inline(always)]
-    fn advance(&mut self, wheel: Wheel, n: usize) {
-        self.next_write = wheel.forward(self.next_write, n);
+    fn advance(&mut self, space: IndexSpace, n: usize) {
+        self.next_write = space.forward(self.next_write, n);
         self.w_batch += n;
     }
 
@@ -140,10 +140,10 @@ impl<T: Send> RawProducer<T> for Producer<T> {
             self.flush();
             return Err(value);
         }
-        let wheel = self.shared.slots.wheel();
+        let space = self.shared.slots.space();
         // SAFETY: the slot at nextWrite is vacant, as `vacant` found.
-        unsafe { self.shared.slots.write(wheel.slot(self.next_write), value) };
-        self.advance(wheel, 1);
+        unsafe { self.shared.slots.write(space.slot(self.next_write), value) };
+        self.advance(space, 1);
         self.publish_batch();
         Ok(())
     }
@@ -155,15 +155,15 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     {
         let n = self.vacant(values.len()).min(values.len());
         let slots = &self.shared.slots;
-        let wheel = slots.wheel();
-        let straight = wheel.straight(self.next_write, n);
-        // SAFETY: the n slots from nextWrite on are vacant, `straight` of them before the
+        let space = slots.space();
+        let contiguous = space.contiguous(self.next_write, n);
+        // SAFETY: the n slots from nextWrite on are vacant, `contiguous` of them before the
         // wrap-around and the others from slot 0 on.
         unsafe {
-            slots.copy_in(wheel.slot(self.next_write), &values[..straight]);
-            slots.copy_in(0, &values[straight..n]);
+            slots.copy_in(space.slot(self.next_write), &values[..contiguous]);
+            slots.copy_in(0, &values[contiguous..n]);
         }
-        self.advance(wheel, n);
+        self.advance(space, n);
         if n < values.len() {
             self.flush()
         } else {
@@ -185,16 +185,16 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let n = self.vacant(max).min(max);
         let mut made = 0;
         while made < n {
-            let wheel = self.shared.slots.wheel();
-            let first = wheel.slot(self.next_write);
-            let straight = wheel.straight(self.next_write, n - made);
-            // Counted on drop, also after a panic in `make`: the items before are in the ring.
+            let space = self.shared.slots.space();
+            let first = space.slot(self.next_write);
+            let contiguous = space.contiguous(self.next_write, n - made);
+            // Counts on drop, also after a panic in `make`: the items made before it stay in the ring.
             let mut filled = Filled { producer: self, n: 0 };
             let slots = &filled.producer.shared.slots;
             // SAFETY: the n slots from nextWrite on are vacant; these are before the wrap-around.
-            unsafe { slots.fill(first, straight, &mut filled.n, |i| make(made + i)) };
+            unsafe { slots.fill(first, contiguous, &mut filled.n, |i| make(made + i)) };
             drop(filled);
-            made += straight;
+            made += contiguous;
         }
         if n < max {
             self.flush()
@@ -221,20 +221,20 @@ struct Filled<'a, T> {
 impl<T> Drop for Filled<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.producer.advance(self.producer.shared.slots.wheel(), self.n);
+        self.producer.advance(self.producer.shared.slots.space(), self.n);
     }
 }
 
 impl<T> Consumer<T> {
     /// Items known to be published; reads `write` if there are none, and if there are still none,
-    /// frees all slots.
+    /// publishes the freed slots.
     #[inline(always)]
     fn available(&mut self) -> usize {
         if self.next_read == self.local_write {
             // Pairs with the publication in `Producer::publish_write`.
             self.local_write = observe(Edge::Items, self.shared.index.write());
             if self.next_read == self.local_write {
-                self.give_back();
+                self.publish_freed();
                 return 0;
             }
         }
@@ -244,7 +244,7 @@ impl<T> Consumer<T> {
     /// Items from nextRead up to localWrite.
     #[inline(always)]
     fn known(&self) -> usize {
-        self.shared.slots.wheel().distance(self.next_read, self.local_write)
+        self.shared.slots.space().distance(self.next_read, self.local_write)
     }
 
     /// Publishes if a batch is complete.
@@ -256,7 +256,7 @@ impl<T> Consumer<T> {
     }
 
     #[inline(always)]
-    fn give_back(&mut self) {
+    fn publish_freed(&mut self) {
         if self.r_batch > 0 {
             self.publish_read();
         }
@@ -276,10 +276,10 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         if self.available() == 0 {
             return None;
         }
-        let wheel = self.shared.slots.wheel();
+        let space = self.shared.slots.space();
         // SAFETY: the slot at nextRead holds an item, as `available` found.
-        let value = unsafe { self.shared.slots.take(wheel.slot(self.next_read)) };
-        self.next_read = wheel.forward(self.next_read, 1);
+        let value = unsafe { self.shared.slots.take(space.slot(self.next_read)) };
+        self.next_read = space.forward(self.next_read, 1);
         self.r_batch += 1;
         self.publish_batch();
         Some(value)
@@ -289,10 +289,10 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     fn peek(&mut self, max: usize) -> &[T] {
         let n = self.available().min(max);
         let slots = &self.shared.slots;
-        let wheel = slots.wheel();
+        let space = slots.space();
         // SAFETY: these slots hold items, as `available` found, and are the consumer's, which is
         // borrowed as long as the slice.
-        unsafe { slots.items(wheel.slot(self.next_read), wheel.straight(self.next_read, n)) }
+        unsafe { slots.items(space.slot(self.next_read), space.contiguous(self.next_read, n)) }
     }
 
     #[inline]
@@ -300,9 +300,9 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
         let known = self.known();
         assert!(n <= known, "release of {n} items, but {known} are known");
         let first = self.next_read;
-        // Counted before they are dropped: an item that panics has left the ring already. The slots
-        // are published later, when they cannot be accessed any more.
-        self.next_read = self.shared.slots.wheel().forward(first, n);
+        // Counted before the drops, so an item whose drop panics is not dropped again. The slots are
+        // published after the drops.
+        self.next_read = self.shared.slots.space().forward(first, n);
         self.r_batch += n;
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
         unsafe { self.shared.slots.drop_between(first, self.next_read) };
@@ -311,6 +311,6 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
 
     #[inline]
     fn flush(&mut self) {
-        self.give_back();
+        self.publish_freed();
     }
 }

@@ -176,7 +176,7 @@ fn is_amd() -> bool {
 impl<T> Shared<T> {
     #[inline(always)]
     fn capacity(&self) -> usize {
-        self.slots.wheel().capacity
+        self.slots.space().capacity
     }
 
     /// Slots known to be vacant; reads `taken` if they are fewer than `wanted`.
@@ -184,7 +184,7 @@ impl<T> Shared<T> {
     fn vacant(&self, tail: &mut Tail, wanted: usize) -> usize {
         let held = |tail: &Tail| tail.place.count().wrapping_sub(tail.taken_seen);
         if self.capacity() - held(tail) < wanted {
-            // Pairs with the publication in `give_back`.
+            // Pairs with the publication in `publish_freed`.
             tail.taken_seen = observe(Edge::Slots, &self.taken.0);
         }
         self.capacity() - held(tail)
@@ -256,7 +256,7 @@ impl<T> Shared<T> {
     fn consumers_run(&self, head: &mut Head, prefetch: bool) {
         let capacity = self.capacity();
         head.place.wrap(capacity);
-        self.give_back(head);
+        self.publish_freed(head);
         let known = |head: &Head| head.seen.wrapping_sub(head.place.count());
         if known(head) == 0 {
             self.look(head);
@@ -309,7 +309,7 @@ impl<T> Shared<T> {
     /// Publishes emptied slots. Without new ones it stores nothing, because the producer reads that
     /// line.
     #[inline(always)]
-    fn give_back(&self, head: &mut Head) {
+    fn publish_freed(&self, head: &mut Head) {
         let count = head.place.count();
         if head.given != count {
             head.given = count;
@@ -455,14 +455,14 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     fn release(&mut self, n: usize) {
         let Place { slot, end, .. } = self.head.place;
         assert!(n <= end - slot, "release of {n} items, but {} were peeked", end - slot);
-        // Counted before they are dropped: an item that panics has left the ring already. The slots
-        // are freed later, when they cannot be accessed any more.
+        // Counted before the drops, so an item whose drop panics is not dropped again. The slots are
+        // published after the drops.
         self.head.place.slot += n;
         // SAFETY: these slots hold items, are the consumer's, and are counted as vacant.
         unsafe { self.shared.slots.drop_items(slot, n) };
         let held = self.head.place.count().wrapping_sub(self.head.given);
         if self.head.place.slot == end || held >= BATCH.min(self.shared.capacity() / 8) {
-            self.shared.give_back(&mut self.head);
+            self.shared.publish_freed(&mut self.head);
         }
     }
 
@@ -470,7 +470,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn flush(&mut self) {
         self.head.empty = self.head.poll_limit;
-        self.shared.give_back(&mut self.head);
+        self.shared.publish_freed(&mut self.head);
     }
 }
 
@@ -483,12 +483,12 @@ impl<T> Drop for Consumer<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let wheel = self.slots.wheel();
+        let space = self.slots.space();
         let filled = observe(Edge::Items, &self.coarse.0);
         let taken = observe(Edge::Slots, &self.taken.0);
-        let slot = wheel.slot(self.taken_slot.load(Relaxed));
+        let slot = space.slot(self.taken_slot.load(Relaxed));
         // SAFETY: both handles are gone and published where they stood, so these slots hold items
         // and no other reference exists.
-        unsafe { self.slots.drop_between(slot, wheel.forward(slot, filled.wrapping_sub(taken))) }
+        unsafe { self.slots.drop_between(slot, space.forward(slot, filled.wrapping_sub(taken))) }
     }
 }
