@@ -62,9 +62,9 @@ pub(crate) enum Command {
     Forward(Box<ForwardArgs>),
     /// Generate traffic with known ground truth, or replay captures
     Generate(Box<GenerateArgs>),
-    /// Measure loss, order and latency of frames of 'generate --stamp'
+    /// Measure loss, order and latency of frames that 'generate --stamp' sends
     Check(CheckArgs),
-    /// Find heavy keys with sketches, in a choice of parallel designs
+    /// Find heavy keys with sketches; compare parallel designs
     Measure(Box<MeasureArgs>),
     /// Merge measurements of several machines
     Merge(MergeArgs),
@@ -158,7 +158,8 @@ pub(crate) struct MonitorArgs {
     /// hosts of each interval, by sketches) [default: all; with --tui also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
-    /// Extract these payloads into flow records: dns (query names), all or none [default: all]
+    /// Extract fields from the payloads of these protocols into flow records: dns (query names),
+    /// all or none [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) extract: Option<Extractors>,
     /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
@@ -194,8 +195,9 @@ pub(crate) struct MonitorArgs {
     /// Report a source as a scanner above this number of failed attempts [default: 20]
     #[arg(long, value_name = "N", help_heading = "Analyses")]
     pub(crate) scan_threshold: Option<u32>,
-    /// Print an alert when a host reaches a limit in an interval: dst-pps=, dst-bps= (average),
-    /// src-peers=, dst-peers= (distinct hosts)
+    /// Print an alert when a host reaches a limit in an interval: dst-pps= or dst-bps= (average
+    /// packets or bits received per second), src-peers= (distinct hosts that it sent to) or
+    /// dst-peers= (distinct hosts that sent to it)
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
     /// Show this many rows in each list of talkers [default: 10]
@@ -223,11 +225,11 @@ pub(crate) struct MonitorArgs {
     /// Run on one thread; same as --skeleton reference
     #[arg(long, overrides_with = "skeleton", help_heading = "Threads")]
     pub(crate) sequential: bool,
-    /// Read packets through this many queues, sharded by address pair [default: from the free
-    /// cores]
+    /// Read packets through this many queues, sharded by address pair [default: by the number
+    /// of free cores]
     #[arg(long, value_name = "N", help_heading = "Threads")]
     pub(crate) queues: Option<usize>,
-    /// Use this many workers per queue [default: from the free cores]
+    /// Use this many workers per queue [default: by the number of free cores]
     #[arg(short, long, value_name = "N", help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
@@ -242,7 +244,7 @@ pub(crate) struct MonitorArgs {
     /// Print the report as text or json
     #[arg(
         long,
-        value_name = "FORM",
+        value_name = "FORMAT",
         default_value = "text",
         hide_possible_values = true,
         help_heading = "Output"
@@ -296,7 +298,7 @@ pub(crate) struct MonitorArgs {
     /// Show the run in a terminal view: rates, losses, load, intervals, scans
     #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
     pub(crate) tui: bool,
-    /// Do not print alerts and progress on stderr
+    /// Do not print alerts or progress on stderr
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Exit with 3 if anything was dropped or lost for lack of resources
@@ -305,8 +307,11 @@ pub(crate) struct MonitorArgs {
 }
 
 fn skeletons() -> String {
-    let names = Skeleton::ALL.map(Skeleton::name).join(", ");
-    format!("Arrange the threads as {names} [default: from the free cores]")
+    let [others @ .., last] = Skeleton::ALL.map(Skeleton::name);
+    format!(
+        "Arrange the threads as {} or {last} [default: by the number of free cores]",
+        others.join(", ")
+    )
 }
 
 #[derive(Args)]

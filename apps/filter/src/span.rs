@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An address as a number, of one family.
+/// An address of one family as an integer.
 pub(super) trait Number: Copy + Ord + fmt::Debug {
     const ZERO: Self;
     const MAX: Self;
@@ -35,7 +35,7 @@ impl Number for u128 {
 /// A range of addresses in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
-    /// All, of both families.
+    /// All addresses of both families.
     Any,
     /// From the first to the last, inclusive; first ≤ last.
     V4(Ipv4Addr, Ipv4Addr),
@@ -55,13 +55,13 @@ pub enum SpanError {
     #[error("invalid prefix length \"{0}\": use 0 to {1}")]
     Length(String, u32),
     /// The address has bits after its prefix length.
-    #[error("{0} has bits after its prefix length: use {1}")]
+    #[error("invalid network \"{0}\": bits are set after the prefix length: use {1}")]
     Bits(String, Span),
-    /// Last before first.
-    #[error("{0} ends before it begins")]
+    /// The last address is below the first.
+    #[error("invalid range \"{0}\": use FIRST-LAST, the lower address first")]
     Backwards(String),
     /// An IPv4 and an IPv6 address.
-    #[error("{0} mixes IPv4 and IPv6")]
+    #[error("invalid range \"{0}\": use two IPv4 or two IPv6 addresses")]
     Families(String),
 }
 
@@ -108,7 +108,7 @@ impl Span {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = length.parse::<u32>().ok().filter(|&bits| bits <= most);
         let bits = bits.ok_or_else(|| SpanError::Length(length.to_owned(), most))?;
-        let (given, span) = match address {
+        let (is_network, span) = match address {
             IpAddr::V4(address) => {
                 let hosts = <u32 as Number>::MAX.checked_shr(bits).unwrap_or(0);
                 let first = address.to_bits() & !hosts;
@@ -122,7 +122,7 @@ impl Span {
                 (address.to_bits() == first, span)
             }
         };
-        if given { Ok(span) } else { Err(SpanError::Bits(text.to_owned(), span)) }
+        if is_network { Ok(span) } else { Err(SpanError::Bits(text.to_owned(), span)) }
     }
 }
 
@@ -202,9 +202,18 @@ mod tests {
             ),
             ("192.0.2.0/33", "invalid prefix length \"33\": use 0 to 32"),
             ("2001:db8::/x", "invalid prefix length \"x\": use 0 to 128"),
-            ("192.0.2.7/24", "192.0.2.7/24 has bits after its prefix length: use 192.0.2.0/24"),
-            ("192.0.2.7-192.0.2.6", "192.0.2.7-192.0.2.6 ends before it begins"),
-            ("192.0.2.7-::1", "192.0.2.7-::1 mixes IPv4 and IPv6"),
+            (
+                "192.0.2.7/24",
+                "invalid network \"192.0.2.7/24\": bits are set after the prefix length: use 192.0.2.0/24",
+            ),
+            (
+                "192.0.2.7-192.0.2.6",
+                "invalid range \"192.0.2.7-192.0.2.6\": use FIRST-LAST, the lower address first",
+            ),
+            (
+                "192.0.2.7-::1",
+                "invalid range \"192.0.2.7-::1\": use two IPv4 or two IPv6 addresses",
+            ),
         ] {
             assert_eq!(text.parse::<Span>().unwrap_err().to_string(), why);
         }
@@ -222,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(text in "[0-9a-f:./-]{0,24}|.{0,12}") {
+        fn no_text_makes_it_panic(text in "[0-9a-f:./-]{0,24}|.{0,12}") {
             let _ = text.parse::<Span>();
         }
     }

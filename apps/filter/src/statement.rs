@@ -203,7 +203,7 @@ mod tests {
             ),
             (
                 "deny to 192.0.2.1/24",
-                "line 1: 192.0.2.1/24 has bits after its prefix length: use 192.0.2.0/24",
+                "line 1: invalid network \"192.0.2.1/24\": bits are set after the prefix length: use 192.0.2.0/24",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), why);

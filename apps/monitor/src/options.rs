@@ -406,6 +406,6 @@ mod tests {
         assert!(all * 572 + (20 << 20) < 1 << 30 && few > 4 * all, "{all}, {few}");
         assert!(flows(Analyses::ALL, 1 << 30, 64).unwrap() < all, "rings take memory, too");
         let error = flows(Analyses::ALL, 1 << 20, 1).unwrap_err().to_string();
-        assert!(error.starts_with("invalid memory limit 1048576: use at least "), "{error}");
+        assert!(error.starts_with("invalid memory limit 1M: use at least "), "{error}");
     }
 }

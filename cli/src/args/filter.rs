@@ -120,7 +120,7 @@ pub(crate) struct FilterArgs {
     /// Run on one thread
     #[arg(long, conflicts_with_all = ["workers", "interface"], help_heading = "Threads")]
     pub(crate) sequential: bool,
-    /// Filter captures with this many worker threads [default: from the free cores]
+    /// Filter captures with this many worker threads [default: by the number of free cores]
     #[arg(long, value_name = "N", conflicts_with = "interface", help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
     /// Receive from this many queues of the interface, one worker each [default: 1; with af-xdp,
@@ -134,7 +134,7 @@ pub(crate) struct FilterArgs {
     /// Print the report as text or json
     #[arg(
         long,
-        value_name = "FORM",
+        value_name = "FORMAT",
         default_value = "text",
         hide_possible_values = true,
         help_heading = "Report"

@@ -83,7 +83,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) truth: Option<PathBuf>,
     /// Print the report as text (on stderr) or json (on stdout) [default: text]
-    #[arg(long, value_name = "FORM", hide_possible_values = true, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
     pub(crate) report: Option<Form>,
 }
 

@@ -85,11 +85,11 @@ pub(crate) struct MeasureArgs {
     /// [default: separate]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub(crate) state: Option<State>,
-    /// Read packets through this many queues, sharded by address pair [default: from the free
-    /// cores]
+    /// Read packets through this many queues, sharded by address pair [default: by the number
+    /// of free cores]
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) queues: Option<usize>,
-    /// Use this many workers [default: from the free cores]
+    /// Use this many workers [default: by the number of free cores]
     #[arg(short, long, value_name = "N", help_heading = "Design")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) struct MeasureArgs {
     /// Print the report as text or json
     #[arg(
         long,
-        value_name = "FORM",
+        value_name = "FORMAT",
         default_value = "text",
         hide_possible_values = true,
         help_heading = "Output"
@@ -116,7 +116,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) report: Form,
     /// Write the measurement: sketch:PATH for 'ringtap merge'; for Apache DataSketches, apache:PATH
     /// (frequent items; needs mg) and hll:PATH (distinct keys)
-    #[arg(long, value_name = "FORM:PATH", help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<SketchFile>,
     /// Exit with 3 if packets were dropped
     #[arg(long, help_heading = "Output")]
@@ -136,11 +136,11 @@ pub(crate) struct MergeArgs {
     #[command(flatten)]
     pub(crate) output: Output,
     /// Write the merged measurement, in the forms of 'ringtap measure --write'
-    #[arg(long, value_name = "FORM:PATH")]
+    #[arg(long, value_name = "FORMAT:PATH")]
     pub(crate) write: Vec<SketchFile>,
 }
 
-/// An output of a measurement, `FORM:PATH`.
+/// An output of a measurement, `FORMAT:PATH`.
 #[derive(Clone, Debug)]
 pub(crate) struct SketchFile {
     pub(crate) form: SketchForm,

@@ -38,7 +38,7 @@ pub(crate) enum NdnAction {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct PingArgs {
-    /// Name, without 'ping' and the number
+    /// Name to ping; /ping/NUMBER is appended
     pub(crate) name: NameBuf,
     /// Send to this forwarder or server
     #[arg(long, value_name = "URL", default_value = "udp://127.0.0.1:6363")]
@@ -92,15 +92,15 @@ pub(crate) struct ServerArgs {
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct LoadArgs {
-    /// Prefix of the names; a number follows
+    /// Prefix of the names; a number is appended
     pub(crate) prefix: NameBuf,
     /// Send to this forwarder or server
     #[arg(long, value_name = "URL", default_value = "udp://127.0.0.1:6363")]
     pub(crate) to: Url,
-    /// Choose names by unique (each once), uniform, zipf:S or one-hot
+    /// Distribution of the names: unique (each once), uniform, zipf:S or one-hot (a single name)
     #[arg(long, value_name = "CHOICE", default_value = "unique", value_parser = names)]
     pub(crate) names: Names,
-    /// Number of names; unused by unique
+    /// Number of names to choose from; ignored with unique
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::count)]
     pub(crate) population: u64,
     /// Keep at most this many Interests in flight [default: 64; with --rate 65536]
@@ -118,7 +118,7 @@ pub(crate) struct LoadArgs {
     /// Lifetime of the Interests; later answers count as lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::duration_ns)]
     pub(crate) timeout: u64,
-    /// Set MustBeFresh
+    /// Set MustBeFresh in the Interests
     #[arg(long)]
     pub(crate) must_be_fresh: bool,
     /// Seed of the names
@@ -131,7 +131,9 @@ pub(crate) struct LoadArgs {
 /// The distribution of names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Names {
+    /// Each name once, in order of its number.
     Unique,
+    /// Random names.
     Drawn(Popularity),
 }
 
@@ -139,7 +141,9 @@ fn names(text: &str) -> Result<Names, String> {
     match text {
         "unique" => Ok(Names::Unique),
         _ => text.parse().map(Names::Drawn).map_err(|_| {
-            format!("unknown choice of names {text:?}: use unique, uniform, zipf:S or one-hot")
+            format!(
+                "unknown distribution of names {text:?}: use unique, uniform, zipf:S or one-hot"
+            )
         }),
     }
 }

@@ -13,10 +13,10 @@ pub(crate) struct Threads {
     /// Pin the threads to these cores, in order: 0,1 or 0-3
     #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Threads")]
     pub(crate) cores: Option<Cores>,
-    /// Use this kind of ring between the cores [default: the fastest]
+    /// Use this kind of ring between the cores [default: vernier]
     #[arg(long, value_name = "KIND", help_heading = "Threads")]
     pub(crate) ring: Option<Ring>,
-    /// Set the slots of each ring [default: 4096]
+    /// Set the number of slots of each ring [default: 4096]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) ring_capacity: Option<usize>,
     /// Publish a ring's index after this many items [default: 50]

@@ -18,11 +18,15 @@ pub enum PlanError {
         given: u64,
     },
     /// The program itself needs more memory than the limit.
-    #[error("invalid memory limit {given}: use at least {least} bytes for this arrangement")]
+    #[error(
+        "invalid memory limit {}: use at least {}M for this arrangement",
+        size(*given),
+        least.div_ceil(1 << 20)
+    )]
     TooLittleMemory {
-        /// The limit as given.
+        /// The limit as given, bytes.
         given: u64,
-        /// The memory needed.
+        /// The memory needed, bytes.
         least: u64,
     },
     /// A core to which threads of this process cannot be pinned.
@@ -39,6 +43,11 @@ pub enum PlanError {
     /// Workers were given for a skeleton with one worker a queue.
     #[error("multi-queue has one worker a queue: omit the workers, or use another --skeleton")]
     WorkersOfQueues,
+}
+
+/// A number of bytes in the syntax of `--memory`.
+fn size(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 20) { format!("{}M", bytes >> 20) } else { bytes.to_string() }
 }
 
 /// Returns `given` if it is in its range.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 pub struct Output {
     /// The report on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub report: Form,
 }
 

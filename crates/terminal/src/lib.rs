@@ -1,7 +1,7 @@
-//! Terminal input and output shared by all programs: values of flags, numbers and tables, stdout
-//! and stderr.
+//! Terminal input and output shared by both programs: parsing of flag values, text of numbers and
+//! tables, messages on stdout and stderr.
 //!
-//! Invariant: no packets here.
+//! Invariant: this crate uses no other crate of the project.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,6 +1,9 @@
 //! Usage errors and exit codes.
 
+use std::error::Error;
 use std::process::ExitCode;
+
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::console::print_message;
 
@@ -14,7 +17,7 @@ impl std::fmt::Display for Usage {
     }
 }
 
-impl std::error::Error for Usage {}
+impl Error for Usage {}
 
 impl Usage {
     /// Makes a usage error of `error`.
@@ -27,8 +30,22 @@ impl Usage {
 /// flag parser returns as errors, end the program here.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if let Some(misused) = error.downcast_ref::<clap::Error>() {
+        if let Some(message) = invalid_value(misused) {
+            print_message("error", &message);
+            return ExitCode::from(2);
+        }
         misused.exit();
     }
     print_message("error", &format!("{error:#}"));
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The flag and the reason of an invalid value, if the reason contains the value: the parser's own
+/// message would print the value twice.
+fn invalid_value(error: &clap::Error) -> Option<String> {
+    let text = |kind| error.get(kind).map(ToString::to_string);
+    let (flag, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let reason = error.source()?.to_string();
+    let is_complete = error.kind() == ErrorKind::ValueValidation && reason.contains(&value);
+    is_complete.then(|| format!("{flag}: {reason}"))
 }

@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) runs: Runs,
     /// Format of the verdicts on stdout: text or json
-    #[arg(long, value_name = "FORM", default_value = "text", hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,
 }
 
