@@ -16,7 +16,7 @@ use ringtap_base::Clock;
 /// Maximum number of bytes that are read of a process's output.
 const OUTPUT_MAX: u64 = 64 << 20;
 
-/// The result of a process.
+/// The result of a process that succeeded.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Its standard output; null if that is not JSON.
@@ -107,7 +107,7 @@ impl Ended {
             "@seconds" => self.seconds,
             at => {
                 let found = self.report.pointer(at).and_then(Value::as_f64);
-                found.ok_or_else(|| format!("its report has no number at {at}"))?
+                found.ok_or_else(|| format!("the report has no number at {at}"))?
             }
         };
         let value = per.map_or(raw, |of| of / raw) * reading.scale;
@@ -132,7 +132,7 @@ impl Ended {
     /// The values at the JSON pointers `equal`, a line each.
     pub(crate) fn result(&self, equal: &[String]) -> Result<String, String> {
         let found = |at: &String| {
-            let found = self.report.pointer(at).ok_or_else(|| format!("its report lacks {at}"));
+            let found = self.report.pointer(at).ok_or_else(|| format!("the report lacks {at}"));
             found.map(plain)
         };
         Ok(equal.iter().map(found).collect::<Result<Vec<_>, _>>()?.join("\n"))

@@ -20,26 +20,26 @@ use ringtap_wire::Tunnels;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// A feed that reads the allocation counter after `warm` packets and at the end.
-struct Gauge<'a> {
+/// A feed that reads the allocation counter after `warm` packets and at the end of the stream.
+struct CountingFeed<'a> {
     inner: PacketFeed<'a>,
     watch: &'a Watch,
     warm: u64,
-    marks: &'a Marks,
+    readings: &'a Readings,
 }
 
-/// Values of the allocation counter; 0: not read yet.
+/// Values of the allocation counter at two times of a run; 0: not read yet.
 #[derive(Default)]
-struct Marks {
+struct Readings {
     at_warm: AtomicU64,
     at_end: AtomicU64,
 }
 
-impl Feed for Gauge<'_> {
+impl Feed for CountingFeed<'_> {
     type Item = PacketRecord;
     fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
         let fed = self.inner.next(burst);
-        let Marks { at_warm, at_end } = self.marks;
+        let Readings { at_warm, at_end } = self.readings;
         if self.watch.packets.get() >= self.warm && at_warm.load(Relaxed) == 0 {
             at_warm.store(allocations(), Relaxed);
         }
@@ -52,19 +52,19 @@ impl Feed for Gauge<'_> {
     }
 }
 
-/// Number of allocations in the last part of a run, when all flows have been seen.
-fn second_half(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
+/// Number of allocations after five eighths of the packets, when all flows have been seen.
+fn allocations_after_warm_up(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let paths = std::sync::Arc::default();
     let app =
         ringtap_monitor::Monitor::new(ringtap_monitor::Setup::of(plan, &paths), Outputs::default());
-    let (watch, marks) = (Watch::new(), Marks::default());
+    let (watch, readings) = (Watch::new(), Readings::default());
     let feeds = PacketFeed::all(plan, &paths, capture.open(), &watch);
     // Workers lag behind the reader, but by less than an eighth of the packets.
     let warm = packets * 5 / 8;
-    let gauge = |inner| Gauge { inner, watch: &watch, warm, marks: &marks };
-    let gauges = feeds.into_iter().map(gauge).collect();
-    ringtap_skeleton::run(plan.arrangement.skeleton, &app, gauges, &plan.run_options()).unwrap();
-    let (at_warm, at_end) = (marks.at_warm.into_inner(), marks.at_end.into_inner());
+    let counting = |inner| CountingFeed { inner, watch: &watch, warm, readings: &readings };
+    let feeds = feeds.into_iter().map(counting).collect();
+    ringtap_skeleton::run(plan.arrangement.skeleton, &app, feeds, &plan.run_options()).unwrap();
+    let (at_warm, at_end) = (readings.at_warm.into_inner(), readings.at_end.into_inner());
     assert!(at_warm > 0 && at_end > 0);
     at_end - at_warm
 }
@@ -81,12 +81,15 @@ fn with_every_ring() {
     let packets = 400_000;
     let (bytes, _) = generate(&profile("w1", packets, 3_000), 1);
     let capture = Capture::Bytes(bytes);
-    assert_eq!(second_half(&crate::common::reference(request()), &capture, packets), 0);
+    assert_eq!(
+        allocations_after_warm_up(&crate::common::reference(request()), &capture, packets),
+        0
+    );
     for skeleton in skeletons() {
         for ring in Ring::ALL {
             for shape in [(1, 2), (2, 2)] {
                 let plan = parallel(request(), skeleton, shape, ring, (1024, 50));
-                let after = second_half(&plan, &capture, packets);
+                let after = allocations_after_warm_up(&plan, &capture, packets);
                 assert_eq!(after, 0, "{skeleton}, {ring}, {shape:?}");
             }
         }
@@ -99,10 +102,21 @@ fn with_every_tunnel_mode() {
     let capture = Capture::Bytes(bytes);
     for tunnels in Tunnels::ALL {
         let request = request().run(|o| o.tunnels = tunnels);
-        assert_eq!(second_half(&crate::common::reference(request.clone()), &capture, packets), 0);
+        assert_eq!(
+            allocations_after_warm_up(
+                &crate::common::reference(request.clone()),
+                &capture,
+                packets
+            ),
+            0
+        );
         for skeleton in skeletons() {
             let plan = parallel(request.clone(), skeleton, (2, 2), Ring::default(), (1024, 50));
-            assert_eq!(second_half(&plan, &capture, packets), 0, "{skeleton}, {tunnels}");
+            assert_eq!(
+                allocations_after_warm_up(&plan, &capture, packets),
+                0,
+                "{skeleton}, {tunnels}"
+            );
         }
     }
 }

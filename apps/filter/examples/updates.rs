@@ -1,16 +1,18 @@
-//! Data and control at once: the rate of verdicts while rules change, and the delay of changes.
+//! Measures a filter whose rules change while it judges packets: verdicts per second, and the time
+//! until a change takes effect.
 //!
 //! ```text
 //! updates [--rules N] [--bans N] [--seconds N]
 //!
-//! single    first, without data: transactions of one ban each on top of the rules and bans
-//! data      a thread judges bursts of 256 packets and takes the newest rules between two of them
-//! control   every 10 ms (or as soon as the last one is done) a transaction with the share of bans and unbans
+//! single    first, without packets: transactions of one ban each, added to the rules and bans
+//! data      one thread judges bursts of 256 packets and takes the newest rules between bursts
+//! control   the other makes a transaction of bans and unbans every 10 ms, or when the last one is done
 //! latency   from the call until the data thread uses the new revision
 //! ```
 //!
-//! Shares are of statements among statements and packets: 1 to 24 %, as in the published mixes.
-//! Shares take turns, and each figure is the median of the rounds. `--seconds 0` omits them.
+//! A share is statements / (statements + packets): 0 to 24 %, as in the published mixes. Each of
+//! three rounds runs every share for `--seconds` (3); figures are medians. With `--seconds 0` only
+//! single bans are measured.
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +23,8 @@ use std::time::{Duration, Instant};
 use ringtap_filter::{Limits, Policy, Reader, RulePublisher, RuleSet};
 
 const BURST: usize = 256;
-const EVERY: Duration = Duration::from_millis(10);
+/// Time from one transaction to the next.
+const PERIOD: Duration = Duration::from_millis(10);
 const SHARES: [f64; 6] = [0.0, 0.01, 0.04, 0.08, 0.16, 0.24];
 const ROUNDS: usize = 3;
 /// Transactions of one ban.
@@ -29,17 +32,19 @@ const SINGLES: u32 = 201;
 /// Addresses that are alternately banned and unbanned.
 const POOL: u32 = 50_000;
 
-/// The results of a round.
+/// The results of one share in one round.
 #[derive(Clone, Default)]
 struct Round {
     packets_per_s: f64,
     statements_per_s: f64,
+    /// The share that was reached.
     share: f64,
     latencies: Vec<Duration>,
 }
 
 fn main() {
     let (rules, bans, seconds) = options();
+    // Knuth's MMIX generator of random numbers.
     let mut state = 1_u64;
     let mut draw = || {
         state =
@@ -80,7 +85,7 @@ fn main() {
     }
     println!("{rules} rules, one data thread, medians of {ROUNDS} rounds of {seconds} s");
     println!(
-        "share requested, reached | statements/s | transactions/s | p50 ms | p99 ms | packets/s | of idle"
+        "share requested, reached | statements/s | transactions/s | p50 ms | p99 ms | packets/s | relative to idle"
     );
     let idle = median(found[0].iter().map(|round| round.packets_per_s));
     for (share, rounds) in SHARES.iter().zip(found) {
@@ -107,7 +112,7 @@ fn main() {
     }
 }
 
-/// The time of a transaction of one ban.
+/// Prints quantiles of the time of a transaction of one ban.
 fn singles(set: &RuleSet) {
     let publisher = RulePublisher::new(set.clone(), 0);
     let mut times: Vec<_> = (0..SINGLES)
@@ -123,6 +128,7 @@ fn singles(set: &RuleSet) {
     println!("single bans: p50 {:.3} ms, p90 {:.3} ms, p99 {:.3} ms", at(50), at(90), at(99));
 }
 
+/// Judges packets in one thread and changes bans in this one, for `seconds`.
 fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -> Round {
     let publisher = RulePublisher::new(set, 1);
     let (judged, done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -167,7 +173,7 @@ fn round(set: RuleSet, packets: &[(IpAddr, IpAddr)], share: f64, seconds: u64) -
                 found.latencies.push(requested.elapsed());
                 statements += u64::from(due.min(POOL));
             }
-            thread::sleep(EVERY.saturating_sub(turn.elapsed()));
+            thread::sleep(PERIOD.saturating_sub(turn.elapsed()));
         }
         let took = start.elapsed().as_secs_f64();
         let packets = judged.load(Ordering::Relaxed) as f64;

@@ -57,13 +57,13 @@ pub struct Packets {
     pub ipv4: u64,
     /// IPv6.
     pub ipv6: u64,
-    /// Neither.
+    /// Neither IPv4 nor IPv6.
     pub non_ip: u64,
     /// IPv4 with MF or an offset, IPv6 with a fragment header.
     pub fragments: u64,
-    /// Captured shorter than on the wire.
+    /// Packets with fewer bytes captured than on the wire.
     pub truncated: u64,
-    /// Within tunnels, in addition to the above, which are of the outermost IP headers.
+    /// Packets within tunnels, in addition to the counts above, which are of outermost IP headers.
     #[serde(skip_serializing_if = "is_zero")]
     pub inner: u64,
 }
@@ -71,9 +71,9 @@ pub struct Packets {
 /// Octets by layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Octets {
-    /// On the wire.
+    /// Sum of original lengths, never less than captured ones.
     pub wire: u64,
-    /// IPv4 total length, or 40 + payload length for IPv6.
+    /// Sum of layer 3 lengths: IPv4 total length, or 40 + payload length for IPv6.
     pub ip: u64,
 }
 
@@ -127,21 +127,22 @@ impl Default for Conversations {
     }
 }
 
-/// Flow records.
+/// Counts of flows and their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flows {
     /// Records of ended flows.
     pub records: u64,
-    /// Most live flows at a mark (half an idle timeout apart, and the end).
+    /// Largest number of live flows at a mark. Marks are half the shortest idle timeout apart, with one
+    /// at the end.
     pub active_peak: u64,
-    /// Records by reason.
+    /// Records by end reason.
     pub end_reasons: BTreeMap<&'static str, u64>,
     /// Sum over the records' hashes, with `--digest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_digest: Option<String>,
 }
 
-/// Facts from payloads, in numbers of values.
+/// Numbers of values that were read from payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// In flow records, by field.
@@ -181,13 +182,13 @@ pub struct VerticalScan {
     pub source: std::net::IpAddr,
     /// The target.
     pub target: std::net::IpAddr,
-    /// Distinct ports that never answered.
+    /// Number of distinct ports that never answered.
     pub ports: u64,
     /// First failed attempt.
     pub first: Time,
     /// Last failed attempt.
     pub last: Time,
-    /// The lowest ports.
+    /// The ten lowest of these ports.
     pub sample: Vec<u16>,
 }
 
@@ -200,13 +201,13 @@ pub struct HorizontalScan {
     pub port: u16,
     /// Always TCP.
     pub protocol: &'static str,
-    /// Distinct targets that never answered.
+    /// Number of distinct targets that never answered.
     pub targets: u64,
     /// First failed attempt.
     pub first: Time,
     /// Last failed attempt.
     pub last: Time,
-    /// The lowest addresses.
+    /// The ten lowest of these targets.
     pub sample: Vec<std::net::IpAddr>,
 }
 
@@ -217,7 +218,7 @@ pub struct Talkers {
     pub by_octets: Rankings,
     /// Largest first.
     pub by_packets: Rankings,
-    /// No octet count above is too low by more than this; 0 means exact.
+    /// No octet count in the rankings is too low by more than this; 0 means exact.
     pub error_bound: u64,
     /// The same for counts of packets.
     #[serde(skip_serializing_if = "is_zero")]

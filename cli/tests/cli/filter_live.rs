@@ -155,8 +155,8 @@ fn with_both_ways_each_direction_is_filtered_and_no_packet_returns() {
         let back: Vec<_> = (0..900).map(|n| frame([7, 2, 200][n as usize % 3], n)).collect();
         filter.send(&there);
         send_all(&mut from_far, &back);
-        let arrived = |receivers: &mut Vec<Receiver>, atleast| -> Vec<Vec<u8>> {
-            take(receivers, atleast).into_iter().map(|(_, data, _)| data).collect()
+        let arrived = |receivers: &mut Vec<Receiver>, count| -> Vec<Vec<u8>> {
+            take(receivers, count).into_iter().map(|(_, data, _)| data).collect()
         };
         let allowed = |sent: &[Vec<u8>], host| -> Vec<Vec<u8>> {
             sent.iter().filter(|one| read(one).0 == host).cloned().collect()
@@ -186,16 +186,16 @@ fn after_the_reply_to_a_ban_no_packet_passes() {
         let flags = ["--capture", capture, "--queues", &number];
         let Some(filter) = LiveFilter::start(queues, "default allow\n", &flags) else { return };
         let mut far = filter.far();
-        // Epochs modulo 4: host 9 may send (0), its ban is requested (1), its ban is acknowledged
+        // Phases modulo 4: host 9 may send (0), its ban is requested (1), its ban is acknowledged
         // (2), its unban is requested (3).
-        let (epoch, sent, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+        let (phase, sent, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
         let mut sender = filter.net.sender(&SendOptions::default());
         let arrived = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
-                    let epoch = epoch.load(Ordering::SeqCst);
+                    let phase = phase.load(Ordering::SeqCst);
                     // Several hosts, so that each queue receives packets.
-                    let burst: Vec<_> = [9, 1, 9, 2, 9, 3].map(|host| frame(host, epoch)).into();
+                    let burst: Vec<_> = [9, 1, 9, 2, 9, 3].map(|host| frame(host, phase)).into();
                     send_all(&mut sender, &burst);
                     sent.fetch_add(1, Ordering::SeqCst);
                     thread::sleep(Duration::from_micros(100));
@@ -214,13 +214,13 @@ fn after_the_reply_to_a_ban_no_packet_passes() {
             });
             let all_sent = SetOnDrop(&done);
             for turn in 0..20 {
-                // At least 20 bursts in each epoch.
+                // At least 20 bursts in each phase.
                 let before = sent.load(Ordering::SeqCst);
                 while sent.load(Ordering::SeqCst) < before + 20 {
                     thread::sleep(Duration::from_millis(1));
                 }
                 let words = [["ban", "10.0.0.9"], ["unban", "10.0.0.9"]][turn % 2];
-                epoch.fetch_add(1, Ordering::SeqCst);
+                phase.fetch_add(1, Ordering::SeqCst);
                 // The filter has received all packets that were sent under the ban before the ban
                 // is removed.
                 let before = sent.load(Ordering::SeqCst) + 1;
@@ -230,17 +230,17 @@ fn after_the_reply_to_a_ban_no_packet_passes() {
                 let done = ["1 banned, 0 already banned", "1 unbanned, 0 not banned"][turn % 2];
                 let answer = format!("revision {}\n{done}\n", turn + 2);
                 assert_eq!(filter.reply(&words), answer);
-                epoch.fetch_add(1, Ordering::SeqCst);
+                phase.fetch_add(1, Ordering::SeqCst);
             }
             drop(all_sent);
             receiver.join().unwrap()
         });
-        let late = arrived.iter().filter(|(host, epoch)| *host == 9 && epoch % 4 == 2).count();
+        let late = arrived.iter().filter(|(host, phase)| *host == 9 && phase % 4 == 2).count();
         assert_eq!(late, 0, "{capture}, {queues} queues, of {}", arrived.len());
-        for epoch in (0..40).step_by(2) {
-            let passed = |from: u8| arrived.contains(&(from, epoch));
-            assert!(passed(1) && passed(3), "{capture}: epoch {epoch} of those not banned");
-            assert_eq!(passed(9), epoch % 4 == 0, "{capture}: epoch {epoch}");
+        for phase in (0..40).step_by(2) {
+            let passed = |from: u8| arrived.contains(&(from, phase));
+            assert!(passed(1) && passed(3), "{capture}: phase {phase} of those not banned");
+            assert_eq!(passed(9), phase % 4 == 0, "{capture}: phase {phase}");
         }
         let (report, code) = filter.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
@@ -287,7 +287,7 @@ fn after_the_reply_to_a_ban_no_packet_leaves_a_link_that_was_down() {
 }
 
 #[test]
-fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
+fn a_control_packet_takes_effect_at_its_position_in_the_stream() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
     fs::write(&key, "a secret key for the test\n").unwrap();
@@ -295,7 +295,7 @@ fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
     let flags = ["--control-port", "7777", "--control-key", key];
     let Some(filter) = LiveFilter::start(1, "default allow\n", &flags) else { return };
     // A control packet: the payload that `filter ctl` sends to a socket of the test.
-    let sealed = |words: &[&str]| {
+    let control_packet = |words: &[&str]| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = format!("udp:{}", socket.local_addr().unwrap());
         let (_, errors, code) =
@@ -306,7 +306,8 @@ fn a_control_packet_in_the_queue_takes_effect_at_its_place() {
         let len = socket.recv(&mut payload).unwrap();
         datagram(50, 7777, &payload[..len])
     };
-    let (ban, unban) = (sealed(&["ban", "10.0.0.9"]), sealed(&["unban", "10.0.0.9"]));
+    let (ban, unban) =
+        (control_packet(&["ban", "10.0.0.9"]), control_packet(&["unban", "10.0.0.9"]));
     let mut far = filter.far();
     let mut stream: Vec<_> = (0..100).map(|n| frame(9, n)).collect();
     stream.push(ban.clone());
@@ -435,7 +436,7 @@ fn a_repeated_ban_and_an_unban_without_a_ban_succeed_and_are_counted() {
     assert_eq!((code, &report["rules"]["bans"]), (0, &Value::from(9_999)), "{report}");
 }
 
-/// Clients that send nothing, send a byte now and then, or do not read do not delay other clients.
+/// A client that sends nothing, sends slowly or does not read its reply does not delay the others.
 #[test]
 fn slow_clients_of_the_control_socket_do_not_delay_others() {
     let Some(filter) = LiveFilter::start(1, "allow from 10.0.0.0/25\n", &[]) else { return };

@@ -1,15 +1,16 @@
 //! The program's allocator: the system's, with two additions.
 //!
-//! - Huge pages are requested for large blocks (flow tables, address maps): random reads over hundreds of megabytes
-//!   then miss the TLB far less often. The tables themselves need no unsafe code.
-//! - Allocations are counted, so that a test can prove that the data path makes none.
+//! - Huge pages are requested for large blocks (flow tables, address maps), because random reads over hundreds of
+//!   megabytes then miss the TLB far less often. Done here, it needs no unsafe code in the tables.
+//! - Allocations are counted, so that a test can check that the data path makes none.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks from this size on hold at least one whole huge page at any alignment.
+/// Blocks of this many bytes or more contain a whole huge page (2 MiB) at any alignment.
 const LARGE: usize = 4 << 20;
 
+/// Bytes of an ordinary page.
 const PAGE: usize = 4096;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -20,7 +21,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// The global allocator; huge pages for large blocks, and a count of blocks.
+/// The system's allocator, with huge pages for large blocks and a count of allocations.
 pub struct Allocator;
 
 impl Allocator {
@@ -51,7 +52,7 @@ impl Allocator {
 // SAFETY: every call goes to the system allocator with the caller's own arguments.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's obligation, passed on; the block is as large as the layout says.
+        // SAFETY: the caller ensures what `System.alloc` requires; the block is as large as the layout says.
         unsafe { Self::account(System.alloc(layout), layout.size()) }
     }
 
@@ -61,7 +62,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's obligation, passed on.
+        // SAFETY: the caller ensures what `System.dealloc` requires.
         unsafe { System.dealloc(block, layout) }
     }
 

@@ -1,4 +1,4 @@
-//! A histogram of times in little memory.
+//! A histogram of times in nanoseconds, with logarithmic bins.
 //!
 //! ```text
 //!  0 … 63 ns: a counter each │ 64 … 127: 64 counters │ 128 … 255: 64 counters │ …
@@ -11,7 +11,7 @@ const PARTS: u64 = 64;
 const BITS: u32 = PARTS.ilog2();
 const COUNTERS: usize = (64 - BITS as usize + 1) * PARTS as usize;
 
-/// A histogram of times in nanoseconds, with logarithmic bins.
+/// A histogram of times from 0 to 2⁶⁴ − 1 ns, in 30 KiB.
 #[derive(Clone, Debug)]
 pub struct Latency {
     counters: Box<[u64]>,
@@ -46,17 +46,18 @@ impl Latency {
         self.most = self.most.max(other.most);
     }
 
-    /// Number of times.
+    /// Number of recorded times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The shortest and the longest time; `None` without times.
+    /// The shortest and the longest recorded time; `None` without any.
     pub fn range(&self) -> Option<(u64, u64)> {
         (self.count > 0).then_some((self.least, self.most))
     }
 
-    /// The time that `thousandths` of all times do not exceed; `None` without times.
+    /// The quantile `thousandths` / 1000, 0 to 1: a time that this share of all recorded times does
+    /// not exceed. `None` without any.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let (least, most) = self.range()?;
         let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000).max(1);
@@ -70,14 +71,14 @@ impl Latency {
     }
 }
 
-/// The counter of a time.
+/// The index of the counter of a time.
 fn at(time: u64) -> usize {
     let shift = (u64::BITS - 1 - time.max(1).leading_zeros()).saturating_sub(BITS);
-    // Within its power of two, `time >> shift` is from 64 on.
+    // `time >> shift` is 64 to 127, or the time itself below 64.
     (u64::from(shift) * PARTS + (time >> shift)) as usize
 }
 
-/// The longest time of a counter.
+/// The longest time that the counter at this index counts.
 fn highest(at: usize) -> u64 {
     let at = at as u64;
     if at < 2 * PARTS {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_time_has_a_counter_that_is_near() {
+    fn counters_are_in_order_and_at_most_a_64th_too_high() {
         let mut before = 0;
         for bits in 0..64 {
             for time in [1 << bits, (1_u64 << bits) + (1 << bits) / 3] {
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_of_the_ranks() {
+    fn a_quantile_is_the_time_at_its_rank() {
         let mut latency = Latency::default();
         assert_eq!((latency.quantile(500), latency.range()), (None, None));
         (1..=50).for_each(|time| latency.add(time));

@@ -9,7 +9,7 @@ use ringtap_skeleton::Skeleton;
 use ringtap_wire::Tunnels;
 use serde::{Serialize, Serializer};
 
-/// Slots of a lane: 256 KiB of packets, a good part of a core's L2 cache.
+/// Slots of a lane: 4,096 records of 64 bytes, 256 KiB, which fit a core's L2 cache.
 const RING_CAPACITY: usize = 4_096;
 /// The batch size of P. P. C. Lee, T. Bu, G. Chandranmenon, *A Lock-Free, Cache-Efficient Shared Ring Buffer for
 /// Multi-Core Architectures*, ANCS 2009.
@@ -19,20 +19,20 @@ const RING_BATCH: usize = 50;
 /// [`Arrangement`](crate::Arrangement) and [`Buffers`](crate::Buffers).
 #[derive(Clone, Debug, Serialize)]
 pub struct Options {
-    /// Names of the source in the plan: files or interfaces.
+    /// Names of the files or interfaces that are read.
     pub source: Vec<String>,
-    /// Whether the source is interfaces.
+    /// True for interfaces, false for files.
     #[serde(skip)]
     pub live: bool,
     /// Which packets of tunnels the application receives.
     #[serde(serialize_with = "display")]
     pub tunnels: Tunnels,
-    /// Only packets that this selects are handled; `None`: all.
+    /// Selects the packets that are handled; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expression")]
     pub filter: Option<Arc<Expression>>,
-    /// One packet in `sample` of those is handled; at least 1.
+    /// One in `sample` of the selected packets is handled; at least 1.
     pub sample: u32,
-    /// Whether an overloaded interface drops some flows as a whole.
+    /// Whether an overloaded queue drops all packets of some address pairs instead of random packets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shed: bool,
     /// The arrangement; `None`: chosen by the number of cores.
@@ -47,7 +47,7 @@ pub struct Options {
     /// Cores to which the seats are pinned, in order; `None`: the kernel chooses.
     #[serde(skip)]
     pub cores: Option<Vec<usize>>,
-    /// The kind of ring.
+    /// The kind of ring between threads.
     #[serde(serialize_with = "display")]
     pub ring: Kind,
     /// Slots of each lane.

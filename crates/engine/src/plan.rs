@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_are_refused_in_words() {
+    fn numbers_out_of_range_are_errors_with_a_message() {
         let with = |change: fn(&mut Options)| {
             let mut request = Options::default();
             change(&mut request);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The class of a flow for its idle timeout. The last two are closed TCP connections.
+/// The class of a flow, which selects its idle timeout. The last two are closed TCP connections.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -31,8 +31,8 @@ impl Class {
 ///
 /// A flow ends when more than its idle timeout has passed since its last packet. The timeout
 /// depends on the protocol and, for TCP, on whether the connection was closed: then it is a short
-/// grace for the last ACK and for retransmissions, and the end reason is "detected" instead of
-/// "idle".
+/// grace for the last ACK and for retransmissions, and the end reason is `end_detected` instead of
+/// `idle`.
 ///
 /// ```
 /// use ringtap_flow::Timeouts;
@@ -85,6 +85,8 @@ impl Timeouts {
         ),
     ];
 
+    /// One idle timeout for all open flows and an active timeout, in seconds; 5 s after the end of a
+    /// TCP connection.
     const fn with(idle_s: u64, active_s: u64) -> Self {
         let idle_ns = idle_s * Self::SECOND;
         Self {
@@ -98,7 +100,7 @@ impl Timeouts {
         }
     }
 
-    /// The same with one idle timeout for all open flows.
+    /// These timeouts with the idle timeout of all open flows set to `idle_ns`.
     pub const fn idle(self, idle_ns: u64) -> Self {
         Self { tcp_ns: idle_ns, udp_ns: idle_ns, icmp_ns: idle_ns, general_ns: idle_ns, ..self }
     }
@@ -110,23 +112,24 @@ impl Timeouts {
         (shortest / 2).clamp(Self::SECOND, 300 * Self::SECOND)
     }
 
-    /// The longest idle timeout.
+    /// The longest idle timeout, nanoseconds.
     pub fn longest_idle_ns(&self) -> u64 {
         self.by_class().into_iter().max().unwrap_or(0)
     }
 
-    /// The shortest of all but the active timeout.
+    /// The shortest timeout except the active one, nanoseconds.
     pub(crate) fn shortest_ns(&self) -> u64 {
         self.by_class()[..6].iter().copied().min().unwrap_or(0)
     }
 
-    /// By [`Class`]; eight entries, so that three bits index without a check.
+    /// Timeouts by [`Class`], nanoseconds; eight entries, so that an index of three bits needs no
+    /// bounds check.
     pub(crate) const fn by_class(&self) -> [u64; 8] {
         let Self { tcp_ns, tcp_fin_ns, tcp_rst_ns, udp_ns, icmp_ns, general_ns, .. } = *self;
         [general_ns, tcp_ns, udp_ns, icmp_ns, tcp_fin_ns, tcp_rst_ns, 0, 0]
     }
 
-    /// Every timeout by its name in `--timeouts`.
+    /// Every timeout in nanoseconds, with its name in `--timeouts`.
     pub fn named(&self) -> [(&'static str, u64); 7] {
         [
             ("tcp", self.tcp_ns),
@@ -169,7 +172,7 @@ impl Default for Timeouts {
 }
 
 impl fmt::Display for Timeouts {
-    /// Every timeout by its name.
+    /// The syntax of `--timeouts`: every timeout as NAME=TIME.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, time_ns)) in self.named().into_iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_sets_what_it_names() {
+    fn each_name_sets_its_own_timeout() {
         for (at, (name, _)) in Timeouts::default().named().into_iter().enumerate() {
             let mut timeouts = Timeouts::default();
             assert!(timeouts.set(name, 77));
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn they_read_as_they_are_set() {
+    fn timeouts_are_printed_in_the_syntax_of_the_flag() {
         let text = Timeouts::preset("zeek").unwrap().to_string();
         assert_eq!(
             text,

@@ -1,7 +1,7 @@
 //! Packet sampling: a hash of the fields that do not change on a packet's path.
 //!
 //! ```text
-//!  IPv4  addresses | protocol | total length   | identification | first 8 bytes behind the header
+//!  IPv4  addresses | protocol | total length   | identification | first 8 bytes after the header
 //!  IPv6  addresses | next     | payload length |                | (TCP: ports and sequence number;
 //!  else  the first 64 bytes                                        UDP: the whole header)
 //! ```
@@ -34,11 +34,11 @@ pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
 
 fn v4(packet: &[u8]) -> u64 {
     let h = padded::<20>(packet);
-    let behind = packet.get(usize::from(h[0] & 0x0f) * 4..).unwrap_or_default();
+    let after = packet.get(usize::from(h[0] & 0x0f) * 4..).unwrap_or_default();
     let addresses = word(&h[12..20]);
     let length_and_identification =
         u64::from(h[2]) << 24 | u64::from(h[3]) << 16 | u64::from(h[4]) << 8 | u64::from(h[5]);
-    mix(KEY.word(addresses), length_and_identification << 8 | u64::from(h[9]), behind)
+    mix(KEY.word(addresses), length_and_identification << 8 | u64::from(h[9]), after)
 }
 
 fn v6(packet: &[u8]) -> u64 {
@@ -55,8 +55,8 @@ fn other(frame: &[u8]) -> u64 {
     padded::<64>(frame).chunks_exact(8).fold(0, |hash, bytes| KEY.word(hash ^ word(bytes)))
 }
 
-fn mix(addresses: u64, header: u64, behind: &[u8]) -> u64 {
-    let transport = word(&padded::<8>(behind));
+fn mix(addresses: u64, header: u64, after: &[u8]) -> u64 {
+    let transport = word(&padded::<8>(after));
     KEY.word(KEY.word(KEY.word(addresses) ^ header) ^ transport)
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_routers_change_do_not_count_and_others_do() {
+    fn the_hash_ignores_the_fields_that_routers_change_and_no_others() {
         let plain = packet(7);
         let hash = selection_hash(LinkType::RAW, &plain);
         let mut routed = plain.clone();
@@ -112,8 +112,8 @@ mod tests {
                 (u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n) >> 32 == 0
             };
             let count = (0..100_000).filter(selected).count() as f64;
-            let fair = 100_000.0 / n as f64;
-            assert!((count - fair).abs() < 5.0 * fair.sqrt(), "1:{n} selected {count}");
+            let expected = 100_000.0 / n as f64;
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "1:{n} selected {count}");
         }
     }
 

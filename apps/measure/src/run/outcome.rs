@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::options::Options;
 use crate::{Findings, FrequentItemsError, Keys, Report};
 
-/// The final contents of the structures: the report, and its output forms.
+/// The merged structures of all workers: the report, and the forms in which it can be written.
 #[derive(Clone, Debug)]
 pub struct Merged {
     /// The report.
@@ -38,7 +38,7 @@ impl Merged {
 pub struct MeasureOutcome {
     /// The plan.
     pub plan: Plan<Options>,
-    /// Where the packets went.
+    /// The run: packets received and dropped, the ledger, performance.
     pub run: Outcome<()>,
     /// The results.
     pub merged: Merged,
@@ -85,7 +85,7 @@ impl MeasureOutcome {
         if received > 0 { dropped as f64 / received as f64 } else { 0.0 }
     }
 
-    /// The whole as one JSON document. `version` is the program's.
+    /// The plan, the run and the results as one JSON document. `version` is the program's.
     pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
         let run = &self.run;
         serde_json::to_string_pretty(&Document {

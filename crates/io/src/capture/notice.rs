@@ -139,7 +139,7 @@ pub enum NoticeKind {
     #[error(
         "damaged at byte {offset}: after packet {packets} comes a length of {len}; everything before it was read"
     )]
-    AbsurdLength {
+    InvalidLength {
         /// Position of the record or block.
         offset: u64,
         /// Packets returned before.

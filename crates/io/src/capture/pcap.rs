@@ -173,7 +173,7 @@ impl Pcap {
         }
         let Record { offset, packets } = record;
         if captured > self.limit {
-            return Err(NoticeKind::AbsurdLength { offset, packets, len: captured });
+            return Err(NoticeKind::InvalidLength { offset, packets, len: captured });
         }
         let packet = packets + 1;
         if captured > original {

@@ -12,8 +12,8 @@
 //! Source: draft-ietf-opsawg-pcapng. Each section has its own byte order and its own interfaces. Blocks of other types
 //! are skipped.
 //!
-//! Invariants: each step advances at least 12 bytes. A damaged packet block is counted and skipped, because its length
-//! still leads to the next one; an invalid length ends the file. At most 65,536 interfaces are stored.
+//! Invariants: each step advances at least 12 bytes. A damaged packet block is counted and skipped: its total length
+//! gives the position of the next block. An invalid total length ends the file. At most 65,536 interfaces are stored.
 
 use ringtap_wire::LinkType;
 
@@ -60,7 +60,7 @@ impl Pcapng {
         Ok(Self { big_endian: section.big_endian, interfaces: Vec::new() })
     }
 
-    /// Stores the places of the packets of all complete blocks.
+    /// Stores the positions of the packets of all complete blocks.
     pub(crate) fn walk(
         &mut self,
         stretch: Stretch<'_>,
@@ -110,17 +110,17 @@ impl Pcapng {
                 }
             }
             let packet_block = matches!(kind, ENHANCED | PACKET | SIMPLE);
-            let looked_into = packet_block || kind == INTERFACE;
-            if len < 12 || !len.is_multiple_of(4) || (looked_into && len > MAX_BLOCK) {
-                break Next::Stop(here.absurd(len));
+            let is_parsed = packet_block || kind == INTERFACE;
+            if len < 12 || !len.is_multiple_of(4) || (is_parsed && len > MAX_BLOCK) {
+                break Next::Stop(here.invalid_length(len));
             }
-            let Some((block, behind)) = rest.split_at_checked(len as usize) else {
-                if looked_into {
+            let Some((block, after)) = rest.split_at_checked(len as usize) else {
+                if is_parsed {
                     break Next::Need(len as usize);
                 }
                 break Next::Skip(u64::from(len));
             };
-            if looked_into {
+            if is_parsed {
                 // A block has at least 12 bytes, so it has a trailer.
                 let (body, trailer) = block.split_at(block.len() - TRAILER);
                 let second = trailer.first_chunk().map_or(0, |&len| word::<BIG>(len));
@@ -149,7 +149,7 @@ impl Pcapng {
                     self.describe::<BIG>(body, sound, &here, log);
                 }
             }
-            rest = behind;
+            rest = after;
         };
         let frames = places.len() - before;
         Walk { bytes: bytes.len() - rest.len(), frames, low_ns, high_ns, next }
@@ -165,7 +165,7 @@ impl Pcapng {
         here: &Block,
         log: &mut Log,
     ) -> Option<Place> {
-        let Some((header, behind)) = body.split_first_chunk::<DATA>() else {
+        let Some((header, after)) = body.split_first_chunk::<DATA>() else {
             here.too_small(body, DATA, log);
             return None;
         };
@@ -183,12 +183,12 @@ impl Pcapng {
             here.no_interface(interface, self.interfaces.len(), log);
             return None;
         };
-        if behind.len() < captured as usize {
+        if after.len() < captured as usize {
             here.too_small(body, DATA + captured as usize, log);
             return None;
         }
         if (captured > original) | (captured > known.snaplen) {
-            here.question(captured, original, known.snaplen, log);
+            here.warn_of_lengths(captured, original, known.snaplen, log);
         }
         Some(Place {
             ts_ns: known.nanoseconds(time),
@@ -202,7 +202,7 @@ impl Pcapng {
 
     /// The packet of a simple packet block: interface 0, truncated to its snaplen, without a time.
     fn simple<const BIG: bool>(&self, body: &[u8], here: &Block, log: &mut Log) -> Option<Place> {
-        let Some((header, behind)) = body.split_first_chunk::<SIMPLE_DATA>() else {
+        let Some((header, after)) = body.split_first_chunk::<SIMPLE_DATA>() else {
             here.too_small(body, SIMPLE_DATA, log);
             return None;
         };
@@ -212,7 +212,7 @@ impl Pcapng {
             return None;
         };
         let captured = original.min(known.snaplen);
-        if behind.len() < captured as usize {
+        if after.len() < captured as usize {
             here.too_small(body, SIMPLE_DATA + captured as usize, log);
             return None;
         }
@@ -226,7 +226,7 @@ impl Pcapng {
         })
     }
 
-    /// Stores an interface description. A damaged one keeps its number, so that the numbers behind it stay correct.
+    /// Stores an interface description. A damaged one takes a number, too, so that later interfaces keep theirs.
     #[cold]
     fn describe<const BIG: bool>(&mut self, body: &[u8], sound: bool, here: &Block, log: &mut Log) {
         if self.interfaces.len() == MAX_INTERFACES {
@@ -270,13 +270,13 @@ impl Section {
             return Err(NoticeKind::Version { offset, major, minor });
         }
         if (header_len as usize) < SECTION_HEADER || !header_len.is_multiple_of(4) {
-            return Err(Block { offset, packets }.absurd(header_len));
+            return Err(Block { offset, packets }.invalid_length(header_len));
         }
         Ok(Self { big_endian, header_len })
     }
 }
 
-/// The position of a block, and the number of packets before it. Creates the notices about it.
+/// The position of a block in the file, bytes, and the number of packets before it. Creates the notices about it.
 struct Block {
     offset: u64,
     packets: u64,
@@ -284,8 +284,8 @@ struct Block {
 
 impl Block {
     #[cold]
-    fn absurd(&self, len: u32) -> NoticeKind {
-        NoticeKind::AbsurdLength { offset: self.offset, packets: self.packets, len }
+    fn invalid_length(&self, len: u32) -> NoticeKind {
+        NoticeKind::InvalidLength { offset: self.offset, packets: self.packets, len }
     }
 
     #[cold]
@@ -319,7 +319,7 @@ impl Block {
     }
 
     #[cold]
-    fn question(&self, captured: u32, original: u32, snaplen: u32, log: &mut Log) {
+    fn warn_of_lengths(&self, captured: u32, original: u32, snaplen: u32, log: &mut Log) {
         let (packet, offset) = (self.packets + 1, self.offset);
         if captured > original {
             log.warn(NoticeKind::CapturedBeyondOriginal { packet, offset, captured, original });
@@ -334,17 +334,17 @@ impl Block {
 /// valid.
 fn options_of<const BIG: bool>(mut bytes: &[u8], mut each: impl FnMut(u16, &[u8]) -> bool) -> bool {
     let mut sound = true;
-    while let Some((&[c0, c1, l0, l1], behind)) = bytes.split_first_chunk::<4>() {
+    while let Some((&[c0, c1, l0, l1], after)) = bytes.split_first_chunk::<4>() {
         let code = half::<BIG>([c0, c1]);
         let len = usize::from(half::<BIG>([l0, l1]));
         if code == 0 {
             return sound && len == 0;
         }
-        let Some(value) = behind.get(..len) else {
+        let Some(value) = after.get(..len) else {
             return false;
         };
         sound &= each(code, value);
-        bytes = behind.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        bytes = after.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
     sound && bytes.is_empty()
 }

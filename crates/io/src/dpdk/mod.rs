@@ -12,9 +12,9 @@
 //!
 //! Source: DPDK's programmer's guide, 22.11, chapters *Environment Abstraction Layer* and *Poll Mode Driver*.
 //!
-//! Invariants: every frame from the driver is lent or waits; losses of the device are in `Counters`, as far as its
-//! driver counts them. `burst` never waits, does not allocate, and copies only frames in several pieces. `unsafe` code
-//! is only in the module `sys`. This module does not depend on packet formats or analyses.
+//! Invariants: every frame that the driver received is lent to the caller or still waits in the driver's ring; losses
+//! of the device are in `Counters`, as far as its driver counts them. `burst` never waits, does not allocate, and
+//! copies only frames that arrive in several segments. `unsafe` code is only in the module `sys`. This module does not depend on packet formats or analyses.
 #![deny(missing_docs, unsafe_code)]
 
 mod device;

@@ -147,7 +147,7 @@ fn a_core_that_is_not_there_does_not_stop_the_run() {
 }
 
 #[test]
-fn absurd_options_are_refused() {
+fn options_out_of_range_are_refused() {
     let app = Toy::default();
     for skeleton in Skeleton::ALL {
         for workers in [0, 5_000] {

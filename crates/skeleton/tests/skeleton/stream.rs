@@ -122,7 +122,7 @@ fn a_problem_of_no_parts_is_combined_from_nothing() {
 }
 
 #[test]
-fn absurd_options_are_refused() {
+fn options_out_of_range_are_refused() {
     let stream = || Stream::from_iter(0..10u64);
     for workers in [0, 5_000] {
         let farm = stream().farm(workers, Policy::RoundRobin, |_| crate::networks::f).collect();

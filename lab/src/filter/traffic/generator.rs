@@ -105,7 +105,8 @@ struct Train {
     sequence: u32,
 }
 
-/// Draws pairs of source and destination: both walk through the addresses, in opposite directions.
+/// Draws pairs of source and destination: two counters run through all addresses, in opposite
+/// directions.
 #[derive(Clone, Debug)]
 struct Pairs {
     speed: f64,
@@ -113,7 +114,7 @@ struct Pairs {
     mask: u32,
     source: u32,
     destination: u32,
-    /// Distances that remain to be walked.
+    /// Steps that the counters still have to take.
     source_rest: f64,
     destination_rest: f64,
     exponential: Random,

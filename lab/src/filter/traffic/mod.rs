@@ -5,8 +5,10 @@
 //! tests compare it with the output of the Java original.
 //!
 //! ```text
-//! trains:    2ᵏ concurrent trains, each between two addresses; a data packet picks one at random
-//! addresses: sources walk up, destinations walk down, scattered and hashed
+//! trains:    2ᵏ sequences of packets at a time, each between two addresses; each data packet is
+//!            the next one of a random train
+//! addresses: a counter that rises for sources and one that falls for destinations, each plus a
+//!            random offset, hashed
 //! control:   after a random number of data packets; its address is drawn like a source
 //! ```
 //!
