@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Forward(Box<ForwardArgs>),
     /// Generate traffic with known ground truth, or replay captures
     Generate(Box<GenerateArgs>),
-    /// Measure loss, order and latency of frames that 'generate --stamp' sends
+    /// Measure loss, order and latency of frames from 'generate --stamp'
     Check(CheckArgs),
     /// Find heavy keys with sketches; compare parallel designs
     Measure(Box<MeasureArgs>),

@@ -60,7 +60,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Input and output")]
     pub(crate) drops: Option<PathBuf>,
     /// Capture method: auto (af-packet), af-packet (the host also receives the frames) or af-xdp
-    /// (it does not)
+    /// (the host receives none)
     #[arg(
         long,
         value_name = "METHOD",
@@ -93,7 +93,7 @@ pub(crate) struct FilterArgs {
     /// Pass or drop frames without IP, such as ARP
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "Rules")]
     pub(crate) not_ip: NotIp,
-    /// Limit the number of rules, and that of bans
+    /// Limit the number of rules and the number of bans, each
     #[arg(long, value_name = "N", default_value = "4M", value_parser = units::index_count,
         help_heading = "Rules")]
     pub(crate) max_rules: usize,

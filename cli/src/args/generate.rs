@@ -12,8 +12,8 @@ const AFTER: &str = "\
 Rates: 250k or 1M (packets per second); 100Mbit, 1Gbit (bits per second of the frames, without frame
 check sequence, preamble and gap); recorded, 2x, 0.5x (by the timestamps of the frames, scaled).
 Exit codes: 0 success; 1 reading, writing or sending failed; 2 usage error; 130 interrupted twice.
-Signals: INT and TERM stop sending and print the report; an incomplete file is removed, which is a
-failure.";
+Signals: INT and TERM stop sending and print the report; an incomplete file is removed, with exit
+code 1.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
@@ -32,14 +32,15 @@ pub(crate) struct GenerateArgs {
     /// Send on this hardware queue with af-xdp [default: 0]
     #[arg(long, value_name = "N", help_heading = "Destination")]
     pub(crate) queue: Option<u32>,
-    /// Send at this rate, in packets or bits per second or by timestamps (see below) [default: as
-    /// fast as possible]. In a file: packets per second of packet time [default: from the profile].
-    /// Packets per second set both, so that the same flags make the same frames
+    /// Send at this rate: packets per second, bits per second or by timestamps (see below) [default:
+    /// as fast as possible]. With -w: packets per second of packet time [default: the profile's].
+    /// Packets per second also set the timestamps of sent frames, so that -i and -w make the same
+    /// frames
     #[arg(long, value_name = "RATE", help_heading = "Destination")]
     pub(crate) rate: Option<Rate>,
 
-    /// Generate a named profile (w1, w2, w3, mix, scans, steady, flood) or that of a TOML or JSON
-    /// file [default: mix]
+    /// Generate a named profile (w1, w2, w3, mix, scans, steady, flood) or the profile in a TOML or
+    /// JSON file [default: mix]
     #[arg(long, value_name = "NAME|FILE", help_heading = "Traffic")]
     pub(crate) profile: Option<String>,
     /// Number of frames
