@@ -6,10 +6,10 @@ SHELL := bash
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := decode ndn pcap pcapng ring
 
-.PHONY: help run build check test test-all lint bench fuzz clean
+.PHONY: help run build check test test-all lint bench instructions fuzz clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build quickly (profile quick, no optional features) and monitor the bundled capture
 	@scripts/setup.sh
@@ -41,6 +41,10 @@ lint: ## check formatting, clippy and documentation; warnings are errors
 bench: ## run the micro-benchmarks of the crates
 	@scripts/setup.sh
 	cargo bench --workspace --locked --bench '*'
+
+instructions: ## count the instructions of hot paths with callgrind, and compare them with the kept counts
+	@scripts/setup.sh
+	@scripts/instructions.sh
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz.sh $$target $(FUZZ_SECONDS) || exit 1; done
