@@ -25,7 +25,7 @@ number=0
 while IFS=$'\t' read -r name items; do
     number=$((number + 1))
     count=$(awk '/^(summary|totals):/ { print $2; exit }' "$out/counts.$number")
-    awk -v name="$name" -v each="$((count * 10 / items))" 'BEGIN { printf "%s\t%.1f\n", name, each / 10 }'
+    awk -v name="$name" -v count="$count" -v items="$items" 'BEGIN { printf "%s\t%.1f\n", name, count / items }'
 done <"$out/items" >"$out/now"
 
 compiler=$(rustc --version | cut -d' ' -f1-2)

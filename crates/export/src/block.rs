@@ -54,8 +54,8 @@ pub(crate) trait Encode: Send + 'static {
     /// The buffer for encoded records.
     type Payload: Payload;
 
-    /// An empty payload.
-    fn payload(&self) -> Self::Payload;
+    /// An empty payload that is full at `bytes`.
+    fn payload(&self, bytes: usize) -> Self::Payload;
 
     /// Appends an item, and adds its counts to `flows`.
     ///
@@ -155,7 +155,7 @@ impl<E: Encode> Sender<E> {
         self.block = self.empty.pop();
         if self.block.is_none() && self.unmade > 0 {
             self.unmade -= 1;
-            let payload = self.encoder.payload();
+            let payload = self.encoder.payload(self.room.block);
             self.block =
                 Some(Box::new(Block { payload, flows: RecordTotals::default(), bytes: 0 }));
         }
@@ -306,7 +306,7 @@ mod tests {
         type Item = FlowRecord;
         type Payload = Ports;
 
-        fn payload(&self) -> Ports {
+        fn payload(&self, _: usize) -> Ports {
             Ports::default()
         }
 

@@ -3,7 +3,7 @@
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Encode, Payload};
-use crate::encode::{Encoder, Refusal};
+use crate::encode::{Encoder, LEAST_LIMIT, Refusal};
 use crate::{Protocol, Reason, RecordTotals};
 
 /// A message within [`Messages`].
@@ -57,8 +57,9 @@ impl Encode for MessageEncoder {
     type Item = FlowRecord;
     type Payload = Messages;
 
-    fn payload(&self) -> Messages {
-        Messages::default()
+    fn payload(&self, bytes: usize) -> Messages {
+        // The block is full after the record that reaches this number.
+        Messages { bytes: Vec::with_capacity(bytes + LEAST_LIMIT), ..Messages::default() }
     }
 
     #[inline]

@@ -38,7 +38,7 @@ impl Encode for RowEncoder {
     type Item = FlowRecord;
     type Payload = Rows;
 
-    fn payload(&self) -> Rows {
+    fn payload(&self, _: usize) -> Rows {
         Rows::new(self.ingress)
     }
 

@@ -10,6 +10,9 @@ use crate::store::{Retry, Store, Unwritten, persist, write_once};
 use crate::writer::Sink;
 use crate::{Reason, RecordTotals, Sent};
 
+/// A line is usually shorter, in bytes.
+const LINE: usize = 4 << 10;
+
 /// Lines, and the packet times that heads and tails need.
 #[derive(Default)]
 pub(crate) struct Lines {
@@ -68,8 +71,8 @@ impl<I: Item> Encode for LineEncoder<I> {
     type Item = I;
     type Payload = Lines;
 
-    fn payload(&self) -> Lines {
-        Lines::default()
+    fn payload(&self, bytes: usize) -> Lines {
+        Lines { bytes: Vec::with_capacity(bytes + LINE), ..Lines::default() }
     }
 
     #[inline]

@@ -115,12 +115,12 @@ impl Field {
     }
 
     #[inline(always)]
-    pub(crate) fn put(self, view: &View<'_>, out: &mut Out<'_>) {
-        let View { record, direction, first, last } = *view;
+    pub(crate) fn put<const DIRECTION: usize>(self, view: &View<'_>, out: &mut Out<'_>) {
+        let View { record, first, last, .. } = *view;
         let (key, path) = (&record.key, &record.path);
         let (source, destination) =
-            if direction == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
-        let ports = if direction == 0 {
+            if DIRECTION == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
+        let ports = if DIRECTION == 0 {
             [key.src_port, key.dst_port]
         } else {
             [key.dst_port, key.src_port]
@@ -133,16 +133,16 @@ impl Field {
             SourcePort => out.put(ports[0].to_be_bytes()),
             DestinationPort => out.put(ports[1].to_be_bytes()),
             Protocol => out.put([key.protocol]),
-            TcpFlags => out.put([record.tcp_flags[direction]]),
+            TcpFlags => out.put([record.tcp_flags[DIRECTION]]),
             IcmpV4 | IcmpV6 => out.put(record.icmp_type_code.to_be_bytes()),
             EndReason => out.put([record.end_reason as u8]),
-            Packets => out.put(record.packets[direction].to_be_bytes()),
-            Octets => out.put(record.octets[direction].to_be_bytes()),
-            Tos => out.put([record.tos[direction]]),
-            MinTtl => out.put([record.ttl[direction][0]]),
-            MaxTtl => out.put([record.ttl[direction][1]]),
-            MinLength => out.put(record.ip_len[direction][0].to_be_bytes()),
-            MaxLength => out.put(record.ip_len[direction][1].to_be_bytes()),
+            Packets => out.put(record.packets[DIRECTION].to_be_bytes()),
+            Octets => out.put(record.octets[DIRECTION].to_be_bytes()),
+            Tos => out.put([record.tos[DIRECTION]]),
+            MinTtl => out.put([record.ttl[DIRECTION][0]]),
+            MaxTtl => out.put([record.ttl[DIRECTION][1]]),
+            MinLength => out.put(record.ip_len[DIRECTION][0].to_be_bytes()),
+            MaxLength => out.put(record.ip_len[DIRECTION][1].to_be_bytes()),
             Start => out.put(milliseconds(record.first_ns).to_be_bytes()),
             End => out.put(milliseconds(record.last_ns).to_be_bytes()),
             FirstSwitched => out.put(first.to_be_bytes()),
@@ -161,7 +161,7 @@ impl Field {
             Segment => out.put(segment(&outer(record)).to_be_bytes()),
             GreKey => out.put(id_of(record, TunnelKind::Gre)),
             GtpTeid => out.put(id_of(record, TunnelKind::GtpU)),
-            Ingress => out.put(ingress(record, direction).to_be_bytes()),
+            Ingress => out.put(ingress(record, DIRECTION).to_be_bytes()),
         }
     }
 }

@@ -65,22 +65,18 @@ const fn template(bits: usize, ingress: bool) -> Template {
         let outer = if around < 6 { Group::OuterV4 } else { Group::OuterV6 };
         all = all.with(outer).with(Group::TunnelId);
     }
-    all = all.with(if is_v6 { Group::AddressesV6 } else { Group::AddressesV4 });
-    all = all.with(match (is_icmp, is_v6) {
-        (false, _) => Group::Ports,
-        (true, false) => Group::IcmpOfV4,
-        (true, true) => Group::IcmpOfV6,
-    });
-    all = all.with(Group::Span).with(Group::Counts);
-    if !is_icmp {
-        all = all.with(Group::Flags);
+    all = match (is_icmp, is_v6) {
+        (false, false) => all.with(Group::PlainV4),
+        (false, true) => all.with(Group::PlainV6),
+        (true, false) => all.with(Group::AddressesV4).with(Group::IcmpOfV4),
+        (true, true) => all.with(Group::AddressesV6).with(Group::IcmpOfV6),
+    };
+    if is_icmp {
+        all = all.with(Group::Span).with(Group::Counts);
     }
     if bits & ANSWERED != 0 {
-        all = all.with_reverse(Group::Counts);
-        if !is_icmp {
-            all = all.with_reverse(Group::Flags);
-        }
-        all = all.with(Group::Initiative);
+        let answer = if is_icmp { Group::Counts } else { Group::CountsAndFlags };
+        all = all.with_reverse(answer).with(Group::Initiative);
     }
     if around > 0 {
         all = all.with(Group::Ethernet);

@@ -13,7 +13,10 @@ use crate::RecordTotals;
 const SET_HEADER: usize = 4;
 
 pub(crate) struct Message {
+    /// The message, and octets of earlier ones after it.
     bytes: Vec<u8>,
+    /// Octets of the message.
+    len: usize,
     header: usize,
     limit: usize,
     /// Sets end at multiples of this many octets.
@@ -35,7 +38,8 @@ impl Message {
     pub(crate) fn new(header: usize, limit: usize, align: usize) -> Self {
         let limit = limit.clamp(super::LEAST_LIMIT, usize::from(u16::MAX));
         let mut message = Self {
-            bytes: Vec::with_capacity(limit),
+            bytes: vec![0; limit],
+            len: 0,
             header,
             limit,
             align,
@@ -54,7 +58,7 @@ impl Message {
 
     /// Octets so far, including the space for the header.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,22 +70,28 @@ impl Message {
         let own = if self.open.is_some_and(|set| set.id == id) { 0 } else { SET_HEADER };
         // Two sets may need padding: the open one, and this one.
         let padding = 2 * (self.align - 1);
-        self.bytes.len() + own + len + padding <= self.limit
+        self.len + own + len + padding <= self.limit
     }
 
-    /// The bytes for a record of `len` octets in a set `id`; it must fit.
+    /// The bytes for a record of `len` octets in a set `id`; it must fit. The caller writes all of them.
     #[inline]
     pub(crate) fn record(&mut self, id: u16, len: usize) -> &mut [u8] {
         if self.open.is_none_or(|set| set.id != id) {
             self.close();
-            self.open = Some(Set { id, begin: self.bytes.len() });
-            self.bytes.extend_from_slice(&id.to_be_bytes());
-            self.bytes.extend_from_slice(&[0; 2]);
+            self.open = Some(Set { id, begin: self.len });
+            let [high, low] = id.to_be_bytes();
+            self.append(SET_HEADER).copy_from_slice(&[high, low, 0, 0]);
         }
         self.records += 1;
-        let begin = self.bytes.len();
-        self.bytes.resize(begin + len, 0);
-        &mut self.bytes[begin..]
+        self.append(len)
+    }
+
+    /// The next `len` octets of the message, with any values.
+    #[inline]
+    fn append(&mut self, len: usize) -> &mut [u8] {
+        let begin = self.len;
+        self.len += len;
+        &mut self.bytes[begin..begin + len]
     }
 
     /// Adds a complete record to a set `id`, where it must fit.
@@ -92,17 +102,17 @@ impl Message {
     /// Ends the open set, if there is one, and returns the whole message; its header is still empty.
     pub(crate) fn close(&mut self) -> &mut [u8] {
         if let Some(Set { begin, .. }) = self.open.take() {
-            let end = self.bytes.len().next_multiple_of(self.align);
-            self.bytes.resize(end, 0);
+            let end = self.len.next_multiple_of(self.align);
+            self.append(end - self.len).fill(0);
             let length = (end - begin) as u16;
             self.bytes[begin + 2..begin + SET_HEADER].copy_from_slice(&length.to_be_bytes());
         }
-        &mut self.bytes
+        &mut self.bytes[..self.len]
     }
 
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.resize(self.header, 0);
+        self.len = 0;
+        self.append(self.header).fill(0);
         self.open = None;
         self.records = 0;
         self.flows = RecordTotals::default();

@@ -63,10 +63,8 @@ const fn template(bits: usize, ingress: bool) -> Template {
     // ICMP_TYPE (32) for both IP versions: v9 has no other.
     let what = if is_icmp { Group::IcmpOfV4 } else { Group::Ports };
     let mut all = Template::EMPTY.with(addresses).with(what);
-    all = all.with(Group::SpanOfUptime).with(Group::Counts);
-    if !is_icmp {
-        all = all.with(Group::Flags);
-    }
+    let counts = if is_icmp { Group::Counts } else { Group::CountsAndFlags };
+    all = all.with(Group::SpanOfUptime).with(counts);
     if link > 0 {
         all = all.with(Group::OneVlan);
     }

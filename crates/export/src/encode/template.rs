@@ -1,7 +1,7 @@
 //! Templates, which consist of groups of fields. Templates, records and flow keys are generated from one list.
 //!
 //! ```text
-//! template = OuterV4, Tunnel, AddressesV4, Ports, Span, Counts, Flags, reverse Counts, reverse Flags, Direction
+//! template = OuterV4, TunnelId, PlainV4, reverse CountsAndFlags, Initiative, Ethernet
 //!             └─ a group: fields that always occur together; one branch a group when a record is written
 //! ```
 
@@ -20,14 +20,15 @@ macro_rules! groups {
                 match self { $(Self::$group => &[$(Field::$field),+]),+ }
             }
 
-            #[inline]
-            fn put(self, view: &View<'_>, out: &mut Out<'_>) {
+            // Inlined into a loop over groups, it would load all fields of the record first.
+            #[inline(never)]
+            fn put<const DIRECTION: usize>(self, view: &View<'_>, out: &mut Out<'_>) {
                 match self { $(Self::$group => {
                     const LEN: usize = octets(Group::$group.fields());
                     // The length is a constant, so the offset of each field is constant, too.
                     if let Some((place, rest)) = take(&mut out.0).split_first_chunk_mut::<LEN>() {
                         let mut place = Out(place);
-                        $(Field::$field.put(view, &mut place);)+
+                        $(Field::$field.put::<DIRECTION>(view, &mut place);)+
                         out.0 = rest;
                     }
                 })+ }
@@ -47,6 +48,16 @@ groups! {
     TunnelId = [Segment, GreKey, GtpTeid];
     AddressesV4 = [SourceV4, DestinationV4];
     AddressesV6 = [SourceV6, DestinationV6];
+    /// All fields of a flow over IPv4 without an answer, except ICMP and encapsulation.
+    PlainV4 = [
+        SourceV4, DestinationV4, SourcePort, DestinationPort, Protocol, EndReason, Start, End,
+        Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags
+    ];
+    /// The same over IPv6.
+    PlainV6 = [
+        SourceV6, DestinationV6, SourcePort, DestinationPort, Protocol, EndReason, Start, End,
+        Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags
+    ];
     Ports = [SourcePort, DestinationPort, Protocol];
     IcmpOfV4 = [Protocol, IcmpV4];
     IcmpOfV6 = [Protocol, IcmpV6];
@@ -56,7 +67,7 @@ groups! {
     SpanOfUptime = [EndReason, FirstSwitched, LastSwitched];
     /// The counters of one direction.
     Counts = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength];
-    Flags = [TcpFlags];
+    CountsAndFlags = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags];
     /// How the initiator was determined.
     Initiative = [Direction];
     Ethernet = [SourceMac, DestinationMac];
@@ -132,11 +143,10 @@ impl Template {
     #[inline]
     pub(crate) fn put(&self, view: &View<'_>, place: &mut [u8]) {
         let mut out = Out(place);
-        let other = View { direction: 1 - view.direction, ..*view };
         for part in &self.parts[..self.count] {
-            match part {
-                Part::Own(group) => group.put(view, &mut out),
-                Part::Reverse(group) => group.put(&other, &mut out),
+            match (part, view.direction) {
+                (Part::Own(group), 0) | (Part::Reverse(group), 1) => group.put::<0>(view, &mut out),
+                (Part::Own(group) | Part::Reverse(group), _) => group.put::<1>(view, &mut out),
             }
         }
         debug_assert!(out.0.is_empty(), "a record is as long as its template says");
