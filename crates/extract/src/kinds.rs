@@ -65,7 +65,7 @@ kinds! {
     TlsServerName = "tlsServerName", One, Text;
     /// The version that the server selected, else the highest that the client offered, such as `TLS 1.3`.
     TlsVersion = "tlsVersion", One, Text;
-    /// Application protocols that the client offers (RFC 7301).
+    /// Application protocols that the client offers, and the one that the server selected (RFC 7301).
     TlsAlpn = "tlsAlpn", List, Text;
     /// The cipher suite that the server selected, by its registered name, or as `0x` and four hexadecimal digits.
     TlsCipher = "tlsCipher", One, Text;

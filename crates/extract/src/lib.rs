@@ -156,7 +156,8 @@ macro_rules! extractors {
 
 // In the order in which they are tried, each with its position.
 extractors! {
-    dns 0 protocols::dns::Dns,
+    tls 0 protocols::tls::Tls,
+    dns 1 protocols::dns::Dns,
 }
 
 /// Why a payload could not be read.

@@ -1,3 +1,4 @@
 //! The parsers, one file for each protocol.
 
 pub(crate) mod dns;
+pub(crate) mod tls;

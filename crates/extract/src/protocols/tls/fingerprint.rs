@@ -1,0 +1,210 @@
+//! Fingerprints of hellos: JA3, JA3S and JA4.
+//!
+//! ```text
+//! JA3   MD5 of  version,cipher-cipher-…,extension-extension-…,group-…,point format-…     decimal
+//! JA3S  MD5 of  version,cipher,extension-extension-…                                     decimal
+//! JA4   t13d1516h2_8daaf6152771_e5627efa2ab1
+//!       ││ ││ │ │  │            └ extensions in order of their numbers, signature algorithms as sent
+//!       ││ ││ │ │  └ cipher suites in order of their numbers; both: the first 12 digits of the SHA-256
+//!       ││ ││ │ └ first and last character of the first application protocol
+//!       ││ ││ └ number of extensions; before it, of cipher suites
+//!       ││ │└ d: with a server name, i: without
+//!       │└ version
+//!       └ t: TLS over TCP, q: QUIC, d: DTLS
+//! ```
+//!
+//! Sources: github.com/salesforce/ja3; JA4, the TLS client fingerprint, github.com/FoxIO-LLC/ja4
+//! (technical_details/JA4.md, BSD 3-Clause). GREASE values are left out everywhere.
+
+use md5::Md5;
+use sha2::{Digest, Sha256};
+
+use super::Transport;
+use super::hello::{ClientHello, ServerHello, extension};
+use crate::Unread;
+
+/// Most cipher suites, and most extensions, that are sorted for a JA4.
+const SORTED_MAX: usize = 512;
+/// Digits of the parts of a JA4.
+const DIGITS: usize = 12;
+
+/// The JA3 of a client.
+pub(super) fn ja3(hello: &ClientHello<'_>) -> [u8; 32] {
+    let mut text = Decimals::new(hello.version);
+    text.list(hello.ciphers());
+    text.list(hello.extensions.types());
+    text.list(hello.groups());
+    text.list(hello.point_formats());
+    text.finish()
+}
+
+/// The JA3S of a server.
+pub(super) fn ja3s(hello: &ServerHello<'_>) -> [u8; 32] {
+    let mut text = Decimals::new(hello.version);
+    text.list([hello.cipher].into_iter());
+    text.list(hello.extensions.types());
+    text.finish()
+}
+
+/// Lists of decimal numbers, on their way into an MD5.
+struct Decimals(Md5);
+
+impl Decimals {
+    fn new(first: u16) -> Self {
+        let mut text = Self(Md5::new());
+        text.number(first);
+        text
+    }
+
+    fn number(&mut self, mut number: u16) {
+        let (mut digits, mut at) = ([0; 5], 5);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.0.update(&digits[at..]);
+    }
+
+    fn list(&mut self, numbers: impl Iterator<Item = u16>) {
+        let mut separator = b",";
+        for number in numbers {
+            self.0.update(separator);
+            self.number(number);
+            separator = b"-";
+        }
+        if separator == b"," {
+            self.0.update(separator);
+        }
+    }
+
+    fn finish(self) -> [u8; 32] {
+        let mut text = [0; 32];
+        hex(&self.0.finalize(), &mut text);
+        text
+    }
+}
+
+/// The JA4 of a client.
+///
+/// # Errors
+/// There are more cipher suites or extensions than are sorted.
+pub(super) fn ja4(hello: &ClientHello<'_>, transport: Transport) -> Result<[u8; 36], Unread> {
+    let ciphers = Sorted::new(hello.ciphers())?;
+    let in_first_part = [extension::SERVER_NAME, extension::ALPN];
+    let extensions =
+        Sorted::new(hello.extensions.types().filter(|kind| !in_first_part.contains(kind)))?;
+
+    let mut text = [b'_'; 36];
+    text[0] = match transport {
+        Transport::Tls => b't',
+        Transport::Quic => b'q',
+        Transport::Dtls => b'd',
+    };
+    text[1..3].copy_from_slice(version(hello, transport));
+    let named = hello.extensions.value(extension::SERVER_NAME).is_some();
+    text[3] = if named { b'd' } else { b'i' };
+    text[4..6].copy_from_slice(&two_digits(ciphers.len));
+    text[6..8].copy_from_slice(&two_digits(hello.extensions.types().count()));
+    text[8..10].copy_from_slice(&ends(hello.extensions.application_protocols().next()));
+    let first = (ciphers.len > 0).then(|| digest_of(ciphers.values(), std::iter::empty()));
+    text[11..11 + DIGITS].copy_from_slice(&first.unwrap_or([b'0'; DIGITS]));
+    let second =
+        (extensions.len > 0).then(|| digest_of(extensions.values(), hello.signature_algorithms()));
+    text[24..24 + DIGITS].copy_from_slice(&second.unwrap_or([b'0'; DIGITS]));
+    Ok(text)
+}
+
+/// The version: of supported_versions the highest, else the legacy version.
+fn version(hello: &ClientHello<'_>, transport: Transport) -> &'static [u8; 2] {
+    let highest = match transport {
+        // Numbers of DTLS decrease with each version.
+        Transport::Dtls => hello.newest_version(),
+        Transport::Tls | Transport::Quic => {
+            hello.supported_versions().max().unwrap_or(hello.version)
+        }
+    };
+    match highest {
+        0x0304 => b"13",
+        0x0303 => b"12",
+        0x0302 => b"11",
+        0x0301 => b"10",
+        0x0300 => b"s3",
+        0x0002 => b"s2",
+        0xfeff => b"d1",
+        0xfefd => b"d2",
+        0xfefc => b"d3",
+        _ => b"00",
+    }
+}
+
+/// A number in two digits, at most 99.
+fn two_digits(number: usize) -> [u8; 2] {
+    let number = number.min(99) as u8;
+    [b'0' + number / 10, b'0' + number % 10]
+}
+
+/// The first and the last character of a name; of its hexadecimal digits, if one of them is not a letter or a digit.
+fn ends(name: Option<&[u8]>) -> [u8; 2] {
+    let Some(&[first, .., last] | &[first @ last]) = name else { return *b"00" };
+    if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
+        [first, last]
+    } else {
+        [digit(first >> 4), digit(last & 15)]
+    }
+}
+
+/// The first digits of the SHA-256 of a list, and of a second one that is not empty.
+fn digest_of(first: impl Iterator<Item = u16>, second: impl Iterator<Item = u16>) -> [u8; DIGITS] {
+    let mut digest = Sha256::new();
+    let mut list = |numbers: &mut dyn Iterator<Item = u16>, mut separator: &'static [u8]| {
+        for number in numbers {
+            let mut digits = [0; 4];
+            hex(&number.to_be_bytes(), &mut digits);
+            digest.update(separator);
+            digest.update(digits);
+            separator = b",";
+        }
+    };
+    list(&mut { first }, b"");
+    list(&mut { second }, b"_");
+    let mut text = [0; DIGITS];
+    hex(&digest.finalize(), &mut text);
+    text
+}
+
+/// Numbers in ascending order.
+struct Sorted {
+    values: [u16; SORTED_MAX],
+    len: usize,
+}
+
+impl Sorted {
+    fn new(numbers: impl Iterator<Item = u16>) -> Result<Self, Unread> {
+        let mut sorted = Self { values: [0; SORTED_MAX], len: 0 };
+        for number in numbers {
+            *sorted.values.get_mut(sorted.len).ok_or(Unread::TooMuch)? = number;
+            sorted.len += 1;
+        }
+        sorted.values[..sorted.len].sort_unstable();
+        Ok(sorted)
+    }
+
+    fn values(&self) -> impl Iterator<Item = u16> {
+        self.values[..self.len].iter().copied()
+    }
+}
+
+/// Writes the hexadecimal digits of bytes, as far as there is room.
+fn hex(bytes: &[u8], text: &mut [u8]) {
+    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+}
+
+fn digit(value: u8) -> u8 {
+    b"0123456789abcdef"[usize::from(value & 15)]
+}

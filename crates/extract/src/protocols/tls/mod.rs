@@ -1,0 +1,243 @@
+//! TLS over TCP (RFC 8446, RFC 5246; SSL 3.0: RFC 6101) and DTLS over UDP: the first hello of each side.
+//!
+//! ```text
+//! record     0      1         3        5
+//!            | type | version | length | fragment … |
+//! handshake  0      1        4
+//!            | type | length | body: a ClientHello or ServerHello |
+//! ```
+//!
+//! A hello is recognised by its content on any port, so that one after STARTTLS is found, too. It may continue in
+//! further segments, which the stream of the connection joins, and in further records, whose fragments are joined here.
+//! Before it there may be a change of cipher spec (a client that repeats its hello, RFC 8446, appendix D.4) or a warning
+//! (a server, RFC 6066, section 3). What follows it in the segment is not read.
+
+mod ciphers;
+mod dtls;
+mod fingerprint;
+mod hello;
+
+use hello::{ClientHello, ServerHello};
+
+use crate::opening::{Bytes, Opening};
+use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
+
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+
+const RECORD_HEADER: usize = 5;
+/// Longest fragment of a record that is not encrypted.
+const FRAGMENT_MAX: usize = 1 << 14;
+const HANDSHAKE_HEADER: usize = 4;
+/// The body of the shortest hello: version, random, an empty session id, a cipher suite and a compression method.
+/// (ServerHellos of drafts of TLS 1.3 lack some of it, but have extensions.)
+const BODY_MIN: usize = 38;
+
+/// The protocol that carries a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// TLS over TCP.
+    Tls,
+    /// QUIC, which carries handshake messages of TLS 1.3 without records.
+    Quic,
+    /// DTLS over UDP.
+    Dtls,
+}
+
+pub(crate) struct Tls;
+
+impl Extractor for Tls {
+    const TCP: Opening = Opening {
+        first: Bytes::range(CHANGE_CIPHER_SPEC, HANDSHAKE),
+        third: Bytes::range(0, 4),
+        // The type of the hello, the change of cipher spec, or the level of the alert.
+        sixth: Bytes::of(&[CLIENT_HELLO, SERVER_HELLO]),
+    };
+    const UDP: Opening = dtls::OPENING;
+
+    type State = dtls::Fragments;
+
+    fn read(
+        state: &mut dtls::Fragments,
+        payload: &Payload<'_>,
+        found: Found<'_>,
+    ) -> Result<Progress, Unread> {
+        const TCP: u8 = 6;
+        if payload.record.protocol == TCP {
+            segment(payload.bytes, found)
+        } else {
+            state.datagram(payload, found)
+        }
+    }
+}
+
+/// Reads the hello that a segment, or a stream of several, begins with.
+fn segment(bytes: &[u8], found: Found<'_>) -> Result<Progress, Unread> {
+    let mut rest = bytes;
+    let first = loop {
+        let Ok(record) = Record::read(rest) else { return Ok(Progress::Other) };
+        match (record.kind, record.fragment) {
+            (HANDSHAKE, _) => break record,
+            (CHANGE_CIPHER_SPEC, [1]) | (ALERT, [_, _]) if !record.cut => rest = record.rest,
+            _ => return Ok(Progress::Other),
+        }
+    };
+    if !is_possible(first.fragment) {
+        return Ok(Progress::Other);
+    }
+    if let Some((kind, body)) = split(first.fragment) {
+        return message(kind, body, Transport::Tls, found);
+    }
+    if first.cut {
+        return Ok(Progress::More(0));
+    }
+    let mut joined = first.fragment.to_vec();
+    rest = first.rest;
+    loop {
+        let record = match Record::read(rest) {
+            Ok(record) if record.kind == HANDSHAKE => record,
+            Err(Progress::More(_)) => return Ok(Progress::More(0)),
+            // RFC 8446, section 5.1: "Handshake messages MUST NOT be interleaved with other record types."
+            _ => return Err(Unread::Malformed),
+        };
+        joined.extend_from_slice(record.fragment);
+        if !is_possible(&joined) {
+            return Ok(Progress::Other);
+        }
+        if let Some((kind, body)) = split(&joined) {
+            return message(kind, body, Transport::Tls, found);
+        }
+        if record.cut {
+            return Ok(Progress::More(0));
+        }
+        rest = record.rest;
+    }
+}
+
+/// A record of the version 3.x, as SSL 3.0 and all versions of TLS have it.
+struct Record<'a> {
+    kind: u8,
+    /// The captured bytes of the fragment.
+    fragment: &'a [u8],
+    /// Whether the fragment is longer than `fragment`.
+    cut: bool,
+    rest: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The record at the beginning of `bytes`.
+    ///
+    /// # Errors
+    /// `More`: the header is not complete. `Other`: it is not a record.
+    fn read(bytes: &'a [u8]) -> Result<Self, Progress> {
+        if !b"\x03".starts_with(bytes.get(1..2).unwrap_or_default()) {
+            return Err(Progress::Other);
+        }
+        let Some((&[kind, _, minor, high, low], rest)) = bytes.split_first_chunk::<RECORD_HEADER>()
+        else {
+            return Err(Progress::More(0));
+        };
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        if minor > 4 || len == 0 || len > FRAGMENT_MAX {
+            return Err(Progress::Other);
+        }
+        let (fragment, rest) = rest.split_at(len.min(rest.len()));
+        Ok(Self { kind, fragment, cut: fragment.len() < len, rest })
+    }
+}
+
+/// Whether a handshake message that begins with these bytes can be a hello.
+fn is_possible(message: &[u8]) -> bool {
+    let byte = |at: usize, is: fn(u8) -> bool| message.get(at).is_none_or(|&byte| is(byte));
+    let len = message.first_chunk::<HANDSHAKE_HEADER>().map(|&[_, a, b, c]| length([a, b, c]));
+    // Drafts of TLS 1.3 have the version 0x7f__ in their ServerHellos.
+    byte(0, |kind| matches!(kind, CLIENT_HELLO | SERVER_HELLO))
+        && len.is_none_or(|len| (BODY_MIN..=usize::from(u16::MAX)).contains(&len))
+        && byte(4, |major| matches!(major, 3 | 0x7f))
+}
+
+fn length([high, middle, low]: [u8; 3]) -> usize {
+    u32::from_be_bytes([0, high, middle, low]) as usize
+}
+
+/// The type and the body of a handshake message; `None`: it is not complete.
+fn split(message: &[u8]) -> Option<(u8, &[u8])> {
+    let (&[kind, a, b, c], rest) = message.split_first_chunk::<HANDSHAKE_HEADER>()?;
+    Some((kind, rest.get(..length([a, b, c]))?))
+}
+
+/// Passes on a hello.
+fn message(
+    kind: u8,
+    body: &[u8],
+    transport: Transport,
+    found: Found<'_>,
+) -> Result<Progress, Unread> {
+    let hello = Hello::new(kind, body, transport)?;
+    found(Kind::Protocol, if transport == Transport::Dtls { b"dtls" } else { b"tls" });
+    hello.facts(transport, found)?;
+    Ok(Progress::Done)
+}
+
+/// Passes on the facts of one complete handshake message, except its [`Kind::Protocol`].
+///
+/// # Errors
+/// It is not a hello, contradicts itself, or has too many values; then some were passed on.
+pub(crate) fn handshake(
+    message: &[u8],
+    transport: Transport,
+    found: Found<'_>,
+) -> Result<(), Unread> {
+    let (kind, body) = split(message).ok_or(Unread::Malformed)?;
+    Hello::new(kind, body, transport)?.facts(transport, found)
+}
+
+enum Hello<'a> {
+    Client(ClientHello<'a>),
+    Server(ServerHello<'a>),
+}
+
+impl<'a> Hello<'a> {
+    fn new(kind: u8, body: &'a [u8], transport: Transport) -> Result<Self, Unread> {
+        match kind {
+            CLIENT_HELLO => Ok(Self::Client(ClientHello::new(body, transport)?)),
+            SERVER_HELLO => Ok(Self::Server(ServerHello::new(body)?)),
+            _ => Err(Unread::Malformed),
+        }
+    }
+
+    fn facts(&self, transport: Transport, found: Found<'_>) -> Result<(), Unread> {
+        match self {
+            Self::Client(hello) => client(hello, transport, found),
+            Self::Server(hello) => {
+                server(hello, found);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn client(hello: &ClientHello<'_>, transport: Transport, found: Found<'_>) -> Result<(), Unread> {
+    found(Kind::TlsKind, b"client");
+    hello.server_names().for_each(|name| found(Kind::TlsServerName, name));
+    found(Kind::TlsVersion, hello::version_name(hello.newest_version()).as_bytes());
+    hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
+    found(Kind::Ja3, &fingerprint::ja3(hello));
+    found(Kind::Ja4, &fingerprint::ja4(hello, transport)?);
+    Ok(())
+}
+
+fn server(hello: &ServerHello<'_>, found: Found<'_>) {
+    found(Kind::TlsKind, b"server");
+    found(Kind::TlsVersion, hello::version_name(hello.selected_version()).as_bytes());
+    match ciphers::name(hello.cipher) {
+        Some(name) => found(Kind::TlsCipher, name.as_bytes()),
+        None => found(Kind::TlsCipher, format!("0x{:04x}", hello.cipher).as_bytes()),
+    }
+    hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
+    found(Kind::Ja3s, &fingerprint::ja3s(hello));
+}
