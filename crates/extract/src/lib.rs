@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 mod facts;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod kinds;
 mod opening;
 mod payloads;
@@ -31,6 +33,8 @@ use std::str::FromStr;
 use ringtap_wire::PacketRecord;
 
 pub use facts::{Added, Facts, Values};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz;
 pub use kinds::{Keep, Kind, LIST_MAX, Type};
 pub use payloads::{Counts, Look, Payloads};
 

@@ -41,8 +41,8 @@ impl Counts {
 /// The result of a look at a packet: the possible protocols.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    protocols: u16,
-    stream: bool,
+    pub(crate) protocols: u16,
+    pub(crate) stream: bool,
 }
 
 impl Look {

@@ -40,3 +40,8 @@ fn pcapng() {
 fn ring() {
     replay("ring", ringtap_ring::model::run_script);
 }
+
+#[test]
+fn tls() {
+    replay("tls", |bytes| ringtap_extract::fuzz("tls", bytes));
+}

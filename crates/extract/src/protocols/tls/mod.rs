@@ -16,6 +16,8 @@ mod ciphers;
 mod dtls;
 mod fingerprint;
 mod hello;
+#[cfg(test)]
+mod tests;
 
 use hello::{ClientHello, ServerHello};
 

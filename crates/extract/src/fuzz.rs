@@ -1,0 +1,77 @@
+//! The entry point of fuzz targets: any bytes become the payloads of one extractor.
+//!
+//! Deterministic, so each crash can be reproduced from its input.
+
+use ringtap_wire::{Flags, PacketRecord};
+
+use crate::payloads::Look;
+use crate::streams::STREAM_MAX;
+use crate::{Extractors, Kind, Payload, Payloads};
+
+type Facts = Vec<(Kind, Vec<u8>)>;
+
+/// Reads `bytes` with the extractor of this name: as a datagram, as a segment, and as a stream of two segments that are
+/// cut where the last byte says. Panics if there is no such extractor, or if the facts contradict each other.
+pub fn fuzz(name: &str, bytes: &[u8]) {
+    let extractor = Extractors::NAMES.iter().position(|own| *own == name);
+    let extractor = extractor.expect("the name of an extractor");
+    let set = name.parse().expect("the name of an extractor");
+    let new = || Payloads::new(set, 1 << 20);
+
+    read(&mut new(), extractor, 17, 0, bytes);
+    let whole = read(&mut new(), extractor, 6, 0, bytes);
+
+    let cut = bytes.len() * usize::from(bytes.last().copied().unwrap_or(0)) / 256;
+    let (first, second) = bytes.split_at(cut);
+    let mut payloads = new();
+    let mut facts = read(&mut payloads, extractor, 6, 0, first);
+    let record = packet(6);
+    if payloads.look(&record, &[]).is_interesting() && bytes.len() < STREAM_MAX {
+        facts.extend(read(&mut payloads, extractor, 6, cut as u32, second));
+        assert!(facts == whole, "cut at {cut}: {facts:?}, whole: {whole:?}");
+    }
+}
+
+fn packet(protocol: u8) -> PacketRecord {
+    let flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
+    PacketRecord { protocol, flags, src_port: 40_000, dst_port: 53, ..PacketRecord::EMPTY }
+}
+
+/// The facts in a payload, whatever it begins with. Panics if one is outside a message.
+fn read(
+    payloads: &mut Payloads,
+    extractor: usize,
+    protocol: u8,
+    sequence: u32,
+    bytes: &[u8],
+) -> Facts {
+    let record = packet(protocol);
+    let stream = payloads.look(&record, bytes).stream;
+    let mut facts = Facts::new();
+    payloads.read(
+        Look { protocols: 1 << extractor, stream },
+        &Payload { record: &record, bytes, sequence },
+        &mut |kind, value| {
+            facts.push((kind, value.to_vec()));
+            true
+        },
+    );
+    assert!(facts.first().is_none_or(|(kind, _)| *kind == Kind::Protocol), "{facts:?}");
+    payloads.counts(false);
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            Extractors::NAMES.iter().for_each(|name| fuzz(name, &bytes));
+        }
+    }
+}
