@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the first inputs of the fuzz targets, built here byte by byte from the formats' documents.
 
-Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/ndn, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring)
+Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/ndn, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring, OUTPUT/tls)
 
 One frame of every link layer and of every way that leads from it to a transport header, then small capture files
 made of those frames: each byte order, each resolution of time, each block, whole and cut short.
@@ -264,6 +264,49 @@ def ndn():
             yield b"".join(struct.pack("!BH", 1, len(part)) + part for part in parts)
 
 
+def hellos(dtls):
+    """(type, body): hellos of clients and servers with the extensions that are read."""
+    vector = lambda size, content: len(content).to_bytes(size, "big") + content
+    numbers = lambda *list: b"".join(struct.pack("!H", number) for number in list)
+    name = numbers(0) + vector(2, vector(2, b"\0" + vector(2, b"example.org")))
+    others = [
+        numbers(16) + vector(2, vector(2, vector(1, b"h2") + vector(1, b"http/1.1"))),
+        numbers(10) + vector(2, vector(2, numbers(0x3A3A, 29, 23))),
+        numbers(11) + vector(2, vector(1, b"\0")),
+        numbers(13) + vector(2, vector(2, numbers(0x0403, 0x0804))),
+        numbers(43) + vector(2, vector(1, numbers(0xFEFC, 0xFEFD) if dtls else numbers(0x7A7A, 0x0304, 0x0303))),
+        numbers(0x0A0A) + vector(2, b""),
+    ]
+    cookie = vector(1, b"cookie") if dtls else b""
+    version = numbers(0xFEFD if dtls else 0x0303)
+    for extensions in ([], [name], [name, *others], others):
+        ciphers = vector(2, numbers(0x1A1A, 0x1301, 0xC02F, 0x002F))
+        tail = vector(2, b"".join(extensions)) if extensions else b""
+        yield 1, version + bytes(32) + vector(1, bytes(8)) + cookie + ciphers + b"\1\0" + tail
+    selected = numbers(43) + vector(2, numbers(0xFEFC if dtls else 0x0304))
+    for extensions in (b"", vector(2, selected), vector(2, others[0])):
+        yield 2, version + bytes(32) + vector(1, b"") + numbers(0x1301) + b"\0" + extensions
+    yield 2, numbers(0x7F12) + bytes(32) + numbers(0x1301) + vector(2, b"")
+
+
+def tls():
+    """A segment or datagram; the last byte says where the stream is cut."""
+    record = lambda kind, fragment: struct.pack("!BHH", kind, 0x0301, len(fragment)) + fragment
+    for kind, body in hellos(dtls=False):
+        message = struct.pack("!I", kind << 24 | len(body)) + body
+        for before in (b"", record(20, b"\1"), record(21, b"\1\x70")):
+            yield before + record(22, message) + b"\x80"
+        yield record(22, message[:3]) + record(22, message[3:]) + b"\xc0"
+    for kind, body in hellos(dtls=True):
+        for parts in ([(0, len(body))], [(30, len(body)), (0, 40)]):
+            datagram = b""
+            for start, end in parts:
+                head = struct.pack("!IHI", kind << 24 | len(body), 0, start << 8)[:9] + (end - start).to_bytes(3, "big")
+                fragment = head + body[start:end]
+                datagram += struct.pack("!BHHHIH", 22, 0xFEFD, 0, 0, 0, len(fragment)) + fragment
+            yield datagram
+
+
 def write(folder, inputs):
     folder.mkdir(parents=True, exist_ok=True)
     for data in inputs:
@@ -279,6 +322,7 @@ def main():
     write(output / "pcap", pcap_files())
     write(output / "pcapng", pcapng_files())
     write(output / "ring", scripts())
+    write(output / "tls", tls())
 
 
 if __name__ == "__main__":
