@@ -115,6 +115,15 @@ macro_rules! extractors {
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
         }
 
+        // The positions are those in NAMES.
+        const _: () = {
+            let (mut next, positions) = (0, [$($bit),+]);
+            while next < positions.len() {
+                assert!(positions[next] == next as u32);
+                next += 1;
+            }
+        };
+
         /// The possible protocols by the first bytes: of UDP, of TCP.
         pub(crate) static OPENINGS: [opening::Table; 2] = [
             opening::Table::EMPTY$(.with(<$extractor as Extractor>::UDP, $bit))+,

@@ -101,9 +101,18 @@ impl Payloads {
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut dyn FnMut(Kind, &[u8]) -> bool) {
         let look = self.look(payload.record, payload.bytes, 0);
-        if payload.bytes.is_empty() {
-            return;
+        if look.is_interesting() && !payload.bytes.is_empty() {
+            self.read_as(look, payload, found);
         }
+    }
+
+    /// Reads a payload as one of the protocols of `look`.
+    pub(crate) fn read_as(
+        &mut self,
+        look: Look,
+        payload: &Payload<'_>,
+        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+    ) {
         if look.stream {
             match self.streams.feed(payload.record, payload.sequence, payload.bytes) {
                 Fed::NoStream => {}
