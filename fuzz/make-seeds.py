@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the first inputs of the fuzz targets, built here byte by byte from the formats' documents.
 
-Usage: fuzz/make-seeds.py OUTPUT    (makes OUTPUT/decode, OUTPUT/ndn, OUTPUT/pcap, OUTPUT/pcapng, OUTPUT/ring, OUTPUT/tls)
+Usage: fuzz/make-seeds.py OUTPUT    (makes a folder in OUTPUT for each target)
 
 One frame of every link layer and of every way that leads from it to a transport header, then small capture files
 made of those frames: each byte order, each resolution of time, each block, whole and cut short.
@@ -306,6 +306,37 @@ def tls():
                 datagram += struct.pack("!BHHHIH", 22, 0xFEFD, 0, 0, 0, len(fragment)) + fragment
             yield datagram
 
+def quic():
+    """(action, length, datagram or frames): hellos whole, in parts, and after changes of the connection."""
+    step = lambda action, data: struct.pack("!BH", action, len(data)) + data
+    crypto = lambda offset, data: b"\x06" + struct.pack("!HH", 0x4000 | offset, 0x4000 | len(data)) + data
+    pad = bytes(20)
+    name = b"\0\0\0\x10\0\x0e\0\0\x0bexample.org"
+    body = b"\3\3" + bytes(32) + b"\0\0\2\x13\1\1\0" + struct.pack("!H", len(name)) + name
+    client = struct.pack("!I", 1 << 24 | len(body)) + body
+    body = b"\3\3" + bytes(32) + b"\0\x13\1\0\0\6\0\x2b\0\2\3\4"
+    server = struct.pack("!I", 2 << 24 | len(body)) + body
+    chlo = b"CHLO\1\0\0\0SNI\0\x0b\0\0\0example.org"
+    ack, close = b"\2\1\0\0\1", b"\x1c\x0a\6\3bad"
+    hello, answer = step(2, crypto(0, client) + pad), step(3, ack + crypto(0, server) + pad)
+    for version in range(8):
+        kind = version << 4
+        frame = b"\x08" if version >= 5 else b"\x06"
+        yield step(kind | 2, frame + crypto(0, chlo if version == 5 else client)[1:] + pad)
+        yield step(kind | 3, frame + crypto(0, server)[1:] + pad)
+    yield hello + answer
+    yield hello + hello + answer + answer + step(2, ack + pad)
+    yield step(2, crypto(30, client[30:]) + pad) + step(2, crypto(0, client[:30]) + b"\1" + close + pad)
+    yield step(2, crypto(50, client[50:]) + crypto(0, client[:20]) + crypto(10, client[10:60]) + pad)
+    yield step(2, crypto(0, client[:30]) + pad) + step(6, pad) * 3 + hello
+    yield hello + step(1, b"\xf0\0\0\0\1\0\7another" + bytes(20)) + step(0x8A, crypto(0, client) + pad)
+    yield hello + step(0x12, crypto(0, client) + pad) + step(0x13, crypto(0, server) + pad)
+    yield step(1, b"\x80\0\0\0\0\0\1a\0\0\0\1") + hello
+    yield step(0, b"\xc3Q046\x50identify\0\0\0\1")
+    yield step(1, b"\xe0\0\0\0\1\0\1a\5xxxxx") + step(1, b"\xc0\0\0\0\1\x09")
+    yield step(2, crypto(0x3FFF, client) + pad) + step(2, b"\x30" + pad)
+    yield step(0x62, b"\x75\0\1\0\0\1\0\1\2\0\3\2" + bytes(8) + b"\x40\1\0\0\1\0\7" + pad)
+
 
 def write(folder, inputs):
     folder.mkdir(parents=True, exist_ok=True)
@@ -321,6 +352,7 @@ def main():
     write(output / "ndn", ndn())
     write(output / "pcap", pcap_files())
     write(output / "pcapng", pcapng_files())
+    write(output / "quic", quic())
     write(output / "ring", scripts())
     write(output / "tls", tls())
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs one fuzz target: scripts/fuzz.sh TARGET [SECONDS] [libFuzzer argument…]
 #
-# Targets: decode, ndn, pcap, pcapng, ring, tls. Builds with coverage and AddressSanitizer as cargo-fuzz
+# Targets: those of FUZZ_TARGETS in the Makefile. Builds with coverage and AddressSanitizer as cargo-fuzz
 # does, but needs only a stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 allows the sanitizer
 # flag. New inputs go to fuzz/target/corpus/TARGET, inputs that fail to fuzz/artifacts/TARGET. A run
 # only reads the committed fuzz/corpus/TARGET.

@@ -37,6 +37,8 @@ pub use facts::{Added, Facts, Values};
 pub use fuzz::fuzz;
 pub use kinds::{Keep, Kind, LIST_MAX, Type};
 pub use payloads::{Counts, Look, Payloads};
+#[cfg(any(test, feature = "fuzz"))]
+pub use protocols::quic::fuzz::fuzz_quic;
 
 use opening::Opening;
 
@@ -170,7 +172,8 @@ macro_rules! extractors {
 // In the order in which they are tried, each with its position.
 extractors! {
     tls 0 protocols::tls::Tls,
-    dns 1 protocols::dns::Dns,
+    quic 1 protocols::quic::Quic,
+    dns 2 protocols::dns::Dns,
 }
 
 /// Why a payload could not be read.

@@ -50,6 +50,22 @@ impl Direction {
             flags: record.flags.0 & (Flags::INNER.0 | Flags::IPV6.0),
         }
     }
+
+    /// The other direction, by the same path.
+    pub(crate) fn reversed(self) -> Self {
+        let [src_port, dst_port] = self.ports;
+        Self { src: self.dst, dst: self.src, ports: [dst_port, src_port], ..self }
+    }
+
+    /// The number of the path if the packet is inside a tunnel, else 0.
+    pub(crate) fn path(self) -> u16 {
+        self.path
+    }
+
+    /// The direction by any path. The paths of the two directions of a tunnel differ.
+    pub(crate) fn without_path(self) -> Self {
+        Self { path: 0, ..self }
+    }
 }
 
 /// The slot of a direction in the filter.

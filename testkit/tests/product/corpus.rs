@@ -37,6 +37,11 @@ fn pcapng() {
 }
 
 #[test]
+fn quic() {
+    replay("quic", ringtap_extract::fuzz_quic);
+}
+
+#[test]
 fn ring() {
     replay("ring", ringtap_ring::model::run_script);
 }
