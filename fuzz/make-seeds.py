@@ -264,6 +264,65 @@ def ndn():
             yield b"".join(struct.pack("!BH", 1, len(part)) + part for part in parts)
 
 
+def dns_messages():
+    """Questions and answers with each type of record that is read, names with pointers, EDNS, other operations."""
+    name = b"\3www\7example\3org\0"
+    question = lambda kind=1, kind_class=1: name + struct.pack("!HH", kind, kind_class)
+    record = lambda kind, data, owner=b"\xc0\x0c": owner + struct.pack("!HHIH", kind, 1, 300, len(data)) + data
+    message = lambda flags, counts, rest: struct.pack("!HH4H", 7, flags, *counts) + rest
+    edns = lambda code=0: record(41, b"", b"\0")[:5] + bytes([code]) + bytes(5)
+    for kind in (1, 28, 65, 255, 65534):
+        yield message(0x0100, (1, 0, 0, 0), question(kind))
+    yield message(0x0120, (1, 0, 0, 1), question() + edns())
+    yield message(0x0100, (2, 0, 0, 0), question() + b"\xc0\x10\0\1\0\1")
+    datas = [
+        (1, bytes(4)), (28, bytes(16)), (2, b"\xc0\x10"), (5, b"\1a\xc0\x10"), (12, b"\0"), (15, b"\0\1\2mx\xc0\x10"),
+        (16, b"\4text\2xy"), (33, bytes(6) + b"\xc0\x0c"), (6, bytes(22)),
+    ]
+    for data in datas:
+        yield message(0x8180, (1, 1, 0, 0), question(data[0]) + record(*data))
+    answers = b"".join(record(*data) for data in datas)
+    yield message(0x8180, (1, len(datas), 0, 1), question() + answers + edns())
+    yield message(0x8181, (1, 0, 0, 1), question() + edns(1))
+    yield message(0x8180, (1, 30, 0, 0), question() + record(1, bytes(4)) * 30)
+    yield message(0x8400, (0, 1, 0, 0), record(1, bytes(4), name))
+    yield message(0x2800, (1, 1, 0, 0), question(6) + record(1, b""))
+    yield message(0x3000, (0, 0, 0, 0), bytes(4))
+    yield message(0x8180, (1, 1, 0, 0), question() + record(5, b"\xc0\x2d"))
+
+
+def dns():
+    """A datagram, or messages of a stream; the last byte says where the stream is cut."""
+    frame = lambda message: struct.pack("!H", len(message)) + message
+    messages = list(dns_messages())
+    for message in messages:
+        yield message
+        yield frame(message) + b"\x80"
+    yield b"".join(frame(message) for message in messages)
+
+
+def http():
+    """Segments with one message or several; the last byte says where the stream is cut."""
+    lines = lambda *list: "\r\n".join((*list, "", "")).encode()
+    host, agent = "Host: example.org", "User-Agent: test/1 (x)"
+    get = lines("GET /a?b HTTP/1.1", host, agent)
+    post = lines("POST /p HTTP/1.0", host, "Content-Length: 3") + b"abc"
+    okay = lines("HTTP/1.1 200 OK", "Content-Length: 5") + b"hello"
+    search = lines("M-SEARCH * HTTP/1.1", "HOST: 239.255.255.250:1900", 'MAN: "ssdp:discover"')
+    messages = [
+        get, post, okay, search, lines("HTTP/1.1 304 Not Modified", "Content-Length: 9"), lines("HTTP/1.1 100 Continue"),
+        lines("CONNECT example.org:443 HTTP/1.1"), lines("GET http://user@example.org/x HTTP/1.1"),
+        lines("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n",
+        lines("NOTIFY * HTTP/1.1", "NT: upnp:rootdevice"), b"GET / HTTP/1.0\nhost : h\n folded\nno colon\n\n",
+        lines("OPTIONS sip:a@example.org SIP/2.0"), lines("HTTP/1.1 101 Switching Protocols", "Upgrade: x"),
+    ]
+    for message in messages:
+        yield message
+        yield message + get + b"\x80"
+    yield b"".join(messages)
+    yield get + b"\r\n" + post + get + okay + okay + get
+
+
 def hellos(dtls):
     """(type, body): hellos of clients and servers with the extensions that are read."""
     vector = lambda size, content: len(content).to_bytes(size, "big") + content
@@ -305,6 +364,7 @@ def tls():
                 fragment = head + body[start:end]
                 datagram += struct.pack("!BHHHIH", 22, 0xFEFD, 0, 0, 0, len(fragment)) + fragment
             yield datagram
+
 
 def quic():
     """(action, length, datagram or frames): hellos whole, in parts, and after changes of the connection."""
@@ -349,6 +409,8 @@ def main():
         raise SystemExit(__doc__)
     output = Path(sys.argv[1])
     write(output / "decode", decodes())
+    write(output / "dns", dns())
+    write(output / "http", http())
     write(output / "ndn", ndn())
     write(output / "pcap", pcap_files())
     write(output / "pcapng", pcapng_files())

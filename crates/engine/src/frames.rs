@@ -153,7 +153,10 @@ impl Frames {
         attachments: &mut Attachments,
     ) {
         let plain_at = Decoder::plain_data_at(frame.link, frame.data, record);
-        if plain_at.is_none_or(|at| self.payloads.look(record, frame.data, at).is_interesting()) {
+        // Without the padding of the frame.
+        let end = frame.data.len().min(record.ip_len as usize + 14);
+        let look = |at| self.payloads.look(record, &frame.data[..end], at);
+        if plain_at.is_none_or(|at| look(at).is_interesting()) {
             self.extract(frame, record, at, attachments);
         }
     }

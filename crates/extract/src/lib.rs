@@ -174,6 +174,7 @@ extractors! {
     tls 0 protocols::tls::Tls,
     quic 1 protocols::quic::Quic,
     dns 2 protocols::dns::Dns,
+    http 3 protocols::http::Http,
 }
 
 /// Why a payload could not be read.

@@ -81,20 +81,21 @@ impl Payloads {
         self.set != Extractors::NONE
     }
 
-    /// Looks at a packet whose data begin at `at` of `frame`; the end is that of the captured bytes, so the result may
-    /// name a protocol although the payload is too short for it. Without branches that depend on the packet.
+    /// Looks at a packet whose data are `frame` from `at` on. Without branches that depend on the packet.
     #[inline(always)]
     pub fn look(&self, record: &PacketRecord, frame: &[u8], at: usize) -> Look {
         let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
         let all_if = |condition: bool| 0_u16.wrapping_sub(u16::from(condition));
         let data = (tcp | udp) & record.flags.contains(Flags::DATA);
         let last = frame.len().saturating_sub(LOOKED_AT);
+        let short = frame.len() < at + LOOKED_AT;
         let by_content = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
-            Some(head) => OPENINGS[usize::from(tcp)].look(head) & all_if(at <= last),
+            Some(head) => OPENINGS[usize::from(tcp)].look(head) & all_if(!short),
             None => 0,
         };
+        // Over TCP the length in front of a DNS message may be a segment of its own.
         let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
-        let protocols = (by_content | by_port & all_if(udp)) & all_if(data) & self.set.0;
+        let protocols = (by_content | by_port & all_if(udp | short)) & all_if(data) & self.set.0;
         Look { protocols, stream: data & tcp & self.streams.may_have(record) }
     }
 

@@ -22,6 +22,16 @@ fn decode() {
 }
 
 #[test]
+fn dns() {
+    replay("dns", |bytes| ringtap_extract::fuzz("dns", bytes));
+}
+
+#[test]
+fn http() {
+    replay("http", |bytes| ringtap_extract::fuzz("http", bytes));
+}
+
+#[test]
 fn ndn() {
     replay("ndn", ringtap_ndn::packets::fuzz);
 }

@@ -1,0 +1,358 @@
+//! Messages (RFC 1035, section 4): header, questions and resource records.
+//!
+//! ```text
+//!  0    2       4           6         8             10           12
+//!  | id | flags | questions | answers | authorities | additional | name | type | class | …
+//!
+//!  flags:  | QR | opcode (4) | AA | TC | RD | RA | Z | AD | CD | response code (4) |
+//!  record: | name | type | class | time to live (4) | length | data … |
+//! ```
+//!
+//! A view of the bytes: nothing is copied but names while they are read.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use crate::{Kind, Unread};
+
+use super::names::Name;
+use super::types::{OPT, code_name, is_usual_class, type_name};
+
+/// Length of the header.
+pub(super) const HEADER: usize = 12;
+/// Most questions read from a message; more than one is unusual.
+const QUESTIONS_MAX: usize = 15;
+/// Most answers read from a message.
+const ANSWERS_MAX: usize = 20;
+/// Most bytes of a text.
+const TEXT_MAX: usize = 1_024;
+/// Bytes of the shortest question and of the shortest record: the root as name.
+const QUESTION_MIN: usize = 5;
+const RECORD_MIN: usize = 11;
+
+const AUTHORITATIVE: u16 = 1 << 10;
+const TRUNCATED: u16 = 1 << 9;
+const RECURSION_AVAILABLE: u16 = 1 << 7;
+const ZERO: u16 = 1 << 6;
+const CODE: u16 = 0xf;
+
+/// The operations of a message (RFC 1035, 1996, 2136, 8490).
+const QUERY: u16 = 0;
+const INVERSE_QUERY: u16 = 1;
+const STATUS: u16 = 2;
+const NOTIFY: u16 = 4;
+const UPDATE: u16 = 5;
+const STATEFUL: u16 = 6;
+
+/// Why a part of a message could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The bytes end.
+    Short,
+    /// It contradicts the format.
+    Wrong,
+}
+
+/// A message, as far as it is there.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'a> {
+    pub(super) bytes: &'a [u8],
+    /// True if the message has more bytes than these.
+    pub(super) cut: bool,
+}
+
+/// The fixed part of a message.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) id: u16,
+    flags: u16,
+    /// Numbers of questions and of records in the three sections.
+    counts: [u16; 4],
+}
+
+/// What a message says about itself and its records.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// The message has more values than are read.
+    pub(super) too_much: bool,
+    /// The extended response code's upper bits, in the place of a code.
+    extended: u16,
+}
+
+/// A resource record; its data is at this range of the message.
+struct Record {
+    kind: u16,
+    ttl: u32,
+    data: Range<usize>,
+}
+
+impl Header {
+    pub(super) fn is_answer(&self) -> bool {
+        self.flags >> 15 != 0
+    }
+
+    fn operation(&self) -> u16 {
+        self.flags >> 11 & 0xf
+    }
+
+    /// True for ordinary questions and answers.
+    pub(super) fn is_query(&self) -> bool {
+        self.operation() == QUERY
+    }
+
+    pub(super) fn questions(&self) -> usize {
+        usize::from(self.counts[0])
+    }
+
+    fn records(&self) -> usize {
+        self.counts[1..].iter().map(|&count| usize::from(count)).sum()
+    }
+
+    /// True if a message of this length can have this header; the operation is a registered one.
+    pub(super) fn is_possible(&self, len: usize) -> bool {
+        let least = HEADER + self.questions() * QUESTION_MIN + self.records() * RECORD_MIN;
+        // The counts of a truncated answer may be those of the whole one.
+        let fits = least <= len || self.is_answer() && self.flags & TRUNCATED != 0;
+        match self.operation() {
+            QUERY | INVERSE_QUERY | STATUS | NOTIFY | UPDATE => fits,
+            STATEFUL => self.counts == [0; 4],
+            _ => false,
+        }
+    }
+
+    /// True if the header is that of an ordinary question or answer with one question, so that other protocols do not
+    /// look like it.
+    pub(super) fn is_usual(&self, len: usize) -> bool {
+        let [questions, answers, authorities, additional] = self.counts;
+        let usual = if self.is_answer() {
+            self.flags & CODE <= 10
+        } else {
+            // A question may have an authority (RFC 1995), and EDNS and a signature as additional records.
+            let unset = AUTHORITATIVE | TRUNCATED | RECURSION_AVAILABLE | CODE;
+            self.flags & unset == 0 && answers == 0 && authorities <= 1 && additional <= 2
+        };
+        self.is_query()
+            && self.flags & ZERO == 0
+            && questions == 1
+            && usual
+            && self.is_possible(len)
+    }
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn header(&self) -> Result<Header, Fault> {
+        let head = self.bytes.first_chunk::<HEADER>().ok_or(Fault::Short)?;
+        let field = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        Ok(Header {
+            id: field(0),
+            flags: field(2),
+            counts: [field(4), field(6), field(8), field(10)],
+        })
+    }
+
+    /// The reason for a fault.
+    pub(super) fn unread(&self, fault: Fault) -> Unread {
+        let truncated = |header: Header| header.is_answer() && header.flags & TRUNCATED != 0;
+        match fault {
+            Fault::Short if self.cut || self.header().is_ok_and(truncated) => Unread::Truncated,
+            Fault::Short | Fault::Wrong => Unread::Malformed,
+        }
+    }
+
+    /// True if a message of this length, of which the bytes may be a part, is an ordinary question or answer without
+    /// doubt.
+    pub(super) fn is_certain(&self, len: usize) -> bool {
+        let Ok(header) = self.header() else { return false };
+        if !header.is_usual(len) {
+            return false;
+        }
+        let mut usual = true;
+        let read = self.each_question(&header, &mut |name, kind, class| {
+            let netbios = matches!(kind, 32 | 33) && name.is_netbios();
+            usual &= name.is_printable()
+                && type_name(kind).is_some()
+                && is_usual_class(class)
+                && !netbios;
+        });
+        let at = match read {
+            Ok(at) if usual => at,
+            Err(Fault::Short) => return self.cut,
+            _ => return false,
+        };
+        match self.each_record(&header, at, &mut |_, _| Ok(())) {
+            Ok(end) => self.cut || end == self.bytes.len(),
+            Err(Fault::Short) => self.cut || header.flags & TRUNCATED != 0,
+            Err(Fault::Wrong) => false,
+        }
+    }
+
+    /// Passes name, type and class of each question, of at most 15. Returns the position after them.
+    pub(super) fn each_question(
+        &self,
+        header: &Header,
+        each: &mut dyn FnMut(&Name, u16, u16),
+    ) -> Result<usize, Fault> {
+        let mut at = HEADER;
+        for _ in 0..header.questions().min(QUESTIONS_MAX) {
+            let (name, end) = Name::read(self.bytes, at)?;
+            let [t0, t1, c0, c1] = *self.chunk(end)?;
+            each(&name, u16::from_be_bytes([t0, t1]), u16::from_be_bytes([c0, c1]));
+            at = end + 4;
+        }
+        Ok(at)
+    }
+
+    /// Passes each record and its number, from 0. Returns the position after the last.
+    fn each_record(
+        &self,
+        header: &Header,
+        mut at: usize,
+        each: &mut dyn FnMut(usize, Record) -> Result<(), Fault>,
+    ) -> Result<usize, Fault> {
+        for number in 0..header.records() {
+            let fixed = Name::skip(self.bytes, at)?;
+            let &[t0, t1, _, _, l0, l1, l2, l3, d0, d1] = self.chunk(fixed)?;
+            let data = fixed + 10..fixed + 10 + usize::from(u16::from_be_bytes([d0, d1]));
+            at = data.end;
+            if at > self.bytes.len() {
+                return Err(Fault::Short);
+            }
+            let (kind, ttl) = (u16::from_be_bytes([t0, t1]), u32::from_be_bytes([l0, l1, l2, l3]));
+            each(number, Record { kind, ttl, data })?;
+        }
+        Ok(at)
+    }
+
+    /// True if the records can be read, as far as they are there.
+    pub(super) fn has_records(&self, header: &Header) -> bool {
+        match self.each_record(header, HEADER, &mut |_, _| Ok(())) {
+            Ok(_) => true,
+            Err(fault) => self.unread(fault) == Unread::Truncated,
+        }
+    }
+
+    /// Reads the records behind the questions, and passes the data of answers.
+    pub(super) fn read_records(
+        &self,
+        header: &Header,
+        at: usize,
+        outcome: &mut Outcome,
+        found: &mut dyn FnMut(Kind, &[u8]),
+    ) -> Result<(), Fault> {
+        if header.questions() > QUESTIONS_MAX {
+            outcome.too_much = true;
+            return Ok(());
+        }
+        let answers = usize::from(header.counts[1]);
+        let first_additional = answers + usize::from(header.counts[2]);
+        let ordinary = header.is_answer() && header.is_query();
+        let mut passed = 0;
+        self.each_record(header, at, &mut |number, record| {
+            if record.kind == OPT && number >= first_additional {
+                outcome.extended = (record.ttl >> 24) as u16;
+            }
+            if ordinary && number < answers {
+                if passed < ANSWERS_MAX {
+                    passed += usize::from(self.answer(&record, found)?);
+                } else {
+                    outcome.too_much = true;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Passes the data of a record in the answer section; returns false for other types than those below.
+    fn answer(&self, record: &Record, found: &mut dyn FnMut(Kind, &[u8])) -> Result<bool, Fault> {
+        let Range { start, end } = record.data;
+        let data = &self.bytes[start..end];
+        match record.kind {
+            // A
+            1 => {
+                let address: [u8; 4] = data.try_into().map_err(|_| Fault::Wrong)?;
+                found(Kind::DnsAnswers, Text::of(Ipv4Addr::from(address)).bytes());
+            }
+            // AAAA
+            28 => {
+                let address: [u8; 16] = data.try_into().map_err(|_| Fault::Wrong)?;
+                found(Kind::DnsAnswers, Text::of(Ipv6Addr::from(address)).bytes());
+            }
+            // NS, CNAME, PTR; MX with its preference; SRV with its priority, weight and port.
+            2 | 5 | 12 | 15 | 33 => {
+                let before = match record.kind {
+                    15 => 2,
+                    33 => 6,
+                    _ => 0,
+                };
+                let (name, after) =
+                    Name::read(&self.bytes[..end], start + before).map_err(|_| Fault::Wrong)?;
+                if after != end {
+                    return Err(Fault::Wrong);
+                }
+                found(Kind::DnsAnswers, name.bytes());
+            }
+            // TXT: its strings without separator (RFC 7208, section 3.3).
+            16 => {
+                let (mut text, mut len, mut rest) = ([0; TEXT_MAX], 0, data);
+                while let Some((&size, behind)) = rest.split_first() {
+                    let (string, behind) =
+                        behind.split_at_checked(usize::from(size)).ok_or(Fault::Wrong)?;
+                    rest = behind;
+                    let string = &string[..string.len().min(TEXT_MAX - len)];
+                    text[len..len + string.len()].copy_from_slice(string);
+                    len += string.len();
+                }
+                found(Kind::DnsAnswers, &text[..len]);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl<'a> Message<'a> {
+    fn chunk<const N: usize>(&self, at: usize) -> Result<&'a [u8; N], Fault> {
+        self.bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Fault::Short)
+    }
+}
+
+/// Passes the name of a type.
+pub(super) fn pass_type(kind: u16, found: &mut dyn FnMut(Kind, &[u8])) {
+    match type_name(kind) {
+        Some(name) => found(Kind::DnsQueryType, name.as_bytes()),
+        None => found(Kind::DnsQueryType, Text::of(format_args!("TYPE{kind}")).bytes()),
+    }
+}
+
+/// Passes the name of an answer's response code.
+pub(super) fn pass_code(header: &Header, outcome: &Outcome, found: &mut dyn FnMut(Kind, &[u8])) {
+    let code = outcome.extended << 4 | header.flags & CODE;
+    match code_name(code) {
+        Some(name) => found(Kind::DnsResponseCode, name.as_bytes()),
+        None => found(Kind::DnsResponseCode, Text::of(format_args!("RCODE{code}")).bytes()),
+    }
+}
+
+/// A short text, written without allocation.
+pub(super) struct Text {
+    bytes: [u8; 48],
+    len: usize,
+}
+
+impl Text {
+    /// The first 48 bytes of a text.
+    pub(super) fn of(value: impl std::fmt::Display) -> Self {
+        let mut bytes = [0; 48];
+        let mut rest = &mut bytes[..];
+        // Addresses and numbers fit.
+        let _ = write!(rest, "{value}");
+        let len = 48 - rest.len();
+        Self { bytes, len }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}

@@ -1,0 +1,565 @@
+//! HTTP/1 over TCP (RFC 9112) and SSDP over UDP (UPnP Device Architecture 2.0, section 1).
+//!
+//! ```text
+//! GET /index.html HTTP/1.1       HTTP/1.1 200 OK           start line
+//! Host: example.org              Content-Length: 4         fields
+//!                                                          empty line
+//!                                text                      body
+//! ```
+//!
+//! A message is recognised by its start line, on any port. After a body whose length is known and that ends within the
+//! payload, the next message is read; a chunked body, or one without a length, ends the reading of the payload.
+//!
+//! The parser accepts what clients and servers accept: lines without carriage return, spaces around names, bytes above
+//! 127, and lines without a colon, which are ignored. It also reads a header of which only the beginning is there. A
+//! method, a target and a version are needed in any case.
+
+use ringtap_wire::Flags;
+
+use crate::opening::{Bytes, Opening};
+use crate::streams::STREAM_MAX;
+use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
+
+const TCP: u8 = 6;
+/// Most bytes of a target.
+const TARGET_MAX: usize = 1_024;
+/// Most bytes of a user agent, and of a host.
+const FIELD_MAX: usize = 512;
+
+/// Registered methods (IANA, Hypertext Transfer Protocol Method Registry), those of UPnP, and of Microsoft Exchange and
+/// RPC over HTTP.
+#[rustfmt::skip]
+const METHODS: &[&str] = &[
+    "GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "DELETE", "PATCH", "TRACE", "PROPFIND", "PROPPATCH",
+    "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "SEARCH", "REPORT", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE",
+    "M-SEARCH", "QUERY", "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "LABEL", "LINK", "MERGE",
+    "MKACTIVITY", "MKCALENDAR", "MKREDIRECTREF", "MKWORKSPACE", "ORDERPATCH", "REBIND", "UNBIND", "UNCHECKOUT",
+    "UNLINK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "BCOPY", "BDELETE", "BMOVE", "BPROPFIND",
+    "BPROPPATCH", "POLL", "PURGE", "CCM_POST", "RPC_CONNECT", "RPC_IN_DATA", "RPC_OUT_DATA",
+];
+
+/// The HTTP extractor.
+pub(crate) struct Http;
+
+impl Extractor for Http {
+    // The first and third letters of the methods and of `HTTP/1`.
+    const TCP: Opening =
+        Opening { first: letters(0), third: letters(2), sixth: Bytes::range(b' ', b'~') };
+    // `M-SEARCH`, `NOTIFY` and `HTTP/1`.
+    const UDP: Opening =
+        Opening { first: Bytes::of(b"MNH"), third: Bytes::of(b"ST"), sixth: Bytes::of(b"RY1") };
+
+    type State = ();
+
+    fn read((): &mut (), payload: &Payload<'_>, found: Found<'_>) -> Result<Progress, Unread> {
+        let Payload { record, bytes, .. } = *payload;
+        let over_udp = record.protocol != TCP;
+        let cut = record.flags.contains(Flags::TRUNCATED)
+            || over_udp && record.flags.contains(Flags::FRAGMENT);
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let start = match StartLine::read(rest) {
+                Line::Other => return Ok(if at == 0 { Progress::Other } else { Progress::Done }),
+                // A line of a whole datagram has an end.
+                Line::Part(_) if over_udp && !cut => return Ok(Progress::Other),
+                Line::Part(start) | Line::Whole(start) => start,
+            };
+            if over_udp && !start.is_discovery() {
+                return Ok(Progress::Other);
+            }
+            let head = Head::read(start, rest);
+            // The header of a datagram ends with it.
+            if !head.complete && (cut || !over_udp) {
+                let why = if cut {
+                    Unread::Truncated
+                } else if rest.len() >= STREAM_MAX {
+                    Unread::TooMuch
+                } else {
+                    return Ok(Progress::More(at));
+                };
+                head.pass(over_udp, found);
+                return Err(why);
+            }
+            head.pass(over_udp, found);
+            let Some(body) = head.body().filter(|_| !over_udp) else { break };
+            at = at.saturating_add(head.len).saturating_add(body);
+            // Empty lines in front of a request are ignored (RFC 9112, section 2.2).
+            while bytes.get(at..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
+                at += 2;
+            }
+        }
+        Ok(Progress::Done)
+    }
+}
+
+/// The letters at a position of the methods, and of `HTTP/1`.
+const fn letters(position: usize) -> Bytes {
+    let (mut all, mut at) = ([b"HTTP/1"[position]; 64], 0);
+    while at < METHODS.len() {
+        all[at] = METHODS[at].as_bytes()[position];
+        at += 1;
+    }
+    Bytes::of(&all)
+}
+
+/// The first line of a message.
+#[derive(Clone, Copy)]
+enum StartLine<'a> {
+    /// Method and target; the target is empty if the line is not complete, and the method if it is not.
+    Request(&'static str, &'a [u8]),
+    /// The status code, three digits; empty if the line is not complete.
+    Response(&'a [u8]),
+}
+
+/// A line that may be a start line.
+enum Line<'a> {
+    /// It is none.
+    Other,
+    /// The bytes end within the line; so far it is one.
+    Part(StartLine<'a>),
+    /// It is one.
+    Whole(StartLine<'a>),
+}
+
+impl<'a> StartLine<'a> {
+    fn read(bytes: &'a [u8]) -> Line<'a> {
+        const VERSION: &[u8] = b"HTTP/1.";
+        let end = || bytes.iter().take(STREAM_MAX).position(|&byte| byte == b'\n');
+        let line_behind = |word: &[u8]| {
+            let end = end();
+            let rest = &bytes[word.len()..end.unwrap_or(bytes.len())];
+            (rest.trim_ascii_end(), end.is_some())
+        };
+        if bytes.starts_with(VERSION) {
+            let (rest, whole) = line_behind(VERSION);
+            return Self::response(rest, whole);
+        }
+        let is_method = |method: &&&str| {
+            let rest = bytes.strip_prefix(method.as_bytes());
+            rest.is_some_and(|rest| rest.first() == Some(&b' '))
+        };
+        if let Some(method) = METHODS.iter().find(is_method) {
+            let (rest, whole) = line_behind(method.as_bytes());
+            return Self::request(method, rest.trim_ascii_start(), whole);
+        }
+        let is_part = |word: &[u8]| word.starts_with(bytes);
+        if is_part(VERSION) {
+            Line::Part(Self::Response(&[]))
+        } else if METHODS.iter().any(|method| is_part(method.as_bytes())) {
+            Line::Part(Self::Request("", &[]))
+        } else {
+            Line::Other
+        }
+    }
+
+    /// `rest` is the line behind the method.
+    fn request(method: &'static str, rest: &'a [u8], whole: bool) -> Line<'a> {
+        if rest.iter().any(u8::is_ascii_control) {
+            return Line::Other;
+        }
+        if whole {
+            return match rest.split_last_chunk::<9>() {
+                Some((target, [b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'])) => {
+                    match target.trim_ascii() {
+                        [] => Line::Other,
+                        target => Line::Whole(Self::Request(method, target)),
+                    }
+                }
+                _ => Line::Other,
+            };
+        }
+        // The forms of a target (RFC 9112, section 3.2), as far as it is there.
+        let absolute = |scheme: &[u8]| rest.starts_with(scheme) || scheme.starts_with(rest);
+        let target = method == "CONNECT"
+            || matches!(rest, [] | [b'/' | b'*', ..])
+            || absolute(b"http://")
+            || absolute(b"https://");
+        if target { Line::Part(Self::Request(method, &[])) } else { Line::Other }
+    }
+
+    /// `rest` is the line behind `HTTP/1.`.
+    fn response(rest: &'a [u8], whole: bool) -> Line<'a> {
+        let pattern = |(at, byte): (usize, &u8)| match at {
+            1 | 5 => *byte == b' ',
+            _ => byte.is_ascii_digit(),
+        };
+        match rest {
+            _ if !rest.iter().take(6).enumerate().all(pattern) => Line::Other,
+            [_, _, status @ ..] if status.len() >= 3 => {
+                let start = Self::Response(&status[..3]);
+                if whole { Line::Whole(start) } else { Line::Part(start) }
+            }
+            _ if whole => Line::Other,
+            _ => Line::Part(Self::Response(&[])),
+        }
+    }
+
+    /// True for the messages of SSDP.
+    fn is_discovery(&self) -> bool {
+        matches!(self, Self::Request("M-SEARCH" | "NOTIFY", _) | Self::Response(_))
+    }
+}
+
+/// The header of a message, as far as it is there.
+struct Head<'a> {
+    start: StartLine<'a>,
+    host: &'a [u8],
+    agent: &'a [u8],
+    /// The value of Content-Length.
+    length: Option<&'a [u8]>,
+    /// Whether there is a Transfer-Encoding.
+    encoded: bool,
+    /// Length with the empty line.
+    len: usize,
+    /// Whether the empty line is there.
+    complete: bool,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the fields of a header that begins with a start line.
+    fn read(start: StartLine<'a>, bytes: &'a [u8]) -> Self {
+        let mut head = Self {
+            start,
+            host: &[],
+            agent: &[],
+            length: None,
+            encoded: false,
+            len: 0,
+            complete: false,
+        };
+        for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            // The last line may be cut: its value is not reported.
+            let Some(line_end) = line.strip_suffix(b"\n") else { break };
+            head.len += line.len();
+            let line = line_end.strip_suffix(b"\r").unwrap_or(line_end);
+            if line.is_empty() {
+                head.complete = true;
+                break;
+            }
+            // A line that begins with a space continues the value of the last field, of which the first line is kept.
+            let colon = line.iter().position(|&byte| byte == b':');
+            if let Some(colon) = colon
+                && number > 0
+                && !line[0].is_ascii_whitespace()
+            {
+                head.field(line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+            }
+        }
+        head
+    }
+
+    /// Keeps the first value of each field.
+    fn field(&mut self, name: &[u8], value: &'a [u8]) {
+        let first = |kept: &mut &'a [u8]| {
+            if kept.is_empty() {
+                *kept = &value[..value.len().min(FIELD_MAX)];
+            }
+        };
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => first(&mut self.host),
+            10 if name.eq_ignore_ascii_case(b"user-agent") => first(&mut self.agent),
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                self.length.get_or_insert(value);
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.encoded = true,
+            _ => {}
+        }
+    }
+
+    /// Passes the facts.
+    fn pass(&self, over_udp: bool, found: Found<'_>) {
+        found(Kind::Protocol, if over_udp { b"ssdp" } else { b"http" });
+        let mut pass = |kind, value: &[u8]| {
+            if !value.is_empty() {
+                found(kind, value);
+            }
+        };
+        match self.start {
+            StartLine::Request(method, target) => {
+                pass(Kind::HttpKind, b"request");
+                pass(Kind::HttpMethod, method.as_bytes());
+                let host = if self.host.is_empty() && self.complete {
+                    authority(method, target)
+                } else {
+                    self.host
+                };
+                pass(Kind::HttpHost, &host[..host.len().min(FIELD_MAX)]);
+                pass(Kind::HttpTarget, &target[..target.len().min(TARGET_MAX)]);
+                pass(Kind::HttpUserAgent, self.agent);
+            }
+            StartLine::Response(status) => {
+                pass(Kind::HttpKind, b"response");
+                pass(Kind::HttpStatus, status);
+            }
+        }
+    }
+
+    /// The length of the body; `None`: unknown, or another protocol follows.
+    fn body(&self) -> Option<usize> {
+        let length = |value: &[u8]| {
+            std::str::from_utf8(value).ok().and_then(|digits| digits.parse::<usize>().ok())
+        };
+        match (self.start, self.length) {
+            (StartLine::Request("CONNECT", _) | StartLine::Response(b"101"), _) => None,
+            (StartLine::Response([b'1', ..] | b"204" | b"304"), _) => Some(0),
+            _ if self.encoded => None,
+            (_, Some(value)) => length(value),
+            (StartLine::Request(..), None) => Some(0),
+            (StartLine::Response(_), None) => None,
+        }
+    }
+}
+
+/// The authority of a target: all of it for CONNECT, and what follows the scheme of an absolute target.
+fn authority<'a>(method: &str, target: &'a [u8]) -> &'a [u8] {
+    if method == "CONNECT" {
+        return target;
+    }
+    let Some(scheme) = target.windows(3).position(|part| part == b"://") else { return &[] };
+    if !target[..scheme].iter().all(u8::is_ascii_alphanumeric) {
+        return &[];
+    }
+    let rest = &target[scheme + 3..];
+    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    // Without user information.
+    match authority.iter().rposition(|&byte| byte == b'@') {
+        Some(at) => &authority[at + 1..],
+        None => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ringtap_wire::PacketRecord;
+
+    use super::*;
+    use crate::Payloads;
+
+    fn packet(protocol: u8, port: u16) -> PacketRecord {
+        PacketRecord {
+            src_port: 4_000,
+            dst_port: port,
+            protocol,
+            flags: Flags(Flags::IPV4.0 | Flags::DATA.0),
+            ..PacketRecord::EMPTY
+        }
+    }
+
+    /// The facts in segments at these positions of a stream, and the reasons why something was not read.
+    fn read_segments(record: &PacketRecord, segments: &[(usize, &[u8])]) -> (String, Vec<Unread>) {
+        let mut payloads = Payloads::new("http".parse().unwrap(), 1 << 20);
+        let mut facts = Vec::new();
+        for &(sequence, bytes) in segments {
+            let payload = Payload { record, bytes, sequence: sequence as u32 };
+            payloads.read(&payload, &mut |kind, value| {
+                facts.push(format!("{}={}", short(kind), value.escape_ascii()));
+                true
+            });
+        }
+        let unread = payloads.counts(true).unread.keys().map(|&(_, why)| why).collect();
+        (facts.join(" "), unread)
+    }
+
+    fn short(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Protocol => "protocol",
+            Kind::HttpKind => "kind",
+            Kind::HttpMethod => "method",
+            Kind::HttpHost => "host",
+            Kind::HttpTarget => "target",
+            Kind::HttpUserAgent => "agent",
+            Kind::HttpStatus => "status",
+            _ => "other",
+        }
+    }
+
+    fn tcp(bytes: &[u8]) -> String {
+        let (facts, unread) = read_segments(&packet(TCP, 80), &[(1, bytes)]);
+        assert!(unread.is_empty(), "{unread:?}");
+        facts
+    }
+
+    const GET: &[u8] =
+        b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1 (x)\r\nAccept: */*\r\n\r\n";
+    const GOT: &str =
+        "protocol=http kind=request method=GET host=example.org target=/a?b agent=test/1 (x)";
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    const WAS_OK: &str = "protocol=http kind=response status=200";
+
+    #[test]
+    fn requests_and_responses_are_read() {
+        assert_eq!(tcp(GET), GOT);
+        assert_eq!(tcp(OK), WAS_OK);
+        assert_eq!(tcp(b"HTTP/1.0 404\r\n\r\n"), "protocol=http kind=response status=404");
+        // What servers accept: bare line feeds, odd spaces and cases, lines without a colon, folded lines.
+        let odd = b"POST  /x y  HTTP/1.0\nhOST : \t h:80 \nno colon\nuser-agent:\xe9\n more: x\nHost: second\n\n";
+        let facts = "protocol=http kind=request method=POST host=h:80 target=/x y agent=\\xe9";
+        assert_eq!(tcp(odd), facts);
+        assert_eq!(
+            tcp(b"HEAD / HTTP/1.1\r\nHost:\r\n\r\n"),
+            "protocol=http kind=request method=HEAD target=/"
+        );
+    }
+
+    #[test]
+    fn the_host_can_be_in_the_target() {
+        let request = |line: &str| {
+            let facts = tcp(format!("{line} HTTP/1.1\r\nX: y\r\n\r\n").as_bytes());
+            facts.split(' ').find_map(|fact| fact.strip_prefix("host=")).unwrap_or("").to_owned()
+        };
+        assert_eq!(request("CONNECT example.org:443"), "example.org:443");
+        assert_eq!(request("GET http://user@example.org:8080/a@b?c://d"), "example.org:8080");
+        assert_eq!(request("GET http://[2001:db8::1]"), "[2001:db8::1]");
+        assert_eq!(request("GET /?u=http://other/"), "");
+        assert_eq!(request("OPTIONS *"), "");
+        let facts = tcp(b"GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n");
+        assert!(facts.contains("host=b "), "{facts}");
+    }
+
+    #[test]
+    fn other_protocols_are_left_alone() {
+        for other in [
+            &b"OPTIONS sip:a@example.org SIP/2.0\r\n\r\n"[..],
+            b"NOTIFY sip:a@example.org SIP/2.0\r\nTo: x",
+            b"OPTIONS rtsp://example.org/x RTSP/1.0\r\n\r\n",
+            b"OPTIONS rtsp://example.org/x",
+            b"GET /\r\n",
+            b"GETTER / HTTP/1.1\r\n\r\n",
+            b"GET HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/2.0\r\n\r\n",
+            b"get / HTTP/1.1\r\n\r\n",
+            b"LIST mailbox",
+            b"LIST\r\n",
+            b"HTTP/1.1 2000 OK\r\n\r\n",
+            b"HTTP/1.1 20\r\n\r\n",
+            b"HTTP/2.0 200 OK\r\n\r\n",
+            b"HTTP/1.1\r\n\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"MOVE \0\0\0\0",
+        ] {
+            assert_eq!(tcp(other), "", "{}", other.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn every_method_passes_the_first_look() {
+        for method in METHODS {
+            let facts = tcp(format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+            assert_eq!(
+                facts,
+                format!("protocol=http kind=request method={method} host=h target=/")
+            );
+        }
+    }
+
+    #[test]
+    fn a_header_can_be_split_anywhere() {
+        for (bytes, facts) in [(GET, GOT), (&OK[..OK.len() - 5], WAS_OK)] {
+            let record = packet(TCP, 8_080);
+            // A first segment of less than six bytes is not looked at.
+            for at in 6..bytes.len() {
+                let parts = [(1, &bytes[..at]), (1 + at, &bytes[at..])];
+                assert_eq!(read_segments(&record, &parts), (facts.into(), vec![]), "{at}");
+                let next = (at + 3).min(bytes.len());
+                let parts = [parts[0], (1 + next, &bytes[next..]), (1 + at, &bytes[at..next])];
+                assert_eq!(read_segments(&record, &parts), (facts.into(), vec![]), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_behind_a_known_body_are_read() {
+        let post = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\r\n";
+        let posted = "protocol=http kind=request method=POST host=h target=/p";
+        assert_eq!(tcp(&[GET, post, GET].concat()), [GOT, posted, GOT].join(" "));
+        let next = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let nothing = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 900\r\n\r\n";
+        let facts = tcp(&[&next[..], nothing, OK, OK].concat());
+        assert_eq!(facts.matches("protocol=http").count(), 4);
+        // A chunked body, one of unknown length, and one that continues end the reading.
+        for head in
+            ["Transfer-Encoding: chunked", "X: y", "Content-Length: 99999", "Content-Length: 1, 1"]
+        {
+            let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
+            assert_eq!(tcp(&[head.as_bytes(), OK].concat()), WAS_OK);
+        }
+        assert_eq!(tcp(&[OK, b"something else"].concat()), WAS_OK);
+        let huge = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX);
+        assert_eq!(tcp(&[huge.as_bytes(), OK].concat()), WAS_OK);
+        // The second message continues.
+        let all = [GET, GET].concat();
+        for at in GET.len() + 1..all.len() {
+            let parts = [(1, &all[..at]), (1 + at, &all[at..])];
+            let (facts, unread) = read_segments(&packet(TCP, 80), &parts);
+            assert_eq!((facts, unread), ([GOT, GOT].join(" "), vec![]), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_cut_or_too_long_is_read_as_far_as_it_is_there() {
+        let mut record = packet(TCP, 80);
+        let long = [&GET[..GET.len() - 2], &b"Cookie: ".repeat(3_000)].concat();
+        let (facts, unread) = read_segments(&record, &[(1, &long)]);
+        assert_eq!((&facts[..], &unread[..]), (GOT, &[Unread::TooMuch][..]));
+        let segments: Vec<_> =
+            long.chunks(1_000).enumerate().map(|(at, part)| (1_000 * at, part)).collect();
+        let (facts, unread) = read_segments(&record, &segments);
+        assert_eq!((&facts[..], &unread[..]), (GOT, &[Unread::TooMuch][..]));
+        record.flags.insert(Flags::TRUNCATED);
+        for len in 6..GET.len() {
+            let (facts, unread) = read_segments(&record, &[(1, &GET[..len])]);
+            assert!(facts.starts_with("protocol=http kind=request method=GET"), "{len}");
+            assert_eq!(unread, [Unread::Truncated]);
+            assert_eq!(facts.contains("target=/a?b"), len >= 19, "{len}");
+            assert_eq!(facts.contains("host=example.org"), len >= 38, "{len}");
+        }
+    }
+
+    #[test]
+    fn long_values_are_shortened() {
+        let long = "x".repeat(2_000);
+        let facts =
+            tcp(format!("GET /{long} HTTP/1.1\r\nHost: {long}\r\nUser-Agent: {long}\r\n\r\n")
+                .as_bytes());
+        let lengths: Vec<_> = facts.split(' ').map(|fact| fact.len()).collect();
+        assert_eq!(lengths[3..], [5 + 512, 7 + 1_024, 6 + 512]);
+    }
+
+    #[test]
+    fn ssdp_is_read_over_udp() {
+        let udp = |bytes: &[u8]| read_segments(&packet(17, 1_900), &[(0, bytes)]);
+        let search =
+            b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\nMAN: \"ssdp:discover\"\r\n\r\n";
+        let facts = "protocol=ssdp kind=request method=M-SEARCH host=239.255.255.250:1900 target=*";
+        assert_eq!(udp(search), (facts.into(), vec![]));
+        // Without the empty line, too.
+        assert_eq!(udp(&search[..search.len() - 2]), (facts.into(), vec![]));
+        assert_eq!(
+            udp(b"HTTP/1.1 200 OK\r\nST: x\r\n\r\n").0,
+            "protocol=ssdp kind=response status=200"
+        );
+        assert_eq!(udp(b"NOTIFY /x"), (String::new(), vec![]));
+        assert_eq!(udp(b"GET / HTTP/1.1\r\n\r\n"), (String::new(), vec![]));
+        assert_eq!(udp(b"NOTIFY * HTTP/1.1\r\n\r\nNOTIFY").0.matches("protocol").count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            start in prop::sample::select(vec!["GET /", "HTTP/1.1 20", "POST http://a", "M-SEARCH", "NOTIFY * HTTP/1.1\r\n", ""]),
+            rest in prop::collection::vec(prop::sample::select(b"\r\n :/1HhTP.0\xff\0Content-Length".to_vec()), 0..80),
+            protocol in prop::sample::select(vec![TCP, 17]),
+            cut in any::<bool>(),
+        ) {
+            let bytes = [start.as_bytes(), &rest].concat();
+            let mut record = packet(protocol, 80);
+            if cut {
+                record.flags.insert(Flags::TRUNCATED);
+            }
+            read_segments(&record, &[(1, &bytes), (1 + bytes.len(), &bytes)]);
+            read_segments(&record, &[(1, &[GET, &bytes].concat())]);
+        }
+    }
+}
