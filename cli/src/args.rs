@@ -154,14 +154,18 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Run these analyses: flows, scans, talkers, volumes, all (these four) or activity (busiest
-    /// hosts of each interval, by sketches) [default: all; with --tui also activity]
+    /// Run these analyses: applications, flows, scans, talkers, volumes, all (these five) or
+    /// activity (busiest hosts of each interval, by sketches) [default: all; with --tui also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
-    /// Extract fields from the payloads of these protocols into flow records: dns (query names),
-    /// all or none [default: all]
+    /// Read the payloads of these protocols into flow records and events: tls, quic, dns, http, ssh,
+    /// dhcp, ntp, labels (the names of further protocols), all or none [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) extract: Option<Extractors>,
+    /// Label applications by the names in this file instead of the built-in list: a suffix of a
+    /// name and a label on each line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) names: Option<PathBuf>,
     /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
     /// tunnel), inner (its contents) or both
     #[arg(

@@ -9,6 +9,7 @@ use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
 use ringtap_export::formats::Interfaces;
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
+use ringtap_extract::Names;
 use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Severity};
@@ -40,8 +41,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     let named = outputs::named(&args.export, &args.write, &args.events.concat())?;
     let run_options = options(args, &interfaces, &named)?;
-    let plan =
-        Plan::new(run_options, monitor_options(args), &Machine::this()).map_err(Usage::of)?;
+    let monitor_options = monitor_options(args, names(args)?);
+    let plan = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -301,13 +302,14 @@ fn options(
 }
 
 /// The monitor options of the flags.
-fn monitor_options(args: &MonitorArgs) -> ringtap_monitor::Options {
+fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
     let defaults = ringtap_monitor::Options::default();
     ringtap_monitor::Options {
         // The terminal view also shows activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
         extract: args.extract.unwrap_or(defaults.extract),
         events: !args.events.is_empty(),
+        names,
         metering: Metering {
             timeouts: timeouts(args),
             uniflow: args.uniflow,
@@ -321,6 +323,15 @@ fn monitor_options(args: &MonitorArgs) -> ringtap_monitor::Options {
         digest: args.digest,
         ..defaults
     }
+}
+
+/// The list of names: of the file, or the built-in one.
+fn names(args: &MonitorArgs) -> anyhow::Result<Arc<Names>> {
+    let Some(path) = &args.names else { return Ok(Names::built_in()) };
+    let named = || format!("reading the names in {}", path.display());
+    let list = std::fs::read(path).map_err(Usage::of).with_context(named)?;
+    let names = Names::parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    Ok(Arc::new(names))
 }
 
 /// The alert limits of the flags.

@@ -6,7 +6,8 @@
 //! a burst ──▶ ┤ scans ──── SYN and SYN-ACK only
 //!             └ flows ──── every packet, through the flow table
 //!                  ├ conversations ─ when a flow is first seen (in an interval)
-//!                  └ talkers ─────── when a flow ends
+//!                  ├ talkers ─────── when a flow ends
+//!                  └ applications ── the same
 //! ```
 //!
 //! Talkers are counted on ended flows instead of packets: the same sums with a fraction of the

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
-use ringtap_extract::Extractors;
+use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{FlowTable, Metering};
 use ringtap_stage::Shard;
 use ringtap_wire::{HashKey, Paths, Tunnels};
@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::analyses::Analyses;
 use crate::analyses::activity::{Limits, row_bytes};
+use crate::analyses::applications;
 use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 
@@ -60,6 +61,9 @@ pub struct Options {
     /// The extractors for payloads; unused without flow records and events.
     #[serde(serialize_with = "extractors")]
     pub extract: Extractors,
+    /// The list that flow records get their applications from; in JSON the number of its suffixes.
+    #[serde(serialize_with = "names")]
+    pub names: Arc<Names>,
     /// Definition of flows and timeouts.
     #[serde(flatten, serialize_with = "metering")]
     pub metering: Metering,
@@ -98,6 +102,7 @@ impl Default for Options {
         Self {
             analyses: Analyses::ALL,
             extract: Extractors::ALL,
+            names: Names::built_in(),
             metering: Metering::default(),
             interval_ns: None,
             max_flows: None,
@@ -156,6 +161,14 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Memory of the list of names, and of the volumes by application in each worker and the merger.
+    fn application_bytes(&self, workers: u64) -> u64 {
+        let rows = applications::most_bytes(self.names.labels()) * (workers + 1);
+        self.names.memory() as u64 + if self.analyses.applications { rows } else { 0 }
+    }
+}
+
 impl AppOptions for Options {
     const NAME: &'static str = "monitor";
 
@@ -189,7 +202,7 @@ impl AppOptions for Options {
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
         self.analyses = self.on();
-        if !self.analyses.flows && !self.events {
+        if !(self.analyses.flows || self.analyses.applications || self.events) {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, 100_000)?;
@@ -204,7 +217,8 @@ impl AppOptions for Options {
             activity_bytes: row_bytes(self.top),
         };
         let flow_bytes = self.flow_bytes();
-        let rest = memory.beside(intervals.least_bytes() + flow_bytes)? + flow_bytes;
+        let least = intervals.least_bytes() + self.application_bytes(memory.workers);
+        let rest = memory.beside(least + flow_bytes)? + flow_bytes;
         let rows = intervals.within(rest / INTERVALS_PART);
         let extracts = self.extract != Extractors::NONE;
         self.fact_bytes = if extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
@@ -330,6 +344,10 @@ fn analyses<S: Serializer>(analyses: &Analyses, s: S) -> Result<S::Ok, S::Error>
 
 fn extractors<S: Serializer>(extract: &Extractors, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(extract.names())
+}
+
+fn names<S: Serializer>(names: &Arc<Names>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(names.len() as u64)
 }
 
 fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error> {

@@ -270,6 +270,47 @@ pub struct PortRow {
     pub volume: Volume,
 }
 
+/// Volumes by application, from flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Applications {
+    /// The largest by octets, then by name.
+    pub rows: Vec<ApplicationRow>,
+    /// Number of further applications.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub further: u64,
+    /// Flows without a label.
+    pub unlabelled: ApplicationVolume,
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApplicationRow {
+    /// Its label.
+    pub application: String,
+    /// Its volume, both directions together.
+    #[serde(flatten)]
+    pub volume: ApplicationVolume,
+}
+
+/// Flow records, packets and layer 3 octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ApplicationVolume {
+    /// Flow records.
+    pub flows: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Layer 3 octets.
+    pub octets: u64,
+}
+
+impl ApplicationVolume {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.packets += other.packets;
+        self.octets += other.octets;
+    }
+}
+
 /// Nanoseconds since 1970; in JSON a string in the form of RFC 3339.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub u64);

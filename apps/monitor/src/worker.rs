@@ -110,6 +110,9 @@ impl MonitorWorker {
         let capacity = setup.capacity_of(shard);
         let key = setup.hash_key;
         sinks.records = sinks.records.filter(|_| on.flows);
+        // Only they show applications.
+        let names =
+            (on.applications || on.flows && sinks.records.is_some()).then_some(&options.names);
         let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
             interval_ns.saturating_mul(STAMPS - 1) > options.metering.timeouts.longest_idle_ns()
         });
@@ -117,7 +120,12 @@ impl MonitorWorker {
             flow_table: on.need_flows().then(|| {
                 let paths = Arc::clone(&setup.paths);
                 let fact_room = setup.part(options.fact_bytes, shard);
-                FlowTable::new(capacity, &options.metering, key, paths).with_fact_room(fact_room)
+                let table = FlowTable::new(capacity, &options.metering, key, paths);
+                let table = table.with_fact_room(fact_room);
+                match names {
+                    Some(names) => table.with_names(Arc::clone(names)),
+                    None => table,
+                }
             }),
             events: FlowEvents {
                 volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),

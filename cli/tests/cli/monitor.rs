@@ -224,9 +224,22 @@ fn the_stats_flag_prints_lines() {
 }
 
 #[test]
+fn an_invalid_list_of_names_is_a_usage_error_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("names.txt");
+    fs::write(&list, "# names\nexample.org example extra\n").unwrap();
+    let mut command = ringtap();
+    command.args(["monitor", "-r"]).arg(office()).arg("--names").arg(&list);
+    let (_, errors, code) = output_of(&mut command);
+    let expected = format!("error: reading the names in {}: line 2: ", list.display());
+    assert_eq!((code, errors.starts_with(&expected)), (2, true), "{errors}");
+    assert!(errors.contains("write a line such as"), "{errors}");
+}
+
+#[test]
 fn omitted_analyses_are_not_in_the_report() {
     let report = json(&office(), &["--analyses", "scans"]);
-    for absent in ["flows", "talkers", "conversations", "intervals"] {
+    for absent in ["applications", "flows", "talkers", "conversations", "intervals"] {
         assert!(report.get(absent).is_none(), "{absent}");
     }
     assert_eq!(report["scans"]["vertical"].as_array().unwrap().len(), 2);

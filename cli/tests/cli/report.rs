@@ -52,6 +52,8 @@ fn the_json_report_has_the_documented_fields() {
         "talkers": {"by_octets": {"source": [], "destination": [], "pair": [], "port": []},
                     "by_packets": {"source": [], "destination": [], "pair": [], "port": []},
                     "error_bound": 0},
+        "applications": {"rows": [{"application": "", "flows": 0, "packets": 0, "octets": 0}],
+                         "unlabelled": {"flows": 0, "packets": 0, "octets": 0}},
         "ledger": {"residual": 0, "stages": [{"stage": "", "in": 0, "out": 0, "dropped": {}}]},
         "performance": {"seconds": 0.0, "packets_per_second": 0, "cpu_seconds": 0.0,
                         "peak_rss_bytes": 0},

@@ -46,7 +46,10 @@ fn usage_errors_name_a_remedy_and_exit_with_2() {
             "use lock, lamport, fastforward, mcring or vernier",
         ),
         (vec!["monitor", "-r", office, "--skeleton", "foo"], "use reference, farm, pipeline"),
-        (vec!["monitor", "-r", office, "--analyses", "flow"], "activity, flows, scans, talkers"),
+        (
+            vec!["monitor", "-r", office, "--analyses", "flow"],
+            "activity, applications, flows, scans, talkers",
+        ),
         (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
         (vec!["monitor", "-r", office, "-w", "0"], "workers 0: use 1 to 512"),
         (vec!["monitor", "-r", office, "--idle-timeout", "soon"], "1h30m"),

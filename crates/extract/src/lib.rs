@@ -12,12 +12,15 @@
 //! with the record: each message as a fact of the kind [`Kind::Protocol`], followed by the facts in it. The flow table
 //! keeps them as the flow's [`Facts`].
 //!
+//! [`Names`] derives the application of a flow from its facts and ports.
+//!
 //! An extractor is a file in `protocols/` and a line in the list below; its kinds of facts are lines in `kinds.rs`.
 //!
 //! Invariants: no input makes this crate panic; memory and time are bounded; no clock but packet time. The facts depend
 //! on the payloads of an address pair alone, so every arrangement finds the same, as long as no room was missing.
 #![forbid(unsafe_code)]
 
+mod applications;
 mod facts;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
@@ -32,6 +35,9 @@ use std::str::FromStr;
 
 use ringtap_wire::PacketRecord;
 
+pub use applications::{
+    Application, ApplicationReason, InvalidNames, LABEL_MAX, LABELS_MAX, Label, Names, SUFFIXES_MAX,
+};
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
@@ -113,8 +119,12 @@ macro_rules! extractors {
             /// All of them.
             pub const ALL: Self = Self(0 $(| 1 << $bit)+);
 
-            /// Names of all.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+            /// Names of all, each at its position.
+            pub const NAMES: &'static [&'static str] = &{
+                let mut names = [""; (u16::BITS - Self::ALL.0.leading_zeros()) as usize];
+                $(names[$bit] = stringify!($name);)+
+                names
+            };
         }
 
         // The positions are those in NAMES.
@@ -175,6 +185,10 @@ extractors! {
     quic 1 protocols::quic::Quic,
     dns 2 protocols::dns::Dns,
     http 3 protocols::http::Http,
+    ssh 4 protocols::ssh::Ssh,
+    dhcp 5 protocols::dhcp::Dhcp,
+    ntp 6 protocols::ntp::Ntp,
+    labels 7 protocols::labels::Labels,
 }
 
 /// Why a payload could not be read.

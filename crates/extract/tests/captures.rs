@@ -155,3 +155,70 @@ fn values_are_those_that_other_programs_find() {
         );
     }
 }
+
+/// nDPI's names of the protocols, as they begin its labels.
+const NDPI: [(&str, &[&str]); 19] = [
+    ("tls", &["TLS", "SMTPS", "IMAPS", "POPS", "FTPS"]),
+    ("quic", &["QUIC"]),
+    ("dns", &["DNS", "MDNS", "LLMNR"]),
+    ("http", &["HTTP", "HTTP_Proxy", "HTTP_Connect", "SOAP", "JSON-RPC", "Ookla"]),
+    ("ssh", &["SSH"]),
+    ("dhcp", &["DHCP"]),
+    ("dhcpv6", &["DHCPV6"]),
+    ("ntp", &["NTP"]),
+    ("sip", &["SIP"]),
+    ("smtp", &["SMTP", "SMTPS"]),
+    ("ftp", &["FTP_CONTROL", "FTPS"]),
+    ("pop3", &["POP3", "POPS"]),
+    ("imap", &["IMAP", "IMAPS"]),
+    ("bittorrent", &["BitTorrent"]),
+    ("stun", &["STUN", "DTLS"]),
+    ("rdp", &["RDP"]),
+    ("wireguard", &["WireGuard"]),
+    ("openvpn", &["OpenVPN"]),
+    ("snmp", &["SNMP"]),
+];
+
+/// Compares the protocols of each capture with nDPI's labels: what one of the extractors finds must be there.
+#[test]
+fn protocols_are_those_of_ndpi() {
+    let Some(folder) = captures() else {
+        println!("SKIPPED: the captures with application data are not on this machine");
+        return;
+    };
+    let facts = fs::read_to_string(folder.join("FACTS.tsv")).unwrap();
+    let mut theirs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in facts.lines().skip(1) {
+        let fields: Vec<_> = line.split('\t').collect();
+        let labels = theirs.entry(fields[0]).or_default();
+        if fields[1] == "proto_ndpi" {
+            labels.extend(fields[2].split('.'));
+        }
+    }
+    let mut table: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    for (file, theirs) in &theirs {
+        let (messages, _) = messages(&folder.join(file));
+        let own: BTreeSet<_> = messages.iter().map(|message| text(&message.protocol)).collect();
+        for (name, ndpi) in NDPI {
+            let [common, missed, more] = table.entry(name).or_default();
+            match (own.contains(name), ndpi.iter().any(|one| theirs.contains(one))) {
+                (true, true) => *common += 1,
+                (true, false) => {
+                    *more += 1;
+                    println!("{file}: more    {name}, nDPI has {theirs:?}");
+                }
+                (false, true) => {
+                    *missed += 1;
+                    println!("{file}: missing {name}");
+                }
+                (false, false) => {}
+            }
+        }
+    }
+    for (name, [common, missed, more]) in table {
+        println!("{name:10} {common:3} files agree, {missed:3} only nDPI, {more:3} only here");
+        // Of the others, nDPI names the service or an inner protocol.
+        let strict = !["tls", "quic", "dns", "http"].contains(&name);
+        assert!(!strict || more == 0, "{name}: a label that nDPI does not have");
+    }
+}

@@ -366,6 +366,7 @@ impl<E: Ends> Entry<E> {
             end_reason,
             path: *paths.get(self.path),
             facts: Facts::default(),
+            application: None,
         }
     }
 }

@@ -28,7 +28,9 @@ pub use event::Event;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
-pub use ringtap_extract::{Facts, Keep, Kind, Type, Values};
+pub use ringtap_extract::{
+    Application, ApplicationReason, Facts, Keep, Kind, Label, Names, Type, Values,
+};
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
 pub use table::{FactCounts, FlowTable, Metering, Observer};

@@ -1,7 +1,7 @@
 //! The flow record, which is exported when a flow ends. Names and meanings follow RFC 7011/7012
 //! and, for the two directions, RFC 5103.
 
-use ringtap_extract::Facts;
+use ringtap_extract::{Application, Facts};
 use ringtap_wire::Path;
 
 use crate::{FlowKey, History};
@@ -85,6 +85,8 @@ pub struct FlowRecord {
     pub path: Path,
     /// Facts from its payloads.
     pub facts: Facts,
+    /// Its application, if it has a label and the table has a list of names.
+    pub application: Option<Application>,
 }
 
 impl FlowRecord {
@@ -109,11 +111,13 @@ impl FlowRecord {
             end_reason: EndReason::Forced,
             path: Path::default(),
             facts: Facts::default(),
+            application: None,
         }
     }
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
-    /// contains everything except the facts, whose bytes are [`Facts::bytes`].
+    /// contains everything except the facts, whose bytes are [`Facts::bytes`], and the application, which follows from
+    /// the key and the facts.
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;

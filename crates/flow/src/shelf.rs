@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringtap_base::prefetch;
-use ringtap_extract::{Added, Facts, Kind};
+use ringtap_extract::{Added, Facts, Kind, Names};
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;
@@ -35,6 +35,8 @@ pub(crate) struct Rules {
     pub(crate) tick_ns: u64,
     pub(crate) uniflow: bool,
     paths: Arc<Paths>,
+    /// The list that records get their applications from.
+    pub(crate) names: Option<Arc<Names>>,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
@@ -49,6 +51,7 @@ impl Rules {
             tick_ns: timeouts.tick_ns(),
             uniflow,
             paths,
+            names: None,
             calm_until_ns: 0,
         }
     }
@@ -286,6 +289,10 @@ impl<E: Ends> Shelf<E> {
         if let Some(facts) = self.facts.get_mut(at) {
             record.facts = std::mem::take(facts);
             self.fact_bytes -= record.facts.size();
+        }
+        if let Some(names) = &rules.names {
+            let FlowKey { protocol, src_port, dst_port, .. } = record.key;
+            record.application = names.application(protocol, [src_port, dst_port], &record.facts);
         }
         record
     }

@@ -15,7 +15,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ringtap_extract::{Added, Kind};
+use ringtap_extract::{Added, Kind, Names};
 use ringtap_stage::Attachments;
 use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
 
@@ -126,6 +126,12 @@ impl FlowTable {
     /// The same table with `bytes` of memory for the facts of live flows.
     pub fn with_fact_room(self, bytes: usize) -> Self {
         Self { fact_room: bytes, ..self }
+    }
+
+    /// The same table; records get their applications from the list.
+    pub fn with_names(mut self, names: Arc<Names>) -> Self {
+        self.rules.names = Some(names);
+        self
     }
 
     /// Counters of facts so far.

@@ -11,6 +11,7 @@
 
 pub(crate) mod activity;
 mod address;
+pub(crate) mod applications;
 pub(crate) mod conversations;
 pub(crate) mod scans;
 pub(crate) mod talkers;
@@ -304,6 +305,8 @@ analyses! {
     scans: scans::ScanTable,
     /// The hosts that sent and received most.
     talkers: talkers::TalkerTable,
+    /// Volumes by application.
+    applications: applications::ApplicationTable,
     /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
 }

@@ -10,7 +10,7 @@
 //! same for both IP versions: one name without the version stands for the two Information Elements. New columns are
 //! added at the end. The last one, `ingressInterface`, exists only for records from interfaces.
 
-use ringtap_flow::{FlowRecord, Initiator, Kind};
+use ringtap_flow::{Application, FlowRecord, Initiator, Kind};
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_csv, push_number};
@@ -32,6 +32,9 @@ const HEADER: &[u8] = b"flowStartMilliseconds,flowEndMilliseconds,\
     dot1qCustomerVlanId,mplsTopLabel,\
     tunnelType,tunnelSourceIPAddress,tunnelDestinationIPAddress,tunnelId";
 
+/// The columns behind the facts.
+const APPLICATION: &[u8] = b",application,applicationReason";
+
 /// The column of records from interfaces.
 const INGRESS: &[u8] = b",ingressInterface";
 
@@ -42,6 +45,7 @@ pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) 
         line.push(b',');
         line.extend_from_slice(kind.name().as_bytes());
     }
+    line.extend_from_slice(APPLICATION);
     if !interfaces.is_empty() {
         line.extend_from_slice(INGRESS);
     }
@@ -126,6 +130,14 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
         if !record.facts.is_empty() {
             push_csv(line, record.facts.values(kind));
         }
+    }
+    line.push(b',');
+    if let Some(Application { label, reason }) = &record.application {
+        push_csv(line, std::iter::once(label.as_str().as_bytes()));
+        line.push(b',');
+        line.extend_from_slice(reason.name().as_bytes());
+    } else {
+        line.push(b',');
     }
 }
 

@@ -16,6 +16,7 @@ use crate::formats::date::push_iso;
 use crate::formats::ids::flow_id;
 use crate::formats::lines::{push_hex, push_number};
 use crate::formats::protocol::{TCP, has_ports, is_icmp};
+use crate::formats::service::app_proto;
 use crate::formats::way::{macs, outer_protocol, outer_version, vlans, way};
 use crate::formats::{CommunityId, Interfaces, TextFormat};
 
@@ -58,6 +59,11 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfa
         let [icmp_type, icmp_code] = record.icmp_type_code.to_be_bytes();
         number(line, b",\"icmp_type\":", icmp_type);
         number(line, b",\"icmp_code\":", icmp_code);
+    }
+    if let Some(name) = app_proto(record) {
+        line.extend_from_slice(b",\"app_proto\":\"");
+        line.extend_from_slice(name.as_bytes());
+        line.push(b'"');
     }
     flow(line, record, tcp.flatten());
     if let Some(state) = tcp {

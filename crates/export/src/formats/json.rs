@@ -7,7 +7,9 @@
 //! Fields without a value are left out. The text is formatted by hand; only facts from payloads need escaping. Counts
 //! are integers up to 2⁶⁴ - 1; readers with doubles lose digits above 2⁵³.
 
-use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Keep, Kind, Path, Tunnel, Type};
+use ringtap_flow::{
+    Application, Facts, FlowRecord, Initiator, IpVersion, Keep, Kind, Path, Tunnel, Type,
+};
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_json, push_number};
@@ -58,6 +60,13 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     }
     if !record.facts.is_empty() {
         facts(line, &record.facts);
+    }
+    if let Some(Application { label, reason }) = &record.application {
+        line.extend_from_slice(b",\"application\":");
+        push_json(line, label.as_str().as_bytes());
+        line.extend_from_slice(b",\"applicationReason\":\"");
+        line.extend_from_slice(reason.name().as_bytes());
+        line.push(b'"');
     }
     let seen = record.initiator != Initiator::FirstPacket;
     number(line, b",\"biflowDirection\":", u8::from(seen));

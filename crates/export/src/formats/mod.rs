@@ -25,6 +25,7 @@ pub(crate) mod lines;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 pub(crate) mod protocol;
+mod service;
 #[cfg(test)]
 mod tests;
 mod way;

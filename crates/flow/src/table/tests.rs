@@ -81,6 +81,30 @@ fn run(packets: &[PacketRecord], capacity: usize, bursts: usize) -> Vec<FlowReco
 /// Facts belong to the flow of their packet, also if the next packet of the burst ends it and if
 /// the entry moves; their memory is released.
 #[test]
+fn records_get_their_applications_from_the_list() {
+    let key = HashKey::from_seed(1);
+    let packets = [packet(key, 1, 1, 2, (50_000, 443), SYN), packet(key, 2, 1, 3, (1, 2), SYN)];
+    let names = Arc::new(Names::parse(b"example.org example").unwrap());
+    let labels = |names: Option<&Arc<Names>>| {
+        let paths = Arc::new(Paths::new());
+        let mut table = FlowTable::new(8, &Metering::default(), key, paths);
+        if let Some(names) = names {
+            table = table.with_names(Arc::clone(names));
+        }
+        let mut records = Records::default();
+        table.burst(&packets, &Attachments::default(), &mut records);
+        while !table.is_empty() {
+            table.drain(3, 10, &mut records);
+        }
+        records.0.sort();
+        let label = |record: &FlowRecord| Some(record.application?.label.as_str().to_owned());
+        records.0.iter().map(label).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(Some(&names)), [Some("https".to_owned()), None]);
+    assert_eq!(labels(None), [None, None]);
+}
+
+#[test]
 fn facts_leave_with_their_flow() {
     let packet_of = |port: u16, ts_ns: u64, flags: u8| {
         packet(HashKey::from_seed(9), ts_ns, 1, 2, (port, 53), flags)

@@ -25,7 +25,8 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
     let metered: Vec<_> = packets.iter().filter(|p| metered(plan, p)).copied().collect();
     let total = volumes(&packets.iter().collect::<Vec<_>>());
     let (conversations, by_interval) = conversations(plan, &packets);
-    let (flows, records) = flows(plan, &paths, &packets);
+    let (flows, mut records) = flows(plan, &paths, &packets);
+    let applications = applications(plan, &mut records);
     let report = Report {
         packets: total.0,
         octets: total.1,
@@ -38,10 +39,34 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         sections: Sections {
             scans: Some(scans(plan, &metered)),
             talkers: Some(talkers(plan, &metered)),
+            applications: Some(applications),
             ..Sections::default()
         },
     };
     (report, records)
+}
+
+/// Sets the applications of records, by their ports: the captures have no facts. Returns their volumes.
+fn applications(plan: &Plan, records: &mut [FlowRecord]) -> Applications {
+    let mut all = BTreeMap::<_, ApplicationVolume>::new();
+    for record in records {
+        let FlowKey { protocol, src_port, dst_port, .. } = record.key;
+        let ports = [src_port, dst_port];
+        record.application = plan.app.names.application(protocol, ports, &record.facts);
+        let label = record.application.map(|own| own.label.as_str().to_owned());
+        let volume = all.entry(label).or_default();
+        volume.flows += 1;
+        volume.packets += record.packets[0] + record.packets[1];
+        volume.octets += record.octets[0] + record.octets[1];
+    }
+    let unlabelled = all.remove(&None).unwrap_or_default();
+    let row =
+        |(label, volume): (Option<String>, _)| Some(ApplicationRow { application: label?, volume });
+    let mut rows: Vec<_> = all.into_iter().filter_map(row).collect();
+    rows.sort_by_key(|row| (u64::MAX - row.volume.octets, row.application.clone()));
+    let further = rows.len().saturating_sub(plan.app.top) as u64;
+    rows.truncate(plan.app.top);
+    Applications { rows, further, unlabelled }
 }
 
 fn decoded(plan: &Plan, paths: &Arc<Paths>, capture: &Capture) -> Vec<PacketRecord> {

@@ -5,7 +5,12 @@
 //! row              0     1     2
 //! minimumTTL       64          32      values [64, 32]          levels [1, 0, 1]
 //! tunnelType             gre           bytes "gre", ends [3]    levels [0, 1, 0]
+//! httpStatus       200         404     values [200, 404, 500]   levels [2, 0, 2, 2]
+//!                              500                              repeats [0, 0, 0, 1]
 //! ```
+//!
+//! A list is an optional group of a repeated group of elements, as the format asks for. Its levels are 2 for a value and 0
+//! for a row without values; its repeats are 1 for each further value of a row.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +20,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-use ringtap_flow::{FlowRecord, Initiator, IpVersion};
+use ringtap_flow::{FlowRecord, Initiator, IpVersion, Keep, Kind as Fact, Type as FactType};
 
 use crate::formats::CommunityId;
 use crate::formats::address::{push_address, push_mac};
@@ -37,11 +42,28 @@ enum Kind {
 
 use Kind::{Number, Text, Time};
 
-const REQUIRED: Repetition = Repetition::REQUIRED;
-const OPTIONAL: Repetition = Repetition::OPTIONAL;
+/// How many values a row has.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    /// One.
+    Required,
+    /// None or one.
+    Optional,
+    /// Any number.
+    List,
+}
 
-/// In the order in which [`Rows::push`] fills them.
-const COLUMNS: [(&str, Kind, Repetition); 39] = [
+const REQUIRED: Shape = Shape::Required;
+const OPTIONAL: Shape = Shape::Optional;
+
+/// The levels of a value in a list.
+const IN_LIST: i16 = 2;
+
+/// A column: its name, the type of its values, and how many a row has.
+type Definition = (&'static str, Kind, Shape);
+
+/// In the order in which [`Rows::push`] fills them; the facts follow.
+const COLUMNS: [Definition; 38] = [
     (TIMES[0], Time, REQUIRED),
     (TIMES[1], Time, REQUIRED),
     ("ipVersion", Number(8), REQUIRED),
@@ -80,23 +102,47 @@ const COLUMNS: [(&str, Kind, Repetition); 39] = [
     ("tunnelSourceIPAddress", Text, OPTIONAL),
     ("tunnelDestinationIPAddress", Text, OPTIONAL),
     ("tunnelId", Number(32), OPTIONAL),
-    // Only for records from interfaces.
-    ("ingressInterface", Number(32), OPTIONAL),
 ];
 
-/// Number of columns for records from files.
-const OF_FILES: usize = COLUMNS.len() - 1;
+/// The columns behind the facts.
+const APPLICATION: [Definition; 2] =
+    [("application", Text, OPTIONAL), ("applicationReason", Text, OPTIONAL)];
+
+/// The last column of records from interfaces.
+const INGRESS: Definition = ("ingressInterface", Number(32), OPTIONAL);
+
+/// Memory of facts in rows by their bytes in records: invalid bytes become three, and a value has an end and levels.
+const FACT_COST: usize = 4;
+
+/// All columns in order.
+fn definitions(ingress: bool) -> impl Iterator<Item = Definition> {
+    let fact = |fact: Fact| {
+        let kind = match fact.value_type() {
+            FactType::Text => Text,
+            FactType::Number => Number(64),
+        };
+        (fact.name(), kind, if fact.keep() == Keep::List { Shape::List } else { OPTIONAL })
+    };
+    let facts = Fact::KEPT.into_iter().map(fact);
+    COLUMNS.into_iter().chain(facts).chain(APPLICATION).chain(ingress.then_some(INGRESS))
+}
 
 /// Rows in memory, column by column.
 pub struct Rows {
     columns: Vec<Column>,
+    ingress: bool,
     rows: usize,
+    /// Bytes of facts and their levels.
+    fact_bytes: usize,
 }
 
 struct Column {
     values: Values,
-    /// Empty if every row has a value.
+    shape: Shape,
+    /// Empty if every row has one value.
     levels: Vec<i16>,
+    /// Empty unless it is a column of lists.
+    repeats: Vec<i16>,
 }
 
 enum Values {
@@ -114,21 +160,22 @@ enum Values {
 impl Rows {
     /// No rows; with a column for the interface if records come from interfaces.
     pub fn new(ingress: bool) -> Self {
-        let column = |(_, kind, _)| Column {
+        let column = |(_, kind, shape)| Column {
             values: match kind {
                 Time | Number(64) => Values::Long(Vec::new()),
                 Number(_) => Values::Int(Vec::new()),
                 Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
             },
+            shape,
             levels: Vec::new(),
+            repeats: Vec::new(),
         };
-        let count = if ingress { COLUMNS.len() } else { OF_FILES };
-        Self { columns: COLUMNS.into_iter().take(count).map(column).collect(), rows: 0 }
+        let columns = definitions(ingress).map(column).collect();
+        Self { columns, ingress, rows: 0, fact_bytes: 0 }
     }
 
     pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let fields: Result<Vec<_>, _> =
-            COLUMNS.iter().take(self.columns.len()).map(field).collect();
+        let fields: Result<Vec<_>, _> = definitions(self.ingress).map(field).collect();
         Ok(Arc::new(Type::group_type_builder("flows").with_fields(fields?).build()?))
     }
 
@@ -142,10 +189,15 @@ impl Rows {
         self.rows == 0
     }
 
+    /// Approximate memory of the facts in bytes, in addition to that of the other columns.
+    pub const fn fact_bytes(&self) -> usize {
+        self.fact_bytes
+    }
+
     /// Removes all rows and keeps their memory.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Column::clear);
-        self.rows = 0;
+        (self.rows, self.fact_bytes) = (0, 0);
     }
 
     /// Appends copies of all rows of `other`, which has the same columns.
@@ -154,11 +206,11 @@ impl Rows {
             own.append(other);
         }
         self.rows += other.rows;
+        self.fact_bytes += other.fact_bytes;
     }
 
     /// Appends a row.
     pub fn push(&mut self, record: &FlowRecord) {
-        let ingress = self.columns.len() > OF_FILES;
         let mut row = Row(self.columns.iter_mut());
         let key = &record.key;
         let ports = has_ports(key.protocol);
@@ -216,7 +268,18 @@ impl Rows {
             push_address(text, outer_version(tunnel), &tunnel.dst);
         });
         row.perhaps_int(tunnel.map(|tunnel| tunnel.id).filter(|&id| id > 0));
-        if ingress {
+        for kind in Fact::KEPT {
+            row.facts(record.facts.values(kind));
+        }
+        self.fact_bytes += record.facts.bytes().len() * FACT_COST;
+        let application = record.application.as_ref();
+        row.perhaps_text(application, |text, own| {
+            text.extend_from_slice(own.label.as_str().as_bytes());
+        });
+        row.perhaps_text(application, |text, own| {
+            text.extend_from_slice(own.reason.name().as_bytes());
+        });
+        if self.ingress {
             row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
         }
         debug_assert!(row.0.next().is_none(), "a column was not filled");
@@ -230,29 +293,31 @@ impl Rows {
     ) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
         let mut texts = Vec::new();
-        for (column, (.., repetition)) in self.columns.iter_mut().zip(COLUMNS) {
+        for column in &mut self.columns {
             let Some(mut out) = group.next_column()? else { break };
-            let levels = (repetition == OPTIONAL).then_some(&column.levels[..]);
+            let levels = (column.shape != REQUIRED).then_some(&column.levels[..]);
+            let repeats = (column.shape == Shape::List).then_some(&column.repeats[..]);
             match &mut column.values {
                 Values::Long(values) => {
-                    out.typed::<Int64Type>().write_batch(values, levels, None)?;
+                    out.typed::<Int64Type>().write_batch(values, levels, repeats)?;
                     values.clear();
                 }
                 Values::Int(values) => {
-                    out.typed::<Int32Type>().write_batch(values, levels, None)?;
+                    out.typed::<Int32Type>().write_batch(values, levels, repeats)?;
                     values.clear();
                 }
                 Values::Text { bytes, ends } => {
                     texts.clear();
                     cut(bytes, ends, &mut texts);
-                    out.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
+                    out.typed::<ByteArrayType>().write_batch(&texts, levels, repeats)?;
                 }
             }
             column.levels.clear();
+            column.repeats.clear();
             out.close()?;
         }
         group.close()?;
-        self.rows = 0;
+        (self.rows, self.fact_bytes) = (0, 0);
         Ok(())
     }
 }
@@ -268,17 +333,30 @@ fn cut(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, texts: &mut Vec<ByteArray>) {
     }
 }
 
-fn field((name, kind, repetition): &(&str, Kind, Repetition)) -> Result<TypePtr, ParquetError> {
-    let (physical, logical) = match *kind {
+fn field((name, kind, shape): Definition) -> Result<TypePtr, ParquetError> {
+    let (physical, logical) = match kind {
         Time => (Physical::INT64, LogicalType::timestamp(true, TimeUnit::MILLIS)),
         Number(64) => (Physical::INT64, LogicalType::integer(64, false)),
         Number(bits) => (Physical::INT32, LogicalType::integer(bits, false)),
         Text => (Physical::BYTE_ARRAY, LogicalType::String),
     };
-    let field = Type::primitive_type_builder(name, physical)
-        .with_logical_type(Some(logical))
-        .with_repetition(*repetition);
-    Ok(Arc::new(field.build()?))
+    let value = |name, repetition| {
+        let value = Type::primitive_type_builder(name, physical).with_logical_type(Some(logical));
+        value.with_repetition(repetition).build().map(Arc::new)
+    };
+    let group = |name, repetition, field, logical| {
+        let group = Type::group_type_builder(name).with_fields(vec![field]);
+        group.with_repetition(repetition).with_logical_type(logical).build().map(Arc::new)
+    };
+    match shape {
+        Shape::Required => value(name, Repetition::REQUIRED),
+        Shape::Optional => value(name, Repetition::OPTIONAL),
+        Shape::List => {
+            let element = value("element", Repetition::REQUIRED)?;
+            let list = group("list", Repetition::REPEATED, element, None)?;
+            group(name, Repetition::OPTIONAL, list, Some(LogicalType::List))
+        }
+    }
 }
 
 /// The columns of the current row that have no value yet.
@@ -313,6 +391,26 @@ impl Row<'_> {
         self.next().text(push);
     }
 
+    /// The values of a fact: one at most, unless it is a list.
+    fn facts<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
+        let column = self.next();
+        let (list, mut first) = (column.shape == Shape::List, true);
+        for value in values {
+            column.levels.push(if list { IN_LIST } else { 1 });
+            if list {
+                column.repeats.push((!first).into());
+            }
+            column.fact(value);
+            first = false;
+        }
+        if first {
+            column.levels.push(0);
+            if list {
+                column.repeats.push(0);
+            }
+        }
+    }
+
     fn perhaps_text<T>(&mut self, value: Option<T>, push: impl FnOnce(&mut Vec<u8>, T)) {
         let column = self.next();
         column.levels.push(value.is_some().into());
@@ -325,6 +423,7 @@ impl Row<'_> {
 impl Column {
     fn clear(&mut self) {
         self.levels.clear();
+        self.repeats.clear();
         match &mut self.values {
             Values::Long(values) => values.clear(),
             Values::Int(values) => values.clear(),
@@ -337,6 +436,7 @@ impl Column {
 
     fn append(&mut self, other: &Self) {
         self.levels.extend_from_slice(&other.levels);
+        self.repeats.extend_from_slice(&other.repeats);
         match (&mut self.values, &other.values) {
             (Values::Long(own), Values::Long(other)) => own.extend_from_slice(other),
             (Values::Int(own), Values::Int(other)) => own.extend_from_slice(other),
@@ -353,6 +453,24 @@ impl Column {
         match &mut self.values {
             Values::Int(values) => values.push(value.cast_signed()),
             Values::Long(_) | Values::Text { .. } => unreachable!("a column of small numbers"),
+        }
+    }
+
+    /// Text with U+FFFD for invalid UTF-8, or the digits of a number.
+    fn fact(&mut self, value: &[u8]) {
+        match &mut self.values {
+            Values::Long(values) => {
+                let digits = value.iter().filter(|digit| digit.is_ascii_digit());
+                let number = digits.fold(0_u64, |number, digit| {
+                    number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+                });
+                values.push(number.cast_signed());
+            }
+            Values::Text { bytes, ends } => {
+                bytes.extend_from_slice(String::from_utf8_lossy(value).as_bytes());
+                ends.push(bytes.len());
+            }
+            Values::Int(_) => unreachable!("facts are texts or numbers of 64 bits"),
         }
     }
 

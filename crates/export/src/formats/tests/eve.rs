@@ -4,11 +4,19 @@ use proptest::prelude::*;
 use ringtap_flow::{EndReason, FlowRecord, History};
 use serde_json::{Value, json};
 
-use super::{any_record, echo, key, object, record, tcp, tunnelled};
+use super::{any_record, echo, key, object, of_protocol, record, tcp, tunnelled};
 use crate::formats::Format;
 
 fn event(record: FlowRecord) -> Value {
     object(Format::Eve, record)
+}
+
+#[test]
+fn the_protocol_has_the_name_of_suricata() {
+    for (own, name) in [("tls", Some("tls")), ("dhcp", Some("dhcp")), ("wireguard", None)] {
+        assert_eq!(event(of_protocol(own))["app_proto"].as_str(), name);
+    }
+    assert_eq!(event(tcp()).get("app_proto"), None);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 use ringtap_flow::{
-    EndReason, FlowKey, FlowRecord, History, Initiator, IpVersion, Path, Tunnel, TunnelKind,
+    Application, ApplicationReason, EndReason, FlowKey, FlowRecord, History, Initiator, IpVersion,
+    Kind, Label, Path, Tunnel, TunnelKind,
 };
 use serde_json::Value;
 
@@ -96,6 +97,13 @@ fn object(format: Format, record: FlowRecord) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// A flow in whose payloads this protocol was recognised.
+fn of_protocol(name: &str) -> FlowRecord {
+    let mut record = tcp();
+    assert!(record.facts.add(Kind::Protocol, name.as_bytes(), usize::MAX).is_ok());
+    record
+}
+
 prop_compose! {
     fn any_path()(
         macs: [[u8; 6]; 2],
@@ -161,7 +169,9 @@ prop_compose! {
         ]),
         reason in 0..EndReason::ALL.len(),
         path in any_path(),
+        label in prop::option::of("[a-z0-9-]{1,30}"),
     ) -> FlowRecord {
+        let label = label.and_then(|text| Label::new(text.as_bytes()));
         FlowRecord {
             tcp_flags,
             icmp_type_code,
@@ -169,6 +179,7 @@ prop_compose! {
             initiator,
             end_reason: EndReason::ALL[reason],
             path,
+            application: label.map(|label| Application { label, reason: ApplicationReason::Port }),
             ..counts
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
-use ringtap_flow::{FlowRecord, IpVersion, Kind};
+use ringtap_flow::{Application, ApplicationReason, FlowRecord, IpVersion, Kind, Label};
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
@@ -38,6 +38,12 @@ pub(super) fn rows(file: Vec<u8>) -> Vec<Vec<(String, String)>> {
         Field::Str(text) => text.clone(),
         other => panic!("{other:?} is of no type that is promised"),
     };
+    let value = |field: &Field| match field {
+        Field::ListInternal(list) => {
+            list.elements().iter().map(value).collect::<Vec<_>>().join(";")
+        }
+        other => value(other),
+    };
     let row = |row: parquet::record::Row| {
         let there = row.get_column_iter().filter(|(_, field)| **field != Field::Null);
         there.map(|(name, field)| (name.clone(), value(field))).collect()
@@ -50,18 +56,43 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn facts_are_a_list() {
+fn facts_and_the_application_are_in_all_formats() {
     let mut record = record(key(17, "10.0.0.1", "10.0.0.53", (5_000, 53)));
     let values: [&[u8]; 3] = [b"example.org", b"a\"b;c", b"\xff,"];
     for value in values {
         assert!(record.facts.add(Kind::DnsQueryName, value, usize::MAX).is_ok());
     }
-    let listed = json!(["example.org", "a\"b;c", "\u{fffd},"]);
-    assert_eq!(object(record.clone())["dnsQueryName"], listed);
-    let text = text(Format::Csv, &[record]);
+    for (kind, value) in
+        [(Kind::HttpStatus, "404"), (Kind::HttpStatus, "0"), (Kind::NtpStratum, "3")]
+    {
+        assert!(record.facts.add(kind, value.as_bytes(), usize::MAX).is_ok());
+    }
+    record.application =
+        Some(Application { label: Label::new(b"a,\"b").unwrap(), reason: ApplicationReason::Name });
+    let object = object(record.clone());
+    assert_eq!(object["dnsQueryName"], json!(["example.org", "a\"b;c", "\u{fffd},"]));
+    assert_eq!(object["httpStatus"], json!([404, 0]));
+    assert_eq!((&object["ntpStratum"], &object["tlsServerName"]), (&json!(3), &Value::Null));
+    assert_eq!(object["application"], "a,\"b");
+    assert_eq!(object["applicationReason"], "name");
+
+    let text = text(Format::Csv, &[record.clone()]);
     let (head, line) = text.split_once('\n').unwrap();
-    assert!(head.ends_with(",dnsQueryName"));
-    assert!(line.ends_with(",\"example.org;a\"\"b\\x3bc;\u{fffd},\"\n"), "{line}");
+    assert!(head.ends_with(",ntpStratum,application,applicationReason"), "{head}");
+    assert!(line.contains(",\"example.org;a\"\"b\\x3bc;\u{fffd},\","), "{line}");
+    assert!(line.contains(",404;0,") && line.ends_with(",3,\"a,\"\"b\",name\n"), "{line}");
+
+    let rows = rows(written(Format::Parquet, &[tcp(), record, echo()]));
+    let get = |row: usize, name| {
+        rows[row].iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    };
+    assert_eq!(get(1, "dnsQueryName"), Some("example.org;a\"b;c;\u{fffd},"));
+    assert_eq!(get(1, "httpStatus"), Some("404;0"));
+    assert_eq!(get(1, "ntpStratum"), Some("3"));
+    assert_eq!((get(1, "application"), get(1, "applicationReason")), (Some("a,\"b"), Some("name")));
+    for (row, name) in [(0, "dnsQueryName"), (2, "httpStatus"), (2, "application")] {
+        assert_eq!(get(row, name), None);
+    }
 }
 
 #[test]
@@ -223,7 +254,7 @@ fn csv_always_has_one_header() {
     assert!(nothing.starts_with("flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,"));
     assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
     assert_eq!(nothing.lines().count(), 1);
-    assert_eq!(nothing.split(',').count(), 38);
+    assert_eq!(nothing.split(',').count(), 37 + Kind::KEPT.len() + 2);
     assert_eq!(text(Format::Csv, &[tcp(), echo()]).lines().count(), 3);
 }
 

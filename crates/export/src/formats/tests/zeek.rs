@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use ringtap_flow::{FlowRecord, History, Initiator};
 
-use super::{any_record, echo, key, record, tcp, text, tunnelled};
+use super::{any_record, echo, key, of_protocol, record, tcp, text, tunnelled};
 use crate::formats::{CommunityId, Format};
 
 /// The lines that begin with `#`, and each other line by the names of its fields.
@@ -83,6 +83,13 @@ fn tcp_has_every_field() {
     assert!(uid.len() == 18 && uid.starts_with('C'), "{uid}");
     let later = FlowRecord { first_ns: record.first_ns + 1, ..record.clone() };
     assert_ne!(&log(&[later]).rows[0]["uid"], uid);
+}
+
+#[test]
+fn the_service_has_the_name_of_zeek() {
+    for (own, name) in [("tls", "ssl"), ("quic", "quic"), ("stun", "-")] {
+        assert_eq!(log(&[of_protocol(own)]).rows[0]["service"], name);
+    }
 }
 
 #[test]

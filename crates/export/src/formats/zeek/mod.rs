@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Both times are packet times in UTC, because no clock is read; without records they are those of 1970-01-01. Values
-//! that are not metered are `-`: payload octets, missed bytes, services, and which networks are local.
+//! that are not metered are `-`: payload octets, missed bytes, and which networks are local.
 
 mod state;
 
@@ -26,6 +26,7 @@ use crate::formats::date::{push_dashed, push_seconds};
 use crate::formats::ids::{tunnel_uid, uid};
 use crate::formats::lines::push_number;
 use crate::formats::protocol::{TCP, UDP, has_ports, is_icmp};
+use crate::formats::service::service;
 use crate::formats::way::{macs, vlans, way};
 use crate::formats::{CommunityId, Interfaces, TextFormat};
 
@@ -107,11 +108,13 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
         number(line, port);
     }
     line.extend_from_slice(match key.protocol {
-        TCP => b"tcp\t-\t",
-        UDP => b"udp\t-\t",
-        protocol if is_icmp(protocol) => b"icmp\t-\t",
-        _ => b"unknown_transport\t-\t",
+        TCP => b"tcp\t",
+        UDP => b"udp\t",
+        protocol if is_icmp(protocol) => b"icmp\t",
+        _ => b"unknown_transport\t",
     });
+    line.extend_from_slice(service(record).unwrap_or("-").as_bytes());
+    line.push(b'\t');
     if duration_ns > 0 {
         push_seconds(line, duration_ns);
         line.push(b'\t');

@@ -1,0 +1,165 @@
+//! Applications: flows, packets and octets by the label of each flow record.
+//!
+//! Labels come from the list of names, the protocols and the well-known ports, so there are at most as many rows as
+//! those have labels. All sums are exact, and independent of the order of records.
+
+use std::collections::BTreeMap;
+
+use ringtap_flow::{FlowRecord, Label};
+use ringtap_stage::Shard;
+use ringtap_terminal::numbers::{bytes, count};
+use ringtap_terminal::page::Page;
+use ringtap_terminal::table::Lean::{Left, Right};
+use ringtap_terminal::table::Table;
+
+use super::{About, Analysis, Merge, Section};
+use crate::report::{ApplicationRow, ApplicationVolume, Applications};
+use crate::{Alert, Setup};
+
+/// Memory of a row in a map, bytes.
+const ROW_BYTES: u64 = 100;
+/// Labels that do not come from the list, at most.
+const OTHER_LABELS: u64 = 256;
+
+/// Most memory of the rows of a worker, or of the merger, for a list with this number of labels.
+pub(crate) fn most_bytes(labels: usize) -> u64 {
+    (labels as u64 + OTHER_LABELS) * ROW_BYTES
+}
+
+/// The sums of one shard; those without a label under `None`.
+#[derive(Default)]
+pub struct ApplicationTable(BTreeMap<Option<Label>, ApplicationVolume>);
+
+impl ApplicationTable {
+    fn merge(&mut self, other: Self) {
+        for (label, more) in other.0 {
+            self.0.entry(label).or_default().add(more);
+        }
+    }
+
+    fn report(mut self, top: usize) -> Applications {
+        let unlabelled = self.0.remove(&None).unwrap_or_default();
+        let mut rows: Vec<_> = self
+            .0
+            .into_iter()
+            .filter_map(|(label, volume)| {
+                Some(ApplicationRow { application: label?.as_str().to_owned(), volume })
+            })
+            .collect();
+        // Rows are in order of their labels, and the sort is stable.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.volume.octets));
+        let further = rows.len().saturating_sub(top) as u64;
+        rows.truncate(top);
+        Applications { rows, further, unlabelled }
+    }
+}
+
+impl Analysis for ApplicationTable {
+    const TAKES_RECORDS: bool = true;
+
+    type Found = Self;
+    type Merger = ApplicationMerger;
+
+    fn new(_: &Setup, _: Shard) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn on_record(&mut self, record: &FlowRecord) {
+        let label = record.application.map(|application| application.label);
+        self.0.entry(label).or_default().add(ApplicationVolume {
+            flows: 1,
+            packets: record.packets.iter().sum(),
+            octets: record.octets.iter().sum(),
+        });
+    }
+
+    fn end(self) -> Self {
+        self
+    }
+}
+
+/// The sums of all shards.
+pub struct ApplicationMerger {
+    all: ApplicationTable,
+    top: usize,
+}
+
+impl Merge<ApplicationTable> for ApplicationMerger {
+    type Section = Applications;
+
+    fn new(setup: &Setup) -> Self {
+        Self { all: ApplicationTable::default(), top: setup.options.top }
+    }
+
+    fn merge(&mut self, found: ApplicationTable) {
+        self.all.merge(found);
+    }
+
+    fn end(self, _: &mut dyn FnMut(&Alert)) -> Applications {
+        self.all.report(self.top)
+    }
+}
+
+impl Section for Applications {
+    fn show(&self, page: &mut Page, _: &About<'_>) {
+        let mut table = Table::new(&[Left, Right, Right, Right]);
+        let unlabelled = Some(("(without a label)", self.unlabelled));
+        let rows = self.rows.iter().map(|row| (row.application.as_str(), row.volume));
+        for (name, volume) in rows.chain(unlabelled.filter(|(_, volume)| volume.flows > 0)) {
+            table.row([
+                name.to_owned(),
+                bytes(volume.octets),
+                format!("{} packets", count(volume.packets)),
+                format!("{} flows", count(volume.flows)),
+            ]);
+        }
+        page.section("Applications", &table);
+        if self.further > 0 {
+            page.line(&format!("({} further)", count(self.further)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_flow::{Application, ApplicationReason, FlowKey, IpVersion};
+
+    use super::*;
+
+    fn record(label: &str, packets: [u64; 2], octets: [u64; 2]) -> FlowRecord {
+        let [src, dst] = [[1; 16], [2; 16]];
+        let version = IpVersion::V6;
+        let key = FlowKey { version, src, dst, src_port: 1, dst_port: 2, protocol: 6 };
+        let application = Label::new(label.as_bytes())
+            .map(|label| Application { label, reason: ApplicationReason::Name });
+        FlowRecord { packets, octets, application, ..FlowRecord::new(key) }
+    }
+
+    #[test]
+    fn rows_are_sorted_by_octets_and_name() {
+        let records = [
+            record("b", [1, 2], [10, 20]),
+            record("a", [1, 0], [30, 0]),
+            record("c", [1, 0], [20, 0]),
+            record("c", [1, 1], [5, 6]),
+            record("d", [1, 0], [1, 0]),
+            record("", [7, 0], [8, 0]),
+        ];
+        let mut parts = [ApplicationTable::default(), ApplicationTable::default()];
+        for (number, record) in records.iter().enumerate() {
+            parts[number % 2].on_record(record);
+        }
+        let [mut one, other] = parts;
+        one.merge(other);
+        let report = one.report(3);
+        let row = |application: &str, flows, packets, octets| ApplicationRow {
+            application: application.into(),
+            volume: ApplicationVolume { flows, packets, octets },
+        };
+        assert_eq!(report.rows, [row("c", 2, 3, 31), row("a", 1, 1, 30), row("b", 1, 3, 30)]);
+        assert_eq!(report.further, 1);
+        let unlabelled = ApplicationVolume { flows: 1, packets: 7, octets: 8 };
+        assert_eq!(report.unlabelled, unlabelled);
+    }
+}

@@ -1,0 +1,528 @@
+//! The application of a flow: a label from its names, its protocol or its ports.
+//!
+//! ```text
+//! 1  name      the longest suffix of the server name, HTTP host or queried name in a list     google
+//! 2  content   the first protocol recognised in the payloads                                  tls
+//! 3  port      the lower port, then the higher one, in the table below                        https
+//! ```
+//!
+//! The list is text: a suffix and a label on each line, `#` begins a comment. Suffixes match whole labels of a name, so
+//! `example.org` matches `www.example.org` and not `myexample.org`. Of equal suffixes the last one counts.
+//!
+//! A name is searched from its end: the hash of each suffix continues that of the shorter one, so a search reads the
+//! name once and the table once for each label.
+//!
+//! ```text
+//! slots   | 0 | 2 | 0 | 1 | …        the number of an entry, or 0; a power of two, at most half full
+//! entries | text, length, label |    suffixes are one after another in one text
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use crate::{Facts, Kind};
+
+/// The built-in list.
+const BUILT_IN: &str = include_str!("../data/names.txt");
+
+/// The longest label, in bytes.
+pub const LABEL_MAX: usize = 30;
+/// Most different labels of a list.
+pub const LABELS_MAX: usize = 65_536;
+/// Most suffixes of a list.
+pub const SUFFIXES_MAX: usize = 1 << 22;
+/// The longest name (RFC 1035, section 2.3.4), without the last dot.
+const NAME_MAX: usize = 253;
+
+/// A label of an application: up to 30 printable characters of ASCII. Labels are ordered as texts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label {
+    /// The rest is zero.
+    bytes: [u8; LABEL_MAX],
+    len: u8,
+}
+
+impl Label {
+    /// The label with this text; `None` if it is empty, too long, or has other characters than printable ones of ASCII.
+    pub fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; LABEL_MAX];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        let usable = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
+        usable.then_some(Self { bytes, len: text.len() as u8 })
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// What a label was derived from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApplicationReason {
+    /// A name in the list.
+    Name,
+    /// A protocol recognised in the payloads.
+    Content,
+    /// A port.
+    Port,
+}
+
+impl ApplicationReason {
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Content => "content",
+            Self::Port => "port",
+        }
+    }
+}
+
+/// The application of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Application {
+    /// Its label.
+    pub label: Label,
+    /// What the label was derived from.
+    pub reason: ApplicationReason,
+}
+
+/// A list of names: suffixes with their labels.
+pub struct Names {
+    text: Vec<u8>,
+    entries: Vec<Entry>,
+    slots: Vec<u32>,
+    labels: Vec<Label>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u32,
+    len: u8,
+    label: u16,
+}
+
+/// A list of names that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidNames {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// What is wrong there, and the remedy.
+    why: String,
+}
+
+impl fmt::Display for InvalidNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for InvalidNames {}
+
+impl Names {
+    /// The built-in list.
+    pub fn built_in() -> Arc<Self> {
+        static LIST: LazyLock<Arc<Names>> =
+            LazyLock::new(|| Arc::new(Names::parse(BUILT_IN.as_bytes()).unwrap_or_default()));
+        Arc::clone(&LIST)
+    }
+
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// The first line that is neither a suffix and a label nor empty, or one too many.
+    pub fn parse(list: &[u8]) -> Result<Self, InvalidNames> {
+        let mut names = Self::default();
+        let mut known = std::collections::HashMap::new();
+        for (at, line) in list.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+            let invalid = |why| InvalidNames { line: at + 1, why };
+            let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+            let Some(suffix) = words.next() else { continue };
+            let (Some(label), None) = (words.next(), words.next()) else {
+                let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+                return Err(invalid(format!(
+                    "{line:?} is not a suffix and a label: write a line such as \"example.org example\""
+                )));
+            };
+            if !is_suffix(suffix) {
+                let suffix = String::from_utf8_lossy(suffix);
+                return Err(invalid(format!(
+                    "invalid suffix {suffix:?}: use a domain name in ASCII such as example.org, without * and \
+                     dots at its ends"
+                )));
+            }
+            let Some(own) = Label::new(label) else {
+                let label = String::from_utf8_lossy(label);
+                return Err(invalid(format!(
+                    "invalid label {label:?}: use up to {LABEL_MAX} printable characters of ASCII"
+                )));
+            };
+            let next = names.labels.len();
+            let label = *known.entry(own).or_insert(next);
+            if label == LABELS_MAX {
+                return Err(invalid(format!("more than {LABELS_MAX} labels: use fewer")));
+            }
+            if label == next {
+                names.labels.push(own);
+            }
+            if names.entries.len() == SUFFIXES_MAX {
+                return Err(invalid(format!("more than {SUFFIXES_MAX} suffixes: use fewer")));
+            }
+            names.insert(suffix, label as u16);
+        }
+        Ok(names)
+    }
+
+    /// Adds a suffix, or replaces its label.
+    fn insert(&mut self, suffix: &[u8], label: u16) {
+        if (self.entries.len() + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let hash = suffix.iter().rev().fold(SEED, |hash, &byte| step(hash, byte));
+        match self.find_slot(hash, suffix) {
+            Ok(at) => self.entries[at].label = label,
+            Err(slot) => {
+                let start = self.text.len() as u32;
+                self.text.extend(suffix.iter().map(u8::to_ascii_lowercase));
+                self.entries.push(Entry { start, len: suffix.len() as u8, label });
+                self.slots[slot] = self.entries.len() as u32;
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let mut slots = vec![0; (self.slots.len() * 2).max(16)];
+        for (at, entry) in self.entries.iter().enumerate() {
+            let hash = self.suffix(entry).iter().rev().fold(SEED, |hash, &byte| step(hash, byte));
+            let mut slot = place(hash, slots.len());
+            while slots[slot] != 0 {
+                slot = (slot + 1) % slots.len();
+            }
+            slots[slot] = at as u32 + 1;
+        }
+        self.slots = slots;
+    }
+
+    fn suffix(&self, entry: &Entry) -> &[u8] {
+        &self.text[entry.start as usize..][..usize::from(entry.len)]
+    }
+
+    /// The number of the entry with this suffix, else the free slot for it. There must be slots.
+    fn find_slot(&self, hash: u64, suffix: &[u8]) -> Result<usize, usize> {
+        let mut slot = place(hash, self.slots.len());
+        loop {
+            let Some(at) = (self.slots[slot] as usize).checked_sub(1) else { return Err(slot) };
+            if self.suffix(&self.entries[at]).eq_ignore_ascii_case(suffix) {
+                return Ok(at);
+            }
+            slot = (slot + 1) % self.slots.len();
+        }
+    }
+
+    /// Number of suffixes.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if the list has no suffix.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Number of different labels.
+    pub fn labels(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Memory in bytes.
+    pub fn memory(&self) -> usize {
+        self.text.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.slots.capacity() * size_of::<u32>()
+            + self.labels.capacity() * size_of::<Label>()
+    }
+
+    /// The label of the longest suffix of a name, which may end with a dot.
+    pub fn find(&self, name: &[u8]) -> Option<Label> {
+        let name = name.strip_suffix(b".").unwrap_or(name);
+        if name.len() > NAME_MAX || self.is_empty() {
+            return None;
+        }
+        let (mut hash, mut longest) = (SEED, None);
+        for at in (0..name.len()).rev() {
+            hash = step(hash, name[at]);
+            if (at == 0 || name[at - 1] == b'.')
+                && let Ok(entry) = self.find_slot(hash, &name[at..])
+            {
+                longest = Some(self.labels[usize::from(self.entries[entry].label)]);
+            }
+        }
+        longest
+    }
+
+    /// The application of a flow of this IP protocol, with these ports and facts.
+    pub fn application(&self, protocol: u8, ports: [u16; 2], facts: &Facts) -> Option<Application> {
+        if !facts.is_empty() {
+            if let Some(label) = self.by_name(facts) {
+                return Some(Application { label, reason: ApplicationReason::Name });
+            }
+            if let Some(label) = facts.values(Kind::Protocol).next().and_then(Label::new) {
+                return Some(Application { label, reason: ApplicationReason::Content });
+            }
+        }
+        let label = by_port(protocol, ports)?;
+        Some(Application { label, reason: ApplicationReason::Port })
+    }
+
+    /// The label of the first name in the list: server names, HTTP hosts, queried names.
+    fn by_name(&self, facts: &Facts) -> Option<Label> {
+        let of = |kind| facts.values(kind).find_map(|name| self.find(name));
+        let host = |name| self.find(without_port(name));
+        of(Kind::TlsServerName)
+            .or_else(|| facts.values(Kind::HttpHost).find_map(host))
+            .or_else(|| of(Kind::DnsQueryName))
+    }
+}
+
+impl Default for Names {
+    /// The empty list.
+    fn default() -> Self {
+        Self { text: Vec::new(), entries: Vec::new(), slots: Vec::new(), labels: Vec::new() }
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Names({} suffixes)", self.len())
+    }
+}
+
+/// FNV-1a with 64 bits, over the lower-case bytes from the last to the first.
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn step(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+}
+
+/// The first slot of a hash.
+fn place(hash: u64, slots: usize) -> usize {
+    (hash ^ hash >> 32) as usize & (slots - 1)
+}
+
+/// Labels of letters, digits, `-` and `_`, with dots between them.
+fn is_suffix(suffix: &[u8]) -> bool {
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let label = |label: &[u8]| (1..=63).contains(&label.len()) && label.iter().all(letter);
+    suffix.len() <= NAME_MAX && suffix.split(|&byte| byte == b'.').all(label)
+}
+
+/// A host of HTTP without its port.
+fn without_port(host: &[u8]) -> &[u8] {
+    match host.iter().rposition(|&byte| byte == b':') {
+        Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => &host[..colon],
+        _ => host,
+    }
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// The label of the lower port, else of the higher one.
+fn by_port(protocol: u8, [one, other]: [u16; 2]) -> Option<Label> {
+    let of = |port| {
+        let at = PORTS.binary_search_by_key(&(protocol, port), |&(key, _)| key).ok()?;
+        Label::new(PORTS[at].1.as_bytes())
+    };
+    of(one.min(other)).or_else(|| of(one.max(other)))
+}
+
+/// Well-known ports (IANA's registry of service names, and common use), in ascending order.
+#[rustfmt::skip]
+const PORTS: [((u8, u16), &str); 94] = [
+    ((TCP, 21), "ftp"), ((TCP, 22), "ssh"), ((TCP, 23), "telnet"), ((TCP, 25), "smtp"),
+    ((TCP, 43), "whois"), ((TCP, 49), "tacacs"), ((TCP, 53), "dns"), ((TCP, 80), "http"),
+    ((TCP, 88), "kerberos"), ((TCP, 110), "pop3"), ((TCP, 111), "rpcbind"), ((TCP, 119), "nntp"),
+    ((TCP, 135), "msrpc"), ((TCP, 139), "netbios"), ((TCP, 143), "imap"), ((TCP, 179), "bgp"),
+    ((TCP, 389), "ldap"), ((TCP, 443), "https"), ((TCP, 445), "smb"), ((TCP, 465), "smtps"),
+    ((TCP, 502), "modbus"), ((TCP, 514), "syslog"), ((TCP, 515), "lpd"), ((TCP, 554), "rtsp"),
+    ((TCP, 587), "smtp"), ((TCP, 631), "ipp"), ((TCP, 636), "ldaps"), ((TCP, 853), "dns-over-tls"),
+    ((TCP, 873), "rsync"), ((TCP, 989), "ftps"), ((TCP, 990), "ftps"), ((TCP, 993), "imaps"),
+    ((TCP, 995), "pop3s"), ((TCP, 1080), "socks"), ((TCP, 1194), "openvpn"), ((TCP, 1433), "mssql"),
+    ((TCP, 1521), "oracle"), ((TCP, 1723), "pptp"), ((TCP, 1883), "mqtt"), ((TCP, 2049), "nfs"),
+    ((TCP, 2181), "zookeeper"), ((TCP, 2379), "etcd"), ((TCP, 3128), "http-proxy"), ((TCP, 3260), "iscsi"),
+    ((TCP, 3268), "ldap"), ((TCP, 3306), "mysql"), ((TCP, 3389), "rdp"), ((TCP, 4222), "nats"),
+    ((TCP, 5060), "sip"), ((TCP, 5061), "sips"), ((TCP, 5222), "xmpp"), ((TCP, 5269), "xmpp"),
+    ((TCP, 5432), "postgresql"), ((TCP, 5671), "amqps"), ((TCP, 5672), "amqp"), ((TCP, 5900), "vnc"),
+    ((TCP, 5984), "couchdb"), ((TCP, 5985), "winrm"), ((TCP, 6379), "redis"), ((TCP, 6443), "kubernetes"),
+    ((TCP, 6667), "irc"), ((TCP, 8080), "http"), ((TCP, 8443), "https"), ((TCP, 8883), "mqtts"),
+    ((TCP, 9092), "kafka"), ((TCP, 9200), "elasticsearch"), ((TCP, 11211), "memcached"), ((TCP, 27017), "mongodb"),
+    ((UDP, 53), "dns"), ((UDP, 67), "dhcp"), ((UDP, 68), "dhcp"), ((UDP, 69), "tftp"),
+    ((UDP, 88), "kerberos"), ((UDP, 123), "ntp"), ((UDP, 137), "netbios"), ((UDP, 138), "netbios"),
+    ((UDP, 161), "snmp"), ((UDP, 162), "snmp"), ((UDP, 443), "quic"), ((UDP, 500), "ipsec"),
+    ((UDP, 514), "syslog"), ((UDP, 546), "dhcpv6"), ((UDP, 547), "dhcpv6"), ((UDP, 1194), "openvpn"),
+    ((UDP, 1812), "radius"), ((UDP, 1813), "radius"), ((UDP, 1900), "ssdp"), ((UDP, 3478), "stun"),
+    ((UDP, 4500), "ipsec"), ((UDP, 5060), "sip"), ((UDP, 5353), "mdns"), ((UDP, 5355), "llmnr"),
+    ((UDP, 5683), "coap"), ((UDP, 51820), "wireguard"),
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn label(text: &str) -> Option<Label> {
+        Some(Label::new(text.as_bytes()).unwrap())
+    }
+
+    fn facts(values: &[(Kind, &str)]) -> Facts {
+        let mut facts = Facts::default();
+        for (kind, value) in values {
+            facts.add(*kind, value.as_bytes(), usize::MAX).unwrap();
+        }
+        facts
+    }
+
+    #[test]
+    fn the_longest_suffix_of_whole_labels_counts() {
+        let names = Names::parse(
+            b"# comment\n\nexample.org one # more\r\n  A.Example.org\ttwo\nlocal three\nexample.org four",
+        )
+        .unwrap();
+        assert_eq!((names.len(), names.labels()), (3, 4));
+        for (name, expected) in [
+            ("example.org", Some("four")),
+            ("EXAMPLE.ORG.", Some("four")),
+            ("www.example.org", Some("four")),
+            ("a.example.org", Some("two")),
+            ("b.a.example.org", Some("two")),
+            ("ba.example.org", Some("four")),
+            ("myexample.org", None),
+            ("org", None),
+            ("printer.local", Some("three")),
+            ("", None),
+            (".", None),
+            (".local", Some("three")),
+        ] {
+            assert_eq!(names.find(name.as_bytes()), expected.and_then(label), "{name}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_remedy() {
+        for (list, line, text) in [
+            ("a.b c\n\nexample.org", 3, "write a line such as"),
+            ("a b c", 1, "write a line such as"),
+            ("*.a b", 1, "invalid suffix \"*.a\""),
+            ("a. b", 1, "without * and dots"),
+            ("\u{e9}.org b", 1, "in ASCII"),
+            ("a 0123456789012345678901234567890", 1, "up to 30"),
+        ] {
+            let error = Names::parse(list.as_bytes()).unwrap_err();
+            assert_eq!(error.line, line, "{list}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+        let many: String = (0..=LABELS_MAX).map(|n| format!("a{n} b{n}\n")).collect();
+        assert!(Names::parse(many.as_bytes()).unwrap_err().to_string().contains("more than 65536"));
+    }
+
+    #[test]
+    fn a_million_lines_are_read() {
+        let list: String =
+            (0..1_000_000).map(|n| format!("host{n}.example.org l{}\n", n % 100)).collect();
+        let names = Names::parse(list.as_bytes()).unwrap();
+        assert_eq!((names.len(), names.labels()), (1_000_000, 100));
+        assert!(names.memory() < 100 << 20);
+        assert_eq!(names.find(b"x.host999999.example.org"), label("l99"));
+        assert_eq!(names.find(b"host1000000.example.org"), None);
+    }
+
+    #[test]
+    fn the_rule_is_name_content_port() {
+        let names = Names::parse(b"example.org service\nexample.com other").unwrap();
+        let of = |ports, values: &[(Kind, &str)]| {
+            let found = names.application(TCP, ports, &facts(values))?;
+            Some((found.label.as_str().to_owned(), found.reason))
+        };
+        let found = |label: &str, reason| Some((label.to_owned(), reason));
+        let server = (Kind::TlsServerName, "www.example.org");
+        let host = (Kind::HttpHost, "www.example.com:8080");
+        let (first, second) =
+            ((Kind::DnsQueryName, "unknown.test"), (Kind::DnsQueryName, "example.com"));
+        let tls = (Kind::Protocol, "tls");
+        assert_eq!(
+            of([50_000, 443], &[tls, host, server]),
+            found("service", ApplicationReason::Name)
+        );
+        assert_eq!(of([50_000, 443], &[host]), found("other", ApplicationReason::Name));
+        assert_eq!(of([50_000, 53], &[first, second]), found("other", ApplicationReason::Name));
+        assert_eq!(of([50_000, 53], &[first, tls]), found("tls", ApplicationReason::Content));
+        assert_eq!(of([50_000, 443], &[first]), found("https", ApplicationReason::Port));
+        assert_eq!(of([443, 50_000], &[]), found("https", ApplicationReason::Port));
+        assert_eq!(of([443, 22], &[]), found("ssh", ApplicationReason::Port));
+        assert_eq!(of([1_234, 3_306], &[]), found("mysql", ApplicationReason::Port));
+        assert_eq!(of([50_000, 50_001], &[]), None);
+        assert_eq!(names.application(1, [22, 443], &Facts::default()), None);
+    }
+
+    #[test]
+    fn ports_are_in_order_and_have_labels() {
+        assert!(PORTS.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(PORTS.iter().all(|(_, text)| Label::new(text.as_bytes()).is_some()));
+    }
+
+    #[test]
+    fn the_built_in_list_is_valid() {
+        let names = Names::parse(BUILT_IN.as_bytes()).unwrap();
+        assert_eq!(Names::built_in().len(), names.len());
+        let lines = BUILT_IN.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let lines = lines.filter(|line| !line.trim().is_empty()).count();
+        assert_eq!(names.len(), lines, "a suffix is listed twice");
+        for (name, expected) in [
+            ("www.google.com", "google"),
+            ("rr3---sn-4g5ednz7.googlevideo.com", "youtube"),
+            ("scontent.xx.fbcdn.net", "facebook"),
+            ("teams.microsoft.com", "teams"),
+            ("www.microsoft.com", "microsoft"),
+            ("s3.eu-west-1.amazonaws.com", "aws"),
+        ] {
+            assert_eq!(names.find(name.as_bytes()), label(expected), "{name}");
+        }
+    }
+
+    proptest! {
+        /// The longest suffix is that of a simple search.
+        #[test]
+        fn a_search_finds_the_longest_suffix(
+            list in prop::collection::vec("[ab](\\.[ab]){0,3}", 0..20),
+            name in "[abAB]{0,2}(\\.[ab]{1,2}){0,5}\\.?",
+        ) {
+            let text: String = list.iter().enumerate().map(|(n, own)| format!("{own} l{n}\n")).collect();
+            let names = Names::parse(text.as_bytes()).unwrap();
+            let plain = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
+            let matching = |own: &&String| plain == **own || plain.ends_with(&format!(".{own}"));
+            let longest = list.iter().filter(matching).map(String::len).max();
+            let expected = longest.and_then(|len| {
+                list.iter().rposition(|own| own.len() == len && matching(&own))
+            });
+            let found = names.find(name.as_bytes());
+            prop_assert_eq!(found, expected.and_then(|n| label(&format!("l{n}"))));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(list in prop::collection::vec(any::<u8>(), 0..200), name in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(names) = Names::parse(&list) {
+                let _ = names.find(&name);
+            }
+            let _ = Names::built_in().find(&name);
+        }
+    }
+}
