@@ -133,7 +133,8 @@ fn a_full_disk_is_reported_at_once_and_again_when_it_has_room() {
     let report = report(&out, &errors);
     check_frames(&report);
     let csv = fs::read_to_string(disk.path().join("flows.csv")).unwrap();
-    assert!(csv.lines().all(|line| line.split(',').count() == 39), "a line is incomplete");
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns), "a line is incomplete");
     let written = report["write"][0]["records"].as_u64().unwrap();
     assert_eq!(csv.lines().count() as u64, written + 1);
     assert_eq!((written, code), (FLOWS, 0), "records wait in memory: {errors}");
