@@ -152,11 +152,12 @@ impl Frames {
         at: usize,
         attachments: &mut Attachments,
     ) {
-        let plain_at = Decoder::plain_data_at(frame.link, frame.data, record);
-        // Without the padding of the frame.
-        let end = frame.data.len().min(record.ip_len as usize + 14);
-        let look = |at| self.payloads.look(record, &frame.data[..end], at);
-        if plain_at.is_none_or(|at| look(at).is_interesting()) {
+        // The decoder has the place of an outermost packet's data, and not that of an inner packet's.
+        let look = |(at, end): (usize, usize)| {
+            let data = &frame.data[..end.min(frame.data.len())];
+            self.payloads.may_read(record, data, at)
+        };
+        if self.decoder.plain_data().is_none_or(look) {
             self.extract(frame, record, at, attachments);
         }
     }

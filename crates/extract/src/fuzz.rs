@@ -26,7 +26,7 @@ pub fn fuzz(name: &str, bytes: &[u8]) {
     let mut payloads = new();
     let mut facts = read(&mut payloads, extractor, 6, 0, first);
     let record = packet(6);
-    if payloads.look(&record, &[], 0).is_interesting() && bytes.len() < STREAM_MAX {
+    if payloads.look(&record, second).stream && bytes.len() < STREAM_MAX {
         facts.extend(read(&mut payloads, extractor, 6, cut as u32, second));
         assert!(facts == whole, "cut at {cut}: {facts:?}, whole: {whole:?}");
     }
@@ -46,7 +46,7 @@ fn read(
     bytes: &[u8],
 ) -> Facts {
     let record = packet(protocol);
-    let stream = payloads.look(&record, bytes, 0).stream;
+    let stream = payloads.look(&record, bytes).stream;
     let mut facts = Facts::new();
     payloads.read_as(
         Look { protocols: 1 << extractor, stream },

@@ -42,7 +42,7 @@ pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
 pub use kinds::{Keep, Kind, LIST_MAX, Type};
-pub use payloads::{Counts, Look, Payloads};
+pub use payloads::{Counts, Payloads};
 #[cfg(any(test, feature = "fuzz"))]
 pub use protocols::quic::fuzz::fuzz_quic;
 
@@ -76,10 +76,10 @@ pub(crate) enum Progress {
 
 /// Reads the payloads of one protocol.
 pub(crate) trait Extractor {
-    /// What a TCP stream begins with.
-    const TCP: Opening = Opening::NEVER;
+    /// What a message over TCP begins with.
+    const TCP: &'static [Opening] = &[];
     /// What a UDP datagram begins with.
-    const UDP: Opening = Opening::NEVER;
+    const UDP: &'static [Opening] = &[];
     /// UDP ports whose datagrams are read, whatever they begin with.
     const PORTS: &'static [u16] = &[];
 

@@ -1,20 +1,21 @@
-//! The bytes that a protocol's first payload can begin with, and tables of them for all protocols.
+//! The bytes that a protocol's payloads can begin with, and tables of them for all protocols.
 //!
 //! ```text
-//! payload   | 0 | 1 | 2 | 3 | 4 | 5 | …
-//!             │       │           └─ table 2 ─┐
-//!             │       └───────────── table 1 ─┼─ and ─▶ a bit for each protocol that is possible
-//!             └───────────────────── table 0 ─┘
+//! payload   | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | …
+//!             │       │           │       └─ table 3 ─┐
+//!             │       │           └───────── table 2 ─┤
+//!             │       └───────────────────── table 1 ─┼─ and ─▶ a bit for each opening that is possible
+//!             └───────────────────────────── table 0 ─┘
 //! ```
 //!
-//! Three look-ups exclude most payloads without a branch, whatever the number of protocols.
+//! Four look-ups exclude most payloads without a branch, whatever the number of protocols. A protocol may have several
+//! openings; each has its own bit, so that bytes of different openings do not combine.
 
 /// A set of byte values.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes([u64; 4]);
 
 impl Bytes {
-    pub(crate) const NONE: Self = Self([0; 4]);
     pub(crate) const ANY: Self = Self([!0; 4]);
 
     pub(crate) const fn of(values: &[u8]) -> Self {
@@ -41,50 +42,86 @@ impl Bytes {
     }
 }
 
-/// Possible values of the first, third and sixth byte of a payload.
+/// Possible values of four bytes of a payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
     pub(crate) first: Bytes,
     pub(crate) third: Bytes,
     pub(crate) sixth: Bytes,
+    pub(crate) eighth: Bytes,
 }
 
 impl Opening {
-    pub(crate) const NEVER: Self =
-        Self { first: Bytes::NONE, third: Bytes::NONE, sixth: Bytes::NONE };
+    /// Any bytes, for the fields that an opening does not restrict.
+    pub(crate) const ANY: Self =
+        Self { first: Bytes::ANY, third: Bytes::ANY, sixth: Bytes::ANY, eighth: Bytes::ANY };
 }
 
 /// The number of payload bytes that a look needs.
-pub(crate) const LOOKED_AT: usize = 6;
+pub(crate) const LOOKED_AT: usize = 8;
 
-/// The possible protocols for each value of the first, third and sixth byte.
-pub(crate) struct Table([[u16; 256]; 3]);
+/// Most openings of all protocols over one transport.
+const OPENINGS_MAX: usize = 32;
+
+/// The possible openings for each value of the four bytes, and the protocol of each opening.
+pub(crate) struct Table {
+    bits: [[u32; 256]; 4],
+    protocols: [u8; OPENINGS_MAX],
+    len: usize,
+}
 
 impl Table {
-    pub(crate) const EMPTY: Self = Self([[0; 256]; 3]);
+    pub(crate) const EMPTY: Self =
+        Self { bits: [[0; 256]; 4], protocols: [0; OPENINGS_MAX], len: 0 };
 
-    /// The table with a further protocol.
-    pub(crate) const fn with(mut self, opening: Opening, bit: u32) -> Self {
-        let sets = [opening.first, opening.third, opening.sixth];
-        let mut place = 0;
-        while place < 3 {
-            let mut value = 0;
-            while value < 256 {
-                if sets[place].contains(value) {
-                    self.0[place][value] |= 1 << bit;
+    /// The table with the openings of a further protocol, given by its position in the list.
+    pub(crate) const fn with(mut self, openings: &[Opening], protocol: u8) -> Self {
+        let mut next = 0;
+        while next < openings.len() {
+            let Opening { first, third, sixth, eighth } = openings[next];
+            let sets = [first, third, sixth, eighth];
+            let mut place = 0;
+            while place < sets.len() {
+                let mut value = 0;
+                while value < 256 {
+                    if sets[place].contains(value) {
+                        self.bits[place][value] |= 1 << self.len;
+                    }
+                    value += 1;
                 }
-                value += 1;
+                place += 1;
             }
-            place += 1;
+            self.protocols[self.len] = protocol;
+            self.len += 1;
+            next += 1;
         }
         self
     }
 
-    /// The protocols that a payload with these first bytes can be.
+    /// The openings that a payload with these first bytes can have.
     #[inline(always)]
-    pub(crate) fn look(&self, head: &[u8; LOOKED_AT]) -> u16 {
-        let [first, third, sixth] = &self.0;
-        first[usize::from(head[0])] & third[usize::from(head[2])] & sixth[usize::from(head[5])]
+    pub(crate) fn look(&self, head: &[u8; LOOKED_AT]) -> u32 {
+        let [first, third, sixth, eighth] = &self.bits;
+        first[usize::from(head[0])]
+            & third[usize::from(head[2])]
+            & sixth[usize::from(head[5])]
+            & eighth[usize::from(head[7])]
+    }
+
+    /// The protocols of these openings, a bit for each position in the list.
+    pub(crate) fn protocols(&self, mut openings: u32) -> u16 {
+        let mut protocols = 0;
+        while openings != 0 {
+            protocols |= 1 << self.protocols[openings.trailing_zeros() as usize];
+            openings &= openings - 1;
+        }
+        protocols
+    }
+
+    /// The openings of these protocols.
+    pub(crate) fn openings(&self, protocols: u16) -> u32 {
+        let of = |at: &usize| protocols >> self.protocols[*at] & 1 != 0;
+        (0..self.len).filter(of).fold(0, |openings, at| openings | 1 << at)
     }
 }
 
@@ -113,6 +150,12 @@ impl Ports {
         self
     }
 
+    /// Whether a protocol has this port.
+    #[inline(always)]
+    pub(crate) fn has(&self, port: u16) -> bool {
+        self.0[usize::from(port) % PLACES].0 == port
+    }
+
     #[inline(always)]
     pub(crate) fn look(&self, port: u16) -> u16 {
         let (own, protocols) = self.0[usize::from(port) % PLACES];
@@ -125,16 +168,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_combine_protocols() {
-        const GREETING: Opening =
-            Opening { first: Bytes::of(b"Hh"), third: Bytes::of(b"l"), sixth: Bytes::ANY };
-        const DIGITS: Opening =
-            Opening { first: Bytes::range(b'0', b'9'), third: Bytes::ANY, sixth: Bytes::of(b"\n") };
-        const TABLE: Table = Table::EMPTY.with(GREETING, 0).with(DIGITS, 3).with(Opening::NEVER, 4);
-        assert_eq!(TABLE.look(b"Hello!"), 1);
-        assert_eq!(TABLE.look(b"hELLO!"), 0);
-        assert_eq!(TABLE.look(b"12345\n"), 8);
-        assert_eq!(TABLE.look(b"12345 "), 0);
+    fn tables_combine_openings() {
+        const GREETINGS: &[Opening] = &[
+            Opening { first: Bytes::of(b"Hh"), third: Bytes::of(b"l"), ..Opening::ANY },
+            Opening { first: Bytes::of(b"b"), eighth: Bytes::of(b"!"), ..Opening::ANY },
+        ];
+        const DIGITS: &[Opening] =
+            &[Opening { first: Bytes::range(b'0', b'9'), sixth: Bytes::of(b"\n"), ..Opening::ANY }];
+        const TABLE: Table = Table::EMPTY.with(GREETINGS, 1).with(&[], 2).with(DIGITS, 4);
+        let look = |head: &[u8; 8]| TABLE.protocols(TABLE.look(head));
+        assert_eq!((look(b"Hello..."), look(b"bye byes"), look(b"bye bye!")), (2, 0, 2));
+        assert_eq!((look(b"12345\n.."), look(b"12345 .."), look(b"h234l\n.!")), (16, 0, 0));
+        assert_eq!((TABLE.openings(2), TABLE.openings(16), TABLE.openings(4)), (3, 4, 0));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringtap_wire::{Flags, PacketRecord};
 
-use crate::opening::LOOKED_AT;
+use crate::opening::{LOOKED_AT, Table};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
 use crate::{Extractors, Found, Kind, OPENINGS, PORTS, Payload, Progress, States, Unread};
 
@@ -40,7 +40,7 @@ impl Counts {
 
 /// The result of a look at a packet: the possible protocols.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     pub(crate) protocols: u16,
     pub(crate) stream: bool,
 }
@@ -48,7 +48,7 @@ pub struct Look {
 impl Look {
     /// Whether the payload must be read.
     #[inline(always)]
-    pub fn is_interesting(self) -> bool {
+    pub(crate) fn is_interesting(self) -> bool {
         self.protocols != 0 || self.stream
     }
 }
@@ -56,6 +56,8 @@ impl Look {
 /// The extractors of a reader, with their state.
 pub struct Payloads {
     set: Extractors,
+    /// The openings of `set` over UDP and TCP.
+    openings: [u32; 2],
     streams: Streams,
     states: States,
     /// Messages read, by extractor.
@@ -68,6 +70,7 @@ impl Payloads {
     pub fn new(set: Extractors, memory: usize) -> Self {
         Self {
             set,
+            openings: [OPENINGS[0].openings(set.0), OPENINGS[1].openings(set.0)],
             streams: Streams::new(memory / 2),
             states: States::new(memory / 2),
             read: [0; Extractors::NAMES.len()],
@@ -81,28 +84,43 @@ impl Payloads {
         self.set != Extractors::NONE
     }
 
-    /// Looks at a packet whose data are `frame` from `at` on. Without branches that depend on the packet.
+    /// Whether the payload of a packet may be of interest: the bytes of `frame` from `at` on. Without branches that
+    /// depend on the packet, because packets of all kinds mix at random.
     #[inline(always)]
-    pub fn look(&self, record: &PacketRecord, frame: &[u8], at: usize) -> Look {
-        let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
-        let all_if = |condition: bool| 0_u16.wrapping_sub(u16::from(condition));
-        let data = (tcp | udp) & record.flags.contains(Flags::DATA);
-        let last = frame.len().saturating_sub(LOOKED_AT);
+    pub fn may_read(&self, record: &PacketRecord, frame: &[u8], at: usize) -> bool {
+        let tcp = record.protocol == TCP;
         let short = frame.len() < at + LOOKED_AT;
-        let by_content = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
-            Some(head) => OPENINGS[usize::from(tcp)].look(head) & all_if(!short),
+        let last = frame.len().saturating_sub(LOOKED_AT);
+        let openings = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
+            Some(head) => OPENINGS[usize::from(tcp)].look(head),
             None => 0,
-        };
+        } & self.openings[usize::from(tcp)];
         // Over TCP the length in front of a DNS message may be a segment of its own.
+        let ports = PORTS.has(record.src_port) | PORTS.has(record.dst_port);
+        let found = (!short & (openings != 0)) | (ports & (!tcp | short));
+        record.flags.contains(Flags::DATA) & (found | (tcp & self.streams.may_have(record)))
+    }
+
+    /// Looks at the ports and the first bytes of a payload.
+    pub(crate) fn look(&self, record: &PacketRecord, payload: &[u8]) -> Look {
+        let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
+        if payload.is_empty() || !(tcp | udp) {
+            return Look { protocols: 0, stream: false };
+        }
         let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
-        let protocols = (by_content | by_port & all_if(udp | short)) & all_if(data) & self.set.0;
-        Look { protocols, stream: data & tcp & self.streams.may_have(record) }
+        let by_content = |table: &Table, head| table.protocols(table.look(head));
+        let protocols = match payload.first_chunk::<LOOKED_AT>() {
+            Some(head) if tcp => by_content(&OPENINGS[1], head),
+            Some(head) => by_content(&OPENINGS[0], head) | by_port,
+            None => by_port,
+        };
+        Look { protocols: protocols & self.set.0, stream: tcp && self.streams.may_have(record) }
     }
 
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut dyn FnMut(Kind, &[u8]) -> bool) {
-        let look = self.look(payload.record, payload.bytes, 0);
-        if look.is_interesting() && !payload.bytes.is_empty() {
+        let look = self.look(payload.record, payload.bytes);
+        if look.is_interesting() {
             self.read_as(look, payload, found);
         }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::carried::Carried;
 use crate::fragments::FragmentTable;
 use crate::hash::HashKey;
-use crate::ip::{Context, v4, v6};
+use crate::ip::{Context, Data, v4, v6};
 use crate::link::{self, LinkType, Network, Stack};
 use crate::path::{Path, Paths, Tunnel};
 use crate::path_cache::PathCache;
@@ -44,6 +44,8 @@ pub struct Decoder {
     inner: PacketRecord,
     /// Byte range of the packet of `inner` in the frame.
     inside: Range<usize>,
+    /// The data of the last packet, if it was plain.
+    data: Data,
 }
 
 /// The network layer of a frame.
@@ -70,6 +72,7 @@ impl Decoder {
             watched: Watched::by(Tunnels::default()),
             inner: PacketRecord::EMPTY,
             inside: 0..0,
+            data: Data::default(),
         }
     }
 
@@ -111,13 +114,12 @@ impl Decoder {
         outer.flags.contains(Flags::TUNNEL).then_some(&self.inner)
     }
 
-    /// Where the data of a packet begin in its frame, for TCP and UDP in IPv4 without options in untagged Ethernet, if
-    /// it is no fragment and not in a tunnel; may be beyond the end. `None` for other frames. Without a branch between
-    /// the protocols, because they alternate at random; meaningless for protocols other than the two.
+    /// Where the data of the last decoded frame's packet begin and end in the frame, for TCP and UDP in plain IPv4 and
+    /// IPv6 in untagged Ethernet. May be beyond the captured bytes. `None` for all other frames.
     #[inline(always)]
-    pub fn plain_data_at(link: LinkType, frame: &[u8], record: &PacketRecord) -> Option<usize> {
-        let head = frame.first_chunk::<48>().filter(|_| is_plain(link, frame, record))?;
-        Some(34 + transport::header_len(record.protocol, head[46]))
+    pub fn plain_data(&self) -> Option<(usize, usize)> {
+        let Data { at, end } = self.data;
+        (at > 0).then_some((at as usize, end as usize))
     }
 
     /// What a TCP or UDP packet carries, as far as it was captured. `record` is that of the last decoded frame or of the packet in
@@ -191,7 +193,8 @@ impl Decoder {
                 && let Some(path) = self.paths.met(macs)
             {
                 base.path = path;
-                if v4::decode_plain(&self.context(0), base, packet, out) {
+                if let Some(data) = v4::decode_plain(&self.context(0), base, packet, out) {
+                    self.data = data.behind(header.len());
                     return Decoded::Ipv4;
                 }
             }
@@ -199,11 +202,13 @@ impl Decoder {
                 && let Some(path) = self.paths.met(macs)
             {
                 base.path = path;
-                if v6::decode_plain(&self.context(0), base, packet, out) {
+                if let Some(data) = v6::decode_plain(&self.context(0), base, packet, out) {
+                    self.data = data.behind(header.len());
                     return Decoded::Ipv6;
                 }
             }
         }
+        self.data = Data::default();
         self.decode_any(link, ts_ns, frame.bytes, frame.wire, out)
     }
 
@@ -261,14 +266,14 @@ impl Decoder {
         let mut context = self.context(scope);
         match network {
             Network::Ipv4(packet) => {
-                if !v4::decode_plain(&context, base, packet, out) {
+                if v4::decode_plain(&context, base, packet, out).is_none() {
                     *out = base;
                     *carried = v4::decode(&mut context, packet, out);
                 }
                 Decoded::Ipv4
             }
             Network::Ipv6(packet) => {
-                if v6::decode_plain(&context, base, packet, out) {
+                if v6::decode_plain(&context, base, packet, out).is_some() {
                     return Decoded::Ipv6;
                 }
                 *out = base;

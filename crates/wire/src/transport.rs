@@ -41,6 +41,8 @@ pub(crate) struct Plain {
     pub(crate) tcp_flags: u8,
     /// [`Flags::DATA`] or nothing.
     pub(crate) data: u16,
+    /// The length of the header in bytes.
+    pub(crate) header_len: u8,
 }
 
 /// Reads the start of a TCP or UDP header; `len` is the length of header and data. Without a branch between the two
@@ -49,15 +51,9 @@ pub(crate) struct Plain {
 pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
     let tcp_mask = 0u8.wrapping_sub(u8::from(protocol == TCP));
     let port = |at| u16::from_be_bytes([t[at], t[at + 1]]);
-    let data = u16::from(len > header_len(protocol, t[12]) as u32) * Flags::DATA.0;
-    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, data }
-}
-
-/// The length of a TCP header with this offset byte, or of a UDP header.
-#[inline(always)]
-pub(crate) fn header_len(protocol: u8, offset: u8) -> usize {
-    let tcp_mask = 0u8.wrapping_sub(u8::from(protocol == TCP));
-    usize::from(tcp_header_len(offset) & tcp_mask | UDP_HEADER_LEN & !tcp_mask)
+    let header_len = tcp_header_len(t[12]) & tcp_mask | UDP_HEADER_LEN & !tcp_mask;
+    let data = u16::from(len > u32::from(header_len)) * Flags::DATA.0;
+    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, data, header_len }
 }
 
 /// The length of a TCP header from its offset byte: 20 to 60.

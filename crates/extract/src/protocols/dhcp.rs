@@ -46,8 +46,8 @@ pub(crate) struct Dhcp;
 
 impl Extractor for Dhcp {
     // A request or a reply, with hardware addresses of six bytes.
-    const UDP: Opening =
-        Opening { first: Bytes::of(&[1, 2]), third: Bytes::of(&[6]), sixth: Bytes::ANY };
+    const UDP: &'static [Opening] =
+        &[Opening { first: Bytes::of(&[1, 2]), third: Bytes::of(&[6]), ..Opening::ANY }];
     const PORTS: &'static [u16] = &[67, 68, PORTS_V6[0], PORTS_V6[1]];
 
     type State = ();

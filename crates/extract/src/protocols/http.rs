@@ -43,11 +43,19 @@ pub(crate) struct Http;
 
 impl Extractor for Http {
     // The first and third letters of the methods and of `HTTP/1`.
-    const TCP: Opening =
-        Opening { first: letters(0), third: letters(2), sixth: Bytes::range(b' ', b'~') };
+    const TCP: &'static [Opening] = &[Opening {
+        first: letters(0),
+        third: letters(2),
+        sixth: Bytes::range(b' ', b'~'),
+        ..Opening::ANY
+    }];
     // `M-SEARCH`, `NOTIFY` and `HTTP/1`.
-    const UDP: Opening =
-        Opening { first: Bytes::of(b"MNH"), third: Bytes::of(b"ST"), sixth: Bytes::of(b"RY1") };
+    const UDP: &'static [Opening] = &[Opening {
+        first: Bytes::of(b"MNH"),
+        third: Bytes::of(b"ST"),
+        sixth: Bytes::of(b"RY1"),
+        ..Opening::ANY
+    }];
 
     type State = ();
 
@@ -336,6 +344,7 @@ mod tests {
 
     use super::*;
     use crate::Payloads;
+    use crate::opening::LOOKED_AT;
 
     fn packet(protocol: u8, port: u16) -> PacketRecord {
         PacketRecord {
@@ -458,8 +467,8 @@ mod tests {
     fn a_header_can_be_split_anywhere() {
         for (bytes, facts) in [(GET, GOT), (&OK[..OK.len() - 5], WAS_OK)] {
             let record = packet(TCP, 8_080);
-            // A first segment of less than six bytes is not looked at.
-            for at in 6..bytes.len() {
+            // A first segment of less than eight bytes is not looked at.
+            for at in LOOKED_AT..bytes.len() {
                 let parts = [(1, &bytes[..at]), (1 + at, &bytes[at..])];
                 assert_eq!(read_segments(&record, &parts), (facts.into(), vec![]), "{at}");
                 let next = (at + 3).min(bytes.len());
@@ -508,7 +517,7 @@ mod tests {
         let (facts, unread) = read_segments(&record, &segments);
         assert_eq!((&facts[..], &unread[..]), (GOT, &[Unread::TooMuch][..]));
         record.flags.insert(Flags::TRUNCATED);
-        for len in 6..GET.len() {
+        for len in LOOKED_AT..GET.len() {
             let (facts, unread) = read_segments(&record, &[(1, &GET[..len])]);
             assert!(facts.starts_with("protocol=http kind=request method=GET"), "{len}");
             assert_eq!(unread, [Unread::Truncated]);

@@ -25,6 +25,25 @@ use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
 /// Longest first line of a text protocol that is searched.
 const LINE_MAX: usize = 1_024;
 
+/// Bytes of text, up to the end of a line.
+const TEXT: Bytes = Bytes::of(&{
+    let (mut bytes, mut at) = ([b'\r'; 97], 0);
+    while at < 95 {
+        bytes[at] = b' ' + at as u8;
+        at += 1;
+    }
+    (bytes[95], bytes[96]) = (b'\n', b'\t');
+    bytes
+});
+
+/// Two zero bits, and bytes of the magic cookie.
+const STUN: Opening = Opening {
+    first: Bytes::range(0, 0x3f),
+    sixth: Bytes::of(&[0x12]),
+    eighth: Bytes::of(&[0x42]),
+    ..Opening::ANY
+};
+
 pub(crate) struct Labels;
 
 type Recognise = fn(&Payload<'_>) -> bool;
@@ -51,17 +70,44 @@ const OVER_UDP: [(&[u8], Recognise); 6] = [
 ];
 
 impl Extractor for Labels {
-    // Bytes of SIP; of SMTP, FTP, POP3 and IMAP; of the binary protocols in the order of the table.
-    const TCP: Opening = Opening {
-        first: Bytes::of(b"SIABCOREPNUM2345EHehUA+*\x13\x03\x00\x01"),
-        third: Bytes::of(b"PVKENTGABFSD01LlEeTO\x69\x00\x01\x02\x03\x04\x38\x40\x50"),
-        sixth: Bytes::ANY,
-    };
-    const UDP: Opening = Opening {
-        first: Bytes::of(b"SIABCOREPNUMd\x00\x01\x02\x03\x04\x38\x40\x50\x30"),
-        third: Bytes::ANY,
-        sixth: Bytes::ANY,
-    };
+    // SIP, SMTP, FTP, POP3, IMAP; BitTorrent; STUN; RDP; OpenVPN.
+    const TCP: &'static [Opening] = &[
+        Opening {
+            first: Bytes::of(b"SIABCOREPNUM23EHehUA+*"),
+            third: Bytes::of(b"PVKENTGABFSD01LlEeTO"),
+            sixth: TEXT,
+            eighth: TEXT,
+        },
+        Opening { first: Bytes::of(&[19]), third: Bytes::of(b"i"), ..Opening::ANY },
+        STUN,
+        Opening {
+            first: Bytes::of(&[3]),
+            third: Bytes::of(&[0]),
+            sixth: Bytes::of(&[0xd0, 0xe0]),
+            ..Opening::ANY
+        },
+        Opening {
+            first: Bytes::of(&[0, 1, 2, 3, 4]),
+            third: Bytes::of(&[0x38, 0x40, 0x50]),
+            ..Opening::ANY
+        },
+    ];
+    // SIP; BitTorrent, and its trackers; STUN; WireGuard; OpenVPN; SNMP.
+    const UDP: &'static [Opening] = &[
+        Opening { first: Bytes::of(b"SIABCOREPNUM"), third: TEXT, sixth: TEXT, eighth: TEXT },
+        Opening { first: Bytes::of(b"d"), third: Bytes::of(b":"), ..Opening::ANY },
+        Opening { first: Bytes::of(b"d"), third: Bytes::of(b"i"), ..Opening::ANY },
+        Opening {
+            first: Bytes::of(&[0]),
+            third: Bytes::of(&[4]),
+            sixth: Bytes::of(&[16]),
+            eighth: Bytes::of(&[128]),
+        },
+        STUN,
+        Opening { first: Bytes::range(1, 4), third: Bytes::of(&[0]), ..Opening::ANY },
+        Opening { first: Bytes::of(&[0x38, 0x40, 0x50]), ..Opening::ANY },
+        Opening { first: Bytes::of(&[0x30]), ..Opening::ANY },
+    ];
 
     type State = ();
 

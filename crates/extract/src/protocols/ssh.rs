@@ -21,8 +21,12 @@ const PORT: u16 = 22;
 pub(crate) struct Ssh;
 
 impl Extractor for Ssh {
-    const TCP: Opening =
-        Opening { first: Bytes::of(b"S"), third: Bytes::of(b"H"), sixth: Bytes::of(b".") };
+    const TCP: &'static [Opening] = &[Opening {
+        first: Bytes::of(b"S"),
+        third: Bytes::of(b"H"),
+        sixth: Bytes::of(b"."),
+        ..Opening::ANY
+    }];
 
     type State = ();
 

@@ -22,6 +22,22 @@ pub(crate) struct Context<'a> {
     pub(crate) scope: u32,
 }
 
+/// The bytes behind the transport header, as positions.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Data {
+    pub(crate) at: u32,
+    /// The end according to the IP header.
+    pub(crate) end: u32,
+}
+
+impl Data {
+    /// The same behind a header of this length.
+    #[inline(always)]
+    pub(crate) fn behind(self, header_len: usize) -> Self {
+        Self { at: self.at + header_len as u32, end: self.end + header_len as u32 }
+    }
+}
+
 /// The position of a fragment in its datagram.
 #[derive(Clone, Copy)]
 struct Fragment {

@@ -8,7 +8,7 @@
 //! The header is parsed even if its checksum is wrong: captures of sent packets have incomplete checksums. A packet
 //! declared as IPv4 counts as IPv4 even if its header is invalid ([`Flags::BAD_HEADER`]).
 
-use super::{Context, Fragment};
+use super::{Context, Data, Fragment};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};
@@ -19,16 +19,16 @@ const HEADER_LEN: u32 = 20;
 
 /// Decodes the common case completely: no options, not a fragment, TCP, or UDP on ports that are not watched, with at
 /// least 14 captured bytes of header and payload. Writes all of `out`; fields that do not come from the packet are
-/// copied from `base`. Returns false for other cases; `out` is then undefined.
+/// copied from `base`. Returns the place of the data; `None` for other cases, and `out` is then undefined.
 #[inline(always)]
 pub(crate) fn decode_plain(
     context: &Context<'_>,
     base: PacketRecord,
     packet: Span<'_>,
     out: &mut PacketRecord,
-) -> bool {
-    let Some((h, rest)) = packet.take::<20>() else { return false };
-    let Some(t) = rest.bytes.first_chunk::<PLAIN_LEN>() else { return false };
+) -> Option<Data> {
+    let (h, rest) = packet.take::<20>()?;
+    let t = rest.bytes.first_chunk::<PLAIN_LEN>()?;
     let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
     let protocol = h[9];
     // Version 4, a header of five words, no more fragments, offset 0.
@@ -37,11 +37,11 @@ pub(crate) fn decode_plain(
         & (total_len >= HEADER_LEN + PLAIN_LEN as u32)
         & ((protocol == TCP) | (protocol == UDP));
     if !plain {
-        return false;
+        return None;
     }
     let src = widen([h[12], h[13], h[14], h[15]]);
     let dst = widen([h[16], h[17], h[18], h[19]]);
-    let Plain { src_port, dst_port, tcp_flags, data } =
+    let Plain { src_port, dst_port, tcp_flags, data, header_len } =
         transport::plain(protocol, t, total_len - HEADER_LEN);
     *out = PacketRecord {
         src,
@@ -57,7 +57,8 @@ pub(crate) fn decode_plain(
         tos: h[1],
         ..base
     };
-    !context.watched.suspects(out)
+    let data = Data { at: HEADER_LEN + u32::from(header_len), end: total_len };
+    (!context.watched.suspects(out)).then_some(data)
 }
 
 /// Decodes any packet declared as IPv4.

@@ -12,7 +12,7 @@
 //! A truncated header still counts as IPv6 ([`Flags::BAD_HEADER`]). A packet of another version does not: no other
 //! protocol uses that EtherType.
 
-use super::{Context, Fragment};
+use super::{Context, Data, Fragment};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::reason::{Layer, NonIp};
@@ -40,19 +40,20 @@ pub(crate) fn decode_plain(
     base: PacketRecord,
     packet: Span<'_>,
     out: &mut PacketRecord,
-) -> bool {
-    let Some((h, rest)) = packet.take::<40>() else { return false };
-    let Some(t) = rest.bytes.first_chunk::<PLAIN_LEN>() else { return false };
+) -> Option<Data> {
+    let (h, rest) = packet.take::<40>()?;
+    let t = rest.bytes.first_chunk::<PLAIN_LEN>()?;
     let payload_len = payload_len(h);
     let protocol = h[6];
     let plain = (h[0] >> 4 == 6)
         & (payload_len >= PLAIN_LEN as u32)
         & ((protocol == TCP) | (protocol == UDP));
     if !plain {
-        return false;
+        return None;
     }
     let (src, dst) = addresses(h);
-    let Plain { src_port, dst_port, tcp_flags, data } = transport::plain(protocol, t, payload_len);
+    let Plain { src_port, dst_port, tcp_flags, data, header_len } =
+        transport::plain(protocol, t, payload_len);
     *out = PacketRecord {
         src,
         dst,
@@ -67,7 +68,8 @@ pub(crate) fn decode_plain(
         tos: h[0] << 4 | h[1] >> 4,
         ..base
     };
-    !context.watched.suspects(out)
+    let data = Data { at: HEADER_LEN + u32::from(header_len), end: HEADER_LEN + payload_len };
+    (!context.watched.suspects(out)).then_some(data)
 }
 
 /// Decodes any packet declared as IPv6.

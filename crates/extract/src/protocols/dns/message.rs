@@ -115,6 +115,8 @@ impl Header {
         // The counts of a truncated answer may be those of the whole one.
         let fits = least <= len || self.is_answer() && self.flags & TRUNCATED != 0;
         match self.operation() {
+            // Zeros are filler, not a message.
+            QUERY if !self.is_answer() => fits && self.counts != [0; 4],
             QUERY | INVERSE_QUERY | STATUS | NOTIFY | UPDATE => fits,
             STATEFUL => self.counts == [0; 4],
             _ => false,

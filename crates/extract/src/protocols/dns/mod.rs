@@ -42,9 +42,8 @@ pub(crate) struct Dns;
 impl Extractor for Dns {
     // The first byte of the length of a message below 4 KiB; longer ones are rarely the first of a segment. The sixth
     // byte: no Z bit, a registered response code.
-    const TCP: Opening = Opening {
+    const TCP: &'static [Opening] = &[Opening {
         first: Bytes::range(0, 0x0f),
-        third: Bytes::ANY,
         sixth: Bytes::of(&{
             let (mut bytes, mut at) = ([0; 96], 0);
             while at < bytes.len() {
@@ -54,13 +53,16 @@ impl Extractor for Dns {
             }
             bytes
         }),
-    };
+        // The lower byte of one question.
+        eighth: Bytes::of(&[1]),
+        ..Opening::ANY
+    }];
     // Flags with the operation 0; the lower byte of one question.
-    const UDP: Opening = Opening {
-        first: Bytes::ANY,
+    const UDP: &'static [Opening] = &[Opening {
         third: Bytes::of(&[0, 1, 2, 3, 4, 5, 6, 7, 128, 129, 130, 131, 132, 133, 134, 135]),
         sixth: Bytes::of(&[1]),
-    };
+        ..Opening::ANY
+    }];
     const PORTS: &'static [u16] = &[DNS, MULTICAST, LLMNR];
 
     type State = Messages;

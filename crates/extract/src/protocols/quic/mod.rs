@@ -45,7 +45,7 @@ const RETRY_REQUEST: &[u8; 32] =
 pub(crate) struct Quic;
 
 impl Extractor for Quic {
-    const UDP: Opening = Opening {
+    const UDP: &'static [Opening] = &[Opening {
         first: Bytes::range(0x80, 0xff),
         // The second byte of the version: of 1, drafts and Version Negotiation; 2; Google's; Facebook's.
         third: Bytes::of(&[0x00, 0x33, 0x30, 0xce]),
@@ -53,7 +53,8 @@ impl Extractor for Quic {
         sixth: Bytes::of(&[
             0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0x50, 0x55,
         ]),
-    };
+        ..Opening::ANY
+    }];
 
     type State = State;
 

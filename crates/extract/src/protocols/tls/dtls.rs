@@ -22,6 +22,7 @@ pub(super) const OPENING: Opening = Opening {
     first: Bytes::of(&[HANDSHAKE]),
     third: Bytes::of(&[0xff, 0xfd, 0xfc]),
     sixth: Bytes::of(&[0]),
+    ..Opening::ANY
 };
 
 const RECORD_HEADER: usize = 13;

@@ -53,13 +53,14 @@ pub(crate) enum Transport {
 pub(crate) struct Tls;
 
 impl Extractor for Tls {
-    const TCP: Opening = Opening {
+    const TCP: &'static [Opening] = &[Opening {
         first: Bytes::range(CHANGE_CIPHER_SPEC, HANDSHAKE),
         third: Bytes::range(0, 4),
         // The type of the hello, the change of cipher spec, or the level of the alert.
         sixth: Bytes::of(&[CLIENT_HELLO, SERVER_HELLO]),
-    };
-    const UDP: Opening = dtls::OPENING;
+        ..Opening::ANY
+    }];
+    const UDP: &'static [Opening] = &[dtls::OPENING];
 
     type State = dtls::Fragments;
 
