@@ -14,7 +14,7 @@
 //!
 //! [`Names`] derives the application of a flow from its facts and ports.
 //!
-//! An extractor is a file in `protocols/` and a line in the list below; its kinds of facts are lines in `kinds.rs`.
+//! An extractor is a file in `protocols/` and a line in the list there; its kinds of facts are lines in `kinds.rs`.
 //!
 //! Invariants: no input makes this crate panic; memory and time are bounded; no clock but packet time. The facts depend
 //! on the payloads of an address pair alone, so every arrangement finds the same, as long as no room was missing.
@@ -110,85 +110,6 @@ pub(crate) trait State {
 /// No state.
 impl State for () {
     fn new(_memory: usize) -> Self {}
-}
-
-/// Generates the set of extractors and their states from the list.
-macro_rules! extractors {
-    ($($name:ident $bit:literal $extractor:ty,)+) => {
-        impl Extractors {
-            /// All of them.
-            pub const ALL: Self = Self(0 $(| 1 << $bit)+);
-
-            /// Names of all, each at its position.
-            pub const NAMES: &'static [&'static str] = &{
-                let mut names = [""; (u16::BITS - Self::ALL.0.leading_zeros()) as usize];
-                $(names[$bit] = stringify!($name);)+
-                names
-            };
-        }
-
-        // The positions are those in NAMES.
-        const _: () = {
-            let (mut next, positions) = (0, [$($bit),+]);
-            while next < positions.len() {
-                assert!(positions[next] == next as u32);
-                next += 1;
-            }
-        };
-
-        /// The possible protocols by the first bytes: of UDP, of TCP.
-        pub(crate) static OPENINGS: [opening::Table; 2] = [
-            opening::Table::EMPTY$(.with(<$extractor as Extractor>::UDP, $bit))+,
-            opening::Table::EMPTY$(.with(<$extractor as Extractor>::TCP, $bit))+,
-        ];
-
-        /// The protocols of UDP ports.
-        pub(crate) static PORTS: opening::Ports =
-            opening::Ports::EMPTY$(.with(<$extractor as Extractor>::PORTS, $bit))+;
-
-        /// The states of all protocols.
-        pub(crate) struct States {
-            $($name: <$extractor as Extractor>::State,)+
-        }
-
-        impl States {
-            /// The states, each with its part of the memory.
-            pub(crate) fn new(memory: usize) -> Self {
-                let each = memory / Extractors::NAMES.len();
-                Self { $($name: State::new(each),)+ }
-            }
-
-            /// Reads a payload with the extractor at this position of the list.
-            pub(crate) fn read(
-                &mut self,
-                protocol: usize,
-                payload: &Payload<'_>,
-                found: Found<'_>,
-            ) -> Result<Progress, Unread> {
-                match protocol {
-                    $($bit => <$extractor>::read(&mut self.$name, payload, found),)+
-                    _ => Ok(Progress::Other),
-                }
-            }
-
-            /// Counts dropped messages, see [`State::dropped`].
-            pub(crate) fn dropped(&mut self, end: bool, count: &mut dyn FnMut(usize, Unread, u64)) {
-                $(self.$name.dropped(end, &mut |why, number| count($bit, why, number));)+
-            }
-        }
-    };
-}
-
-// In the order in which they are tried, each with its position.
-extractors! {
-    tls 0 protocols::tls::Tls,
-    quic 1 protocols::quic::Quic,
-    dns 2 protocols::dns::Dns,
-    http 3 protocols::http::Http,
-    ssh 4 protocols::ssh::Ssh,
-    dhcp 5 protocols::dhcp::Dhcp,
-    ntp 6 protocols::ntp::Ntp,
-    labels 7 protocols::labels::Labels,
 }
 
 /// Why a payload could not be read.

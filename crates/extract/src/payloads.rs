@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::opening::{LOOKED_AT, Table};
+use crate::protocols::{OPENINGS, PORTS, States};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
-use crate::{Extractors, Found, Kind, OPENINGS, PORTS, Payload, Progress, States, Unread};
+use crate::{Extractors, Found, Kind, Payload, Progress, Unread};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;

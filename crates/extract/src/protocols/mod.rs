@@ -1,4 +1,4 @@
-//! The parsers, one file for each protocol.
+//! The parsers, one file for each protocol, and the list of them.
 
 pub(crate) mod dhcp;
 pub(crate) mod dns;
@@ -8,3 +8,80 @@ pub(crate) mod ntp;
 pub(crate) mod quic;
 pub(crate) mod ssh;
 pub(crate) mod tls;
+
+use crate::{Extractor, Extractors, Found, Payload, Progress, State, Unread, opening};
+
+/// Generates the set of extractors and their states from the list.
+macro_rules! extractors {
+    ($($name:ident $bit:literal $extractor:ty,)+) => {
+        impl Extractors {
+            /// All of them.
+            pub const ALL: Self = Self(0 $(| 1 << $bit)+);
+
+            /// Names of all, each at its position.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+        }
+
+        // The positions are those in NAMES.
+        const _: () = {
+            let (mut next, positions) = (0, [$($bit),+]);
+            while next < positions.len() {
+                assert!(positions[next] == next as u32);
+                next += 1;
+            }
+        };
+
+        /// The possible protocols by the first bytes: of UDP, of TCP.
+        pub(crate) static OPENINGS: [opening::Table; 2] = [
+            opening::Table::EMPTY$(.with(<$extractor as Extractor>::UDP, $bit))+,
+            opening::Table::EMPTY$(.with(<$extractor as Extractor>::TCP, $bit))+,
+        ];
+
+        /// The protocols of UDP ports.
+        pub(crate) static PORTS: opening::Ports =
+            opening::Ports::EMPTY$(.with(<$extractor as Extractor>::PORTS, $bit))+;
+
+        /// The states of all protocols.
+        pub(crate) struct States {
+            $($name: <$extractor as Extractor>::State,)+
+        }
+
+        impl States {
+            /// The states, each with its part of the memory.
+            pub(crate) fn new(memory: usize) -> Self {
+                let each = memory / Extractors::NAMES.len();
+                Self { $($name: State::new(each),)+ }
+            }
+
+            /// Reads a payload with the extractor at this position of the list.
+            pub(crate) fn read(
+                &mut self,
+                protocol: usize,
+                payload: &Payload<'_>,
+                found: Found<'_>,
+            ) -> Result<Progress, Unread> {
+                match protocol {
+                    $($bit => <$extractor>::read(&mut self.$name, payload, found),)+
+                    _ => Ok(Progress::Other),
+                }
+            }
+
+            /// Counts dropped messages, see [`State::dropped`].
+            pub(crate) fn dropped(&mut self, end: bool, count: &mut dyn FnMut(usize, Unread, u64)) {
+                $(self.$name.dropped(end, &mut |why, number| count($bit, why, number));)+
+            }
+        }
+    };
+}
+
+// In the order in which they are tried, each with its position.
+extractors! {
+    tls 0 tls::Tls,
+    quic 1 quic::Quic,
+    dns 2 dns::Dns,
+    http 3 http::Http,
+    ssh 4 ssh::Ssh,
+    dhcp 5 dhcp::Dhcp,
+    ntp 6 ntp::Ntp,
+    labels 7 labels::Labels,
+}
