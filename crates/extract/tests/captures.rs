@@ -102,6 +102,41 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
+/// Values that tshark does not have: the file, the columns, and why they are there.
+const MORE: &[(&str, &str, &str)] = &[
+    (
+        "exe_download",
+        "http_",
+        "tshark shows a response when its body is complete, and the capture ends before",
+    ),
+    ("soap.pcap", "http_", "the same, of a request"),
+    (
+        "heuristic_tcp_ack_payload",
+        "http_",
+        "acknowledgements carry stray bytes, so tshark takes the segments for out of order",
+    ),
+    (
+        "dns-tunnel-iodine",
+        "dns_",
+        "names with invalid UTF-8, which tshark prints with fewer replacement characters",
+    ),
+];
+
+/// Columns of TLS and QUIC: the list has no row of a message with several ALPN values, so only recall is judged. Two
+/// values are missing here: hellos within OpenVPN over TCP, which are in no TLS record of the stream.
+const PARTIAL: [&str; 6] = ["sni", "quic_sni", "alpn", "ja3", "ja3s", "ja4_ndpi"];
+
+/// The JA4 without the two places in which nDPI differs from the text of JA4's authors: it writes `d` for clients that
+/// send no server name, and the first two characters of the ALPN value instead of the first and the last.
+fn comparable(column: &str, value: String) -> String {
+    match (column, value.get(..3), value.get(4..8), value.get(10..)) {
+        ("ja4_ndpi", Some(version), Some(counts), Some(hashes)) => {
+            format!("{version}_{counts}__{hashes}")
+        }
+        _ => value,
+    }
+}
+
 #[test]
 fn values_are_those_that_other_programs_find() {
     let Some(folder) = captures() else {
@@ -131,12 +166,20 @@ fn values_are_those_that_other_programs_find() {
     let mut table: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for (column, by_file) in &expected {
         for &file in &files {
-            let own = values(&all[file].0, column);
+            let comparable = |value| comparable(column, value);
+            let own: BTreeSet<_> =
+                values(&all[file].0, column).into_iter().map(comparable).collect();
             let theirs = by_file.get(file).cloned().unwrap_or_default();
+            let theirs: BTreeSet<_> = theirs.into_iter().map(comparable).collect();
             let [common, missed, more] = table.entry(column).or_default();
             *common += own.intersection(&theirs).count();
             *missed += theirs.difference(&own).count();
-            *more += own.difference(&theirs).count();
+            let judged = |(start, columns, _): &(&str, &str, &str)| {
+                file.starts_with(start) && column.starts_with(columns)
+            };
+            if !MORE.iter().any(judged) {
+                *more += own.difference(&theirs).count();
+            }
             if verbose && !matches!(*column, "host_ndpi" | "proto_ndpi") {
                 theirs
                     .difference(&own)
@@ -148,11 +191,16 @@ fn values_are_those_that_other_programs_find() {
     }
     for (column, [common, missed, more]) in table {
         let part = |of: usize| common as f64 / (common + of).max(1) as f64;
-        println!(
-            "{column:16} {common:5} common, recall {:.3}, precision {:.3}",
-            part(missed),
-            part(more)
-        );
+        let (recall, precision) = (part(missed), part(more));
+        println!("{column:16} {common:5} common, recall {recall:.3}, precision {precision:.3}");
+        if !matches!(column, "host_ndpi" | "proto_ndpi") {
+            let least = if matches!(column, "ja3" | "ja3s") { 0.97 } else { 0.98 };
+            assert!(recall >= least, "{column}: recall {recall:.3}");
+            assert!(
+                PARTIAL.contains(&column) || precision >= 0.98,
+                "{column}: precision {precision:.3}"
+            );
+        }
     }
 }
 
