@@ -51,6 +51,12 @@ impl Label {
         usable.then_some(Self { bytes, len: text.len() as u8 })
     }
 
+    /// The first eight characters as a number, for hashes.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
@@ -269,6 +275,7 @@ impl Names {
     }
 
     /// The application of a flow of this IP protocol, with these ports and facts.
+    #[inline]
     pub fn application(&self, protocol: u8, ports: [u16; 2], facts: &Facts) -> Option<Application> {
         if !facts.is_empty() {
             if let Some(label) = self.by_name(facts) {
@@ -336,13 +343,51 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// The label of the lower port, else of the higher one.
+#[inline]
 fn by_port(protocol: u8, [one, other]: [u16; 2]) -> Option<Label> {
     let of = |port| {
-        let at = PORTS.binary_search_by_key(&(protocol, port), |&(key, _)| key).ok()?;
-        Label::new(PORTS[at].1.as_bytes())
+        let mut place = place_of(protocol, port);
+        loop {
+            match &PORT_TABLE[place] {
+                Some((key, label)) if *key == (protocol, port) => return Some(*label),
+                Some(_) => place = (place + 1) % PORT_PLACES,
+                None => return None,
+            }
+        }
     };
     of(one.min(other)).or_else(|| of(one.max(other)))
 }
+
+/// Places of the table of ports, most of them empty.
+const PORT_PLACES: usize = 1 << 10;
+
+const fn place_of(protocol: u8, port: u16) -> usize {
+    let key = port as u32 | (protocol as u32) << 16;
+    (key.wrapping_mul(0x9e37_79b1) >> 22) as usize
+}
+
+/// An entry of the table of ports.
+type PortLabel = Option<((u8, u16), Label)>;
+
+/// The ports, each at its place or after it.
+static PORT_TABLE: [PortLabel; PORT_PLACES] = {
+    let (mut table, mut at): ([PortLabel; PORT_PLACES], _) = ([None; PORT_PLACES], 0);
+    while at < PORTS.len() {
+        let (key, text) = PORTS[at];
+        let mut place = place_of(key.0, key.1);
+        while table[place].is_some() {
+            place = (place + 1) % PORT_PLACES;
+        }
+        let (mut bytes, mut letter) = ([0; LABEL_MAX], 0);
+        while letter < text.len() {
+            bytes[letter] = text.as_bytes()[letter];
+            letter += 1;
+        }
+        table[place] = Some((key, Label { bytes, len: text.len() as u8 }));
+        at += 1;
+    }
+    table
+};
 
 /// Well-known ports (IANA's registry of service names, and common use), in ascending order.
 #[rustfmt::skip]

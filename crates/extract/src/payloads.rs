@@ -31,12 +31,6 @@ impl Counts {
             *self.unread.entry(why).or_default() += payloads;
         }
     }
-
-    fn lose(&mut self, protocol: usize, why: Unread, number: u64) {
-        if number > 0 {
-            *self.unread.entry((Extractors::NAMES[protocol], why)).or_default() += number;
-        }
-    }
 }
 
 /// The result of a look at a packet: the possible protocols.
@@ -63,6 +57,8 @@ pub struct Payloads {
     states: States,
     /// Messages read, by extractor.
     read: [u64; Extractors::NAMES.len()],
+    /// Payloads that could not be read, by extractor and reason.
+    unread: [[u64; Unread::ALL.len()]; Extractors::NAMES.len()],
     counts: Counts,
 }
 
@@ -75,6 +71,7 @@ impl Payloads {
             streams: Streams::new(memory / 2),
             states: States::new(memory / 2),
             read: [0; Extractors::NAMES.len()],
+            unread: [[0; Unread::ALL.len()]; Extractors::NAMES.len()],
             counts: Counts::default(),
         }
     }
@@ -138,7 +135,7 @@ impl Payloads {
                 Fed::NoStream => {}
                 Fed::Waits => return,
                 Fed::Exceeded(protocol) => {
-                    return self.counts.lose(protocol, Unread::TooMuch, 1);
+                    return self.lose(protocol, Unread::TooMuch);
                 }
                 Fed::Grew(stream) => return self.read_stream(stream, payload, found),
             }
@@ -170,12 +167,12 @@ impl Payloads {
         let read = self.states.read(protocol, payload, each);
         self.read[protocol] += messages;
         if !room {
-            self.counts.lose(protocol, Unread::TooMuch, 1);
+            self.lose(protocol, Unread::TooMuch);
         }
         match read {
             Ok(progress) => Some(progress),
             Err(why) => {
-                self.counts.lose(protocol, why, 1);
+                self.lose(protocol, why);
                 None
             }
         }
@@ -186,15 +183,16 @@ impl Payloads {
         let record = payload.record;
         let bytes = payload.bytes.get(from..).unwrap_or_default();
         if record.protocol != TCP || record.flags.contains(Flags::TRUNCATED) {
-            return self.counts.lose(protocol, Unread::Truncated, 1);
+            return self.lose(protocol, Unread::Truncated);
         }
         if bytes.len() >= STREAM_MAX {
-            return self.counts.lose(protocol, Unread::TooMuch, 1);
+            return self.lose(protocol, Unread::TooMuch);
         }
-        let counts = &mut self.counts;
+        let unread = &mut self.unread;
         let sequence = payload.sequence.wrapping_add(from as u32);
         self.streams.open(record, sequence, bytes, protocol, |protocol, old| {
-            counts.lose(protocol, if old { Unread::Incomplete } else { Unread::NoRoom }, 1);
+            let why = if old { Unread::Incomplete } else { Unread::NoRoom };
+            unread[protocol][why as usize] += 1;
         });
     }
 
@@ -221,21 +219,32 @@ impl Payloads {
             Some(Progress::Other) => Unread::Malformed,
             Some(Progress::Done) | None => return,
         };
-        self.counts.lose(stream.protocol, why, 1);
+        self.lose(stream.protocol, why);
+    }
+
+    fn lose(&mut self, protocol: usize, why: Unread) {
+        self.unread[protocol][why as usize] += 1;
     }
 
     /// The counters so far; at the end, `end` is true, and incomplete messages are counted.
     pub fn counts(&mut self, end: bool) -> &Counts {
-        let counts = &mut self.counts;
+        let unread = &mut self.unread;
         if end {
-            self.streams.end(|protocol| counts.lose(protocol, Unread::Incomplete, 1));
+            self.streams.end(|protocol| unread[protocol][Unread::Incomplete as usize] += 1);
         }
-        self.states.dropped(end, &mut |protocol, why, number| counts.lose(protocol, why, number));
-        for (name, messages) in Extractors::NAMES.iter().zip(self.read) {
+        self.states.dropped(end, &mut |protocol, why, number| {
+            unread[protocol][why as usize] += number;
+        });
+        for ((name, messages), unread) in Extractors::NAMES.iter().zip(self.read).zip(unread) {
             if messages > 0 {
-                counts.read.insert(name, messages);
+                self.counts.read.insert(name, messages);
+            }
+            for (why, payloads) in Unread::ALL.into_iter().zip(*unread) {
+                if payloads > 0 {
+                    self.counts.unread.insert((name, why), payloads);
+                }
             }
         }
-        counts
+        &self.counts
     }
 }

@@ -26,26 +26,65 @@ pub(crate) fn most_bytes(labels: usize) -> u64 {
     (labels as u64 + OTHER_LABELS) * ROW_BYTES
 }
 
-/// The sums of one shard; those without a label under `None`.
-#[derive(Default)]
-pub struct ApplicationTable(BTreeMap<Option<Label>, ApplicationVolume>);
+/// Labels that are found without a search, if they are met often.
+const RECENT: usize = 256;
+
+/// The sums of one shard.
+pub struct ApplicationTable {
+    unlabelled: ApplicationVolume,
+    rows: BTreeMap<Label, ApplicationVolume>,
+    /// Sums that are not in `rows` yet, each at a place given by its label.
+    recent: Box<[Option<(Label, ApplicationVolume)>; RECENT]>,
+}
+
+impl Default for ApplicationTable {
+    fn default() -> Self {
+        Self {
+            unlabelled: ApplicationVolume::default(),
+            rows: BTreeMap::new(),
+            recent: Box::new([None; RECENT]),
+        }
+    }
+}
 
 impl ApplicationTable {
-    fn merge(&mut self, other: Self) {
-        for (label, more) in other.0 {
-            self.0.entry(label).or_default().add(more);
+    #[inline]
+    fn add(&mut self, label: Option<Label>, more: ApplicationVolume) {
+        let Some(label) = label else { return self.unlabelled.add(more) };
+        let place = (label.head().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
+        match &mut self.recent[place] {
+            Some((own, volume)) if *own == label => volume.add(more),
+            recent => {
+                if let Some((label, volume)) = recent.replace((label, more)) {
+                    self.rows.entry(label).or_default().add(volume);
+                }
+            }
+        }
+    }
+
+    /// Moves all sums to `rows`.
+    fn settle(&mut self) {
+        for (label, volume) in self.recent.iter_mut().filter_map(Option::take) {
+            self.rows.entry(label).or_default().add(volume);
+        }
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        other.settle();
+        self.unlabelled.add(other.unlabelled);
+        for (label, more) in other.rows {
+            self.add(Some(label), more);
         }
     }
 
     fn report(mut self, top: usize) -> Applications {
-        let unlabelled = self.0.remove(&None).unwrap_or_default();
-        let mut rows: Vec<_> = self
-            .0
-            .into_iter()
-            .filter_map(|(label, volume)| {
-                Some(ApplicationRow { application: label?.as_str().to_owned(), volume })
-            })
-            .collect();
+        self.settle();
+        let unlabelled = self.unlabelled;
+        let row = |(label, volume): (Label, _)| ApplicationRow {
+            application: label.as_str().to_owned(),
+            volume,
+        };
+        let mut rows: Vec<_> = self.rows.into_iter().map(row).collect();
         // Rows are in order of their labels, and the sort is stable.
         rows.sort_by_key(|row| std::cmp::Reverse(row.volume.octets));
         let further = rows.len().saturating_sub(top) as u64;
@@ -67,11 +106,14 @@ impl Analysis for ApplicationTable {
     #[inline]
     fn on_record(&mut self, record: &FlowRecord) {
         let label = record.application.map(|application| application.label);
-        self.0.entry(label).or_default().add(ApplicationVolume {
-            flows: 1,
-            packets: record.packets.iter().sum(),
-            octets: record.octets.iter().sum(),
-        });
+        self.add(
+            label,
+            ApplicationVolume {
+                flows: 1,
+                packets: record.packets.iter().sum(),
+                octets: record.octets.iter().sum(),
+            },
+        );
     }
 
     fn end(self) -> Self {
