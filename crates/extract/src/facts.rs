@@ -37,6 +37,21 @@ struct Kept {
 /// Bytes of a value's header.
 const HEAD: usize = 3;
 
+/// The values of a kind in encoded values.
+#[inline]
+fn of(mut rest: &[u8], kind: Kind) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        loop {
+            let (&[own, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
+            let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
+            rest = behind;
+            if own == kind as u8 {
+                return Some(value);
+            }
+        }
+    })
+}
+
 impl Values {
     /// Appends a value, of which the first 65,535 bytes count.
     pub fn push(&mut self, kind: Kind, value: &[u8]) {
@@ -68,8 +83,9 @@ impl Values {
     }
 
     /// The values of a kind, in order.
+    #[inline]
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
-        self.all().filter(move |(own, _)| *own == kind).map(|(_, value)| value)
+        of(&self.0, kind)
     }
 
     /// The first value of a kind.
@@ -118,8 +134,9 @@ impl Facts {
     }
 
     /// The values of a kind, in the order in which they were first seen.
+    #[inline]
     pub fn values(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().flat_map(move |kept| kept.values.of(kind))
+        of(self.bytes(), kind)
     }
 
     /// How many values were left out because the flow had the maximum of their kind; repeated ones count each time.
