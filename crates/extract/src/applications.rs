@@ -347,46 +347,53 @@ const UDP: u8 = 17;
 fn by_port(protocol: u8, [one, other]: [u16; 2]) -> Option<Label> {
     let of = |port| {
         let mut place = place_of(protocol, port);
-        loop {
-            match &PORT_TABLE[place] {
-                Some((key, label)) if *key == (protocol, port) => return Some(*label),
-                Some(_) => place = (place + 1) % PORT_PLACES,
-                None => return None,
+        // Most places are empty.
+        while let Some((key, label)) = PORT_LABELS.get(usize::from(PORT_PLACES[place])) {
+            if *key == (protocol, port) {
+                return Some(*label);
             }
+            place = (place + 1) % PORT_PLACES.len();
         }
+        None
     };
     of(one.min(other)).or_else(|| of(one.max(other)))
 }
-
-/// Places of the table of ports, most of them empty.
-const PORT_PLACES: usize = 1 << 10;
 
 const fn place_of(protocol: u8, port: u16) -> usize {
     let key = port as u32 | (protocol as u32) << 16;
     (key.wrapping_mul(0x9e37_79b1) >> 22) as usize
 }
 
-/// An entry of the table of ports.
-type PortLabel = Option<((u8, u16), Label)>;
+/// For each place the position of a port in the list, at its place or after it; beyond the list: the place is empty.
+static PORT_PLACES: [u8; 1 << 10] = {
+    let (mut places, mut at) = ([u8::MAX; 1 << 10], 0);
+    while at < PORTS.len() {
+        let (protocol, port) = PORTS[at].0;
+        let mut place = place_of(protocol, port);
+        while places[place] != u8::MAX {
+            place = (place + 1) % places.len();
+        }
+        places[place] = at as u8;
+        at += 1;
+    }
+    places
+};
 
-/// The ports, each at its place or after it.
-static PORT_TABLE: [PortLabel; PORT_PLACES] = {
-    let (mut table, mut at): ([PortLabel; PORT_PLACES], _) = ([None; PORT_PLACES], 0);
+/// The list of ports with labels.
+static PORT_LABELS: [((u8, u16), Label); PORTS.len()] = {
+    let empty = Label { bytes: [0; LABEL_MAX], len: 0 };
+    let (mut labels, mut at) = ([((0, 0), empty); PORTS.len()], 0);
     while at < PORTS.len() {
         let (key, text) = PORTS[at];
-        let mut place = place_of(key.0, key.1);
-        while table[place].is_some() {
-            place = (place + 1) % PORT_PLACES;
-        }
         let (mut bytes, mut letter) = ([0; LABEL_MAX], 0);
         while letter < text.len() {
             bytes[letter] = text.as_bytes()[letter];
             letter += 1;
         }
-        table[place] = Some((key, Label { bytes, len: text.len() as u8 }));
+        labels[at] = (key, Label { bytes, len: text.len() as u8 });
         at += 1;
     }
-    table
+    labels
 };
 
 /// Well-known ports (IANA's registry of service names, and common use), in ascending order.
