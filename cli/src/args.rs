@@ -262,7 +262,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
     /// Write every message found in payloads (DNS, HTTP, TLS, ...) as json or eve, or as Zeek's logs
-    /// to zeek:FOLDER
+    /// into an existing folder, zeek:FOLDER
     #[arg(long, value_name = "FORMAT:PATH", value_parser = EventOutput::named, help_heading = "Output")]
     pub(crate) events: Vec<Vec<EventOutput>>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,

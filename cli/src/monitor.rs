@@ -9,7 +9,7 @@ use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
 use ringtap_export::formats::Interfaces;
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
-use ringtap_extract::Names;
+use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Severity};
@@ -38,6 +38,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let interfaces = live::interfaces(args)?;
     if args.read.is_empty() && interfaces.is_empty() {
         return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
+    }
+    if !args.events.is_empty() && args.extract == Some(Extractors::NONE) {
+        return Err(Usage::of("--events needs payloads: omit --extract none"));
     }
     let named = outputs::named(&args.export, &args.write, &args.events.concat())?;
     let run_options = options(args, &interfaces, &named)?;

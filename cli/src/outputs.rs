@@ -1,8 +1,8 @@
-//! The outputs of a run for flow records: files and collectors.
+//! The outputs of a run for flow records and events: files and collectors.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
@@ -33,12 +33,26 @@ pub(crate) fn named(
         if all[..number].contains(one) {
             return Err(Usage::of(format!("{one} is given twice: omit one")));
         }
-        let same = |other: &&Output| one.path().is_some() && other.path() == one.path();
+        let same = |other: &&Output| {
+            one.path().is_some() && other.path().map(resolved) == one.path().map(resolved)
+        };
         if let Some(other) = all[..number].iter().find(same) {
-            return Err(Usage::of(format!("{other} and {one} name the same file")));
+            return Err(Usage::of(format!(
+                "{other} and {one} name the same file: use a path for each"
+            )));
         }
     }
     Ok(all)
+}
+
+/// The path with its folder resolved, if it exists: different spellings of a path are equal.
+fn resolved(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    match (folder, path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.into(),
+    }
 }
 
 /// The outputs of a run, started.
@@ -132,7 +146,8 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
                 _ => "they could not be written",
             };
             let records = count(flows.records);
-            let text = format!("{}: {records} flow records lost: {what}", one.output);
+            let items = if one.output.starts_with("events") { "events" } else { "flow records" };
+            let text = format!("{}: {records} {items} lost: {what}", one.output);
             all.push(("warning", text));
         }
     }

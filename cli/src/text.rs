@@ -176,11 +176,14 @@ fn flows(page: &mut Page, flows: &Flows) {
 /// Messages in payloads, and facts of them in flow records.
 fn payloads(page: &mut Page, facts: Option<&Facts>, outcome: &Outcome) {
     let messages = outcome.run.payload_messages().iter();
-    let mut parts: Vec<_> = messages.map(|(name, n)| format!("{} {name}", count(*n))).collect();
+    let messages: Vec<_> = messages.map(|(name, n)| format!("{} {name}", count(*n))).collect();
+    if !messages.is_empty() {
+        page.line(&format!("messages in payloads: {}", messages.join(", ")));
+    }
     let unread = outcome.run.unread_payloads();
-    parts.extend(unread.iter().map(|(why, payloads)| format!("{} {why}", count(*payloads))));
-    if !parts.is_empty() {
-        page.line(&format!("messages in payloads: {}", parts.join(", ")));
+    let unread: Vec<_> = unread.iter().map(|(why, n)| format!("{} {why}", count(*n))).collect();
+    if !unread.is_empty() {
+        page.line(&format!("messages not read: {}", unread.join(", ")));
     }
     let Some(Facts { kept, beyond, no_room }) = facts else { return };
     let values = [

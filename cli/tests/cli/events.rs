@@ -30,6 +30,8 @@ fn lines(file: &Path) -> Vec<String> {
 #[test]
 fn every_message_is_an_event_in_any_arrangement() {
     let folder = tempfile::tempdir().unwrap();
+    let report = monitored(&office(), folder.path(), &["json:office.json"], &[]);
+    assert_eq!(report["payload_messages"], json!({"dns": 36, "http": 44}));
     for capture in captures() {
         let report = monitored(&capture, folder.path(), &["json:all.json"], &["--sequential"]);
         let events = lines(&folder.path().join("all.json"));
@@ -111,9 +113,20 @@ fn unusable_outputs_are_errors() {
         assert_eq!(code, 2, "{errors}");
         assert!(errors.contains(message), "{errors}");
     }
-    let (_, errors, code) = output_of(
-        ringtap().args(["monitor", "--events", "zeek:/no/such/folder", "-r"]).arg(office()),
-    );
-    assert_eq!(code, 1);
-    assert!(errors.contains("/no/such/folder/dns.log"), "{errors}");
+    for (flags, message) in [
+        (
+            &["--events", "zeek:/no/such/folder"][..],
+            "\"/no/such/folder\" is not a folder: create it, or use another for the files of zeek",
+        ),
+        (
+            &["--events", "json:a", "--extract", "none"],
+            "--events needs payloads: omit --extract none",
+        ),
+        (&["--events", "json:a", "--events", "eve:./a"], "name the same file: use a path for each"),
+    ] {
+        let (_, errors, code) =
+            output_of(ringtap().arg("monitor").args(flags).arg("-r").arg(office()));
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains(message), "{errors}");
+    }
 }

@@ -60,6 +60,9 @@ impl EventOutput {
             return Err(incomplete());
         }
         let formats = EventFormat::named(name)?;
+        if formats.len() > 1 && !Path::new(path).is_dir() {
+            return Err(InvalidFile::NoFolder { name: name.into(), path: path.into() });
+        }
         let path_of = |format: EventFormat| match format.file_name() {
             Some(file) => Path::new(path).join(file),
             None => path.into(),
@@ -83,6 +86,14 @@ pub enum InvalidFile {
     /// The same for events.
     #[error("invalid output {0:?}: use FORMAT:PATH, as in json:events.json or zeek:FOLDER")]
     IncompleteEvents(String),
+    /// A format of several files needs a folder.
+    #[error("{path:?} is not a folder: create it, or use another for the files of {name}")]
+    NoFolder {
+        /// The format.
+        name: String,
+        /// The path.
+        path: String,
+    },
     /// There is no such format.
     #[error(transparent)]
     Format(#[from] UnknownFormat),

@@ -4,7 +4,7 @@
 //! | kind | length | value … | kind | length | value … | …        1, 2 and `length` bytes
 //! ```
 
-use crate::Kind;
+use crate::{Keep, Kind};
 
 /// The result of adding a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Added {
     Known,
     /// It was added and takes this many bytes.
     New(usize),
+    /// It replaced another value: the bytes that it takes more, below 0 if less.
+    Replaced(isize),
     /// The flow has the maximum number of this kind.
     Beyond,
     /// Values of this kind are not kept by flows.
@@ -118,6 +120,9 @@ impl Facts {
             }
             of_kind += 1;
         }
+        if of_kind > 0 && kind.keep() == Keep::Last {
+            return self.replace(kind, value, room);
+        }
         if of_kind >= kind.most() {
             if let Some(kept) = &mut self.0 {
                 kept.beyond = kept.beyond.saturating_add(1);
@@ -131,6 +136,23 @@ impl Facts {
         let Kept { values, .. } = &mut **self.0.get_or_insert_default();
         values.push(kind, value);
         Ok(Added::New(bytes))
+    }
+
+    /// Replaces the value of a kind of which there is one.
+    fn replace(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
+        let Some(kept) = &mut self.0 else { return Ok(Added::Known) };
+        let mut rest = Values::default();
+        kept.values
+            .all()
+            .filter(|(own, _)| *own != kind)
+            .for_each(|(own, old)| rest.push(own, old));
+        rest.push(kind, value);
+        let more = rest.0.len().cast_signed() - kept.values.0.len().cast_signed();
+        if more > 0 && more.unsigned_abs() > room {
+            return Err(rest.0.len());
+        }
+        kept.values = rest;
+        Ok(Added::Replaced(more))
     }
 
     /// The values of a kind, in the order in which they were first seen.
@@ -177,6 +199,23 @@ mod tests {
             assert_eq!(added == Added::Beyond, number >= 16, "{number}: {added:?}");
         }
         assert_eq!(facts.values(KIND).count(), 16);
+    }
+
+    #[test]
+    fn the_last_version_counts() {
+        let mut facts = Facts::default();
+        facts.add(Kind::TlsVersion, b"TLS 1.3", usize::MAX).unwrap();
+        facts.add(Kind::Ja3, b"x", usize::MAX).unwrap();
+        let size = facts.size();
+        let added = facts.add(Kind::TlsVersion, b"DTLS 1.2", 1);
+        assert_eq!((added, facts.size()), (Ok(Added::Replaced(1)), size + 1));
+        assert_eq!(facts.add(Kind::TlsVersion, b"DTLS 1.2", 0), Ok(Added::Known));
+        assert_eq!(facts.values(Kind::TlsVersion).collect::<Vec<_>>(), [b"DTLS 1.2"]);
+        assert_eq!(facts.values(Kind::Ja3).collect::<Vec<_>>(), [b"x"]);
+        assert_eq!(
+            (facts.beyond(), facts.add(Kind::TlsVersion, b"a longer one", 2).is_err()),
+            (0, true)
+        );
     }
 
     #[test]

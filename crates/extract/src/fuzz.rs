@@ -49,7 +49,7 @@ fn read(
     let stream = payloads.look(&record, bytes).stream;
     let mut facts = Facts::new();
     payloads.read_as(
-        Look { protocols: 1 << extractor, stream },
+        Look { protocols: 1 << extractor, by_content: 1 << extractor, stream },
         &Payload { record: &record, bytes, sequence },
         &mut |kind, value| {
             facts.push((kind, value.to_vec()));

@@ -5,6 +5,8 @@
 pub enum Keep {
     /// The first value.
     One,
+    /// The last value.
+    Last,
     /// The first 16 distinct values.
     List,
     /// None: the value is in events alone.
@@ -64,7 +66,7 @@ kinds! {
     /// The server name that a TLS client asks for (RFC 6066, section 3).
     TlsServerName = "tlsServerName", One, Text;
     /// The version that the server selected, else the highest that the client offered, such as `TLS 1.3`.
-    TlsVersion = "tlsVersion", One, Text;
+    TlsVersion = "tlsVersion", Last, Text;
     /// Application protocols that the client offers, and the one that the server selected (RFC 7301).
     TlsAlpn = "tlsAlpn", List, Text;
     /// The cipher suite that the server selected, by its registered name, or as `0x` and four hexadecimal digits.
@@ -141,7 +143,7 @@ impl Kind {
     /// Most distinct values that a flow keeps.
     pub const fn most(self) -> usize {
         match self.keep() {
-            Keep::One => 1,
+            Keep::One | Keep::Last => 1,
             Keep::List => LIST_MAX,
             Keep::Event => 0,
         }

@@ -58,7 +58,7 @@ pub struct Payload<'a> {
     pub record: &'a PacketRecord,
     /// The bytes behind the TCP or UDP header; of a stream, all bytes of the message so far.
     pub bytes: &'a [u8],
-    /// The sequence number of the first byte; 0 for UDP.
+    /// The sequence number in the TCP header; 0 for UDP.
     pub sequence: u32,
 }
 

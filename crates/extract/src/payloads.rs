@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use ringtap_wire::{Flags, PacketRecord};
 
-use crate::opening::{LOOKED_AT, Table};
+use crate::opening::LOOKED_AT;
 use crate::protocols::{OPENINGS, PORTS, States};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
 use crate::{Extractors, Found, Kind, Payload, Progress, Unread};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const SYN: u8 = 2;
 
 /// Counters of payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +34,23 @@ impl Counts {
     }
 }
 
+/// Counts streams that end: true if their time was over, false for lack of room.
+fn ended(unread: &mut UnreadCounts) -> impl FnMut(usize, bool) {
+    |protocol, old| {
+        let why = if old { Unread::Incomplete } else { Unread::NoRoom };
+        unread[protocol][why as usize] += 1;
+    }
+}
+
+/// Numbers of payloads that could not be read, by extractor and reason.
+type UnreadCounts = [[u64; Unread::ALL.len()]; Extractors::NAMES.len()];
+
 /// The result of a look at a packet: the possible protocols.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) protocols: u16,
+    /// Those that the first bytes allow.
+    pub(crate) by_content: u16,
     pub(crate) stream: bool,
 }
 
@@ -57,8 +71,7 @@ pub struct Payloads {
     states: States,
     /// Messages read, by extractor.
     read: [u64; Extractors::NAMES.len()],
-    /// Payloads that could not be read, by extractor and reason.
-    unread: [[u64; Unread::ALL.len()]; Extractors::NAMES.len()],
+    unread: UnreadCounts,
     counts: Counts,
 }
 
@@ -103,23 +116,32 @@ impl Payloads {
     pub(crate) fn look(&self, record: &PacketRecord, payload: &[u8]) -> Look {
         let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
         if payload.is_empty() || !(tcp | udp) {
-            return Look { protocols: 0, stream: false };
+            return Look { protocols: 0, by_content: 0, stream: false };
         }
         let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
-        let by_content = |table: &Table, head| table.protocols(table.look(head));
-        let protocols = match payload.first_chunk::<LOOKED_AT>() {
-            Some(head) if tcp => by_content(&OPENINGS[1], head),
-            Some(head) => by_content(&OPENINGS[0], head) | by_port,
-            None => by_port,
+        let table = &OPENINGS[usize::from(tcp)];
+        let (by_content, by_port) = match payload.first_chunk::<LOOKED_AT>() {
+            Some(head) if tcp => (table.protocols(table.look(head)), 0),
+            Some(head) => (table.protocols(table.look(head)), by_port),
+            // Short segments are of interest to protocols over TCP alone.
+            None if tcp => (0, by_port & table.protocols(table.openings(u16::MAX))),
+            None => (0, by_port),
         };
-        Look { protocols: protocols & self.set.0, stream: tcp && self.streams.may_have(record) }
+        Look {
+            protocols: (by_content | by_port) & self.set.0,
+            by_content,
+            stream: tcp && self.streams.may_have(record),
+        }
     }
 
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut dyn FnMut(Kind, &[u8]) -> bool) {
         let look = self.look(payload.record, payload.bytes);
         if look.is_interesting() {
-            self.read_as(look, payload, found);
+            // A SYN takes a number itself.
+            let syn = u32::from(payload.record.tcp_flags & SYN != 0);
+            let sequence = payload.sequence.wrapping_add(syn);
+            self.read_as(look, &Payload { sequence, ..*payload }, found);
         }
     }
 
@@ -131,7 +153,8 @@ impl Payloads {
         found: &mut dyn FnMut(Kind, &[u8]) -> bool,
     ) {
         if look.stream {
-            match self.streams.feed(payload.record, payload.sequence, payload.bytes) {
+            let ended = ended(&mut self.unread);
+            match self.streams.feed(payload.record, payload.sequence, payload.bytes, ended) {
                 Fed::NoStream => {}
                 Fed::Waits => return,
                 Fed::Exceeded(protocol) => {
@@ -141,41 +164,49 @@ impl Payloads {
             }
         }
         let mut rest = look.protocols;
+        let mut failed = None;
         while rest != 0 {
             let protocol = rest.trailing_zeros() as usize;
             rest &= rest - 1;
             match self.parse(protocol, payload, found) {
-                Some(Progress::Other) => {}
-                Some(Progress::More(from)) => return self.open(protocol, from, payload),
-                Some(Progress::Done) | None => return,
+                Ok(Progress::Other) => {}
+                Ok(Progress::More(from)) => return self.open(protocol, from, payload),
+                Ok(Progress::Done) => return,
+                // Only the port says that it is this protocol: it may be another one.
+                Err((why, 0)) if look.by_content >> protocol & 1 == 0 => {
+                    failed = failed.or(Some((protocol, why)));
+                }
+                Err((why, _)) => return self.lose(protocol, why),
             }
+        }
+        if let Some((protocol, why)) = failed {
+            self.lose(protocol, why);
         }
     }
 
-    /// Runs a parser, and counts; `None`: the payload could not be read.
+    /// Runs a parser, and counts its messages. The error is why the payload could not be read, and the number of messages
+    /// found before.
     fn parse(
         &mut self,
         protocol: usize,
         payload: &Payload<'_>,
         found: &mut dyn FnMut(Kind, &[u8]) -> bool,
-    ) -> Option<Progress> {
-        let (mut messages, mut room) = (0, true);
+    ) -> Result<Progress, (Unread, u64)> {
+        let (mut messages, mut omitted, mut room) = (0, 0, true);
         let each: Found<'_> = &mut |kind, value| {
-            messages += u64::from(kind == Kind::Protocol);
-            room &= found(kind, value);
+            let begins = u64::from(kind == Kind::Protocol);
+            // After a value without room nothing more is passed, so that no message has the values of another.
+            if room && found(kind, value) {
+                messages += begins;
+            } else {
+                omitted += if room { 1 } else { begins };
+                room = false;
+            }
         };
         let read = self.states.read(protocol, payload, each);
         self.read[protocol] += messages;
-        if !room {
-            self.lose(protocol, Unread::TooMuch);
-        }
-        match read {
-            Ok(progress) => Some(progress),
-            Err(why) => {
-                self.lose(protocol, why);
-                None
-            }
-        }
+        self.unread[protocol][Unread::TooMuch as usize] += omitted;
+        read.map_err(|why| (why, messages))
     }
 
     /// A message continues beyond its first packet.
@@ -188,12 +219,9 @@ impl Payloads {
         if bytes.len() >= STREAM_MAX {
             return self.lose(protocol, Unread::TooMuch);
         }
-        let unread = &mut self.unread;
+        let ended = ended(&mut self.unread);
         let sequence = payload.sequence.wrapping_add(from as u32);
-        self.streams.open(record, sequence, bytes, protocol, |protocol, old| {
-            let why = if old { Unread::Incomplete } else { Unread::NoRoom };
-            unread[protocol][why as usize] += 1;
-        });
+        self.streams.open(record, sequence, bytes, protocol, ended);
     }
 
     /// Reads the message of a stream that grew.
@@ -205,19 +233,20 @@ impl Payloads {
     ) {
         let whole = Payload { bytes: &stream.bytes, sequence: 0, ..*payload };
         let why = match self.parse(stream.protocol, &whole, found) {
-            Some(Progress::More(from)) => {
+            Ok(Progress::More(from)) => {
                 stream.bytes.drain(..from.min(stream.bytes.len()));
                 if stream.bytes.len() >= STREAM_MAX {
                     Unread::TooMuch
                 } else if payload.record.flags.contains(Flags::TRUNCATED) {
                     Unread::Truncated
                 } else {
-                    return self.streams.put(payload.record, stream);
+                    return self.streams.put(payload.record, stream, ended(&mut self.unread));
                 }
             }
             // It turned out to be of another protocol.
-            Some(Progress::Other) => Unread::Malformed,
-            Some(Progress::Done) | None => return,
+            Ok(Progress::Other) => Unread::Malformed,
+            Ok(Progress::Done) => return,
+            Err((why, _)) => why,
         };
         self.lose(stream.protocol, why);
     }

@@ -19,8 +19,13 @@ use ringtap_wire::PacketRecord;
 
 /// Most bytes of a stream: a TLS record and its header.
 pub(crate) const STREAM_MAX: usize = 16 * 1024 + 5;
-/// Most segments of a stream that are held because an earlier one is missing.
+/// Most segments of a stream that are held because an earlier one is missing, and most bytes of them.
 const EARLY_MAX: usize = 16;
+const EARLY_BYTES_MAX: usize = 64 * 1024;
+/// Most times that the bytes of a stream are parsed, so that many small segments cost no more than a few large ones.
+const PARSES_MAX: u32 = 64;
+/// A segment that is further from the stream than this belongs to a later connection with the same ports.
+const WINDOW: i32 = 1 << 17;
 /// Longest life of a stream, in packet time, nanoseconds.
 const LIFETIME_NS: u64 = 10_000_000_000;
 /// Most streams at a time.
@@ -86,6 +91,7 @@ pub(crate) struct Stream {
     start_ns: u64,
     early: Vec<(u32, Vec<u8>)>,
     slot: usize,
+    parses: u32,
 }
 
 impl Stream {
@@ -122,8 +128,8 @@ impl Stream {
             if known {
                 return Some(());
             }
-            let end = self.bytes.len() + offset as usize + segment.len();
-            if self.early.len() >= EARLY_MAX || end > STREAM_MAX + 65_536 {
+            let held: usize = self.early.iter().map(|(_, bytes)| bytes.len()).sum();
+            if self.early.len() >= EARLY_MAX || held + segment.len() > EARLY_BYTES_MAX {
                 return None;
             }
             self.early.push((sequence, segment.to_vec()));
@@ -177,23 +183,35 @@ impl Streams {
         !self.all.is_empty() && self.slots[slot(record)] > 0
     }
 
-    /// Passes a segment to its stream.
-    pub(crate) fn feed(&mut self, record: &PacketRecord, sequence: u32, segment: &[u8]) -> Fed {
+    /// Passes a segment to its stream. Calls `ended` as [`Streams::open`] does.
+    pub(crate) fn feed(
+        &mut self,
+        record: &PacketRecord,
+        sequence: u32,
+        segment: &[u8],
+        mut ended: impl FnMut(usize, bool),
+    ) -> Fed {
         let direction = Direction::of(record);
         let Some(stream) = self.all.get_mut(&direction) else { return Fed::NoStream };
-        if record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS {
-            // It is counted when it is the oldest.
+        let old = record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS;
+        if old || !(-WINDOW..WINDOW).contains(&stream.offset(sequence)) {
+            if let Some(stream) = self.take(&direction) {
+                ended(stream.protocol, true);
+            }
             return Fed::NoStream;
         }
         let before = stream.memory();
         let grew = stream.add(sequence, segment);
         self.memory = self.memory - before + stream.memory();
+        if grew == Some(false) {
+            self.expire(record.ts_ns, ended);
+            return Fed::Waits;
+        }
+        let Some(mut stream) = self.take(&direction) else { return Fed::NoStream };
+        stream.parses += 1;
         match grew {
-            Some(false) => Fed::Waits,
-            Some(true) => self.take(&direction).map_or(Fed::NoStream, Fed::Grew),
-            None => {
-                self.take(&direction).map_or(Fed::NoStream, |stream| Fed::Exceeded(stream.protocol))
-            }
+            Some(_) if stream.parses <= PARSES_MAX => Fed::Grew(stream),
+            _ => Fed::Exceeded(stream.protocol),
         }
     }
 
@@ -221,36 +239,41 @@ impl Streams {
             start_ns: record.ts_ns,
             early: Vec::new(),
             slot: slot(record),
+            parses: 1,
         };
         let direction = Direction::of(record);
         self.ages.push_back((direction, record.ts_ns));
-        self.put(record, stream);
-        self.expire(record.ts_ns, ended);
+        self.put(record, stream, ended);
     }
 
-    /// Puts a stream back.
-    pub(crate) fn put(&mut self, record: &PacketRecord, stream: Stream) {
+    /// Puts a stream back. Calls `ended` as [`Streams::open`] does.
+    pub(crate) fn put(
+        &mut self,
+        record: &PacketRecord,
+        stream: Stream,
+        mut ended: impl FnMut(usize, bool),
+    ) {
         self.slots[stream.slot] += 1;
         self.memory += stream.memory();
         if let Some(old) = self.all.insert(Direction::of(record), stream) {
             self.slots[old.slot] -= 1;
             self.memory -= old.memory();
+            ended(old.protocol, true);
         }
+        self.expire(record.ts_ns, ended);
     }
 
     /// Ends streams that are too old, and the oldest ones until the memory suffices.
     fn expire(&mut self, now_ns: u64, mut ended: impl FnMut(usize, bool)) {
         while let Some(&(direction, start_ns)) = self.ages.front() {
             let old = now_ns.saturating_sub(start_ns) > LIFETIME_NS;
-            let full = self.memory > self.memory_max || self.ages.len() > STREAMS_MAX;
-            if !old && !full {
+            let full = self.memory > self.memory_max || self.all.len() > STREAMS_MAX;
+            let lives = self.all.get(&direction).is_some_and(|own| own.start_ns == start_ns);
+            if lives && !old && !full {
                 break;
             }
             self.ages.pop_front();
-            let same = |stream: &Stream| stream.start_ns == start_ns;
-            if self.all.get(&direction).is_some_and(same)
-                && let Some(stream) = self.take(&direction)
-            {
+            if lives && let Some(stream) = self.take(&direction) {
                 ended(stream.protocol, old);
             }
         }
@@ -284,8 +307,8 @@ mod tests {
         let record = packet(1, 5);
         streams.open(&record, base, &segment(&(0, 100)), 3, |_, _| panic!("nothing ends"));
         for part in segments {
-            match streams.feed(&record, base.wrapping_add(part.0), &segment(part)) {
-                Fed::Grew(stream) => streams.put(&record, stream),
+            match streams.feed(&record, base.wrapping_add(part.0), &segment(part), |_, _| {}) {
+                Fed::Grew(stream) => streams.put(&record, stream, |_, _| panic!("nothing ends")),
                 Fed::Waits => {}
                 Fed::NoStream | Fed::Exceeded(_) => return None,
             }
@@ -337,10 +360,43 @@ mod tests {
     fn a_stream_is_of_one_direction_and_one_time() {
         let mut streams = Streams::new(usize::MAX);
         streams.open(&packet(1, 5), 7, b"abc", 0, |_, _| {});
-        assert!(matches!(streams.feed(&packet(2, 5), 10, b"d"), Fed::NoStream));
+        assert!(matches!(streams.feed(&packet(2, 5), 10, b"d", |_, _| {}), Fed::NoStream));
         let reversed = PacketRecord { src_port: 443, dst_port: 1, ..packet(1, 5) };
-        assert!(matches!(streams.feed(&reversed, 10, b"d"), Fed::NoStream));
-        assert!(matches!(streams.feed(&packet(1, LIFETIME_NS + 6), 10, b"d"), Fed::NoStream));
-        assert!(matches!(streams.feed(&packet(1, 6), 10, b"d"), Fed::Grew(_)));
+        assert!(matches!(streams.feed(&reversed, 10, b"d", |_, _| {}), Fed::NoStream));
+        let grown = streams.feed(&packet(1, 6), 10, b"d", |_, _| {});
+        let Fed::Grew(stream) = grown else { panic!("no growth") };
+        streams.put(&packet(1, 6), stream, |_, _| {});
+        // A late segment, and one of a later connection, end it.
+        for (sequence, ts_ns) in [(11, LIFETIME_NS + 6), (1 << 30, 6)] {
+            let mut ended = 0;
+            streams.open(&packet(3, 5), 7, b"abc", 0, |_, _| {});
+            let fed = streams.feed(&packet(3, ts_ns), sequence, b"d", |_, old| {
+                ended += u32::from(old);
+            });
+            assert!(matches!(fed, Fed::NoStream) && ended == 1);
+        }
+    }
+
+    #[test]
+    fn held_segments_and_parses_are_bounded() {
+        let (mut streams, mut ended) = (Streams::new(1 << 20), 0);
+        for port in 0..100 {
+            streams.open(&packet(port, 5), 0, b"abc", 0, |_, _| ended += 1);
+        }
+        for part in 1..=EARLY_MAX as u32 {
+            for port in 0..100 {
+                streams.feed(&packet(port, 5), part * 2_000, &[0; 1_400], |_, _| ended += 1);
+                assert!(streams.memory <= 1 << 20);
+            }
+        }
+        assert!(ended > 10 && streams.all.len() + ended == 100);
+        let record = packet(200, 5);
+        streams.open(&record, 0, b"a", 0, |_, _| {});
+        let mut parses = 1;
+        while let Fed::Grew(stream) = streams.feed(&record, parses, b"a", |_, _| {}) {
+            streams.put(&record, stream, |_, _| {});
+            parses += 1;
+        }
+        assert_eq!(parses, PARSES_MAX);
     }
 }

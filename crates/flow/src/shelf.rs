@@ -313,8 +313,12 @@ impl<E: Ends> Shelf<E> {
             self.facts.resize_with(at + 1, Facts::default);
         }
         let added = self.facts[at].add(kind, value, room).ok();
-        if let Some(Added::New(bytes)) = added {
-            self.fact_bytes += bytes;
+        match added {
+            Some(Added::New(bytes)) => self.fact_bytes += bytes,
+            Some(Added::Replaced(more)) => {
+                self.fact_bytes = self.fact_bytes.saturating_add_signed(more);
+            }
+            _ => {}
         }
         added
     }

@@ -212,7 +212,7 @@ impl FlowTable {
         };
         match added {
             Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
-            Some(Added::Known | Added::NotKept) => {}
+            Some(Added::Known | Added::Replaced(_) | Added::NotKept) => {}
             Some(Added::Beyond) => self.facts.beyond += 1,
             None => self.facts.no_room += 1,
         }

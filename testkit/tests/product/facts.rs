@@ -108,7 +108,7 @@ fn segments(names: &mut Names) -> Vec<Vec<u8>> {
                 names.insert((host, port, server), vec![name]);
                 // DNS: even a segment of the length alone. HTTP: the start line in any two parts.
                 let cut =
-                    if server == 53 { 2 + number as usize % 13 } else { 6 + number as usize % 9 };
+                    if server == 53 { 2 + number as usize % 13 } else { 8 + number as usize % 9 };
                 let parts = match (server, turn) {
                     (_, 0) => 0..cut,
                     (53, 1) => cut..bytes.len(),

@@ -11,8 +11,7 @@ use std::time::Duration;
 use crate::common::Plan;
 use crate::common::{Capture, gather, generate, office, profile, request, run_with};
 use ringtap_engine::Watch;
-use ringtap_flow::Initiator;
-use ringtap_flow::{FlowRecord, Metering, Timeouts};
+use ringtap_flow::{Facts, FlowRecord, Initiator, Kind, Metering, Timeouts};
 use ringtap_io::capture::{Chunk, PcapWriter};
 use ringtap_io::live::{
     LiveSender, MergedReceiver, Method, Options, Receiver, SendOptions, Sender, open,
@@ -86,10 +85,16 @@ fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
     gather(plan.arrangement.workers, timeless_record)
 }
 
-/// The record without its times and its interface, which differ between file and live capture.
+/// The record without its times, also of answers, and its interface, which differ between file and live capture.
 fn timeless_record(record: &FlowRecord) -> FlowRecord {
     let path = Path { ingress: 0, ..record.path };
-    FlowRecord { first_ns: 0, last_ns: 0, path, ..record.clone() }
+    let mut facts = Facts::default();
+    for kind in Kind::KEPT.into_iter().filter(|kind| *kind != Kind::DnsResponseTime) {
+        for value in record.facts.values(kind) {
+            facts.add(kind, value, usize::MAX).expect("room");
+        }
+    }
+    FlowRecord { first_ns: 0, last_ns: 0, path, facts, ..record.clone() }
 }
 
 /// The collected records, sorted.

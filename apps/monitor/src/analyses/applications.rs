@@ -153,7 +153,7 @@ impl Section for Applications {
                 name.to_owned(),
                 bytes(volume.octets),
                 format!("{} packets", count(volume.packets)),
-                format!("{} flows", count(volume.flows)),
+                format!("{} flow{}", count(volume.flows), if volume.flows == 1 { "" } else { "s" }),
             ]);
         }
         page.section("Applications", &table);

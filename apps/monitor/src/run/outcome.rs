@@ -205,7 +205,7 @@ impl Outcome {
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
             ("packets in another queue than the rest of their flow", self.run.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
-            ("flow records not written", self.write.iter().map(Summary::lost).sum()),
+            ("flow records and events not written", self.write.iter().map(Summary::lost).sum()),
         ];
         all.extend(report.sections.losses());
         all.retain(|&(_, count)| count > 0);

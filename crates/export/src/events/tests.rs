@@ -132,9 +132,12 @@ fn zeeks_lines_have_a_field_for_each_column() {
             assert_eq!((field("id.orig_h"), field("id.resp_p")), ("10.0.0.2", "1024"));
             assert_eq!((field("answers"), field("rtt")), ("192.0.2.1,192.0.2.2", "0.001500"));
         } else {
-            assert_eq!((field("id.orig_h"), field("query")), ("10.0.0.1", "a\"b\\x2c.example"));
+            assert_eq!((field("id.orig_h"), field("query")), ("10.0.0.1", "a\"b,.example"));
         }
     }
+    use ringtap_flow::Kind::{HttpHost, HttpUserAgent, Protocol};
+    let request = event(6, &[(Protocol, b"http"), (HttpHost, b"-"), (HttpUserAgent, b"a, b\tc")]);
+    assert!(line(EventFormat::ZeekHttp, &request).contains("\t\\x2d\t-\ta, b\\x09c\t-\t"));
     assert_eq!(line(EventFormat::ZeekSsl, &question()), "");
     assert_eq!(line(EventFormat::ZeekHttp, &question()), "");
 }

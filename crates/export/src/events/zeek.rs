@@ -116,7 +116,7 @@ fn dns(line: &mut Vec<u8>, event: &Event) {
     field(line, values.of(Kind::DnsQueryName).take(1));
     field(line, values.of(Kind::DnsQueryType).take(1));
     field(line, values.of(Kind::DnsResponseCode));
-    field(line, values.of(Kind::DnsAnswers));
+    vector(line, values.of(Kind::DnsAnswers));
     end(line, event);
 }
 
@@ -170,25 +170,44 @@ fn connection(line: &mut Vec<u8>, event: &Event, reply: bool) {
     }
 }
 
-/// Appends values, separated by commas, and a tab. Separators and bytes that are not printable ASCII become `\xHH`.
-fn field<'a>(line: &mut Vec<u8>, values: impl Iterator<Item = &'a [u8]>) {
+/// Appends a value and a tab; `-` if there is none.
+fn field<'a>(line: &mut Vec<u8>, mut values: impl Iterator<Item = &'a [u8]>) {
+    match values.next() {
+        None => line.push(b'-'),
+        Some(value) => push_value(line, value, false),
+    }
+    line.push(b'\t');
+}
+
+/// Appends a vector of values and a tab: separated by commas, which are escaped in the values; `-` if there are none.
+fn vector<'a>(line: &mut Vec<u8>, values: impl Iterator<Item = &'a [u8]>) {
     let before = line.len();
-    for (place, value) in values.enumerate() {
-        if place > 0 {
+    for value in values {
+        if line.len() > before {
             line.push(b',');
         }
-        for &byte in value {
-            match byte {
-                b',' | b'\\' => push_escaped(line, byte),
-                b' '..=b'~' => line.push(byte),
-                other => push_escaped(line, other),
-            }
-        }
+        push_value(line, value, true);
     }
     if line.len() == before {
         line.push(b'-');
     }
     line.push(b'\t');
+}
+
+/// Appends a value. Bytes that are not printable ASCII become `\xHH`, and so does the first byte of a value that would
+/// read as an absent or an empty one.
+fn push_value(line: &mut Vec<u8>, value: &[u8], in_vector: bool) {
+    if value.is_empty() {
+        return line.extend_from_slice(b"(empty)");
+    }
+    let ambiguous = value == b"-" || value == b"(empty)";
+    for (at, &byte) in value.iter().enumerate() {
+        let escaped = byte == b'\\' || in_vector && byte == b',' || ambiguous && at == 0;
+        match byte {
+            b' '..=b'~' if !escaped => line.push(byte),
+            other => push_escaped(line, other),
+        }
+    }
 }
 
 fn push_escaped(line: &mut Vec<u8>, byte: u8) {

@@ -189,6 +189,7 @@ impl<'a> StartLine<'a> {
     fn response(rest: &'a [u8], whole: bool) -> Line<'a> {
         let pattern = |(at, byte): (usize, &u8)| match at {
             1 | 5 => *byte == b' ',
+            2 => matches!(byte, b'1'..=b'9'),
             _ => byte.is_ascii_digit(),
         };
         match rest {
@@ -443,6 +444,7 @@ mod tests {
             b"LIST\r\n",
             b"HTTP/1.1 2000 OK\r\n\r\n",
             b"HTTP/1.1 20\r\n\r\n",
+            b"HTTP/1.1 007 OK\r\n\r\n",
             b"HTTP/2.0 200 OK\r\n\r\n",
             b"HTTP/1.1\r\n\r\n",
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",

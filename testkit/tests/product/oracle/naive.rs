@@ -39,7 +39,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         sections: Sections {
             scans: Some(scans(plan, &metered)),
             talkers: Some(talkers(plan, &metered)),
-            applications: Some(applications),
+            applications: plan.app.analyses.applications.then_some(applications),
             ..Sections::default()
         },
     };

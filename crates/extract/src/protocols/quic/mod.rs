@@ -42,6 +42,9 @@ const RETRY_REQUEST: &[u8; 32] =
     b"\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\
     \xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
 
+/// Most Initial packets of a datagram that are read; more than two are unusual.
+const INITIALS_MAX: u32 = 4;
+
 pub(crate) struct Quic;
 
 impl Extractor for Quic {
@@ -96,8 +99,7 @@ impl State {
     fn datagram(&mut self, payload: &Payload<'_>, found: Found<'_>) -> Result<Progress, Unread> {
         let record = payload.record;
         let is_cut = record.flags.0 & (Flags::TRUNCATED.0 | Flags::FRAGMENT.0) != 0;
-        let mut result = Ok(Progress::Done);
-        let mut rest = payload.bytes;
+        let (mut rest, mut initials) = (payload.bytes, 0);
         loop {
             let is_first = rest.len() == payload.bytes.len();
             let (version, header) = match header::start(rest) {
@@ -129,7 +131,7 @@ impl State {
                     self.version_alone(record, version, &[], found);
                 }
                 let why = if is_cut { Unread::Truncated } else { Unread::Malformed };
-                return result.and(Err(why));
+                return Err(why);
             };
             let end = header.end;
             match header.kind {
@@ -138,7 +140,12 @@ impl State {
                     match self.initial(&initial, found) {
                         Ok(Progress::Other) if is_first => return Ok(Progress::Other),
                         Ok(_) => {}
-                        Err(why) => result = result.and(Err(why)),
+                        // Keys take time: a datagram with one invalid packet is not read further.
+                        Err(why) => return Err(why),
+                    }
+                    initials += 1;
+                    if initials == INITIALS_MAX {
+                        break;
                     }
                 }
                 Type::Retry if is_first => begin(version.name, found),
@@ -152,7 +159,7 @@ impl State {
                 _ => break,
             }
         }
-        result
+        Ok(Progress::Done)
     }
 
     /// Passes on the version of a connection of which no Initial packet of the client was read, once.

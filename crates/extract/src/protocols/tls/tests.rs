@@ -267,7 +267,7 @@ fn a_hello_is_joined_from_segments() {
             assert_eq!(facts.get(Kind::Ja4), [JA4_OF_EXAMPLE], "cut at {cut}");
             assert!(counts.read["tls"] == 1 && counts.unread.is_empty(), "cut at {cut}");
         }
-        let segments: Vec<&[u8]> = stream.chunks(9).collect();
+        let segments: Vec<&[u8]> = stream.chunks(40).collect();
         assert_eq!(read(&segments).0.get(Kind::Ja4), [JA4_OF_EXAMPLE]);
         let (facts, counts) = read(&segments[..segments.len() - 1]);
         assert_eq!((facts.0.len(), unread(&counts)), (0, vec![Unread::Incomplete]));
