@@ -61,7 +61,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The protocol of a message, such as `tls`; the first fact of each message. See [`Protocol`](crate::Protocol).
+    /// The protocol of a message, such as `tls`; the first fact of each message.
     Protocol = "applicationProtocol", List, Text;
     /// The server name that a TLS client asks for (RFC 6066, section 3).
     TlsServerName = "tlsServerName", One, Text;
