@@ -114,10 +114,14 @@ print(json.dumps({'answer': answer, 'types': dict(row[:2] for row in types)}))
         ("octetDeltaCount", "UBIGINT"),
         ("mplsTopLabel", "UINTEGER"),
         ("history", "VARCHAR"),
+        ("tlsServerName", "VARCHAR"),
+        ("dnsQueryName", "VARCHAR[]"),
+        ("httpStatus", "UBIGINT[]"),
+        ("dnsResponseMicroseconds", "UBIGINT"),
     ] {
         assert_eq!(found["types"][name], kind, "{name}");
     }
-    assert_eq!(found["types"].as_object().unwrap().len(), 38);
+    assert_eq!(found["types"].as_object().unwrap().len(), 64);
 }
 
 #[test]
