@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ringtap_extract::{Payload, Payloads};
 use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
-use ringtap_wire::{Decoded, Decoder, LinkType, PacketRecord, selection_hash};
+use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, selection_hash};
 
 use crate::packet_source::FeedCounts;
 use crate::{AppOptions, Plan};
@@ -157,7 +157,9 @@ impl Frames {
             let data = &frame.data[..end.min(frame.data.len())];
             self.payloads.may_read(record, data, at)
         };
-        if self.decoder.plain_data().is_none_or(look) {
+        // Of other frames the headers are parsed again, if data follow.
+        let other = || record.flags.contains(Flags::DATA);
+        if self.decoder.plain_data().map_or_else(other, look) {
             self.extract(frame, record, at, attachments);
         }
     }

@@ -120,7 +120,7 @@ kinds! {
 }
 
 /// Most distinct values of a list that a flow keeps.
-pub const LIST_MAX: usize = 16;
+const LIST_MAX: usize = 16;
 
 /// Number of kinds that flows keep; those of events alone are the last in the list.
 const KEPT: usize = {

@@ -41,7 +41,7 @@ pub use applications::{
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
-pub use kinds::{Keep, Kind, LIST_MAX, Type};
+pub use kinds::{Keep, Kind, Type};
 pub use payloads::{Counts, Payloads};
 #[cfg(any(test, feature = "fuzz"))]
 pub use protocols::quic::fuzz::fuzz_quic;

@@ -10,24 +10,25 @@ use ringtap_flow::{Event, Kind};
 use super::community_id;
 use crate::formats::TextFormat;
 use crate::formats::address::push_address;
-use crate::formats::date::{push_dashed, push_seconds};
+use crate::formats::date::push_seconds;
 use crate::formats::lines::push_number;
 use crate::formats::protocol::TCP;
+use crate::formats::zeek::{push_head, tail};
 
 pub(super) const DNS: TextFormat<Event> = TextFormat {
-    head: Some(|line, open_ns, _| head(line, open_ns, "dns", DNS_COLUMNS)),
+    head: Some(|line, open_ns, _| push_head(line, open_ns, "dns", &[CONNECTION, DNS_COLUMNS])),
     line: |line, event, _| dns(line, event),
     tail: Some(tail),
 };
 
 pub(super) const HTTP: TextFormat<Event> = TextFormat {
-    head: Some(|line, open_ns, _| head(line, open_ns, "http", HTTP_COLUMNS)),
+    head: Some(|line, open_ns, _| push_head(line, open_ns, "http", &[CONNECTION, HTTP_COLUMNS])),
     line: |line, event, _| http(line, event),
     tail: Some(tail),
 };
 
 pub(super) const SSL: TextFormat<Event> = TextFormat {
-    head: Some(|line, open_ns, _| head(line, open_ns, "ssl", SSL_COLUMNS)),
+    head: Some(|line, open_ns, _| push_head(line, open_ns, "ssl", &[CONNECTION, SSL_COLUMNS])),
     line: |line, event, _| ssl(line, event),
     tail: Some(tail),
 };
@@ -71,33 +72,6 @@ const SSL_COLUMNS: &[(&str, &str)] = &[
     ("ja4", "string"),
     ("community_id", "string"),
 ];
-
-fn head(line: &mut Vec<u8>, open_ns: u64, name: &str, columns: &[(&str, &str)]) {
-    line.extend_from_slice(
-        b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\t",
-    );
-    line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"\n#open\t");
-    push_dashed(line, open_ns);
-    line.extend_from_slice(b"\n#fields");
-    let columns = || CONNECTION.iter().chain(columns);
-    for (name, _) in columns() {
-        line.push(b'\t');
-        line.extend_from_slice(name.as_bytes());
-    }
-    line.extend_from_slice(b"\n#types");
-    for (_, kind) in columns() {
-        line.push(b'\t');
-        line.extend_from_slice(kind.as_bytes());
-    }
-    line.push(b'\n');
-}
-
-fn tail(line: &mut Vec<u8>, close_ns: u64) {
-    line.extend_from_slice(b"#close\t");
-    push_dashed(line, close_ns);
-    line.push(b'\n');
-}
 
 fn dns(line: &mut Vec<u8>, event: &Event) {
     if !matches!(event.protocol(), b"dns" | b"mdns" | b"llmnr") {

@@ -29,7 +29,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod way;
-mod zeek;
+pub(crate) mod zeek;
 
 use std::fmt;
 use std::io;

@@ -65,18 +65,24 @@ const COLUMNS: [(&str, &str); 27] = [
 
 /// Appends the header. `open_ns` is the earliest packet of the first record.
 pub(crate) fn head(line: &mut Vec<u8>, open_ns: u64, _interfaces: &Interfaces) {
+    push_head(line, open_ns, "conn", &[&COLUMNS]);
+}
+
+/// Appends the header of the log of this name, with these groups of columns: names and types.
+pub(crate) fn push_head(line: &mut Vec<u8>, open_ns: u64, log: &str, columns: &[&[(&str, &str)]]) {
     line.extend_from_slice(
-        b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n\
-        #path\tconn\n#open\t",
+        b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\t",
     );
+    line.extend_from_slice(log.as_bytes());
+    line.extend_from_slice(b"\n#open\t");
     push_dashed(line, open_ns);
     line.extend_from_slice(b"\n#fields");
-    for (name, _) in COLUMNS {
+    for (name, _) in columns.iter().copied().flatten() {
         line.push(b'\t');
         line.extend_from_slice(name.as_bytes());
     }
     line.extend_from_slice(b"\n#types");
-    for (_, kind) in COLUMNS {
+    for (_, kind) in columns.iter().copied().flatten() {
         line.push(b'\t');
         line.extend_from_slice(kind.as_bytes());
     }
