@@ -18,6 +18,9 @@ impl RecordDigest {
         if record.facts.beyond() > 0 {
             hasher.update(record.facts.beyond().to_le_bytes());
         }
+        if let Some(tcp) = &record.tcp {
+            hasher.update(tcp.canonical());
+        }
         let hash = hasher.finalize();
         let (words, _) = hash.as_chunks::<8>();
         for (sum, word) in self.0.iter_mut().zip(words) {

@@ -189,6 +189,10 @@ impl AppOptions for Options {
         self.payload_bytes
     }
 
+    fn segments(&self) -> bool {
+        self.analyses.tcp
+    }
+
     /// By the timeouts and the interval; a sweep over all flows more often than every second would
     /// be expensive.
     fn tick_ns(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! bytes.
 
 pub mod activity;
+mod tcp;
 mod times;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use ringtap_flow::FactCounts;
 use serde::{Serialize, Serializer};
 
 pub use crate::analyses::Sections;
+pub use tcp::{LossyPair, SlowServer, Tcp, TcpTotals};
 pub use times::Times;
 
 /// The report. A part is absent if its analysis did not run.

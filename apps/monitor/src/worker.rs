@@ -121,7 +121,7 @@ impl MonitorWorker {
                 let paths = Arc::clone(&setup.paths);
                 let fact_room = setup.part(options.fact_bytes, shard);
                 let table = FlowTable::new(capacity, &options.metering, key, paths);
-                let table = table.with_fact_room(fact_room);
+                let table = table.with_fact_room(fact_room).with_tcp(on.tcp);
                 match names {
                     Some(names) => table.with_names(Arc::clone(names)),
                     None => table,

@@ -27,6 +27,11 @@ pub trait AppOptions: Clone + Serialize {
         0
     }
 
+    /// Whether it needs the TCP segments of packets ([`Segment`](ringtap_wire::Segment)).
+    fn segments(&self) -> bool {
+        false
+    }
+
     /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 

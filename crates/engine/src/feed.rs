@@ -50,6 +50,7 @@ impl<'a> PacketFeed<'a> {
             let (datagrams, regions) = plan.fragments(queue);
             Decoder::new(plan.hash_key(), Arc::clone(paths))
                 .with_tunnels(plan.options.tunnels)
+                .with_segments(plan.app.segments())
                 .with_fragments(datagrams, regions)
         };
         let feed = |(queue, inbox)| Self {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ringtap_extract::{Payload, Payloads};
 use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
-use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, selection_hash};
+use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, selection_hash};
 
 use crate::packet_source::FeedCounts;
 use crate::{AppOptions, Plan};
@@ -119,6 +119,7 @@ impl Frames {
             slots.octets += data.len() as u64;
             slots.packets += 1;
             slots.used += 1;
+            self.attach_segment(record, slots.before + at, slots.attachments);
             if self.payloads.any() {
                 self.look(frame, record, slots.before + at, slots.attachments);
             }
@@ -128,6 +129,7 @@ impl Frames {
             let at = slots.used;
             slots.records[at] = inner;
             slots.used += 1;
+            self.attach_segment(&inner, slots.before + at, slots.attachments);
             if self.payloads.any() {
                 self.look(frame, &inner, slots.before + at, slots.attachments);
             }
@@ -141,6 +143,18 @@ impl Frames {
         self.counts.packets += slots.packets;
         self.counts.captured_octets += slots.octets;
         slots.before + slots.used
+    }
+
+    /// Attaches the TCP segment of a packet over IPv6, whose record has no room for it.
+    #[inline(always)]
+    fn attach_segment(&self, record: &PacketRecord, at: usize, attachments: &mut Attachments) {
+        let wanted = Flags(Flags::SEGMENT.0 | Flags::IPV6.0);
+        if record.flags.contains(wanted)
+            && let Some(segment) = self.decoder.segment(record)
+        {
+            // It is the packet's first attachment, so there is room.
+            let _ = attachments.push(at, Segment::KIND, &segment.bytes());
+        }
     }
 
     /// Looks at the payload of the packet just decoded, and attaches the facts in it to the item at this position.

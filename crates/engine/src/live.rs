@@ -138,6 +138,7 @@ impl<'a> LiveFeed<'a> {
             let interfaces: Vec<_> = receiver.interfaces().iter().map(|one| one.1).collect();
             Decoder::new(plan.hash_key(), Arc::clone(paths))
                 .with_tunnels(plan.options.tunnels)
+                .with_segments(plan.app.segments())
                 .with_interfaces(&interfaces)
                 .with_fragments(datagrams, regions)
         };

@@ -367,6 +367,7 @@ impl<E: Ends> Entry<E> {
             path: *paths.get(self.path),
             facts: Facts::default(),
             application: None,
+            tcp: None,
         }
     }
 }

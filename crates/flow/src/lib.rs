@@ -20,6 +20,7 @@ mod record;
 mod shelf;
 mod sink;
 mod table;
+mod tcp;
 mod timeouts;
 
 pub use aggregate::{Aggregate, MOST_ROWS, PARTS, Row};
@@ -34,4 +35,5 @@ pub use ringtap_extract::{
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
 pub use table::{FactCounts, FlowTable, Metering, Observer};
+pub use tcp::{TCP_BYTES, TcpPerformance};
 pub use timeouts::Timeouts;

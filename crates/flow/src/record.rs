@@ -4,7 +4,7 @@
 use ringtap_extract::{Application, Facts};
 use ringtap_wire::Path;
 
-use crate::{FlowKey, History};
+use crate::{FlowKey, History, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -87,6 +87,8 @@ pub struct FlowRecord {
     pub facts: Facts,
     /// Its application, if it has a label and the table has a list of names.
     pub application: Option<Application>,
+    /// The performance of its TCP connection, if it is measured.
+    pub tcp: Option<TcpPerformance>,
 }
 
 impl FlowRecord {
@@ -112,12 +114,13 @@ impl FlowRecord {
             path: Path::default(),
             facts: Facts::default(),
             application: None,
+            tcp: None,
         }
     }
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
-    /// contains everything except the facts, whose bytes are [`Facts::bytes`], and the application, which follows from
-    /// the key and the facts.
+    /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application, which follows from
+    /// the key and the facts, and the performance of TCP ([`TcpPerformance::canonical`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;

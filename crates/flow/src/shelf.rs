@@ -6,6 +6,7 @@
 //! entries  | entry | entry | entry | …                     64 bytes each (IPv4), 88 (IPv6)
 //! first    | first packet's time | …                       8 bytes each, same positions
 //! facts    | facts | …                                     8 bytes each, same positions, as long as needed
+//! tcp      | performance | …                               160 bytes each, same positions, if measured
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
@@ -18,12 +19,15 @@ use std::sync::Arc;
 
 use ringtap_base::prefetch;
 use ringtap_extract::{Added, Facts, Kind, Names};
-use ringtap_wire::{PacketRecord, Paths};
+use ringtap_wire::{PacketRecord, Paths, Segment};
 
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
+use crate::tcp::Tcp;
 use crate::{EndReason, FlowKey, FlowRecord, Observer, Timeouts};
+
+const TCP: u8 = 6;
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -37,6 +41,8 @@ pub(crate) struct Rules {
     paths: Arc<Paths>,
     /// The list that records get their applications from.
     pub(crate) names: Option<Arc<Names>>,
+    /// Whether the performance of TCP is measured.
+    pub(crate) tcp: bool,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
@@ -52,6 +58,7 @@ impl Rules {
             uniflow,
             paths,
             names: None,
+            tcp: false,
             calm_until_ns: 0,
         }
     }
@@ -64,6 +71,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) hash: u32,
     /// Where the flow seemed to be before earlier packets changed the table: a hint.
     pub(crate) likely: Option<u32>,
+    /// Its TCP segment, if that is measured.
+    pub(crate) segment: Option<Segment>,
     /// The following packets that differ from it only in time and length.
     pub(crate) alike: &'a [PacketRecord],
 }
@@ -74,6 +83,8 @@ pub(crate) struct Shelf<E: Ends> {
     first_ns: Vec<u64>,
     /// Entries beyond its end have no facts.
     facts: Vec<Facts>,
+    /// As long as `entries` if performance is measured, else empty.
+    tcp: Vec<Tcp>,
     /// Bytes of all facts.
     pub(crate) fact_bytes: usize,
     /// Carried-over packets and octets, by flow.
@@ -98,6 +109,7 @@ impl<E: Ends> Shelf<E> {
             entries,
             first_ns,
             facts: Vec::new(),
+            tcp: Vec::new(),
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
@@ -126,6 +138,9 @@ impl<E: Ends> Shelf<E> {
             if size_of::<Entry<E>>() > 64 {
                 prefetch(entry.tail());
             }
+        }
+        if let Some(tcp) = self.tcp.get(at) {
+            prefetch(tcp);
         }
         Some(at as u32)
     }
@@ -224,6 +239,9 @@ impl<E: Ends> Shelf<E> {
         self.index.push(arrival.hash);
         self.first_ns.push(packet.ts_ns);
         self.entries.push(Entry::blank(&key));
+        if rules.tcp {
+            self.tcp.push(Tcp::EMPTY);
+        }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -248,6 +266,9 @@ impl<E: Ends> Shelf<E> {
         self.end(at, rules, reason, observer);
         self.first_ns[at] = packet.ts_ns;
         let old = self.entries[at];
+        if let Some(tcp) = self.tcp.get_mut(at) {
+            *tcp = if reason == EndReason::Active { tcp.continued() } else { Tcp::EMPTY };
+        }
         let direction = if reason == EndReason::Active {
             self.entries[at] = old.continued(packet);
             direction
@@ -290,6 +311,11 @@ impl<E: Ends> Shelf<E> {
             record.facts = std::mem::take(facts);
             self.fact_bytes -= record.facts.size();
         }
+        if entry.key().protocol == TCP
+            && let Some(tcp) = self.tcp.get(at)
+        {
+            record.tcp = tcp.performance();
+        }
         if let Some(names) = &rules.names {
             let FlowKey { protocol, src_port, dst_port, .. } = record.key;
             record.application = names.application(protocol, [src_port, dst_port], &record.facts);
@@ -321,6 +347,20 @@ impl<E: Ends> Shelf<E> {
             _ => {}
         }
         added
+    }
+
+    /// Measures the segment of a packet that was counted on this flow.
+    #[inline(always)]
+    pub(crate) fn measure(
+        &mut self,
+        at: usize,
+        direction: usize,
+        packet: &PacketRecord,
+        segment: &Segment,
+    ) {
+        if let Some(tcp) = self.tcp.get_mut(at) {
+            tcp.on_segment(packet, segment, direction);
+        }
     }
 
     /// Adds the entry's counters to the carried-over ones, which cannot overflow.
@@ -356,6 +396,9 @@ impl<E: Ends> Shelf<E> {
         // The flow's own facts went into its record.
         if self.facts.len() > self.entries.len() {
             self.facts.swap_remove(at);
+        }
+        if !self.tcp.is_empty() {
+            self.tcp.swap_remove(at);
         }
     }
 
@@ -413,6 +456,7 @@ impl<E: Ends> Shelf<E> {
         self.entries.truncate(left);
         self.first_ns.truncate(left);
         self.facts.truncate(left);
+        self.tcp.truncate(left);
         self.sweep_below = None;
         alive
     }

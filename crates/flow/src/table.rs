@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use ringtap_extract::{Added, Kind, Names};
 use ringtap_stage::Attachments;
-use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
+use ringtap_wire::{Flags, HashKey, PacketRecord, Paths, Segment};
 
 use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
@@ -134,6 +134,12 @@ impl FlowTable {
         self
     }
 
+    /// The same table; the performance of TCP connections is measured, from the segments of packets.
+    pub fn with_tcp(mut self, measured: bool) -> Self {
+        self.rules.tcp = measured;
+        self
+    }
+
     /// Counters of facts so far.
     pub fn fact_counts(&self) -> &FactCounts {
         &self.facts
@@ -181,13 +187,16 @@ impl FlowTable {
                 while let Some(upto) = facts.next_item().checked_sub(first)
                     && upto < packets.len()
                 {
-                    self.count_all(from..upto + 1, packets, &stages[at], observer);
+                    let segment =
+                        facts.take_kind(first + upto, Segment::KIND).and_then(Segment::from_bytes);
+                    self.count_all(from..upto, packets, &stages[at], None, observer);
+                    self.count_all(upto..upto + 1, packets, &stages[at], segment, observer);
                     while let Some((kind, value)) = facts.take(first + upto) {
                         self.add_fact(&packets[upto], stages[at].hashes[upto], kind, value);
                     }
                     from = upto + 1;
                 }
-                self.count_all(from..packets.len(), packets, &stages[at], observer);
+                self.count_all(from..packets.len(), packets, &stages[at], None, observer);
             }
         }
     }
@@ -199,7 +208,7 @@ impl FlowTable {
         let Some(kind) = Kind::from_number(kind).filter(|_| usable) else { return };
         let (src, dst) = FlowKey::ports_of(packet);
         let ports = u32::from(src) << 16 | u32::from(dst);
-        let arrival = &Arrival { packet, ports, hash, likely: None, alike: &[] };
+        let arrival = &Arrival { packet, ports, hash, likely: None, segment: None, alike: &[] };
         let Self { v4, v6, rules, vlans, .. } = self;
         let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
         let mut vlan = |path| vlans.as_mut().map(|vlans| vlans.of(path));
@@ -243,12 +252,14 @@ impl FlowTable {
         }
     }
 
+    /// Counts packets of a group; `attached` is the segment of the only one, if it is not in its record.
     #[inline(always)]
     fn count_all(
         &mut self,
         range: Range<usize>,
         group: &[PacketRecord],
         stage: &Stage,
+        attached: Option<Segment>,
         observer: &mut impl Observer,
     ) {
         let (mut next, group) = (range.start, &group[..range.end]);
@@ -258,10 +269,11 @@ impl FlowTable {
             let rest = &group[next..];
             // Consecutive packets of one flow are counted as a run.
             let alike = match rest.first() {
-                Some(_) if stage.hashes[next] == hash => run_of(packet, rest),
+                Some(_) if stage.hashes[next] == hash && !measured(packet) => run_of(packet, rest),
                 _ => &[],
             };
-            let arrival = Arrival { packet, ports, hash, likely, alike };
+            let segment = Segment::of(packet).or(attached);
+            let arrival = Arrival { packet, ports, hash, likely, segment, alike };
             let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
             next += if kind == Flags::IPV4.0 {
                 self.v4(&arrival, observer)
@@ -363,6 +375,9 @@ fn count<E: Ends, F: Ends>(
             own.begin(key, arrival, rules, observer)
         }
     };
+    if let Some(segment) = &arrival.segment {
+        own.measure(at, direction, arrival.packet, segment);
+    }
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;
     }
@@ -380,6 +395,12 @@ fn run_of<'a>(first: &PacketRecord, rest: &'a [PacketRecord]) -> &'a [PacketReco
         goes_on && **packet == PacketRecord { ts_ns, ip_len, wire_len, ..*first }
     };
     &rest[..rest.iter().take_while(alike).count()]
+}
+
+/// Whether each packet is needed, for its segment.
+#[inline(always)]
+fn measured(packet: &PacketRecord) -> bool {
+    packet.flags.contains(Flags::SEGMENT)
 }
 
 #[inline(always)]

@@ -172,6 +172,16 @@ impl<'a> Cursor<'a> {
         Some((head.kind, bytes))
     }
 
+    /// The next attachment's bytes, if it belongs to this item and is of this kind.
+    #[inline]
+    pub fn take_kind(&mut self, item: usize, kind: u8) -> Option<&'a [u8]> {
+        let head = self.attachments.heads.get(self.at)?;
+        if (head.item as usize, head.kind) != (item, kind) {
+            return None;
+        }
+        self.take(item).map(|(_, bytes)| bytes)
+    }
+
     /// Skips the attachments of items before this position.
     pub fn skip_to(&mut self, item: usize) {
         while self.next_item() < item {

@@ -13,6 +13,7 @@
 //! Invariants: never fails, never panics, reads no clock. After [`Decoder::new`] it allocates only for encapsulations
 //! that it has not seen before, and their number is bounded ([`Paths`]).
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::path::{Path, Paths, Tunnel};
 use crate::path_cache::PathCache;
 use crate::reason::NonIp;
 use crate::record::{Flags, PacketRecord};
+use crate::segment::Segment;
 use crate::span::Span;
 use crate::transport::{self, Payload};
 use crate::tunnel::{self, Inside, Tunnels, Watched};
@@ -46,6 +48,8 @@ pub struct Decoder {
     inside: Range<usize>,
     /// The data of the last packet, if it was plain.
     data: Data,
+    /// The last TCP segment over IPv6; `None` if segments are not read.
+    segments: Option<Cell<Segment>>,
 }
 
 /// The network layer of a frame.
@@ -73,7 +77,22 @@ impl Decoder {
             inner: PacketRecord::EMPTY,
             inside: 0..0,
             data: Data::default(),
+            segments: None,
         }
+    }
+
+    /// Returns this decoder with TCP segments read into records ([`Flags::SEGMENT`]), or not.
+    pub fn with_segments(self, read: bool) -> Self {
+        Self { segments: read.then(Cell::default), ..self }
+    }
+
+    /// The segment of a packet with [`Flags::SEGMENT`]: of the frame decoded last, or of the packet in its tunnel.
+    #[inline(always)]
+    pub fn segment(&self, record: &PacketRecord) -> Option<Segment> {
+        if !record.flags.contains(Flags::SEGMENT) {
+            return None;
+        }
+        Segment::of(record).or_else(|| self.segments.as_ref().map(Cell::get))
     }
 
     /// Returns this decoder with tunnels opened or not.
@@ -329,7 +348,13 @@ impl Decoder {
 
     #[inline(always)]
     fn context(&mut self, scope: u32) -> Context<'_> {
-        Context { key: &self.key, fragments: &mut self.fragments, watched: &self.watched, scope }
+        Context {
+            key: &self.key,
+            fragments: &mut self.fragments,
+            watched: &self.watched,
+            scope,
+            segments: self.segments.as_ref(),
+        }
     }
 }
 

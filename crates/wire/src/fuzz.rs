@@ -20,6 +20,7 @@ pub fn fuzz(bytes: &[u8]) {
     let key = HashKey::from_seed(1);
     let paths = Arc::new(Paths::new());
     let decoder = || Decoder::new(key, Arc::clone(&paths));
+    let mut measuring = decoder().with_segments(true);
     let (mut decoder, mut twin, mut closed) =
         (decoder(), decoder(), decoder().with_tunnels(Tunnels::Outer));
     let mut ts_ns = 0;
@@ -57,6 +58,18 @@ pub fn fuzz(bytes: &[u8]) {
         assert_eq!(twin.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
         assert!(dirty == out, "{dirty:?} {out:?}");
         assert!(twin.inner(&dirty).copied() == inner);
+
+        // Segments must not change the rest of the record.
+        assert_eq!(measuring.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
+        if let Some(segment) = measuring.segment(&dirty) {
+            assert!(dirty.protocol == 6 && segment.data_len <= dirty.ip_len, "{segment:?}");
+            if out.flags.contains(Flags::IPV4) {
+                dirty.src[4..].fill(0);
+                dirty.dst[4..].fill(0);
+            }
+            dirty.flags.0 &= !Flags::SEGMENT.0;
+        }
+        assert!(dirty == out, "{dirty:?} {out:?}");
 
         // Opening tunnels must not change the outer record, except that inner fragments share its fragment table.
         if !out.flags.contains(Flags::FRAGMENT) {

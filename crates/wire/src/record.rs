@@ -17,7 +17,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct PacketRecord {
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub ts_ns: u64,
-    /// Source address; IPv4 in the first four bytes, the rest zero; all zero for non-IP.
+    /// Source address; IPv4 in the first four bytes, the rest zero, or with [`Flags::SEGMENT`] fields of the TCP header
+    /// ([`Segment`](crate::Segment)); all zero for non-IP.
     pub src: [u8; 16],
     /// Destination address, laid out as `src`.
     pub dst: [u8; 16],
@@ -83,6 +84,8 @@ impl Flags {
     pub const TUNNEL: Self = Self(1 << 10);
     /// The packet was inside a tunnel.
     pub const INNER: Self = Self(1 << 11);
+    /// Fields of the TCP header were read for the measurement of performance ([`Segment`](crate::Segment)).
+    pub const SEGMENT: Self = Self(1 << 12);
 
     /// True if every bit of `other` is set here.
     #[inline(always)]

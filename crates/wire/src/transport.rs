@@ -13,6 +13,7 @@
 //! Invariant: a field is set only if all of its bytes were captured and are inside the packet.
 
 use crate::record::{Flags, PacketRecord};
+use crate::segment::{SEGMENT_LEN, Segment};
 
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
@@ -20,6 +21,7 @@ pub(crate) const UDP: u8 = 17;
 /// A TCP header up to its control bits; longer than a UDP header.
 pub(crate) const PLAIN_LEN: usize = 14;
 const UDP_HEADER_LEN: u8 = 8;
+const TCP_HEADER_LEN: u32 = 20;
 const DCCP: u8 = 33;
 pub(crate) const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
@@ -82,6 +84,12 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<Payload<'_>> {
         }
         _ => None,
     }
+}
+
+/// The segment at the start of a TCP header, if that was captured up to its window; `len` as for [`read`].
+pub(crate) fn segment(payload: &[u8], len: u32) -> Option<Segment> {
+    let header = payload.first_chunk::<SEGMENT_LEN>().filter(|_| len >= TCP_HEADER_LEN)?;
+    Some(Segment::read(header, len, tcp_header_len(header[12])))
 }
 
 /// Reads the transport header of an unfragmented packet or first fragment; `len` is the length of header and data

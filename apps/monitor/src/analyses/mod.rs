@@ -15,6 +15,7 @@ pub(crate) mod applications;
 pub(crate) mod conversations;
 pub(crate) mod scans;
 pub(crate) mod talkers;
+pub(crate) mod tcp;
 pub(crate) mod volumes;
 
 use std::fmt::Debug;
@@ -307,6 +308,8 @@ analyses! {
     talkers: talkers::TalkerTable,
     /// Volumes by application.
     applications: applications::ApplicationTable,
+    /// Performance of TCP connections.
+    tcp: tcp::TcpTable,
     /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
 }

@@ -10,7 +10,7 @@
 //! same for both IP versions: one name without the version stands for the two Information Elements. New columns are
 //! added at the end. The last one, `ingressInterface`, exists only for records from interfaces.
 
-use ringtap_flow::{Application, FlowRecord, Initiator, Kind};
+use ringtap_flow::{Application, FlowRecord, Initiator, Kind, TcpPerformance};
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_csv, push_number};
@@ -46,6 +46,10 @@ pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) 
         line.extend_from_slice(kind.name().as_bytes());
     }
     line.extend_from_slice(APPLICATION);
+    for name in TcpPerformance::NAMES {
+        line.push(b',');
+        line.extend_from_slice(name.as_bytes());
+    }
     if !interfaces.is_empty() {
         line.extend_from_slice(INGRESS);
     }
@@ -138,6 +142,13 @@ fn fields(line: &mut Vec<u8>, record: &FlowRecord) {
         line.extend_from_slice(reason.name().as_bytes());
     } else {
         line.push(b',');
+    }
+    let tcp = record.tcp.map_or([None; TcpPerformance::NAMES.len()], |tcp| tcp.fields());
+    for value in tcp {
+        line.push(b',');
+        if let Some(value) = value {
+            push_number(line, value);
+        }
     }
 }
 

@@ -8,7 +8,8 @@
 //! are integers up to 2⁶⁴ - 1; readers with doubles lose digits above 2⁵³.
 
 use ringtap_flow::{
-    Application, Facts, FlowRecord, Initiator, IpVersion, Keep, Kind, Path, Tunnel, Type,
+    Application, Facts, FlowRecord, Initiator, IpVersion, Keep, Kind, Path, TcpPerformance, Tunnel,
+    Type,
 };
 
 use crate::formats::address::{push_address, push_mac};
@@ -67,6 +68,15 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
         line.extend_from_slice(b",\"applicationReason\":\"");
         line.extend_from_slice(reason.name().as_bytes());
         line.push(b'"');
+    }
+    if let Some(tcp) = &record.tcp {
+        for (name, value) in TcpPerformance::NAMES.iter().zip(tcp.fields()) {
+            if let Some(value) = value {
+                line.extend_from_slice(b",\"");
+                line.extend_from_slice(name.as_bytes());
+                number(line, b"\":", value);
+            }
+        }
     }
     let seen = record.initiator != Initiator::FirstPacket;
     number(line, b",\"biflowDirection\":", u8::from(seen));

@@ -6,9 +6,12 @@
 pub(crate) mod v4;
 pub(crate) mod v6;
 
+use std::cell::Cell;
+
 use crate::fragments::{DatagramKey, FirstFragment, FragmentTable};
 use crate::hash::HashKey;
 use crate::record::{Flags, PacketRecord};
+use crate::segment::Segment;
 use crate::transport;
 use crate::tunnel::Watched;
 
@@ -20,6 +23,26 @@ pub(crate) struct Context<'a> {
     pub(crate) watched: &'a Watched,
     /// Separates the datagrams of different tunnels; 0 outside tunnels.
     pub(crate) scope: u32,
+    /// Receives the TCP segment of an IPv6 packet; `None` if segments are not read.
+    pub(crate) segments: Option<&'a Cell<Segment>>,
+}
+
+impl Context<'_> {
+    /// Reads the segment of an unfragmented TCP packet, if segments are read; `len` is the length of header and data.
+    #[inline(always)]
+    fn read_segment(&self, payload: &[u8], len: u32, out: &mut PacketRecord) {
+        if let Some(of_v6) = self.segments
+            && out.protocol == transport::TCP
+            && let Some(segment) = transport::segment(payload, len)
+        {
+            if out.flags.contains(Flags::IPV4) {
+                segment.put(out);
+            } else {
+                of_v6.set(segment);
+                out.flags.insert(Flags::SEGMENT);
+            }
+        }
+    }
 }
 
 /// The bytes behind the transport header, as positions.

@@ -68,6 +68,7 @@ pub(crate) fn decode_plain(
         tos: h[0] << 4 | h[1] >> 4,
         ..base
     };
+    context.read_segment(rest.bytes, payload_len, out);
     let data = Data { at: HEADER_LEN + u32::from(header_len), end: HEADER_LEN + payload_len };
     (!context.watched.suspects(out)).then_some(data)
 }
@@ -168,6 +169,7 @@ fn extensions<'a>(
         }
         None => {
             transport::read(payload.bytes, len, out);
+            context.read_segment(payload.bytes, len, out);
         }
     }
     if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }

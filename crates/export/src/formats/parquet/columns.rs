@@ -20,7 +20,9 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-use ringtap_flow::{FlowRecord, Initiator, IpVersion, Keep, Kind as Fact, Type as FactType};
+use ringtap_flow::{
+    FlowRecord, Initiator, IpVersion, Keep, Kind as Fact, TcpPerformance, Type as FactType,
+};
 
 use crate::formats::CommunityId;
 use crate::formats::address::{push_address, push_mac};
@@ -108,6 +110,11 @@ const COLUMNS: [Definition; 38] = [
 const APPLICATION: [Definition; 2] =
     [("application", Text, OPTIONAL), ("applicationReason", Text, OPTIONAL)];
 
+/// The column of a field of TCP performance, behind the application.
+fn tcp(name: &'static str) -> Definition {
+    (name, Number(64), OPTIONAL)
+}
+
 /// The last column of records from interfaces.
 const INGRESS: Definition = ("ingressInterface", Number(32), OPTIONAL);
 
@@ -124,7 +131,8 @@ fn definitions(ingress: bool) -> impl Iterator<Item = Definition> {
         (fact.name(), kind, if fact.keep() == Keep::List { Shape::List } else { OPTIONAL })
     };
     let facts = Fact::KEPT.into_iter().map(fact);
-    COLUMNS.into_iter().chain(facts).chain(APPLICATION).chain(ingress.then_some(INGRESS))
+    let rest = TcpPerformance::NAMES.into_iter().map(tcp).chain(ingress.then_some(INGRESS));
+    COLUMNS.into_iter().chain(facts).chain(APPLICATION).chain(rest)
 }
 
 /// Rows in memory, column by column.
@@ -279,6 +287,9 @@ impl Rows {
         row.perhaps_text(application, |text, own| {
             text.extend_from_slice(own.reason.name().as_bytes());
         });
+        for field in record.tcp.map_or([None; TcpPerformance::NAMES.len()], |tcp| tcp.fields()) {
+            row.perhaps_long(field);
+        }
         if self.ingress {
             row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
         }
@@ -372,6 +383,14 @@ impl Row<'_> {
         match &mut self.next().values {
             Values::Long(values) => values.push(value.cast_signed()),
             Values::Int(_) | Values::Text { .. } => unreachable!("a column of 64 bits"),
+        }
+    }
+
+    fn perhaps_long(&mut self, value: Option<u64>) {
+        let column = self.next();
+        column.levels.push(value.is_some().into());
+        if let (Some(value), Values::Long(values)) = (value, &mut column.values) {
+            values.push(value.cast_signed());
         }
     }
 

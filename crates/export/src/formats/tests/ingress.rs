@@ -1,6 +1,6 @@
 //! Records from interfaces contain the interface of the first packet; records from files are unchanged.
 
-use ringtap_flow::{FlowRecord, Kind, Path};
+use ringtap_flow::{FlowRecord, Kind, Path, TcpPerformance};
 use serde_json::Value;
 
 use super::named::rows;
@@ -36,7 +36,7 @@ fn each_format_names_the_interface() {
     assert_eq!(numbers, [Some(7), Some(70_000), None, Some(9)]);
 
     let csv = lines(live(Format::Csv, &records));
-    let columns = 37 + Kind::KEPT.len() + 3;
+    let columns = 37 + Kind::KEPT.len() + 2 + TcpPerformance::NAMES.len() + 1;
     let last = |line: &String| line.rsplit(',').next().unwrap().to_owned();
     let column: Vec<_> = csv.iter().map(last).collect();
     assert_eq!(column, ["ingressInterface", "7", "70000", "", "9"]);

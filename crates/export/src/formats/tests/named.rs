@@ -6,7 +6,9 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
-use ringtap_flow::{Application, ApplicationReason, FlowRecord, IpVersion, Kind, Label};
+use ringtap_flow::{
+    Application, ApplicationReason, FlowRecord, IpVersion, Kind, Label, TcpPerformance,
+};
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
@@ -78,9 +80,9 @@ fn facts_and_the_application_are_in_all_formats() {
 
     let text = text(Format::Csv, &[record.clone()]);
     let (head, line) = text.split_once('\n').unwrap();
-    assert!(head.ends_with(",ntpStratum,application,applicationReason"), "{head}");
+    assert!(head.contains(",ntpStratum,application,applicationReason,tcpHandshake"), "{head}");
     assert!(line.contains(",\"example.org;a\"\"b\\x3bc;\u{fffd},\","), "{line}");
-    assert!(line.contains(",404;0,") && line.ends_with(",3,\"a,\"\"b\",name\n"), "{line}");
+    assert!(line.contains(",404;0,") && line.contains(",3,\"a,\"\"b\",name,"), "{line}");
 
     let rows = rows(written(Format::Parquet, &[tcp(), record, echo()]));
     let get = |row: usize, name| {
@@ -92,6 +94,49 @@ fn facts_and_the_application_are_in_all_formats() {
     assert_eq!((get(1, "application"), get(1, "applicationReason")), (Some("a,\"b"), Some("name")));
     for (row, name) in [(0, "dnsQueryName"), (2, "httpStatus"), (2, "application")] {
         assert_eq!(get(row, name), None);
+    }
+}
+
+#[test]
+fn the_performance_of_tcp_is_in_json_csv_and_parquet() {
+    let tcp = TcpPerformance {
+        handshake_us: [Some(1000), Some(20)],
+        rtt_ns: [3_000_999, 0],
+        rtt_count: [2, 0],
+        retransmissions: [1, 2],
+        out_of_order: [3, 4],
+        duplicate_acks: [5, 6],
+        zero_windows: [7, 8],
+    };
+    let record = FlowRecord { tcp: Some(tcp), ..self::tcp() };
+    let expected = [
+        ("tcpHandshakeRttMicroseconds", Some("1020")),
+        ("tcpClientHandshakeRttMicroseconds", Some("20")),
+        ("tcpServerHandshakeRttMicroseconds", Some("1000")),
+        ("tcpClientRttMicroseconds", None),
+        ("tcpServerRttMicroseconds", Some("1500")),
+        ("tcpRetransmissions", Some("1")),
+        ("reverseTcpRetransmissions", Some("2")),
+        ("tcpOutOfOrder", Some("3")),
+        ("reverseTcpOutOfOrder", Some("4")),
+        ("tcpDuplicateAcks", Some("5")),
+        ("reverseTcpDuplicateAcks", Some("6")),
+        ("tcpZeroWindows", Some("7")),
+        ("reverseTcpZeroWindows", Some("8")),
+    ];
+    let object = object(record.clone());
+    let text = text(Format::Csv, &[record.clone()]);
+    let (head, line) = text.trim_end().split_once('\n').unwrap();
+    let rows = rows(written(Format::Parquet, &[record, echo()]));
+    for (name, value) in expected {
+        let number = value.map(|value| value.parse::<u64>().unwrap());
+        assert_eq!(object[name].as_u64(), number, "{name}");
+        let at = head.split(',').position(|column| column == name).unwrap();
+        assert_eq!(line.split(',').nth(at), Some(value.unwrap_or_default()), "{name}");
+        let of = |row: &[(String, String)]| {
+            row.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
+        };
+        assert_eq!((of(&rows[0]).as_deref(), of(&rows[1])), (value, None), "{name}");
     }
 }
 
@@ -254,7 +299,7 @@ fn csv_always_has_one_header() {
     assert!(nothing.starts_with("flowStartMilliseconds,flowEndMilliseconds,sourceIPAddress,"));
     assert!(nothing.contains(",icmpTypeCode,vlanId,flowEndReason,communityId,minimumTTL,"));
     assert_eq!(nothing.lines().count(), 1);
-    assert_eq!(nothing.split(',').count(), 37 + Kind::KEPT.len() + 2);
+    assert_eq!(nothing.split(',').count(), 37 + Kind::KEPT.len() + 2 + TcpPerformance::NAMES.len());
     assert_eq!(text(Format::Csv, &[tcp(), echo()]).lines().count(), 3);
 }
 

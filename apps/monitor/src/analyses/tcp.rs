@@ -1,0 +1,383 @@
+//! TCP performance: sums of all connections, the slowest servers, and the pairs with most loss.
+//!
+//! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
+//! of records, so the section is exact while there is room; records without room are counted.
+
+use std::cmp::Reverse;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, TCP_BYTES};
+use ringtap_stage::Shard;
+use ringtap_terminal::numbers::{count, of};
+use ringtap_terminal::page::Page;
+use ringtap_terminal::table::Lean::{Left, Right};
+use ringtap_terminal::table::Table;
+use ringtap_wire::HashKey;
+
+use super::{About, Analysis, Merge, Section};
+use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
+use crate::{Alert, Setup};
+
+/// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
+const ROW_BYTES: u64 = 80;
+
+/// An address of either version, as in a flow key.
+type Host = (IpVersion, [u8; 16]);
+
+/// Sums by key.
+struct Rows<K, V> {
+    key: HashKey,
+    rows: Dense<(K, V)>,
+    capacity: usize,
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Rows<K, V> {
+    fn new(key: HashKey, capacity: usize) -> Self {
+        Self { key, rows: Dense::new(), capacity: capacity.clamp(1, Dense::<()>::MOST) }
+    }
+
+    /// The row of a key; `None` if it is new and there is no room.
+    fn row(&mut self, wanted: K, hash: u32) -> Option<&mut V> {
+        let at = match self.rows.find(hash, |(own, _)| *own == wanted) {
+            Some(at) => at,
+            None if self.rows.len() < self.capacity => {
+                self.rows.insert(hash, (wanted, V::default()))
+            }
+            None => return None,
+        };
+        Some(&mut self.rows.row_mut(at).1)
+    }
+}
+
+/// Address and port of a responder.
+type Server = (Host, u16);
+
+#[derive(Clone, Copy, Default)]
+struct Delay {
+    rtt_ns: u64,
+    samples: u64,
+    handshake_us: u64,
+    handshakes: u64,
+    records: u64,
+}
+
+impl Delay {
+    fn add(&mut self, more: &Self) {
+        self.rtt_ns = self.rtt_ns.saturating_add(more.rtt_ns);
+        self.samples += more.samples;
+        self.handshake_us += more.handshake_us;
+        self.handshakes += more.handshakes;
+        self.records += more.records;
+    }
+
+    fn mean_us(&self) -> u64 {
+        self.rtt_ns / 1000 / self.samples.max(1)
+    }
+}
+
+/// Both addresses, the lower first.
+type Pair = (Host, Host);
+
+#[derive(Clone, Copy, Default)]
+struct Loss {
+    retransmissions: u64,
+    out_of_order: u64,
+    packets: u64,
+}
+
+impl Loss {
+    fn add(&mut self, more: &Self) {
+        self.retransmissions += more.retransmissions;
+        self.out_of_order += more.out_of_order;
+        self.packets += more.packets;
+    }
+}
+
+/// The sums of one shard.
+pub struct TcpTable {
+    totals: TcpTotals,
+    servers: Rows<Server, Delay>,
+    pairs: Rows<Pair, Loss>,
+    ignored: u64,
+}
+
+impl TcpTable {
+    fn with_room(key: HashKey, capacity: usize) -> Self {
+        Self {
+            totals: TcpTotals::default(),
+            servers: Rows::new(key, capacity),
+            pairs: Rows::new(key, capacity),
+            ignored: 0,
+        }
+    }
+
+    fn take(&mut self, key: &FlowKey, record: &FlowRecord) {
+        let Some(tcp) = &record.tcp else { return };
+        let totals = TcpTotals::of(tcp);
+        self.totals.add(&totals);
+        let mut has_room = true;
+        if tcp.rtt_count[0] > 0 {
+            let delay = Delay {
+                rtt_ns: tcp.rtt_ns[0],
+                samples: u64::from(tcp.rtt_count[0]),
+                handshake_us: tcp.handshake_us[0].map_or(0, u64::from),
+                handshakes: u64::from(tcp.handshake_us[0].is_some()),
+                records: 1,
+            };
+            has_room &= self.add_server(((key.version, key.dst), key.dst_port), &delay);
+        }
+        if totals.retransmissions + totals.out_of_order > 0 {
+            let ends = [(key.version, key.src), (key.version, key.dst)];
+            let loss = Loss {
+                retransmissions: totals.retransmissions,
+                out_of_order: totals.out_of_order,
+                packets: record.packets.iter().sum(),
+            };
+            has_room &= self.add_pair((ends[0].min(ends[1]), ends[0].max(ends[1])), &loss);
+        }
+        self.ignored += u64::from(!has_room);
+    }
+
+    fn add_server(&mut self, server: Server, delay: &Delay) -> bool {
+        let ((_, address), port) = server;
+        let hash = self.servers.key.address(&address) >> 32;
+        let row = self.servers.row(server, hash as u32 ^ u32::from(port).wrapping_mul(0x9e37_79b1));
+        row.map(|row| row.add(delay)).is_some()
+    }
+
+    fn add_pair(&mut self, pair: Pair, loss: &Loss) -> bool {
+        let hash = self.pairs.key.pair(&pair.0.1, &pair.1.1);
+        self.pairs.row(pair, hash).map(|row| row.add(loss)).is_some()
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.totals.add(&other.totals);
+        self.ignored += other.ignored;
+        for (server, delay) in other.servers.rows.into_rows() {
+            self.ignored += if self.add_server(server, &delay) { 0 } else { delay.records };
+        }
+        for (pair, loss) in other.pairs.rows.into_rows() {
+            // A pair has one owner.
+            self.ignored += u64::from(!self.add_pair(pair, &loss));
+        }
+    }
+
+    fn report(self, top: usize) -> Tcp {
+        let mut servers = self.servers.rows.into_rows();
+        servers.sort_unstable_by_key(|(server, delay)| (Reverse(delay.mean_us()), *server));
+        servers.truncate(top);
+        let mut pairs = self.pairs.rows.into_rows();
+        let loss = |loss: &Loss| (Reverse(loss.retransmissions), Reverse(loss.out_of_order));
+        pairs.sort_unstable_by_key(|(pair, own)| (loss(own), *pair));
+        pairs.truncate(top);
+        let server = |(((version, address), port), delay): (Server, Delay)| SlowServer {
+            server: ip(version, address),
+            port,
+            rtt_us: delay.mean_us(),
+            rtt_samples: delay.samples,
+            handshake_us: delay.handshake_us.checked_div(delay.handshakes),
+            records: delay.records,
+        };
+        let pair = |((low, high), loss): (Pair, Loss)| LossyPair {
+            addresses: [ip(low.0, low.1), ip(high.0, high.1)],
+            retransmissions: loss.retransmissions,
+            out_of_order: loss.out_of_order,
+            packets: loss.packets,
+        };
+        Tcp {
+            totals: self.totals,
+            slowest_servers: servers.into_iter().map(server).collect(),
+            lossy_pairs: pairs.into_iter().map(pair).collect(),
+            records_ignored: self.ignored,
+        }
+    }
+}
+
+fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
+    match (version, address) {
+        (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
+        (IpVersion::V6, address) => address.into(),
+    }
+}
+
+impl Analysis for TcpTable {
+    /// It doubles the memory of a flow.
+    const IN_ALL: bool = false;
+    const TAKES_RECORDS: bool = true;
+    const FLOW_BYTES: u64 = TCP_BYTES + 2 * ROW_BYTES;
+
+    type Found = Box<Self>;
+    type Merger = TcpMerger;
+
+    fn new(setup: &Setup, shard: Shard) -> Self {
+        Self::with_room(setup.hash_key, setup.capacity_of(shard))
+    }
+
+    #[inline]
+    fn on_record(&mut self, record: &FlowRecord) {
+        if record.tcp.is_some() {
+            self.take(&record.key, record);
+        }
+    }
+
+    fn end(self) -> Box<Self> {
+        Box::new(self)
+    }
+}
+
+/// The sums of all shards.
+pub struct TcpMerger {
+    all: TcpTable,
+    top: usize,
+}
+
+impl Merge<TcpTable> for TcpMerger {
+    type Section = Tcp;
+
+    fn new(setup: &Setup) -> Self {
+        let capacity = setup.options.max_flows() as usize;
+        Self { all: TcpTable::with_room(setup.hash_key, capacity), top: setup.options.top }
+    }
+
+    fn merge(&mut self, found: Box<TcpTable>) {
+        self.all.merge(*found);
+    }
+
+    fn end(self, _: &mut dyn FnMut(&Alert)) -> Tcp {
+        self.all.report(self.top)
+    }
+}
+
+/// Microseconds as milliseconds with three digits.
+fn milliseconds(us: u64) -> String {
+    format!("{}.{:03} ms", us / 1000, us % 1000)
+}
+
+impl Section for Tcp {
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("TCP records without room in the lists", self.records_ignored)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let count = self.records_ignored;
+        let warning = format!(
+            "{count} TCP records had no room in the lists of servers and pairs: raise --memory or --max-flows"
+        );
+        (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn show(&self, page: &mut Page, _: &About<'_>) {
+        let totals = &self.totals;
+        if totals.records == 0 {
+            return;
+        }
+        page.heading("TCP");
+        let mean = |sum: u64, number: u64| sum.checked_div(number).map(milliseconds);
+        let handshake = mean(totals.handshake_rtt_sum_us, totals.handshakes);
+        let rtt = mean(totals.rtt_sum_us, totals.rtt_samples);
+        let mut times = of(totals.handshakes, "handshake");
+        if let Some(handshake) = handshake {
+            times += &format!(", mean {handshake}");
+        }
+        times += &format!("; {}", of(totals.rtt_samples, "round-trip time"));
+        if let Some(rtt) = rtt {
+            times += &format!(", mean {rtt}");
+        }
+        page.line(&times);
+        page.line(&format!(
+            "{}, {} out of order, {}, {}",
+            of(totals.retransmissions, "retransmission"),
+            count(totals.out_of_order),
+            of(totals.duplicate_acks, "duplicate ACK"),
+            of(totals.zero_windows, "zero window"),
+        ));
+        let mut servers = Table::new(&[Left, Right, Right, Right]);
+        for row in &self.slowest_servers {
+            servers.row([
+                format!("{} port {}", row.server, row.port),
+                milliseconds(row.rtt_us),
+                of(row.rtt_samples, "sample"),
+                of(row.records, "flow"),
+            ]);
+        }
+        page.section("Slowest TCP servers", &servers);
+        let mut pairs = Table::new(&[Left, Right, Right, Right]);
+        for row in &self.lossy_pairs {
+            let [low, high] = row.addresses;
+            pairs.row([
+                format!("{low} ↔ {high}"),
+                of(row.retransmissions, "retransmission"),
+                format!("{} out of order", count(row.out_of_order)),
+                format!("of {}", of(row.packets, "packet")),
+            ]);
+        }
+        page.section("TCP loss", &pairs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_flow::TcpPerformance;
+
+    use super::*;
+
+    const NONE: TcpPerformance = TcpPerformance {
+        handshake_us: [None; 2],
+        rtt_ns: [0; 2],
+        rtt_count: [0; 2],
+        retransmissions: [0; 2],
+        out_of_order: [0; 2],
+        duplicate_acks: [0; 2],
+        zero_windows: [0; 2],
+    };
+
+    fn record(server: u8, tcp: TcpPerformance) -> FlowRecord {
+        let [mut src, mut dst] = [[0; 16]; 2];
+        (src[0], dst[0]) = (1, server);
+        let version = IpVersion::V4;
+        let key = FlowKey { version, src, dst, src_port: 1000, dst_port: 443, protocol: 6 };
+        FlowRecord { packets: [3, 4], tcp: Some(tcp), ..FlowRecord::new(key) }
+    }
+
+    fn table(room: usize, records: &[FlowRecord]) -> TcpTable {
+        let mut table = TcpTable::with_room(HashKey::from_seed(1), room);
+        records.iter().for_each(|record| table.on_record(record));
+        table
+    }
+
+    #[test]
+    fn the_slowest_and_the_lossiest_come_first() {
+        let timed = |us: u64, count| TcpPerformance {
+            rtt_ns: [us * 1000, 0],
+            rtt_count: [count, 0],
+            handshake_us: [Some(7), None],
+            ..NONE
+        };
+        let lossy =
+            |sent, late| TcpPerformance { retransmissions: sent, out_of_order: late, ..NONE };
+        let records = [
+            record(2, timed(100, 2)),
+            record(3, timed(300, 3)),
+            record(2, timed(500, 1)),
+            record(3, lossy([1, 0], [0, 2])),
+            record(4, lossy([2, 2], [0, 0])),
+            record(5, NONE),
+        ];
+        let mut all = table(8, &records[..3]);
+        all.merge(table(8, &records[3..]));
+        let report = all.report(10);
+        let servers = &report.slowest_servers;
+        let means: Vec<_> = servers.iter().map(|row| (row.rtt_us, row.records)).collect();
+        assert_eq!(means, [(200, 2), (100, 1)]);
+        assert_eq!(servers[0].handshake_us, Some(7));
+        let pairs: Vec<_> = report.lossy_pairs.iter().map(|row| row.retransmissions).collect();
+        assert_eq!((pairs, report.records_ignored), (vec![4, 1], 0));
+        assert_eq!((report.totals.records, report.totals.rtt_samples), (6, 6));
+        assert_eq!(report.totals.retransmissions + report.totals.out_of_order, 7);
+        let mut few = table(1, &records);
+        assert_eq!(few.ignored, 2);
+        few.merge(table(1, &records[1..2]));
+        assert_eq!(few.report(10).records_ignored, 3);
+    }
+}

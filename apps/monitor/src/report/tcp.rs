@@ -1,0 +1,106 @@
+//! The performance of TCP connections.
+
+use std::net::IpAddr;
+
+use ringtap_flow::TcpPerformance;
+use serde::Serialize;
+
+/// TCP performance of all flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tcp {
+    /// Sums of all connections.
+    #[serde(flatten)]
+    pub totals: TcpTotals,
+    /// Servers by mean round-trip time, slowest first.
+    pub slowest_servers: Vec<SlowServer>,
+    /// Pairs by retransmissions, most first.
+    pub lossy_pairs: Vec<LossyPair>,
+    /// Records that are in the sums only, because there was no room for another server or pair.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub records_ignored: u64,
+}
+
+/// Sums over flow records, both directions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TcpTotals {
+    /// Flow records with TCP segments.
+    pub records: u64,
+    /// Those with a complete handshake.
+    pub handshakes: u64,
+    /// Sum of their handshakes' round-trip times, microseconds.
+    pub handshake_rtt_sum_us: u64,
+    /// Samples of round-trip times.
+    pub rtt_samples: u64,
+    /// Their sum, microseconds.
+    pub rtt_sum_us: u64,
+    /// Segments that were sent again.
+    pub retransmissions: u64,
+    /// Segments that arrived later than one behind them.
+    pub out_of_order: u64,
+    /// Acknowledgments that repeat the one before.
+    pub duplicate_acks: u64,
+    /// Segments that announce a window of zero.
+    pub zero_windows: u64,
+}
+
+impl TcpTotals {
+    /// The totals of a record.
+    pub(crate) fn of(tcp: &TcpPerformance) -> Self {
+        let sum = |pair: [u32; 2]| pair.into_iter().map(u64::from).sum::<u64>();
+        let handshake = tcp.handshake_total_us();
+        Self {
+            records: 1,
+            handshakes: u64::from(handshake.is_some()),
+            handshake_rtt_sum_us: handshake.unwrap_or(0),
+            rtt_samples: sum(tcp.rtt_count),
+            rtt_sum_us: tcp.rtt_ns.map(|ns| ns / 1000).iter().sum(),
+            retransmissions: sum(tcp.retransmissions),
+            out_of_order: sum(tcp.out_of_order),
+            duplicate_acks: sum(tcp.duplicate_acks),
+            zero_windows: sum(tcp.zero_windows),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.handshakes += other.handshakes;
+        self.handshake_rtt_sum_us += other.handshake_rtt_sum_us;
+        self.rtt_samples += other.rtt_samples;
+        self.rtt_sum_us += other.rtt_sum_us;
+        self.retransmissions += other.retransmissions;
+        self.out_of_order += other.out_of_order;
+        self.duplicate_acks += other.duplicate_acks;
+        self.zero_windows += other.zero_windows;
+    }
+}
+
+/// The responder of connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlowServer {
+    /// Its address.
+    pub server: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// Mean round-trip time from the observer to the server, microseconds.
+    pub rtt_us: u64,
+    /// Number of samples.
+    pub rtt_samples: u64,
+    /// Mean time from SYN to SYN-ACK, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake_us: Option<u64>,
+    /// Flow records with samples.
+    pub records: u64,
+}
+
+/// Two addresses between which segments were lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LossyPair {
+    /// The lower address first.
+    pub addresses: [IpAddr; 2],
+    /// Segments that were sent again, in both directions.
+    pub retransmissions: u64,
+    /// Segments that arrived later than one behind them, in both directions.
+    pub out_of_order: u64,
+    /// Packets of the connections with either.
+    pub packets: u64,
+}

@@ -1,0 +1,451 @@
+//! The performance of a TCP connection, from sequence and acknowledgment numbers: round-trip times, retransmissions,
+//! segments out of order, duplicate acknowledgments, zero windows.
+//!
+//! ```text
+//!  initiator       probe           responder
+//!     │ SYN ───────────────────────▶ │   ┐ handshake, round-trip time of the responder
+//!     │ ◀─────────────────── SYN-ACK │   ┘ ┐ handshake, round-trip time of the initiator
+//!     │ ACK ───────────────────────▶ │     ┘
+//!     │ data up to n ──────────────▶ │   ┐ a sample: the acknowledgment of exactly n
+//!     │ ◀──────────────────── ACK n  │   ┘
+//! ```
+//!
+//! One segment of each direction is timed at once, and a retransmission cancels that (Karn's algorithm, RFC 6298,
+//! section 3). Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). Classification needs the highest
+//! sequence number of each direction and the gaps below it: what fills a gap was not seen before.
+//!
+//! Invariant: the state has a fixed size; it depends on the flow's packets in their order alone.
+
+use ringtap_wire::{PacketRecord, Segment};
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// A retransmission that comes this soon after duplicate acknowledgments is one even if it fills a gap.
+const FAST_NS: u64 = 20_000_000;
+/// How late a segment out of order may be if the round-trip time of the handshake is unknown.
+const LATE_NS: u64 = 3_000_000;
+/// Gaps that are known in each direction.
+const GAPS: usize = 2;
+/// No handshake time.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Bits of a direction: the next sequence number is known.
+const SENT: u8 = 1;
+/// The acknowledgment number and the window are known.
+const ACKED: u8 = 1 << 1;
+/// A segment is timed.
+const TIMED: u8 = 1 << 2;
+/// The timed segment has a SYN.
+const TIMED_SYN: u8 = 1 << 3;
+/// The latest segment was a keep-alive.
+const KEEP_ALIVE: u8 = 1 << 4;
+
+/// The sender of one direction: what each packet needs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    /// The sequence number behind the highest one sent.
+    next: u32,
+    /// The latest acknowledgment number.
+    ack: u32,
+    /// Time of the segment that ends at `next`, and of `ack`; see [`coarse`].
+    next_at: u32,
+    ack_at: u32,
+    /// End and time of the timed segment.
+    timed_end: u32,
+    /// The latest window.
+    window: u16,
+    /// Duplicates of the latest acknowledgment.
+    repeats: u8,
+    bits: u8,
+    timed_ns: u64,
+}
+
+/// What is counted for one direction.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    rtt_ns: u64,
+    rtt_count: u32,
+    handshake_us: u32,
+    retransmissions: u32,
+    out_of_order: u32,
+    duplicate_acks: u32,
+    zero_windows: u32,
+    /// Sequence numbers that were skipped, as start and end; empty ones are equal.
+    gaps: [[u32; 2]; GAPS],
+}
+
+impl Counts {
+    const NONE: Self = Self {
+        rtt_ns: 0,
+        rtt_count: 0,
+        handshake_us: UNKNOWN,
+        retransmissions: 0,
+        out_of_order: 0,
+        duplicate_acks: 0,
+        zero_windows: 0,
+        gaps: [[0; 2]; GAPS],
+    };
+}
+
+/// The state of a flow.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Tcp {
+    senders: [Sender; 2],
+    counts: [Counts; 2],
+}
+
+/// Bytes that a flow takes more if its performance is measured.
+pub const TCP_BYTES: u64 = size_of::<Tcp>() as u64;
+
+const _: () = assert!(size_of::<[Sender; 2]>() == 64);
+
+/// The performance of a TCP connection. Index 0 of each pair is the initiator's direction, index 1 the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TcpPerformance {
+    /// Microseconds from the SYN of this direction, or its SYN-ACK, to the answer.
+    pub handshake_us: [Option<u32>; 2],
+    /// Sum of the round-trip times from a segment of this direction to its acknowledgment, nanoseconds.
+    pub rtt_ns: [u64; 2],
+    /// Number of these round-trip times.
+    pub rtt_count: [u32; 2],
+    /// Segments that were sent again.
+    pub retransmissions: [u32; 2],
+    /// Segments that arrived later than one behind them, and were not sent again.
+    pub out_of_order: [u32; 2],
+    /// Acknowledgments that repeat the one before.
+    pub duplicate_acks: [u32; 2],
+    /// Segments that announce a window of zero.
+    pub zero_windows: [u32; 2],
+}
+
+impl TcpPerformance {
+    /// Bytes of [`TcpPerformance::canonical`].
+    pub const CANONICAL_LEN: usize = 64;
+
+    /// The mean round-trip time from this direction's segments to their acknowledgments, microseconds, rounded down.
+    pub fn rtt_us(&self, direction: usize) -> Option<u64> {
+        self.rtt_ns[direction].checked_div(u64::from(self.rtt_count[direction])).map(|ns| ns / 1000)
+    }
+
+    /// The round-trip time of the handshake, from SYN to the acknowledgment of the SYN-ACK, microseconds.
+    pub fn handshake_total_us(&self) -> Option<u64> {
+        let [there, back] = self.handshake_us;
+        Some(u64::from(there?) + u64::from(back?))
+    }
+
+    /// The names of [`TcpPerformance::fields`] in records. The client is the initiator; times are those from the
+    /// observer to that side and back.
+    pub const NAMES: [&str; 13] = [
+        "tcpHandshakeRttMicroseconds",
+        "tcpClientHandshakeRttMicroseconds",
+        "tcpServerHandshakeRttMicroseconds",
+        "tcpClientRttMicroseconds",
+        "tcpServerRttMicroseconds",
+        "tcpRetransmissions",
+        "reverseTcpRetransmissions",
+        "tcpOutOfOrder",
+        "reverseTcpOutOfOrder",
+        "tcpDuplicateAcks",
+        "reverseTcpDuplicateAcks",
+        "tcpZeroWindows",
+        "reverseTcpZeroWindows",
+    ];
+
+    /// The fields of records, in the order of [`TcpPerformance::NAMES`].
+    pub fn fields(&self) -> [Option<u64>; Self::NAMES.len()] {
+        let [server, client] = self.handshake_us.map(|us| us.map(u64::from));
+        let pairs =
+            [self.retransmissions, self.out_of_order, self.duplicate_acks, self.zero_windows];
+        let times = [self.handshake_total_us(), client, server, self.rtt_us(1), self.rtt_us(0)];
+        let mut fields = [None; Self::NAMES.len()];
+        fields[..times.len()].copy_from_slice(&times);
+        for (field, &count) in fields[times.len()..].iter_mut().zip(pairs.as_flattened()) {
+            *field = Some(u64::from(count));
+        }
+        fields
+    }
+
+    /// A fixed byte string for each value, for digests.
+    pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
+        let mut out = [0; Self::CANONICAL_LEN];
+        let (times, counts) = out.split_at_mut(16);
+        for (place, ns) in times.chunks_exact_mut(8).zip(self.rtt_ns) {
+            place.copy_from_slice(&ns.to_le_bytes());
+        }
+        let handshake = self.handshake_us.map(|us| us.unwrap_or(UNKNOWN));
+        let numbers = [
+            handshake,
+            self.rtt_count,
+            self.retransmissions,
+            self.out_of_order,
+            self.duplicate_acks,
+            self.zero_windows,
+        ];
+        for (place, number) in counts.chunks_exact_mut(4).zip(numbers.as_flattened()) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// Whether sequence number `a` is before `b`.
+#[inline(always)]
+fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// A time in units of 1,024 ns, modulo 73 minutes; only short distances are measured with it.
+#[inline(always)]
+fn coarse(ns: u64) -> u32 {
+    (ns >> 10) as u32
+}
+
+/// The time since `at`, nanoseconds.
+#[inline(always)]
+fn since(at: u32, ns: u64) -> u64 {
+    u64::from(coarse(ns).wrapping_sub(at)) << 10
+}
+
+impl Tcp {
+    pub(crate) const EMPTY: Self = Self {
+        senders: [Sender {
+            next: 0,
+            ack: 0,
+            next_at: 0,
+            ack_at: 0,
+            timed_end: 0,
+            window: 0,
+            repeats: 0,
+            bits: 0,
+            timed_ns: 0,
+        }; 2],
+        counts: [Counts::NONE; 2],
+    };
+
+    /// Handles a segment of this direction.
+    #[inline]
+    pub(crate) fn on_segment(
+        &mut self,
+        packet: &PacketRecord,
+        segment: &Segment,
+        direction: usize,
+    ) {
+        let side = direction & 1;
+        let (flags, ns) = (packet.tcp_flags, packet.ts_ns);
+        let Segment { sequence, acknowledgment, data_len, window } = *segment;
+        if flags & SYN != 0 {
+            self.on_syn(flags, sequence, side);
+        }
+        let [own, peer] = &mut self.senders;
+        let (own, peer) = if side == 0 { (own, peer) } else { (peer, own) };
+
+        // SYN and FIN take a sequence number each.
+        let len = data_len + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
+        let end = sequence.wrapping_add(len);
+        let in_order = own.bits & SENT != 0 && sequence == own.next;
+        let mut bits = own.bits & !KEEP_ALIVE;
+        let mut probes = false;
+
+        if flags & (SYN | FIN | RST) == 0 {
+            if window == 0 {
+                self.counts[side].zero_windows += 1;
+            }
+            // A keep-alive repeats the last byte, or begins there without data (RFC 9293, section 3.8.4); a probe sends
+            // one new byte into a window of zero (section 3.8.6.1), which is sent again later.
+            if data_len <= 1 && own.bits & SENT != 0 && sequence == own.next.wrapping_sub(1) {
+                bits |= KEEP_ALIVE;
+            }
+            probes = data_len == 1 && in_order && peer.bits & ACKED != 0 && peer.window == 0;
+            let repeats = data_len == 0
+                && in_order
+                && flags & ACK != 0
+                && own.bits & ACKED != 0
+                && (window, acknowledgment) == (own.window, own.ack);
+            // The answer to a keep-alive repeats an acknowledgment for another reason.
+            if repeats && window != 0 && peer.bits & KEEP_ALIVE == 0 {
+                self.counts[side].duplicate_acks += 1;
+                own.repeats = own.repeats.saturating_add(1);
+            }
+        }
+        if flags & ACK != 0 {
+            if acknowledgment != own.ack {
+                own.repeats = 0;
+            }
+            if peer.bits & TIMED != 0 {
+                self.counts[side ^ 1].stop(peer, acknowledgment, flags, ns);
+            }
+        }
+        own.bits = bits;
+        if flags & RST == 0 && bits & KEEP_ALIVE == 0 && !probes {
+            if bits & SENT == 0 || sequence == own.next {
+                own.advance(len, end, flags, ns);
+            } else {
+                self.off_order(segment, len, flags, ns, side);
+            }
+        }
+        let own = &mut self.senders[side];
+        if flags & ACK != 0 {
+            (own.ack, own.ack_at, own.window) = (acknowledgment, coarse(ns), window);
+            own.bits |= ACKED;
+        }
+    }
+
+    /// A SYN that does not repeat the latest one begins another connection: what is known of the sequence numbers is
+    /// void, that of both directions if the SYN is not an answer. Counts are kept.
+    #[cold]
+    fn on_syn(&mut self, flags: u8, sequence: u32, side: usize) {
+        let own = self.senders[side];
+        if own.bits & SENT == 0 || own.next == sequence.wrapping_add(1) {
+            return;
+        }
+        for side in [side, side ^ 1].iter().take(if flags & ACK == 0 { 2 } else { 1 }) {
+            self.senders[*side] = Sender::default();
+            self.counts[*side].gaps = Counts::NONE.gaps;
+        }
+    }
+
+    /// A segment of `len` sequence numbers that does not begin where the highest one ended.
+    #[cold]
+    fn off_order(&mut self, segment: &Segment, len: u32, flags: u8, ns: u64, side: usize) {
+        let handshake = self.handshake_ns();
+        let peer = self.senders[side ^ 1];
+        let (own, counts) = (&mut self.senders[side], &mut self.counts[side]);
+        let Segment { sequence, data_len, .. } = *segment;
+        let end = sequence.wrapping_add(len);
+        if before(own.next, sequence) {
+            counts.skip(own.next, sequence);
+            own.advance(len, end, flags, ns);
+            return;
+        }
+        if len == 0 {
+            return;
+        }
+        let answered = peer.bits & ACKED != 0;
+        let data_end = sequence.wrapping_add(data_len);
+        let spurious = data_len > 0 && answered && !before(peer.ack, data_end);
+        // More than a probe's byte from the byte of a probe: new data.
+        let resumes = data_len > 1 && sequence == own.next.wrapping_sub(1);
+        let missing = counts.fill(sequence, end);
+        if spurious || !resumes {
+            let fast = answered
+                && peer.repeats >= 2
+                && peer.ack == sequence
+                && since(peer.ack_at, ns) < FAST_NS;
+            let late = since(own.next_at, ns) < handshake.unwrap_or(LATE_NS);
+            if missing && late && !fast && !spurious {
+                counts.out_of_order += 1;
+            } else {
+                counts.retransmissions += 1;
+            }
+        }
+        // It is unknown which of the two is acknowledged.
+        if own.bits & TIMED != 0 && before(sequence, own.timed_end) {
+            own.bits &= !(TIMED | TIMED_SYN);
+        }
+        if before(own.next, end) || flags & SYN != 0 {
+            own.advance(len, end, flags, ns);
+        }
+    }
+
+    fn handshake_ns(&self) -> Option<u64> {
+        let [there, back] = [self.counts[0].handshake_us, self.counts[1].handshake_us];
+        (there != UNKNOWN && back != UNKNOWN).then(|| (u64::from(there) + u64::from(back)) * 1000)
+    }
+
+    /// The state of the next record of a connection whose flow was cut: all but the counts.
+    pub(crate) fn continued(&self) -> Self {
+        let rest = |counts: &Counts| Counts { gaps: counts.gaps, ..Counts::NONE };
+        Self { senders: self.senders, counts: [rest(&self.counts[0]), rest(&self.counts[1])] }
+    }
+
+    /// The counts for the record; `None` if no segment was read.
+    pub(crate) fn performance(&self) -> Option<TcpPerformance> {
+        let [own, back] = &self.senders;
+        if (own.bits | back.bits) & (SENT | ACKED) == 0 {
+            return None;
+        }
+        let [own, back] = &self.counts;
+        let time = |us| (us != UNKNOWN).then_some(us);
+        Some(TcpPerformance {
+            handshake_us: [time(own.handshake_us), time(back.handshake_us)],
+            rtt_ns: [own.rtt_ns, back.rtt_ns],
+            rtt_count: [own.rtt_count, back.rtt_count],
+            retransmissions: [own.retransmissions, back.retransmissions],
+            out_of_order: [own.out_of_order, back.out_of_order],
+            duplicate_acks: [own.duplicate_acks, back.duplicate_acks],
+            zero_windows: [own.zero_windows, back.zero_windows],
+        })
+    }
+}
+
+impl Sender {
+    /// The highest sequence number is now before `end`; times this segment of `len` sequence numbers if none is timed. A
+    /// SYN is always timed, so that the time of a repeated one counts.
+    #[inline(always)]
+    fn advance(&mut self, len: u32, end: u32, flags: u8, ns: u64) {
+        (self.next, self.bits) = (end, self.bits | SENT);
+        if len > 0 {
+            self.next_at = coarse(ns);
+        }
+        if len > 0 && (self.bits & TIMED == 0 || flags & SYN != 0) {
+            (self.timed_end, self.timed_ns) = (end, ns);
+            self.bits |= TIMED | if flags & SYN != 0 { TIMED_SYN } else { 0 };
+        }
+    }
+}
+
+impl Counts {
+    /// Ends the timing of the sender's segment if this acknowledgment covers it. One beyond its end answers a later
+    /// segment, and gives no sample.
+    #[inline]
+    fn stop(&mut self, sender: &mut Sender, acknowledgment: u32, flags: u8, ns: u64) {
+        if before(acknowledgment, sender.timed_end) {
+            return;
+        }
+        let of_syn = sender.bits & TIMED_SYN != 0;
+        sender.bits &= !(TIMED | TIMED_SYN);
+        let usable = flags & RST == 0 && acknowledgment == sender.timed_end;
+        let Some(rtt_ns) = ns.checked_sub(sender.timed_ns).filter(|_| usable) else { return };
+        self.rtt_ns = self.rtt_ns.saturating_add(rtt_ns);
+        self.rtt_count = self.rtt_count.saturating_add(1);
+        if of_syn {
+            self.handshake_us = u32::try_from(rtt_ns / 1000).unwrap_or(UNKNOWN);
+        }
+    }
+
+    /// Notes the gap before a segment. Without a free place it is joined to the last gap, so that segments between the
+    /// two seem to fill it.
+    fn skip(&mut self, start: u32, end: u32) {
+        match self.gaps.iter_mut().find(|gap| gap[0] == gap[1]) {
+            Some(free) => *free = [start, end],
+            None => self.gaps[GAPS - 1][1] = end,
+        }
+    }
+
+    /// Whether a segment begins in a gap, of which it fills that part.
+    fn fill(&mut self, sequence: u32, end: u32) -> bool {
+        for gap in &mut self.gaps {
+            let [start, stop] = *gap;
+            if before(sequence, start) || !before(sequence, stop) {
+                continue;
+            }
+            if sequence == start {
+                *gap = [if before(end, stop) { end } else { stop }, stop];
+                return true;
+            }
+            *gap = [start, sequence];
+            if before(end, stop) {
+                self.skip(end, stop);
+            }
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;
