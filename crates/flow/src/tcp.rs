@@ -29,6 +29,8 @@ const FAST_NS: u64 = 20_000_000;
 const LATE_NS: u64 = 3_000_000;
 /// Gaps that are known in each direction.
 const GAPS: usize = 2;
+/// Sequence numbers before the first one seen that may have been sent before the observation began.
+const EARLIER: u32 = 1 << 30;
 /// No handshake time.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -281,10 +283,15 @@ impl Tcp {
         }
         own.bits = bits;
         if flags & RST == 0 && bits & KEEP_ALIVE == 0 && !probes {
-            if bits & SENT == 0 || sequence == own.next {
+            let acknowledged = data_len > 0
+                && peer.bits & ACKED != 0
+                && !before(peer.ack, sequence.wrapping_add(data_len));
+            if in_order && !acknowledged {
                 own.advance(len, end, flags, ns);
+            } else if bits & SENT == 0 {
+                self.first(segment, len, flags, ns, side);
             } else {
-                self.off_order(segment, len, flags, ns, side);
+                self.off_order(segment, (len, acknowledged), flags, ns, side);
             }
         }
         let own = &mut self.senders[side];
@@ -308,45 +315,66 @@ impl Tcp {
         }
     }
 
-    /// A segment of `len` sequence numbers that does not begin where the highest one ended.
+    /// The first segment of a direction. Without a SYN there may be earlier ones that were not seen.
     #[cold]
-    fn off_order(&mut self, segment: &Segment, len: u32, flags: u8, ns: u64, side: usize) {
+    fn first(&mut self, segment: &Segment, len: u32, flags: u8, ns: u64, side: usize) {
+        let Segment { sequence, .. } = *segment;
+        if flags & SYN == 0 {
+            self.counts[side].skip(sequence.wrapping_sub(EARLIER), sequence);
+        }
+        self.senders[side].advance(len, sequence.wrapping_add(len), flags, ns);
+    }
+
+    /// A segment of `len` sequence numbers that does not begin where the highest one ended, or whose data the peer has
+    /// acknowledged before.
+    #[cold]
+    fn off_order(
+        &mut self,
+        segment: &Segment,
+        (len, acknowledged): (u32, bool),
+        flags: u8,
+        ns: u64,
+        side: usize,
+    ) {
         let handshake = self.handshake_ns();
         let peer = self.senders[side ^ 1];
         let (own, counts) = (&mut self.senders[side], &mut self.counts[side]);
         let Segment { sequence, data_len, .. } = *segment;
         let end = sequence.wrapping_add(len);
-        if before(own.next, sequence) {
-            counts.skip(own.next, sequence);
+        if !before(sequence, own.next) {
+            counts.retransmissions += u32::from(acknowledged);
+            if sequence != own.next {
+                counts.skip(own.next, sequence);
+            }
             own.advance(len, end, flags, ns);
             return;
         }
         if len == 0 {
             return;
         }
-        let answered = peer.bits & ACKED != 0;
-        let data_end = sequence.wrapping_add(data_len);
-        let spurious = data_len > 0 && answered && !before(peer.ack, data_end);
         // More than a probe's byte from the byte of a probe: new data.
         let resumes = data_len > 1 && sequence == own.next.wrapping_sub(1);
         let missing = counts.fill(sequence, end);
-        if spurious || !resumes {
-            let fast = answered
+        if acknowledged || !resumes {
+            let fast = peer.bits & ACKED != 0
                 && peer.repeats >= 2
                 && peer.ack == sequence
                 && since(peer.ack_at, ns) < FAST_NS;
             let late = since(own.next_at, ns) < handshake.unwrap_or(LATE_NS);
-            if missing && late && !fast && !spurious {
+            if missing && late && !fast && !acknowledged {
                 counts.out_of_order += 1;
             } else {
                 counts.retransmissions += 1;
             }
         }
-        // It is unknown which of the two is acknowledged.
+        // It is unknown which of the two will be acknowledged; of a SYN probably the latest.
         if own.bits & TIMED != 0 && before(sequence, own.timed_end) {
             own.bits &= !(TIMED | TIMED_SYN);
+            if flags & SYN != 0 {
+                own.time(end, flags, ns);
+            }
         }
-        if before(own.next, end) || flags & SYN != 0 {
+        if before(own.next, end) {
             own.advance(len, end, flags, ns);
         }
     }
@@ -383,18 +411,23 @@ impl Tcp {
 }
 
 impl Sender {
-    /// The highest sequence number is now before `end`; times this segment of `len` sequence numbers if none is timed. A
-    /// SYN is always timed, so that the time of a repeated one counts.
+    /// The highest sequence number is now before `end`; times this segment of `len` sequence numbers if none is timed.
     #[inline(always)]
     fn advance(&mut self, len: u32, end: u32, flags: u8, ns: u64) {
         (self.next, self.bits) = (end, self.bits | SENT);
         if len > 0 {
             self.next_at = coarse(ns);
         }
-        if len > 0 && (self.bits & TIMED == 0 || flags & SYN != 0) {
-            (self.timed_end, self.timed_ns) = (end, ns);
-            self.bits |= TIMED | if flags & SYN != 0 { TIMED_SYN } else { 0 };
+        if len > 0 && self.bits & TIMED == 0 {
+            self.time(end, flags, ns);
         }
+    }
+
+    /// Times a segment.
+    #[inline(always)]
+    fn time(&mut self, end: u32, flags: u8, ns: u64) {
+        (self.timed_end, self.timed_ns) = (end, ns);
+        self.bits |= TIMED | if flags & SYN != 0 { TIMED_SYN } else { 0 };
     }
 }
 

@@ -60,6 +60,11 @@ fn a_repeated_syn_is_timed_from_its_latest_copy() {
     wire.send(10, 1, SYN | ACK, [9, 6, 0], 500);
     assert_eq!(wire.seen().handshake_us, [Some(10_000), None]);
     assert_eq!(wire.seen().retransmissions, [1, 0]);
+    // A SYN-ACK that is repeated after its acknowledgment does not count.
+    wire.send(3, 0, ACK, [6, 10, 0], 500);
+    wire.send(1000, 1, SYN | ACK, [9, 6, 0], 500);
+    wire.send(5, 0, ACK, [6, 10, 0], 500);
+    assert_eq!(wire.seen().handshake_us, [Some(10_000), Some(3_000)]);
     // A refused one has no handshake.
     let mut wire = Wire::new();
     wire.send(0, 0, SYN, [5, 0, 0], 500);

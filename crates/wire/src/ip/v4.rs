@@ -116,7 +116,7 @@ pub(crate) fn decode<'a>(
     let carried = Carried { protocol: out.protocol, payload, whole: !more };
     if !later && !more {
         transport::read(payload.bytes, len, out);
-        context.read_segment(payload.bytes, len, out);
+        context.read_segment(payload.bytes, len.min(payload.wire), out);
         return carried;
     }
     let key = DatagramKey {

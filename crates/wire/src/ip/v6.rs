@@ -169,7 +169,7 @@ fn extensions<'a>(
         }
         None => {
             transport::read(payload.bytes, len, out);
-            context.read_segment(payload.bytes, len, out);
+            context.read_segment(payload.bytes, len.min(payload.wire), out);
         }
     }
     if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }
