@@ -10,6 +10,7 @@ mod filter;
 mod live;
 mod oracle;
 mod paths;
+mod tcp;
 mod traces;
 mod truth;
 mod tunnels;
