@@ -154,8 +154,9 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Run these analyses: applications, flows, scans, talkers, volumes, all (these five) or
-    /// activity (busiest hosts of each interval, by sketches) [default: all; with --tui also activity]
+    /// Run these analyses: applications, flows, names, scans, talkers, volumes, all (these six), tcp
+    /// (round-trip times, retransmissions) or activity (busiest hosts of each interval, by sketches)
+    /// [default: all; with --tui also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
     /// Read the payloads of these protocols into flow records and events: tls, quic, dns, http, ssh,

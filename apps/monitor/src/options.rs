@@ -37,6 +37,9 @@ const CONVERSATION_BYTES: u64 = 100;
 /// million names.
 const FACTS_PART: u64 = 8;
 const MOST_FACT_BYTES: u64 = 512 << 20;
+/// The same for the lists of names.
+const NAMES_PART: u64 = 32;
+const MOST_NAME_BYTES: u64 = 128 << 20;
 /// The same for messages that are spread over several packets.
 const PAYLOADS_PART: u64 = 32;
 const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
@@ -87,6 +90,9 @@ pub struct Options {
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
+    /// Chosen by the plan: bytes for the lists of names of all workers together, and as many in the merger.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub name_bytes: u64,
     /// Chosen by the plan: bytes for messages that are spread over several packets, of all readers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub payload_bytes: u64,
@@ -112,6 +118,7 @@ impl Default for Options {
             events: false,
             digest: false,
             fact_bytes: 0,
+            name_bytes: 0,
             payload_bytes: 0,
             interval_units: 0,
             max_activities: 0,
@@ -206,7 +213,8 @@ impl AppOptions for Options {
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
         self.analyses = self.on();
-        if !(self.analyses.flows || self.analyses.applications || self.events) {
+        let Analyses { flows, applications, names, .. } = self.analyses;
+        if !(flows || applications || names || self.events) {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, 100_000)?;
@@ -228,9 +236,11 @@ impl AppOptions for Options {
         self.fact_bytes = if extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
         self.payload_bytes =
             if extracts { (rest / PAYLOADS_PART).min(MOST_PAYLOAD_BYTES) } else { 0 };
+        self.name_bytes =
+            if extracts && names { (rest / NAMES_PART).min(MOST_NAME_BYTES) } else { 0 };
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
-        let beside = rows.bytes + self.fact_bytes + self.payload_bytes;
+        let beside = rows.bytes + self.fact_bytes + self.payload_bytes + 2 * self.name_bytes;
         let affordable = ((rest - beside) / flow_bytes).max(1);
         let most_flows = FlowTable::MOST as u64 * memory.workers;
         if let Some(flows) = self.max_flows {

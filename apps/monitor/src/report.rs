@@ -294,6 +294,46 @@ pub struct ApplicationRow {
     pub volume: ApplicationVolume,
 }
 
+/// Names in payloads, from flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Names {
+    /// Server names of TLS, QUIC and HTTP, the largest by octets first.
+    pub servers: Vec<NameRow>,
+    /// Names that DNS looked up, by flow records.
+    pub dns: Vec<DnsNameRow>,
+    /// Those that failed, by failures.
+    pub dns_failed: Vec<DnsNameRow>,
+    /// Distinct server names.
+    pub server_names: u64,
+    /// Distinct names of DNS.
+    pub dns_names: u64,
+    /// Values that are in no row, because there was no room for another name.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub values_ignored: u64,
+}
+
+/// A server name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NameRow {
+    /// As sent; invalid UTF-8 is replaced.
+    pub name: String,
+    /// Flow records.
+    pub flows: u64,
+    /// Their layer 3 octets, in both directions.
+    pub octets: u64,
+}
+
+/// A name that DNS looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DnsNameRow {
+    /// As sent; invalid UTF-8 is replaced.
+    pub name: String,
+    /// Flow records.
+    pub flows: u64,
+    /// Flow records whose first name it was, and whose first answer had another code than NOERROR.
+    pub failed: u64,
+}
+
 /// Flow records, packets and layer 3 octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ApplicationVolume {

@@ -119,20 +119,15 @@ impl Frames {
             slots.octets += data.len() as u64;
             slots.packets += 1;
             slots.used += 1;
-            self.attach_segment(record, slots.before + at, slots.attachments);
-            if self.payloads.any() {
-                self.look(frame, record, slots.before + at, slots.attachments);
-            }
+            self.read(frame, record, slots.before + at, slots.attachments);
         }
         if let Some(inner) = inner {
             self.counts.inner += 1;
             let at = slots.used;
-            slots.records[at] = inner;
             slots.used += 1;
-            self.attach_segment(&inner, slots.before + at, slots.attachments);
-            if self.payloads.any() {
-                self.look(frame, &inner, slots.before + at, slots.attachments);
-            }
+            slots.records[at] = inner;
+            let record = &mut slots.records[at];
+            self.read(frame, record, slots.before + at, slots.attachments);
         }
         own
     }
@@ -145,15 +140,29 @@ impl Frames {
         slots.before + slots.used
     }
 
-    /// Attaches the TCP segment of a packet over IPv6, whose record has no room for it.
+    /// Reads the payload of the packet just decoded, and adds its TCP segment.
     #[inline(always)]
-    fn attach_segment(&self, record: &PacketRecord, at: usize, attachments: &mut Attachments) {
-        let wanted = Flags(Flags::SEGMENT.0 | Flags::IPV6.0);
-        if record.flags.contains(wanted)
-            && let Some(segment) = self.decoder.segment(record)
+    fn read(
+        &mut self,
+        frame: &Frame<'_>,
+        record: &mut PacketRecord,
+        at: usize,
+        attachments: &mut Attachments,
+    ) {
+        let segment = self.decoder.segment(record);
+        if let Some(segment) = segment
+            && record.flags.contains(Flags::IPV6)
         {
             // It is the packet's first attachment, so there is room.
             let _ = attachments.push(at, Segment::KIND, &segment.bytes());
+        }
+        if self.payloads.any() {
+            self.look(frame, record, at, attachments);
+        }
+        if let Some(segment) = segment
+            && record.flags.contains(Flags::IPV4)
+        {
+            segment.put(record);
         }
     }
 

@@ -37,10 +37,11 @@ impl FlowKey {
     #[inline(always)]
     pub fn of(packet: &PacketRecord) -> Self {
         let (src_port, dst_port) = Self::ports_of(packet);
+        let [src, dst] = packet.addresses();
         Self {
             version: if packet.flags.contains(Flags::IPV6) { IpVersion::V6 } else { IpVersion::V4 },
-            src: packet.src,
-            dst: packet.dst,
+            src,
+            dst,
             src_port,
             dst_port,
             protocol: packet.protocol,

@@ -48,7 +48,7 @@ pub struct Decoder {
     inside: Range<usize>,
     /// The data of the last packet, if it was plain.
     data: Data,
-    /// The last TCP segment over IPv6; `None` if segments are not read.
+    /// The last TCP segment; `None` if segments are not read.
     segments: Option<Cell<Segment>>,
 }
 
@@ -81,7 +81,7 @@ impl Decoder {
         }
     }
 
-    /// Returns this decoder with TCP segments read into records ([`Flags::SEGMENT`]), or not.
+    /// Returns this decoder with TCP segments read ([`Decoder::segment`]), or not.
     pub fn with_segments(self, read: bool) -> Self {
         Self { segments: read.then(Cell::default), ..self }
     }
@@ -89,10 +89,8 @@ impl Decoder {
     /// The segment of a packet with [`Flags::SEGMENT`]: of the frame decoded last, or of the packet in its tunnel.
     #[inline(always)]
     pub fn segment(&self, record: &PacketRecord) -> Option<Segment> {
-        if !record.flags.contains(Flags::SEGMENT) {
-            return None;
-        }
-        Segment::of(record).or_else(|| self.segments.as_ref().map(Cell::get))
+        let read = self.segments.as_ref().filter(|_| record.flags.contains(Flags::SEGMENT));
+        read.map(Cell::get)
     }
 
     /// Returns this decoder with tunnels opened or not.

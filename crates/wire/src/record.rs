@@ -125,6 +125,13 @@ impl PacketRecord {
         self.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0) != 0
     }
 
+    /// Source and destination, without fields of the TCP header: IPv4 in the first four bytes, the rest zero.
+    #[inline(always)]
+    pub fn addresses(&self) -> [[u8; 16]; 2] {
+        let mask = if self.flags.contains(Flags::IPV4) { u128::from(u32::MAX) } else { u128::MAX };
+        [self.src, self.dst].map(|bytes| (u128::from_le_bytes(bytes) & mask).to_le_bytes())
+    }
+
     /// The source address, `None` for non-IP packets.
     pub fn source(&self) -> Option<IpAddr> {
         self.address(&self.src)

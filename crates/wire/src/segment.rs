@@ -7,10 +7,9 @@
 //!  dst     | IPv4 address | data len  |            0                |
 //! ```
 //!
-//! A record has no room for them beside IPv6 addresses, so there the decoder keeps them ([`Decoder::segment`]), and the
-//! reader attaches them to the packet as [`Segment::bytes`].
-//!
-//! [`Decoder::segment`]: crate::Decoder::segment
+//! The decoder keeps the segment of the last packet; who has read the packet puts it into the record, behind the
+//! addresses. A record has no room for it beside IPv6 addresses, so there it is attached to the packet as
+//! [`Segment::bytes`].
 
 use crate::record::{Flags, PacketRecord};
 
@@ -47,10 +46,9 @@ impl Segment {
         }
     }
 
-    /// Puts the segment into the record of an IPv4 packet, behind the addresses.
+    /// Puts the segment into the record of an IPv4 packet with [`Flags::SEGMENT`], behind the addresses.
     #[inline(always)]
-    pub(crate) fn put(&self, out: &mut PacketRecord) {
-        out.flags.insert(Flags::SEGMENT);
+    pub fn put(&self, out: &mut PacketRecord) {
         out.src[4..8].copy_from_slice(&self.sequence.to_le_bytes());
         out.src[8..12].copy_from_slice(&self.acknowledgment.to_le_bytes());
         out.src[12..14].copy_from_slice(&self.window.to_le_bytes());
@@ -105,6 +103,7 @@ mod tests {
             Segment { sequence: u32::MAX - 1, acknowledgment: 7, data_len: 70_000, window: 512 };
         let mut packet = PacketRecord { flags: Flags::IPV4, ..PacketRecord::EMPTY };
         assert_eq!(Segment::of(&packet), None);
+        packet.flags.insert(Flags::SEGMENT);
         segment.put(&mut packet);
         assert_eq!(Segment::of(&packet), Some(segment));
         assert_eq!(Segment::from_bytes(&segment.bytes()), Some(segment));

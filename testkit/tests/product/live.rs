@@ -51,7 +51,11 @@ fn plan(case: Case) -> Plan {
             o.queues = queues;
             o.workers = workers;
         })
-        .app(|o| o.metering = metering);
+        .app(|o| {
+            o.metering = metering;
+            // Round-trip times of a replay are its own.
+            o.analyses.tcp = false;
+        });
     let mut plan = request.plan();
     // A single interval, independent of the duration of the replay.
     plan.app.interval_ns = None;

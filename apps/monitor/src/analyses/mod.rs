@@ -13,6 +13,7 @@ pub(crate) mod activity;
 mod address;
 pub(crate) mod applications;
 pub(crate) mod conversations;
+pub(crate) mod names;
 pub(crate) mod scans;
 pub(crate) mod talkers;
 pub(crate) mod tcp;
@@ -308,6 +309,8 @@ analyses! {
     talkers: talkers::TalkerTable,
     /// Volumes by application.
     applications: applications::ApplicationTable,
+    /// Names of servers, and names that DNS looked up.
+    names: names::NameTable,
     /// Performance of TCP connections.
     tcp: tcp::TcpTable,
     /// The busiest hosts of each interval, by sketches.

@@ -23,7 +23,7 @@ pub(crate) struct Context<'a> {
     pub(crate) watched: &'a Watched,
     /// Separates the datagrams of different tunnels; 0 outside tunnels.
     pub(crate) scope: u32,
-    /// Receives the TCP segment of an IPv6 packet; `None` if segments are not read.
+    /// Receives the segment of a TCP packet; `None` if segments are not read.
     pub(crate) segments: Option<&'a Cell<Segment>>,
 }
 
@@ -31,16 +31,12 @@ impl Context<'_> {
     /// Reads the segment of an unfragmented TCP packet, if segments are read; `len` is the length of header and data.
     #[inline(always)]
     fn read_segment(&self, payload: &[u8], len: u32, out: &mut PacketRecord) {
-        if let Some(of_v6) = self.segments
+        if let Some(last) = self.segments
             && out.protocol == transport::TCP
             && let Some(segment) = transport::segment(payload, len)
         {
-            if out.flags.contains(Flags::IPV4) {
-                segment.put(out);
-            } else {
-                of_v6.set(segment);
-                out.flags.insert(Flags::SEGMENT);
-            }
+            last.set(segment);
+            out.flags.insert(Flags::SEGMENT);
         }
     }
 }

@@ -1,0 +1,312 @@
+//! Names: flow records and octets by the server that clients ask for, and by the name that DNS looks up.
+//!
+//! Rows are exact while there is room; values without room are counted. A name has one row whatever the order of
+//! records, so the section does not depend on the arrangement.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use ringtap_flow::{FlowRecord, Kind};
+use ringtap_stage::Shard;
+use ringtap_terminal::numbers::{bytes, count, of};
+use ringtap_terminal::page::Page;
+use ringtap_terminal::table::Lean::{Left, Right};
+use ringtap_terminal::table::Table;
+
+use super::{About, Analysis, Merge, Section};
+use crate::report::{DnsNameRow, NameRow, Names};
+use crate::{Alert, Setup};
+
+/// Memory of a row besides its name, bytes: the map's entry, the allocation.
+const ROW_BYTES: usize = 80;
+
+/// Longest name in a text report, characters.
+const SHOWN: usize = 60;
+
+/// Sums by name.
+struct Rows<V> {
+    rows: HashMap<Box<[u8]>, V>,
+    /// Bytes that are free for further names.
+    room: usize,
+    /// Values whose name had no room.
+    ignored: u64,
+}
+
+impl<V: Default> Rows<V> {
+    fn new(room: usize) -> Self {
+        Self { rows: HashMap::new(), room, ignored: 0 }
+    }
+
+    /// Changes the row of a name, which stands for `values` values.
+    fn add(&mut self, name: &[u8], values: u64, change: impl FnOnce(&mut V)) {
+        if let Some(row) = self.rows.get_mut(name) {
+            return change(row);
+        }
+        let bytes = name.len() + ROW_BYTES;
+        if bytes > self.room {
+            self.ignored += values;
+            return;
+        }
+        self.room -= bytes;
+        change(self.rows.entry(name.into()).or_default());
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Server {
+    flows: u64,
+    octets: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lookup {
+    flows: u64,
+    failed: u64,
+}
+
+/// The sums of one shard.
+pub struct NameTable {
+    servers: Rows<Server>,
+    lookups: Rows<Lookup>,
+}
+
+impl NameTable {
+    /// A table that takes at most these bytes.
+    fn with_room(bytes: usize) -> Self {
+        Self { servers: Rows::new(bytes / 2), lookups: Rows::new(bytes / 2) }
+    }
+
+    #[cold]
+    fn take(&mut self, record: &FlowRecord) {
+        let facts = &record.facts;
+        let octets = record.octets.iter().sum::<u64>();
+        for name in facts.values(Kind::TlsServerName).chain(facts.values(Kind::HttpHost)) {
+            self.servers.add(name, 1, |row| {
+                row.flows += 1;
+                row.octets += octets;
+            });
+        }
+        let failed = |code: &[u8]| code != b"NOERROR";
+        let failed = facts.values(Kind::DnsResponseCode).next().is_some_and(failed);
+        for (at, name) in facts.values(Kind::DnsQueryName).enumerate() {
+            self.lookups.add(name, 1, |row| {
+                row.flows += 1;
+                // The code is that of the first answer.
+                row.failed += u64::from(failed && at == 0);
+            });
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (name, more) in other.servers.rows {
+            self.servers.add(&name, more.flows, |row| {
+                row.flows += more.flows;
+                row.octets += more.octets;
+            });
+        }
+        for (name, more) in other.lookups.rows {
+            self.lookups.add(&name, more.flows, |row| {
+                row.flows += more.flows;
+                row.failed += more.failed;
+            });
+        }
+        self.servers.ignored += other.servers.ignored;
+        self.lookups.ignored += other.lookups.ignored;
+    }
+
+    fn report(self, top: usize) -> Names {
+        let values_ignored = self.servers.ignored + self.lookups.ignored;
+        let server_names = self.servers.rows.len() as u64;
+        let dns_names = self.lookups.rows.len() as u64;
+        let servers = largest(self.servers.rows, top, |row| row.octets);
+        let looked_up = largest(self.lookups.rows.clone(), top, |row| row.flows);
+        let mut failing = self.lookups.rows;
+        failing.retain(|_, row| row.failed > 0);
+        let failing = largest(failing, top, |row| row.failed);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let dns = |(name, row): (Box<[u8]>, Lookup)| DnsNameRow {
+            name: text(&name),
+            flows: row.flows,
+            failed: row.failed,
+        };
+        let server = |(name, row): (Box<[u8]>, Server)| NameRow {
+            name: text(&name),
+            flows: row.flows,
+            octets: row.octets,
+        };
+        Names {
+            servers: servers.into_iter().map(server).collect(),
+            dns: looked_up.into_iter().map(dns).collect(),
+            dns_failed: failing.into_iter().map(dns).collect(),
+            server_names,
+            dns_names,
+            values_ignored,
+        }
+    }
+}
+
+/// The rows with the largest numbers, then by name.
+fn largest<V: Copy>(
+    rows: HashMap<Box<[u8]>, V>,
+    top: usize,
+    number: impl Fn(&V) -> u64,
+) -> Vec<(Box<[u8]>, V)> {
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_unstable_by(|(a, one), (b, other)| {
+        (Reverse(number(one)), a).cmp(&(Reverse(number(other)), b))
+    });
+    rows.truncate(top);
+    rows
+}
+
+impl Analysis for NameTable {
+    const TAKES_RECORDS: bool = true;
+
+    type Found = Box<Self>;
+    type Merger = NameMerger;
+
+    fn new(setup: &Setup, shard: Shard) -> Self {
+        Self::with_room(setup.part(setup.options.name_bytes, shard))
+    }
+
+    #[inline]
+    fn on_record(&mut self, record: &FlowRecord) {
+        if !record.facts.is_empty() {
+            self.take(record);
+        }
+    }
+
+    fn end(self) -> Box<Self> {
+        Box::new(self)
+    }
+}
+
+/// The sums of all shards.
+pub struct NameMerger {
+    all: NameTable,
+    top: usize,
+}
+
+impl Merge<NameTable> for NameMerger {
+    type Section = Names;
+
+    fn new(setup: &Setup) -> Self {
+        let Setup { options, .. } = setup;
+        Self { all: NameTable::with_room(options.name_bytes as usize), top: options.top }
+    }
+
+    fn merge(&mut self, found: Box<NameTable>) {
+        self.all.merge(*found);
+    }
+
+    fn end(self, _: &mut dyn FnMut(&Alert)) -> Names {
+        self.all.report(self.top)
+    }
+}
+
+/// A name for a terminal: without control characters, cut if it is long.
+fn shown(name: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let mut text: String = name.chars().map(plain).take(SHOWN).collect();
+    if name.chars().nth(SHOWN).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+impl Section for Names {
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("names without room in the lists", self.values_ignored)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let count = self.values_ignored;
+        let warning = format!("{count} values had no room in the lists of names: raise --memory");
+        (count > 0).then_some(warning).into_iter().collect()
+    }
+
+    fn show(&self, page: &mut Page, _: &About<'_>) {
+        let mut servers = Table::new(&[Left, Right, Right]);
+        for row in &self.servers {
+            servers.row([shown(&row.name), bytes(row.octets), of(row.flows, "flow")]);
+        }
+        page.section("Server names", &servers);
+        let further = |page: &mut Page, all: u64, listed: usize| {
+            if all > listed as u64 {
+                page.line(&format!("({} further)", count(all - listed as u64)));
+            }
+        };
+        further(page, self.server_names, self.servers.len());
+        let mut dns = Table::new(&[Left, Right, Right]);
+        for row in &self.dns {
+            let failed = if row.failed > 0 {
+                format!("{} failed", count(row.failed))
+            } else {
+                String::new()
+            };
+            dns.row([shown(&row.name), of(row.flows, "flow"), failed]);
+        }
+        page.section("DNS names", &dns);
+        further(page, self.dns_names, self.dns.len());
+        let mut failed = Table::new(&[Left, Right, Right]);
+        for row in &self.dns_failed {
+            let of_all = format!("of {}", of(row.flows, "flow"));
+            failed.row([shown(&row.name), format!("{} failed", count(row.failed)), of_all]);
+        }
+        page.section("DNS failures", &failed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_flow::{FlowKey, IpVersion};
+
+    use super::*;
+
+    fn record(facts: &[(Kind, &str)], octets: u64) -> FlowRecord {
+        let version = IpVersion::V6;
+        let (src, dst) = ([1; 16], [2; 16]);
+        let key = FlowKey { version, src, dst, src_port: 1, dst_port: 2, protocol: 17 };
+        let mut record = FlowRecord { octets: [octets, 0], ..FlowRecord::new(key) };
+        for (kind, value) in facts {
+            record.facts.add(*kind, value.as_bytes(), usize::MAX).unwrap();
+        }
+        record
+    }
+
+    #[test]
+    fn names_are_sorted_and_their_failures_counted() {
+        use Kind::{DnsQueryName, DnsResponseCode, HttpHost, TlsServerName};
+        let records = [
+            record(&[(TlsServerName, "a")], 10),
+            record(&[(HttpHost, "b"), (HttpHost, "a")], 5),
+            record(&[(DnsQueryName, "x"), (DnsResponseCode, "NXDOMAIN")], 1),
+            record(&[(DnsQueryName, "y"), (DnsQueryName, "x"), (DnsResponseCode, "NOERROR")], 1),
+            record(&[], 99),
+        ];
+        let mut parts = [NameTable::with_room(2000), NameTable::with_room(2000)];
+        for (number, record) in records.iter().enumerate() {
+            parts[number % 2].on_record(record);
+        }
+        let [mut one, other] = parts;
+        one.merge(other);
+        let report = one.report(10);
+        let servers: Vec<_> =
+            report.servers.iter().map(|row| (row.name.as_str(), row.flows, row.octets)).collect();
+        assert_eq!(servers, [("a", 2, 15), ("b", 1, 5)]);
+        let dns: Vec<_> =
+            report.dns.iter().map(|row| (row.name.as_str(), row.flows, row.failed)).collect();
+        assert_eq!(dns, [("x", 2, 1), ("y", 1, 0)]);
+        assert_eq!((report.dns_failed.len(), report.values_ignored), (1, 0));
+        let mut small = NameTable::with_room(2 * (ROW_BYTES + 1));
+        records.iter().for_each(|record| small.on_record(record));
+        let report = small.report(1);
+        assert_eq!((report.servers.len(), report.server_names, report.values_ignored), (1, 1, 2));
+    }
+
+    #[test]
+    fn a_name_cannot_control_the_terminal() {
+        assert_eq!(shown("a\u{1b}[2J"), "a\u{fffd}[2J");
+        assert_eq!(shown(&"x".repeat(SHOWN + 1)).chars().count(), SHOWN + 1);
+    }
+}
