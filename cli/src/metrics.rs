@@ -17,7 +17,8 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_engine::Watch;
 use ringtap_export::Status;
-use ringtap_monitor::Shortage;
+use ringtap_extract::Unread;
+use ringtap_monitor::{Shortage, Totals};
 
 use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 
@@ -59,8 +60,8 @@ pub(crate) struct RunStats {
     /// `None` before the first interval has ended.
     pub(crate) flows: Option<u64>,
     pub(crate) outputs: Vec<Status>,
-    /// Losses for lack of room, at the last mark.
-    pub(crate) shortage: Shortage,
+    /// Numbers of the last mark.
+    pub(crate) totals: Totals,
 }
 
 impl Metrics {
@@ -287,12 +288,39 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         fragments,
         &one(watch.fragments_forgotten.get()),
     );
+    let messages = "Messages read from payloads.";
+    metric("payload_messages_total", "counter", messages, &one(watch.messages.get()));
+    let unread: Vec<_> = Unread::ALL
+        .iter()
+        .zip(&watch.unread_payloads)
+        .map(|(why, gauge)| (format!("{{reason=\"{}\"}}", why.name()), gauge.get().to_string()))
+        .collect();
+    let help = "Payloads and messages that could not be read.";
+    metric("unread_payloads_total", "counter", help, &unread);
+    if let Some(tcp) = stats.totals.tcp {
+        for (name, help, value) in [
+            ("tcp_handshakes_total", "Complete TCP handshakes.", tcp.handshakes),
+            (
+                "tcp_handshake_microseconds_total",
+                "Sum of the round-trip times of TCP handshakes.",
+                tcp.handshake_rtt_sum_us,
+            ),
+            ("tcp_rtt_samples_total", "Samples of TCP round-trip times.", tcp.rtt_samples),
+            ("tcp_rtt_microseconds_total", "Sum of TCP round-trip times.", tcp.rtt_sum_us),
+            ("tcp_retransmissions_total", "TCP segments sent again.", tcp.retransmissions),
+            ("tcp_out_of_order_total", "TCP segments out of order.", tcp.out_of_order),
+            ("tcp_duplicate_acks_total", "Duplicate TCP acknowledgments.", tcp.duplicate_acks),
+            ("tcp_zero_windows_total", "TCP segments with a window of zero.", tcp.zero_windows),
+        ] {
+            metric(name, "counter", help, &one(value));
+        }
+    }
     let Shortage {
         flows_ended_early,
         attempts_ignored,
         conversations_estimated,
         packets_in_further_intervals,
-    } = stats.shortage;
+    } = stats.totals.shortage;
     let early = "Flows that were ended because the flow table was full.";
     metric("flows_ended_early_total", "counter", early, &one(flows_ended_early));
     let ignored = "Connection attempts that the scan analysis ignored for lack of memory.";
@@ -351,6 +379,8 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
 
 #[cfg(test)]
 mod tests {
+    use ringtap_monitor::report::TcpTotals;
+
     use super::*;
 
     #[test]
@@ -399,12 +429,17 @@ mod tests {
         let watch = Watch::new();
         watch.packets.add(1, 7);
         watch.fragments_forgotten.set(1, 5);
+        watch.messages.set(0, 6);
+        watch.unread_payloads[Unread::Truncated as usize].set(0, 4);
         let shortage = Shortage { flows_ended_early: 3, ..Shortage::default() };
         let stats = RunStats {
             elapsed: Duration::from_millis(1500),
             alerts: 2,
             flows: None,
-            shortage,
+            totals: Totals {
+                shortage,
+                tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
+            },
             outputs: Vec::new(),
         };
         let text = text(&watch, 2, &[], &stats);
@@ -416,6 +451,9 @@ mod tests {
             "ringtap_forgotten_fragments_total 5\n",
             "ringtap_flows_ended_early_total 3\n",
             "ringtap_conversations_estimated 0\n",
+            "ringtap_payload_messages_total 6\n",
+            "ringtap_unread_payloads_total{reason=\"truncated\"} 4\n",
+            "ringtap_tcp_zero_windows_total 9\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }
@@ -430,7 +468,7 @@ mod tests {
             elapsed: Duration::ZERO,
             alerts: 0,
             flows: None,
-            shortage: Shortage::default(),
+            totals: Totals::default(),
             outputs: Vec::new(),
         };
         let names = ["eth0", "a\"b\\"].map(label_value);

@@ -193,9 +193,9 @@ fn run_plan(
             let on_interval: OnInterval = Box::new(move |ended| console.interval(ended));
             on_interval
         }),
-        shortage: Some({
+        totals: Some({
             let console = Arc::clone(console);
-            Box::new(move |shortage| console.shortage(shortage))
+            Box::new(move |totals| console.totals(totals))
         }),
     };
     let outcome = match source {

@@ -6,8 +6,8 @@ use ringtap_flow::Sinks;
 use ringtap_stage::{Application, Shard};
 use ringtap_wire::PacketRecord;
 
-use crate::report::Interval;
 use crate::report::activity::Activity;
+use crate::report::{Interval, TcpTotals};
 use crate::worker::{Findings, TickSummary};
 use crate::{Alert, MonitorMerger, MonitorWorker, Report, Setup};
 
@@ -17,7 +17,7 @@ pub struct Monitor {
     /// For the workers, by number.
     sinks: Mutex<Vec<Sinks>>,
     /// For the merger.
-    merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnShortage>)>,
+    merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnTotals>)>,
     reports_intervals: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct EndedInterval<'a> {
     pub activity: Option<&'a Activity>,
 }
 
-/// Losses for lack of room so far, at a mark. The report at the end has the final numbers.
+/// Losses for lack of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Flows ended because the flow table was full.
@@ -59,8 +59,26 @@ impl Shortage {
     }
 }
 
-/// Receives losses for lack of room, whenever they increase.
-pub type OnShortage = Box<dyn FnMut(&Shortage) + Send>;
+/// Numbers of the run so far, at a mark. The report at the end has the final ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Losses for lack of room.
+    pub shortage: Shortage,
+    /// Sums over the flows that have ended, if TCP is measured.
+    pub tcp: Option<TcpTotals>,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.shortage.add(&other.shortage);
+        if let Some(more) = &other.tcp {
+            self.tcp.get_or_insert_default().add(more);
+        }
+    }
+}
+
+/// Receives totals, whenever they change.
+pub type OnTotals = Box<dyn FnMut(&Totals) + Send>;
 
 /// Destinations of records, alerts and intervals during the run: records from the workers, the rest
 /// from the merger.
@@ -72,19 +90,19 @@ pub struct Outputs {
     pub alert: Option<OnAlert>,
     /// Called for an interval once all workers have passed it.
     pub interval: Option<OnInterval>,
-    /// Called at marks with new losses for lack of room, before the intervals that end there.
-    pub shortage: Option<OnShortage>,
+    /// Called at marks with new totals, before the intervals that end there.
+    pub totals: Option<OnTotals>,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(setup: Setup, outputs: Outputs) -> Self {
-        let Outputs { sinks, alert, interval, shortage } = outputs;
+        let Outputs { sinks, alert, interval, totals } = outputs;
         Self {
             setup,
             sinks: Mutex::new(sinks),
             reports_intervals: interval.is_some(),
-            merged: Mutex::new((alert, interval, shortage)),
+            merged: Mutex::new((alert, interval, totals)),
         }
     }
 }
@@ -118,7 +136,7 @@ impl Application for Monitor {
 
     fn merger(&self) -> MonitorMerger {
         let mut outputs = self.merged.lock().unwrap_or_else(|poison| poison.into_inner());
-        let (alert, interval, shortage) = std::mem::take(&mut *outputs);
-        MonitorMerger::new(&self.setup, alert, interval, shortage)
+        let (alert, interval, totals) = std::mem::take(&mut *outputs);
+        MonitorMerger::new(&self.setup, alert, interval, totals)
     }
 }

@@ -13,7 +13,7 @@ use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
 use crate::worker::{Findings, FlowCounts, TickSummary};
 use crate::{
-    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnShortage, Partial, Setup, Shortage,
+    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnTotals, Partial, Setup, Shortage, Totals,
 };
 
 /// Merges the workers' results into the report.
@@ -21,16 +21,16 @@ pub struct MonitorMerger {
     analyses: Analyses,
     on_alert: Option<OnAlert>,
     on_interval: Option<OnInterval>,
-    on_shortage: Option<OnShortage>,
+    on_totals: Option<OnTotals>,
     interval_ns: Option<u64>,
     /// The first interval that was not reported yet.
     unreported: u64,
     /// Intervals that were handed over and not reported yet.
     over: Volumes,
     volumes: Volumes,
-    /// Each worker's losses for lack of room at its latest mark, and the sum reported last.
-    shortages: Vec<Shortage>,
-    shortage: Shortage,
+    /// Each worker's totals at its latest mark, and the sum reported last.
+    totals_of: Vec<Totals>,
+    totals: Totals,
     conversations: Conversations,
     flows: FlowCounts,
     mergers: Mergers,
@@ -46,7 +46,7 @@ impl MonitorMerger {
         setup: &Setup,
         on_alert: Option<OnAlert>,
         on_interval: Option<OnInterval>,
-        on_shortage: Option<OnShortage>,
+        on_totals: Option<OnTotals>,
     ) -> Self {
         let options = &setup.options;
         let digest = (options.digest && options.analyses.flows).then(RecordDigest::default);
@@ -55,13 +55,13 @@ impl MonitorMerger {
             analyses: options.analyses,
             on_alert,
             on_interval,
-            on_shortage,
+            on_totals,
             interval_ns: options.interval_ns,
             unreported: 0,
             over: volumes(),
             volumes: volumes(),
-            shortages: Vec::new(),
-            shortage: Shortage::default(),
+            totals_of: Vec::new(),
+            totals: Totals::default(),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
             mergers: Mergers::new(setup),
@@ -73,22 +73,23 @@ impl MonitorMerger {
 
     /// All workers have reached this time: reports finished intervals.
     fn on_time(&mut self, time_ns: u64, active: u64) {
-        self.report_shortage();
+        self.report_totals();
         self.mergers.on_time(time_ns, &mut alert_handler(&mut self.on_alert));
         self.report_intervals(time_ns, active);
     }
 
-    fn report_shortage(&mut self) {
-        let mut shortage = Shortage {
+    fn report_totals(&mut self) {
+        let shortage = Shortage {
             attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             ..Shortage::default()
         };
-        self.shortages.iter().for_each(|own| shortage.add(own));
-        if shortage != self.shortage {
-            self.shortage = shortage;
-            if let Some(on_shortage) = &mut self.on_shortage {
-                on_shortage(&shortage);
+        let mut totals = Totals { shortage, tcp: None };
+        self.totals_of.iter().for_each(|own| totals.add(own));
+        if totals != self.totals {
+            self.totals = totals;
+            if let Some(on_totals) = &mut self.on_totals {
+                on_totals(&totals);
             }
         }
     }
@@ -102,7 +103,7 @@ impl MonitorMerger {
         // Smaller after a clock was set back: the intervals end again and are reported again.
         self.unreported = self.unreported.min(upto);
         if upto > self.unreported {
-            let exact = !self.shortage.conversations_estimated;
+            let exact = !self.totals.shortage.conversations_estimated;
             let conversations = Conversations { exact, ..Conversations::default() };
             // The report keeps a bounded number of rows; every interval is passed to the output.
             let over = self.over.take_before(time_ns);
@@ -175,13 +176,13 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(TickSummary { active, over, found, shortage }) => {
+            Partial::Tick(TickSummary { active, over, found, totals }) => {
                 self.mergers.merge(found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
                 }
-                self.shortages.resize(shard.count, Shortage::default());
-                self.shortages[shard.index] = shortage;
+                self.totals_of.resize(shard.count, Totals::default());
+                self.totals_of[shard.index] = totals;
                 if let Some(active) = self.on_active(number, shard, active) {
                     self.on_time(mark.time_ns(), active);
                 }

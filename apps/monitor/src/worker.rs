@@ -7,11 +7,12 @@ use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
 use crate::analyses::conversations::Conversations;
+use crate::analyses::tcp::TcpTable;
 use crate::analyses::volumes::Volumes;
 use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
 use crate::messages::Messages;
-use crate::{Partial, Setup, Shortage};
+use crate::{Partial, Setup, Shortage, Totals};
 
 /// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -40,8 +41,8 @@ pub struct TickSummary {
     pub(crate) over: Option<Box<Volumes>>,
     /// Partial results of the analyses.
     pub(crate) found: Found,
-    /// The worker's losses for lack of room since the beginning.
-    pub(crate) shortage: Shortage,
+    /// The worker's totals since the beginning.
+    pub(crate) totals: Totals,
 }
 
 /// Counters of flow records.
@@ -196,15 +197,16 @@ impl MonitorWorker {
         self.reports_intervals.then(|| Box::new(self.events.volumes.take_before(time_ns)))
     }
 
-    /// Losses for lack of room so far.
-    fn shortage(&self) -> Shortage {
+    /// Totals so far.
+    fn totals(&self) -> Totals {
         let FlowEvents { volumes, conversations, flows, analyses, .. } = &self.events;
-        Shortage {
+        let shortage = Shortage {
             flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
             attempts_ignored: analyses.ignored(),
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
-        }
+        };
+        Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals) }
     }
 
     /// Hands over everything; the worker is empty afterwards.
@@ -303,7 +305,7 @@ impl Worker for MonitorWorker {
                 self.events.sinks.mark();
                 let over = self.over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);
-                Partial::Tick(TickSummary { active, over, found, shortage: self.shortage() })
+                Partial::Tick(TickSummary { active, over, found, totals: self.totals() })
             }
             Mark::End { .. } => self.end(active),
         })

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
-use ringtap_monitor::{Alert, EndedInterval, Shortage};
+use ringtap_monitor::{Alert, EndedInterval, Shortage, Totals};
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 mod progress;
@@ -69,7 +69,7 @@ pub(crate) struct Console {
     shed_reported: AtomicBool,
     /// A bit for each interface that was reported as gone.
     gone_reported: AtomicU32,
-    shortage: Mutex<Shortage>,
+    totals: Mutex<Totals>,
     shortage_reported: AtomicBool,
     fragments_reported: AtomicBool,
     clock_reported: AtomicU64,
@@ -102,7 +102,7 @@ impl Console {
             split_reported: AtomicBool::new(false),
             shed_reported: AtomicBool::new(false),
             gone_reported: AtomicU32::new(0),
-            shortage: Mutex::new(Shortage::default()),
+            totals: Mutex::new(Totals::default()),
             shortage_reported: AtomicBool::new(false),
             fragments_reported: AtomicBool::new(false),
             clock_reported: AtomicU64::new(0),
@@ -179,18 +179,18 @@ impl Console {
         self.output_status().iter().map(Status::lost_total).sum()
     }
 
-    /// Sets the losses for lack of room so far.
-    pub(crate) fn shortage(&self, shortage: &Shortage) {
-        *self.shortage.lock().unwrap_or_else(PoisonError::into_inner) = *shortage;
+    /// Sets the totals so far.
+    pub(crate) fn totals(&self, totals: &Totals) {
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner) = *totals;
     }
 
-    fn current_shortage(&self) -> Shortage {
-        *self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current_totals(&self) -> Totals {
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The losses for lack of room so far, as the end of a line; empty if there are none.
     fn shortages(&self) -> String {
-        let short = self.current_shortage();
+        let short = self.current_totals().shortage;
         let parts = [
             (short.flows_ended_early, "flows ended early"),
             (short.attempts_ignored, "scan attempts ignored"),
@@ -239,7 +239,7 @@ impl Console {
             elapsed: self.begin.elapsed(),
             alerts: self.alerts.load(Ordering::Relaxed),
             flows: self.flows.get().map(|flows| flows.load(Ordering::Relaxed)),
-            shortage: self.current_shortage(),
+            totals: self.current_totals(),
             outputs: self.output_status(),
         }
     }
@@ -308,7 +308,7 @@ impl Console {
                  raise --memory",
             );
         }
-        if self.current_shortage() != Shortage::default()
+        if self.current_totals().shortage != Shortage::default()
             && !self.shortage_reported.swap(true, Ordering::Relaxed)
         {
             self.warn(&format!(

@@ -145,9 +145,7 @@ impl Feed for PacketFeed<'_> {
                 }
                 return fed;
             }
-            self.watch
-                .fragments_forgotten
-                .set(self.queue, self.frames.decoder.fragments_forgotten());
+            self.frames.publish(self.watch, self.queue);
             match self.source.ask(&mut self.inbox) {
                 Asked::Given(load) => self.load = Some(load),
                 Asked::Moved => return Fed::Moved,

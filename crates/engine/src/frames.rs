@@ -16,7 +16,7 @@ use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, selection_hash};
 
 use crate::packet_source::FeedCounts;
-use crate::{AppOptions, Plan};
+use crate::{AppOptions, Plan, Watch};
 
 /// A frame while its source lends it.
 #[derive(Clone, Copy)]
@@ -200,6 +200,16 @@ impl Frames {
         let ringtap_wire::Payload { bytes, sequence } = payload;
         let payload = Payload { record, bytes, sequence };
         self.payloads.read(&payload, &mut |kind, value| attachments.push(at, kind as u8, value));
+    }
+
+    /// Publishes the counters of decoding and of payloads.
+    pub(crate) fn publish(&self, watch: &Watch, queue: usize) {
+        watch.fragments_forgotten.set(queue, self.decoder.fragments_forgotten());
+        let (messages, unread) = self.payloads.totals();
+        watch.messages.set(queue, messages);
+        for (gauge, payloads) in watch.unread_payloads.iter().zip(unread) {
+            gauge.set(queue, payloads);
+        }
     }
 
     /// Ends reading: the counters, with what is incomplete.

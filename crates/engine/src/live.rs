@@ -238,9 +238,9 @@ impl<'a> LiveFeed<'a> {
         }
     }
 
-    /// Publishes the kernel's counters, shed packets, evicted fragments, and which interfaces are gone.
+    /// Publishes the kernel's counters, shed packets, those of decoding, and which interfaces are gone.
     fn look(&mut self) {
-        self.watch.fragments_forgotten.set(self.queue, self.frames.decoder.fragments_forgotten());
+        self.frames.publish(self.watch, self.queue);
         self.watch.shed.set(self.queue, self.frames.counts.shed);
         self.receiver.update_gone();
         self.gone = self.receiver.all_gone();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use ringtap_base::Counter;
+use ringtap_extract::Unread;
 use ringtap_skeleton::MOST_QUEUES;
 
 /// Progress, written by the feeds alone, and the request to stop.
@@ -22,6 +23,10 @@ pub struct Watch {
     pub interfaces: InterfaceGauges,
     /// First fragments evicted so far for lack of room; their later fragments may lack ports.
     pub fragments_forgotten: Gauge,
+    /// Messages read from payloads so far.
+    pub messages: Gauge,
+    /// Payloads that could not be read so far, by [`Unread`].
+    pub unread_payloads: [Gauge; Unread::ALL.len()],
     /// Rounds of each queue's reader. They grow while the reader makes progress, with or without
     /// packets.
     pub beats: Gauge,
@@ -42,6 +47,8 @@ impl Watch {
             split: Gauge::new(),
             interfaces: InterfaceGauges::new(),
             fragments_forgotten: Gauge::new(),
+            messages: Gauge::new(),
+            unread_payloads: [const { Gauge::new() }; Unread::ALL.len()],
             beats: Gauge::new(),
             set: AtomicU64::new(0),
             set_by_ns: AtomicI64::new(0),

@@ -129,7 +129,7 @@ pub enum Unread {
 
 impl Unread {
     /// All reasons, in order of their numbers.
-    pub(crate) const ALL: [Self; 5] =
+    pub const ALL: [Self; 5] =
         [Self::Malformed, Self::Truncated, Self::TooMuch, Self::Incomplete, Self::NoRoom];
 
     /// The name in reports.

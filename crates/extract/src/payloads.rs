@@ -89,6 +89,15 @@ impl Payloads {
         }
     }
 
+    /// Messages read so far, and payloads not read by [`Unread`], of all extractors.
+    pub fn totals(&self) -> (u64, [u64; Unread::ALL.len()]) {
+        let mut unread = [0; Unread::ALL.len()];
+        for own in &self.unread {
+            unread.iter_mut().zip(own).for_each(|(sum, more)| *sum += more);
+        }
+        (self.read.iter().sum(), unread)
+    }
+
     /// Whether there are extractors.
     #[inline(always)]
     pub fn any(&self) -> bool {

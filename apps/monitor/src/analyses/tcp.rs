@@ -112,6 +112,11 @@ impl TcpTable {
         }
     }
 
+    /// Sums of the records so far.
+    pub(crate) fn totals(&self) -> TcpTotals {
+        self.totals
+    }
+
     fn take(&mut self, key: &FlowKey, record: &FlowRecord) {
         let Some(tcp) = &record.tcp else { return };
         let totals = TcpTotals::of(tcp);
