@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod events;
 mod export;
+mod export_facts;
 mod expressions;
 mod filter;
 mod filter_live;

@@ -12,7 +12,9 @@ use ringtap_export::encode::{
     Encoder, Ipfix, NetFlow5, NetFlow9, Refusal, STREAM_LIMIT, UDP_LIMIT,
 };
 use ringtap_export::{Output, Prepared, Settings, Store};
-use ringtap_flow::{EndReason, FlowKey, FlowRecord, IpVersion};
+use ringtap_flow::{
+    Application, ApplicationReason, EndReason, FlowKey, FlowRecord, IpVersion, Kind, Label,
+};
 
 fn record(number: u64) -> FlowRecord {
     let v6 = number.is_multiple_of(4);
@@ -43,6 +45,27 @@ fn record(number: u64) -> FlowRecord {
         end_reason: EndReason::Idle,
         ..FlowRecord::new(key)
     }
+}
+
+/// The record with a label, and every second one with facts of TLS.
+fn with_facts(number: u64) -> FlowRecord {
+    let label = Label::new(b"google").expect("a label");
+    let application = Some(Application { label, reason: ApplicationReason::Name });
+    let mut record = FlowRecord { application, ..record(number) };
+    if number.is_multiple_of(2) {
+        let facts: [(Kind, &[u8]); 6] = [
+            (Kind::Protocol, b"tls"),
+            (Kind::TlsServerName, b"www.google.com"),
+            (Kind::TlsVersion, b"TLS 1.3"),
+            (Kind::TlsCipher, b"TLS_AES_128_GCM_SHA256"),
+            (Kind::Ja3, b"00112233445566778899aabbccddeeff"),
+            (Kind::Ja3s, b"ffeeddccbbaa99887766554433221100"),
+        ];
+        for (kind, value) in facts {
+            record.facts.add(kind, value, usize::MAX).expect("enough room");
+        }
+    }
+    record
 }
 
 type Make = fn() -> Box<dyn Encoder>;
@@ -113,21 +136,25 @@ fn main() {
         ("netflow9", || Box::new(NetFlow9::new(0, UDP_LIMIT))),
         ("netflow5", || Box::new(NetFlow5::new(0, UDP_LIMIT))),
     ];
-    let measure = |name: &str, run: &mut dyn FnMut() -> u64| {
+    let measure = |name: &str, count: usize, run: &mut dyn FnMut() -> u64| {
         let (mut best, mut octets) = (f64::INFINITY, 0);
         for _ in 0..rounds {
             let begin = Instant::now();
             octets = run();
             best = best.min(begin.elapsed().as_secs_f64());
         }
-        assert!(octets > 48 * count / 2, "{name} wrote {octets} octets");
+        assert!(octets > 48 * count as u64 / 2, "{name} wrote {octets} octets");
         if measuring {
             println!("{name:16} {:6.2} M flow records/s", count as f64 / best / 1e6);
         }
     };
     for (name, make) in encoders {
-        measure(name, &mut || encode(&mut *make(), &records));
+        measure(name, records.len(), &mut || encode(&mut *make(), &records));
     }
+    let with_facts: Vec<_> = (0..count / 10).map(with_facts).collect();
+    measure("ipfix, facts", with_facts.len(), &mut || {
+        encode(&mut Ipfix::new(0, 1, UDP_LIMIT), &with_facts)
+    });
     // In the folder of TMPDIR, which may be in memory.
-    measure("file, written", &mut || take(&records));
+    measure("file, written", records.len(), &mut || take(&records));
 }

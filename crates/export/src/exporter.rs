@@ -6,7 +6,8 @@
 //!                                                         (of a file: all messages of the block at once)
 //! ```
 //!
-//! Templates are sent first on each connection and in each file, and again over UDP by time and by count. They are
+//! Templates are sent first on each connection and in each file, and again over UDP by time and by count. Rarer ones are
+//! sent when a message needs them. They are
 //! withdrawn at the normal end of a connection; never over UDP, as RFC 7011, section 8.4, requires ("Template
 //! Withdrawals […] MUST NOT be sent by Exporting Processes exporting via UDP").
 
@@ -22,6 +23,10 @@ use crate::{Meter, Reason, RecordTotals, Refresh, Sent, Settings};
 
 /// A UDP collector that refused a message within this time counts as failing.
 const REFUSAL_LASTS: Duration = Duration::from_secs(2);
+
+/// How many times new templates are sent over UDP: "[…] the Exporting Process SHOULD send multiple copies of the Template
+/// Record in a separate IPFIX Message, in order to help ensure that the Collecting Process has received it." (section 8.4)
+const TEMPLATE_COPIES: usize = 2;
 
 /// Sends to one collector, or writes an IPFIX file.
 pub(crate) struct Exporter {
@@ -61,6 +66,11 @@ impl Exporter {
             if let Err(reason) = self.prepare(shared) {
                 return shared.lose(reason, flows);
             }
+            match self.announce_missing(messages, shared) {
+                Ok(()) => {}
+                Err(Trouble::Broken) => continue,
+                Err(Trouble::Lost(reason)) => return shared.lose(reason, flows),
+            }
             let mut from = 0;
             for part in parts {
                 let message = &mut messages[from..part.end - begin];
@@ -91,9 +101,7 @@ impl Exporter {
             }
             let repeats = self.link.repeats_templates();
             let announcements = match self.announced {
-                // "[…] the Exporting Process SHOULD send multiple copies of the Template Record in a separate IPFIX
-                // Message, in order to help ensure that the Collecting Process has received it." (section 8.4)
-                None if repeats => 2,
+                None if repeats => TEMPLATE_COPIES,
                 None => 1,
                 Some((at, messages)) => {
                     let Refresh { every, messages: most } = self.refresh;
@@ -102,7 +110,7 @@ impl Exporter {
                     }
                     // "Exporting Processes using UDP as the transport protocol MUST periodically retransmit each
                     // active Template at regular intervals." (section 8.4) Others get statistics alone.
-                    u64::from(repeats)
+                    usize::from(repeats)
                 }
             };
             let templates = (0..announcements).flat_map(|_| self.encoder.announcement());
@@ -120,6 +128,17 @@ impl Exporter {
                 }
             }
         }
+    }
+
+    /// Sends the templates that these messages need, if the collector does not have them yet.
+    fn announce_missing(&mut self, messages: &[u8], shared: &Shared) -> Result<(), Trouble> {
+        let copies = if self.link.repeats_templates() { TEMPLATE_COPIES } else { 1 };
+        let templates = self.encoder.missing(messages, copies);
+        let sent = templates.iter().try_for_each(|message| self.send_alone(message, shared));
+        if sent.is_err() {
+            self.announced = None;
+        }
+        sent
     }
 
     fn send_alone(&mut self, message: &[u8], shared: &Shared) -> Result<(), Trouble> {

@@ -3,7 +3,7 @@
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Encode, Payload};
-use crate::encode::{Encoder, LEAST_LIMIT, Refusal};
+use crate::encode::{Encoder, RECORD_MAX, Refusal};
 use crate::{Protocol, Reason, RecordTotals};
 
 /// A message within [`Messages`].
@@ -59,7 +59,7 @@ impl Encode for MessageEncoder {
 
     fn payload(&self, bytes: usize) -> Messages {
         // The block is full after the record that reaches this number.
-        Messages { bytes: Vec::with_capacity(bytes + LEAST_LIMIT), ..Messages::default() }
+        Messages { bytes: Vec::with_capacity(bytes + RECORD_MAX), ..Messages::default() }
     }
 
     #[inline]

@@ -57,6 +57,12 @@ impl Label {
         self.bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head))
     }
 
+    /// The text, and zeros behind it.
+    #[inline]
+    pub const fn padded(&self) -> &[u8; LABEL_MAX] {
+        &self.bytes
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()

@@ -39,6 +39,17 @@ struct Kept {
 /// Bytes of a value's header.
 const HEAD: usize = 3;
 
+/// Encoded values with their kinds.
+#[inline]
+fn all(mut rest: &[u8]) -> impl Iterator<Item = (Kind, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
+        let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
+        rest = behind;
+        Some((Kind::from_number(kind)?, value))
+    })
+}
+
 /// The values of a kind in encoded values.
 #[inline]
 fn of(mut rest: &[u8], kind: Kind) -> impl Iterator<Item = &[u8]> {
@@ -75,13 +86,7 @@ impl Values {
 
     /// All values with their kinds, in order.
     pub fn all(&self) -> impl Iterator<Item = (Kind, &[u8])> {
-        let mut rest = self.0.as_slice();
-        std::iter::from_fn(move || {
-            let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
-            let (value, behind) = behind.split_at(usize::from(u16::from_le_bytes([l0, l1])));
-            rest = behind;
-            Some((Kind::from_number(kind)?, value))
-        })
+        all(&self.0)
     }
 
     /// The values of a kind, in order.
@@ -153,6 +158,12 @@ impl Facts {
         }
         kept.values = rest;
         Ok(Added::Replaced(more))
+    }
+
+    /// All values with their kinds, in the order in which they were first seen.
+    #[inline]
+    pub fn all(&self) -> impl Iterator<Item = (Kind, &[u8])> {
+        all(self.bytes())
     }
 
     /// The values of a kind, in the order in which they were first seen.

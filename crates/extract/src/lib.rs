@@ -25,6 +25,7 @@ mod facts;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod kinds;
+mod numbers;
 mod opening;
 mod payloads;
 mod protocols;

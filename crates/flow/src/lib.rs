@@ -30,7 +30,7 @@ pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_extract::{
-    Application, ApplicationReason, Facts, Keep, Kind, Label, Names, Type, Values,
+    Application, ApplicationReason, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type, Values,
 };
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};

@@ -6,7 +6,7 @@
 //! ├ sequence number ───────────────┼ observation domain ───────────┤   16 octets, then sets
 //! ```
 //!
-//! The number of a template, minus 256, describes its fields:
+//! The lower octet of a template's number describes its fields:
 //!
 //! ```text
 //! bits    5 4 3                                           2         1      0
@@ -15,7 +15,10 @@
 //!         a tunnel over IPv4; 6 and 7: over IPv6
 //! ```
 //!
-//! For flows from interfaces every template ends with ingressInterface, and for answered flows with its reverse. Only
+//! The upper octet, minus 1, is the layout of the facts that follow these fields (`facts.rs`); 0 has none, as all of ICMP.
+//! Templates without facts are announced first, the others before the first message that needs them.
+//!
+//! For flows from interfaces these fields end with ingressInterface, and for answered flows with its reverse. Only
 //! the interface of the first packet is known; the other element is 0.
 //!
 //! An answered flow is one record with reverse elements, with the enterprise number 29305 (RFC 5103, section 6.1); a
@@ -23,7 +26,8 @@
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
-use super::fields::{self, REVERSE, View};
+use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
+use super::fields::{self, Element, REVERSE, View};
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
@@ -42,6 +46,9 @@ const ANSWERED: usize = 4;
 const AROUND_SHIFT: usize = 3;
 
 const COUNT: usize = 64;
+
+/// Distance between the numbers of templates that differ in the layout of their facts.
+const LAYOUT_SHIFT: usize = 8;
 
 /// For flows from files, and for flows from interfaces.
 static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
@@ -96,6 +103,11 @@ const fn template(bits: usize, ingress: bool) -> Template {
     all
 }
 
+/// The number of the template with these bits and this layout.
+const fn set(bits: usize, layout: usize) -> u16 {
+    FIRST_TEMPLATE + (layout << LAYOUT_SHIFT | bits) as u16
+}
+
 /// The bits of a record's template.
 #[inline]
 fn bits(record: &FlowRecord) -> usize {
@@ -126,7 +138,13 @@ pub struct Ipfix {
     lost: Noticed,
     ignored: Noticed,
     message: Message,
+    /// The facts of the latest record that has some.
+    facts: Vec<u8>,
+    /// The announced templates: for each layout, a bit for each template.
+    active: [u64; LAYOUT_COUNT],
 }
+
+const _: () = assert!(COUNT <= u64::BITS as usize);
 
 impl Ipfix {
     /// Creates an encoder for the observation domain `domain`; its messages have at most `limit` octets. `process`
@@ -152,6 +170,8 @@ impl Ipfix {
             lost: Noticed::default(),
             ignored: Noticed::default(),
             message: Message::new(HEADER, limit, 1),
+            facts: Vec::with_capacity(facts::CAPACITY),
+            active: std::array::from_fn(|layout| if layout == 0 { u64::MAX } else { 0 }),
         }
     }
 
@@ -182,6 +202,52 @@ impl Ipfix {
         Header { time, sequence: self.sequence, domain: self.domain }
     }
 
+    /// Adds a record that may have facts; apart, because most records of scans and the like have none.
+    #[inline(never)]
+    fn add_with_facts(
+        &mut self,
+        record: &FlowRecord,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Refusal> {
+        let bits = bits(record);
+        let layout = if bits & ICMP == 0 { Layout::index_of(record) } else { 0 };
+        let (set, template) = (set(bits, layout), &self.templates[bits]);
+        self.facts.clear();
+        LAYOUTS[layout].put(record, self.message.most() - template.len, &mut self.facts);
+        let len = template.len + self.facts.len();
+        if !self.message.fits(set, len) {
+            return Err(Refusal::Full);
+        }
+        let (fields, facts) = self.message.record(set, len).split_at_mut(template.len);
+        template.put(&View { record, direction: 0, first: 0, last: 0 }, fields);
+        facts.copy_from_slice(&self.facts);
+        self.count(record, flows);
+        Ok(())
+    }
+
+    /// Counts a record that was added to the message.
+    #[inline(always)]
+    fn count(&mut self, record: &FlowRecord, flows: &mut RecordTotals) {
+        let own = as_biflow(record);
+        self.message.flows += own;
+        *flows += own;
+        self.latest_ms = self.latest_ms.max(milliseconds(record.last_ns));
+    }
+
+    /// The templates with these bits.
+    fn numbered(&self, active: &[u64; LAYOUT_COUNT]) -> Vec<Numbered> {
+        let mut all = Vec::new();
+        for (layout, set_bits) in active.iter().enumerate() {
+            let is_active = |bits: &usize| set_bits >> bits & 1 != 0;
+            all.extend((0..COUNT).filter(is_active).map(|bits| Numbered {
+                number: set(bits, layout),
+                fields: &self.templates[bits],
+                layout: &LAYOUTS[layout],
+            }));
+        }
+        all
+    }
+
     /// Encodes these records with their set numbers as messages; `counted` if they are Data Records.
     fn pack(
         &mut self,
@@ -210,6 +276,9 @@ impl Ipfix {
 impl Encoder for Ipfix {
     #[inline]
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
+        if facts::has_any(record) {
+            return self.add_with_facts(record, flows);
+        }
         let bits = bits(record);
         let (set, template) = (FIRST_TEMPLATE + bits as u16, &self.templates[bits]);
         if !self.message.fits(set, template.len) {
@@ -217,10 +286,7 @@ impl Encoder for Ipfix {
         }
         let place = self.message.record(set, template.len);
         template.put(&View { record, direction: 0, first: 0, last: 0 }, place);
-        let own = as_biflow(record);
-        self.message.flows += own;
-        *flows += own;
-        self.latest_ms = self.latest_ms.max(milliseconds(record.last_ns));
+        self.count(record, flows);
         Ok(())
     }
 
@@ -238,16 +304,33 @@ impl Encoder for Ipfix {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let all = self.templates;
-        let numbered = || (FIRST_TEMPLATE..).zip(all);
-        let templates = numbered().map(|(id, one)| (TEMPLATE_SET, template_record(id, one)));
+        let templates = self.numbered(&self.active);
+        let records = templates.iter().map(|one| (TEMPLATE_SET, one.record()));
         let options = Options::ALL.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
-        let mut messages = self.pack(templates.chain(options), false);
+        let mut messages = self.pack(records.chain(options), false);
         let vlans = self.vlans_are_key;
-        let keys = numbered().map(|(id, one)| options::flow_keys(id, one.keys(vlans)));
+        let keys =
+            templates.iter().map(|one| options::flow_keys(one.number, one.fields.keys(vlans)));
         // Options data are also Data Records.
         messages.extend(self.pack(keys.chain(self.sampling.map(options::sampling)), true));
         messages
+    }
+
+    fn missing(&mut self, messages: &[u8], copies: usize) -> Vec<Vec<u8>> {
+        let mut missing = [0; LAYOUT_COUNT];
+        for set in sets(messages) {
+            let number = usize::from(set - FIRST_TEMPLATE);
+            let (layout, bits) = (number >> LAYOUT_SHIFT, number & (COUNT - 1));
+            missing[layout] |= 1 << bits & !self.active[layout];
+        }
+        if missing == [0; LAYOUT_COUNT] {
+            return Vec::new();
+        }
+        self.active.iter_mut().zip(missing).for_each(|(own, more)| *own |= more);
+        // Flow keys follow with the next announcement: they are those of the templates without facts.
+        let templates = self.numbered(&missing);
+        let records = || templates.iter().map(|one| (TEMPLATE_SET, one.record()));
+        (0..copies).flat_map(|_| self.pack(records(), false)).collect()
     }
 
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>> {
@@ -267,8 +350,10 @@ impl Encoder for Ipfix {
     fn farewell(&mut self) -> Vec<Vec<u8>> {
         // A withdrawal is a template record without fields (section 8.1). There is one for each: some collectors reject
         // the short form for all templates, and options templates without a scope.
-        let withdrawn =
-            (FIRST_TEMPLATE..).take(COUNT).map(|id| [id.to_be_bytes(), [0; 2]].concat());
+        let withdrawn = self
+            .numbered(&self.active)
+            .into_iter()
+            .map(|one| [one.number.to_be_bytes(), [0; 2]].concat());
         self.pack(withdrawn.map(|record| (TEMPLATE_SET, record)), false)
     }
 
@@ -320,18 +405,42 @@ impl Header {
     }
 }
 
-fn template_record(id: u16, template: &Template) -> Vec<u8> {
-    let count = template.fields().count() as u16;
-    let mut out: Vec<u8> = [id, count].into_iter().flat_map(u16::to_be_bytes).collect();
-    for (field, reverse) in template.fields() {
-        let element = field.element();
-        // "E: Enterprise bit" (section 3.2): with it an enterprise number follows.
-        let id = if reverse { element.id | 0x8000 } else { element.id };
-        out.extend_from_slice(&id.to_be_bytes());
-        out.extend_from_slice(&element.len.to_be_bytes());
-        if reverse {
-            out.extend_from_slice(&REVERSE.to_be_bytes());
-        }
+/// A template with its number.
+struct Numbered {
+    number: u16,
+    fields: &'static Template,
+    layout: &'static Layout,
+}
+
+impl Numbered {
+    /// The template record.
+    fn record(&self) -> Vec<u8> {
+        let fields = self.fields.fields().map(|(field, reverse)| {
+            let enterprise = if reverse { REVERSE } else { 0 };
+            Element { enterprise, ..field.element() }
+        });
+        let elements: Vec<_> = fields.chain(self.layout.elements()).collect();
+        let head = [self.number, elements.len() as u16];
+        let mut out: Vec<u8> = head.into_iter().flat_map(u16::to_be_bytes).collect();
+        elements.iter().for_each(|element| element.specify(&mut out));
+        out
     }
-    out
+}
+
+/// The numbers of the sets in messages of flow records.
+fn sets(messages: &[u8]) -> impl Iterator<Item = u16> {
+    let half = |at: usize| u16::from_be_bytes([messages[at], messages[at + 1]]);
+    let (mut at, mut end) = (0, 0);
+    std::iter::from_fn(move || {
+        if at == messages.len() {
+            return None;
+        }
+        if at == end {
+            end += usize::from(half(at + 2));
+            at += HEADER;
+        }
+        let set = half(at);
+        at += usize::from(half(at + 2));
+        Some(set)
+    })
 }

@@ -65,6 +65,11 @@ impl Message {
         self.records == 0
     }
 
+    /// Most octets of a record: an empty message has room for them.
+    pub(crate) fn most(&self) -> usize {
+        self.limit - self.header - SET_HEADER - 2 * (self.align - 1)
+    }
+
     /// Returns true if records of `len` octets fit into a set `id`.
     pub(crate) fn fits(&self, id: u16, len: usize) -> bool {
         let own = if self.open.is_some_and(|set| set.id == id) { 0 } else { SET_HEADER };

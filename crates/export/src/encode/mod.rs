@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! add(record) ─▶ │ header │ set: record record │ set: record │ …   ─▶ seal() ─▶ sent ─▶ done()
-//! announcement(), statistics() ─▶ separate messages
+//! announcement(), missing(), statistics() ─▶ separate messages
 //! ```
 //!
 //! An encoder fills one message at a time. A record that does not fit is rejected with [`Refusal::Full`]; the caller
@@ -14,6 +14,7 @@
 //! latest packet time so far, rounded up to a second. No message is longer than the limit. A record is completely in
 //! one message.
 
+mod facts;
 mod fields;
 mod ipfix;
 mod lines;
@@ -41,8 +42,11 @@ pub const UDP_LIMIT: usize = 1_400;
 /// field limits the length of an IPFIX Message to 65535 octets, including the header."
 pub const STREAM_LIMIT: usize = 16 << 10;
 
-/// The smallest accepted limit: every template and every record fits into it.
+/// The smallest accepted limit: every template and every record fits into it, facts from payloads if they are cut.
 pub const LEAST_LIMIT: usize = 512;
+
+/// Most octets of a record.
+pub(crate) const RECORD_MAX: usize = LEAST_LIMIT + facts::OCTETS_MAX;
 
 /// Builds messages of one protocol.
 pub trait Encoder: Send {
@@ -61,6 +65,12 @@ pub trait Encoder: Send {
     /// Messages that the collector needs before all others: templates, and which of their fields are the flow key.
     /// Empty for protocols without them.
     fn announcement(&mut self) -> Vec<Vec<u8>>;
+
+    /// Messages with the templates that these messages of flow records need and that were not announced yet, `copies`
+    /// times. They must be sent first. From then on, they are part of the announcement.
+    fn missing(&mut self, _messages: &[u8], _copies: usize) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
 
     /// Messages with export statistics. Empty for protocols without them.
     fn statistics(&mut self, progress: &Progress) -> Vec<Vec<u8>>;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Flows are one-direction, so an answered flow becomes two records. The number of a template, minus 256: bit 0 is IPv6, bit
-//! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label. Type and code of
+//! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label; bit 4: the label of
+//! the application, never with ICMP, in a fixed length because v9 has no other. Type and code of
 //! ICMP, link addresses and label are those of the flow's first packet, so the answering direction uses a template
 //! without them. Options templates contain the exporter's totals (320) and sampling (321). There are no field types for
 //! tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
@@ -40,7 +41,9 @@ const ICMP: usize = 2;
 
 const LINK_SHIFT: usize = 2;
 
-const COUNT: usize = 16;
+const APPLICATION: usize = 16;
+
+const COUNT: usize = 32;
 
 /// For flows from files, and for flows from interfaces.
 static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
@@ -57,7 +60,7 @@ const fn templates(ingress: bool) -> [Template; COUNT] {
 
 /// The template with these bits.
 const fn template(bits: usize, ingress: bool) -> Template {
-    let (is_icmp, link) = (bits & ICMP != 0, bits >> LINK_SHIFT);
+    let (is_icmp, link) = (bits & ICMP != 0, bits >> LINK_SHIFT & 3);
     let v6 = bits & IPV6 != 0;
     let addresses = if v6 { Group::AddressesV6 } else { Group::AddressesV4 };
     // ICMP_TYPE (32) for both IP versions: v9 has no other.
@@ -74,6 +77,9 @@ const fn template(bits: usize, ingress: bool) -> Template {
     if link > 2 {
         all = all.with(Group::Label);
     }
+    if bits & APPLICATION != 0 {
+        all = all.with(Group::Application);
+    }
     if ingress {
         all = all.with(Group::Ingress);
     }
@@ -86,16 +92,17 @@ fn bits(record: &FlowRecord, direction: usize) -> usize {
     let path = &record.path;
     let tagged = usize::from(path.vlan_tags > 0);
     let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
+    let application = if record.application.is_some() { APPLICATION } else { 0 };
     if direction == 1 {
-        return tagged << LINK_SHIFT | version;
+        return application | tagged << LINK_SHIFT | version;
     }
     let link = match (path.mpls_label, path.macs != [[0; 6]; 2]) {
         (Some(_), _) => 3,
         (None, true) => 2,
         (None, false) => tagged,
     };
-    let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
-    link << LINK_SHIFT | version | icmp
+    let what = if fields::is_icmp(record) { ICMP } else { application };
+    what | link << LINK_SHIFT | version
 }
 
 /// The exporter's totals. Scope "System" (1); TOTAL_BYTES_EXP, TOTAL_PKTS_EXP, TOTAL_FLOWS_EXP (section 8).
@@ -209,7 +216,9 @@ impl Encoder for NetFlow9 {
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
-        let templates = (FIRST_TEMPLATE..).zip(self.templates).map(|(id, template)| {
+        let used = |(bits, _): &(usize, _)| bits & (ICMP | APPLICATION) != ICMP | APPLICATION;
+        let templates = self.templates.iter().enumerate().filter(used).map(|(bits, template)| {
+            let id = FIRST_TEMPLATE + bits as u16;
             let head = [id, template.fields().count() as u16];
             let fields = template.fields().map(|(field, _)| field.element());
             let words = head.into_iter().chain(fields.flat_map(|one| [one.id, one.len]));

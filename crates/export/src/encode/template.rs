@@ -77,6 +77,8 @@ groups! {
     Label = [TopLabel];
     /// The receiving interface of the first packet, for flows from interfaces.
     Ingress = [Ingress];
+    /// The label of the application in a fixed length.
+    Application = [ApplicationName];
 }
 
 /// Length of fields, in octets.

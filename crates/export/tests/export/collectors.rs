@@ -11,6 +11,7 @@ use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Store
 use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
 
 use crate::common::{answered, echo_v6, record_sinks, tunnelled};
+use crate::facts::layouts;
 
 /// Records of all kinds: both IP versions, ICMP, answered and not, with all paths and tunnels.
 fn records() -> Vec<FlowRecord> {
@@ -47,6 +48,9 @@ fn records() -> Vec<FlowRecord> {
             }
         }
     }
+    let with_facts: Vec<_> =
+        all.iter().filter(|record| record.icmp_type_code == 0).flat_map(layouts).collect();
+    all.extend(with_facts);
     all
 }
 
@@ -112,7 +116,9 @@ fn tshark_and_ipfix_dump_understand_every_template() {
             for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
                 assert!(!text.contains(word), "{word}");
             }
-            for template in 256..320 {
+            // Templates with facts have the same numbers in the lower octet, without ICMP.
+            let with_facts = (512..2560).filter(|number| number & 0xc2 == 0);
+            for template in (256..320).chain(with_facts) {
                 assert!(text.contains(&format!("FlowSet Id: (Data) ({template})")), "{template}");
             }
             for word in ["Gre Key: 11259375", "Biflow Direction", "Dot1q Customer Vlan Id: 9"] {

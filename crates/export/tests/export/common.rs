@@ -187,8 +187,10 @@ pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encod
 
 fn send(encoder: &mut dyn Encoder, out: &mut Encoded) {
     if let Some(sealed) = encoder.seal() {
-        out.messages.push(sealed.bytes.to_vec());
+        let message = sealed.bytes.to_vec();
         out.flows += sealed.flows;
+        out.messages.extend(encoder.missing(&message, 1));
+        out.messages.push(message);
         encoder.done();
     }
 }

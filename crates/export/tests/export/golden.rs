@@ -7,7 +7,7 @@ use ringtap_flow::{FlowRecord, Initiator, Path};
 use crate::common::{answered, echo_v6, tunnelled};
 
 /// Octets written in hexadecimal; spaces are ignored.
-fn hex(text: &str) -> Vec<u8> {
+pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(pair).collect()

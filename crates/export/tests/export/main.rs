@@ -6,6 +6,7 @@
 mod collectors;
 mod common;
 mod decode;
+mod facts;
 mod golden;
 mod links;
 mod tls;

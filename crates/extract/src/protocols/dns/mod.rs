@@ -30,6 +30,8 @@ use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
 use message::{HEADER, Message, Outcome, Text, pass_code, pass_type};
 use pending::{Pending, Question};
 
+pub(crate) use types::{code_number, type_number};
+
 const TCP: u8 = 6;
 const DNS: u16 = 53;
 const MULTICAST: u16 = 5353;

@@ -3,13 +3,21 @@
 /// The type of an EDNS record (RFC 6891).
 pub(super) const OPT: u16 = 41;
 
-/// Generates the names from the list.
+/// Generates the function from numbers to names, and its inverse.
 macro_rules! names {
-    ($function:ident, $doc:literal, $($number:literal $name:literal,)+) => {
-        #[doc = $doc]
-        pub(super) const fn $function(number: u16) -> Option<&'static str> {
+    ($name_of:ident, $number_of:ident, $doc:literal, $($number:literal $name:literal,)+) => {
+        #[doc = concat!("The name of a ", $doc)]
+        pub(super) const fn $name_of(number: u16) -> Option<&'static str> {
             match number {
                 $($number => Some($name),)+
+                _ => None,
+            }
+        }
+
+        #[doc = concat!("The number of the name of a ", $doc)]
+        pub(crate) fn $number_of(name: &str) -> Option<u16> {
+            match name {
+                $($name => Some($number),)+
                 _ => None,
             }
         }
@@ -17,7 +25,7 @@ macro_rules! names {
 }
 
 names! {
-    type_name, "The name of a record type or query type.",
+    type_name, type_number, "record type or query type.",
     1 "A", 2 "NS", 3 "MD", 4 "MF", 5 "CNAME", 6 "SOA", 7 "MB", 8 "MG", 9 "MR", 10 "NULL", 11 "WKS", 12 "PTR",
     13 "HINFO", 14 "MINFO", 15 "MX", 16 "TXT", 17 "RP", 18 "AFSDB", 19 "X25", 20 "ISDN", 21 "RT", 22 "NSAP",
     23 "NSAP-PTR", 24 "SIG", 25 "KEY", 26 "PX", 27 "GPOS", 28 "AAAA", 29 "LOC", 30 "NXT", 31 "EID", 32 "NIMLOC",
@@ -32,7 +40,7 @@ names! {
 }
 
 names! {
-    code_name, "The name of a response code; codes above 15 are extended codes (RFC 6891, section 6.1.3).",
+    code_name, code_number, "response code; codes above 15 are extended codes (RFC 6891, section 6.1.3).",
     0 "NOERROR", 1 "FORMERR", 2 "SERVFAIL", 3 "NXDOMAIN", 4 "NOTIMP", 5 "REFUSED", 6 "YXDOMAIN", 7 "YXRRSET",
     8 "NXRRSET", 9 "NOTAUTH", 10 "NOTZONE", 11 "DSOTYPENI", 16 "BADVERS", 17 "BADKEY", 18 "BADTIME", 19 "BADMODE",
     20 "BADNAME", 21 "BADALG", 22 "BADTRUNC", 23 "BADCOOKIE",

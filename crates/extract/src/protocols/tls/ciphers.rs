@@ -1,8 +1,20 @@
 //! The registered cipher suites and their names (IANA, TLS Cipher Suites registry).
 
+use std::sync::LazyLock;
+
 /// The name of a cipher suite; `None` if it is not registered.
 pub(super) fn name(suite: u16) -> Option<&'static str> {
     SUITES.binary_search_by_key(&suite, |(own, _)| *own).ok().map(|at| SUITES[at].1)
+}
+
+/// The number of a registered cipher suite with this name.
+pub(crate) fn number(name: &str) -> Option<u16> {
+    static BY_NAME: LazyLock<Vec<(&str, u16)>> = LazyLock::new(|| {
+        let mut all = SUITES.map(|(number, name)| (name, number)).to_vec();
+        all.sort_unstable();
+        all
+    });
+    BY_NAME.binary_search_by_key(&name, |(own, _)| *own).ok().map(|at| BY_NAME[at].1)
 }
 
 /// Numbers and names, in order of the numbers. GREASE, reserved and private values are left out.
@@ -374,5 +386,7 @@ mod tests {
         assert_eq!(name(0xd005), Some("TLS_ECDHE_PSK_WITH_AES_128_CCM_SHA256"));
         assert_eq!(name(0x0a0a), None);
         assert_eq!(name(0xffff), None);
+        assert!(SUITES.iter().all(|(suite, name)| number(name) == Some(*suite)));
+        assert_eq!(number("TLS_NOTHING"), None);
     }
 }

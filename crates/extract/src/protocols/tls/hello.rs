@@ -248,21 +248,36 @@ fn age_rank(version: u16) -> u16 {
     }
 }
 
+/// Names of versions.
+const VERSIONS: [(u16, &str); 8] = [
+    (0x0300, "SSL 3.0"),
+    (0x0301, "TLS 1.0"),
+    (0x0302, "TLS 1.1"),
+    (0x0303, "TLS 1.2"),
+    (0x0304, "TLS 1.3"),
+    (0xfeff, "DTLS 1.0"),
+    (0xfefd, "DTLS 1.2"),
+    (0xfefc, "DTLS 1.3"),
+];
+
+/// The beginning of names of drafts of TLS 1.3, whose number is 0x7f00 and that of the draft.
+const DRAFT: &str = "TLS 1.3 draft-";
+
 /// The name of a version.
 pub(super) fn version_name(version: u16) -> Cow<'static, str> {
-    let name = match version {
-        0x0300 => "SSL 3.0",
-        0x0301 => "TLS 1.0",
-        0x0302 => "TLS 1.1",
-        0x0303 => "TLS 1.2",
-        0x0304 => "TLS 1.3",
-        0xfeff => "DTLS 1.0",
-        0xfefd => "DTLS 1.2",
-        0xfefc => "DTLS 1.3",
-        0x7f00..=0x7fff => return format!("TLS 1.3 draft-{}", version & 0xff).into(),
-        _ => return format!("0x{version:04x}").into(),
-    };
-    name.into()
+    match (VERSIONS.iter().find(|(own, _)| *own == version), version) {
+        (Some((_, name)), _) => (*name).into(),
+        (None, 0x7f00..=0x7fff) => format!("{DRAFT}{}", version & 0xff).into(),
+        (None, _) => format!("0x{version:04x}").into(),
+    }
+}
+
+/// The version with a name.
+pub(crate) fn version_number(name: &str) -> Option<u16> {
+    if let Some(draft) = name.strip_prefix(DRAFT) {
+        return draft.parse::<u8>().ok().map(|draft| 0x7f00 | u16::from(draft));
+    }
+    VERSIONS.iter().find(|(_, own)| *own == name).map(|(version, _)| *version)
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ mod tests;
 
 use hello::{ClientHello, ServerHello};
 
+pub(crate) use ciphers::number as cipher_number;
+pub(crate) use hello::version_number;
+
 use crate::opening::{Bytes, Opening};
 use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
 
