@@ -123,7 +123,7 @@ fn two_interfaces_give_one_stream_with_counts_per_interface() {
             assert!(record["ingressInterface"].as_u64().unwrap() > 0, "{line}");
         }
         let lines = fs::read_to_string(&csv).unwrap();
-        assert!(lines.lines().next().unwrap().ends_with(",applicationReason,ingressInterface"));
+        assert!(lines.lines().next().unwrap().ends_with("TcpZeroWindows,ingressInterface"));
         let all = lines.lines().skip(1).all(|line| line.ends_with(&format!(",{by}")));
         assert!(all || !exact, "{lines}");
         let lines = fs::read_to_string(&eve).unwrap();

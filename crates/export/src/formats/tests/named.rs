@@ -78,7 +78,7 @@ fn facts_and_the_application_are_in_all_formats() {
     assert_eq!(object["application"], "a,\"b");
     assert_eq!(object["applicationReason"], "name");
 
-    let text = text(Format::Csv, &[record.clone()]);
+    let text = text(Format::Csv, std::slice::from_ref(&record));
     let (head, line) = text.split_once('\n').unwrap();
     assert!(head.contains(",ntpStratum,application,applicationReason,tcpHandshake"), "{head}");
     assert!(line.contains(",\"example.org;a\"\"b\\x3bc;\u{fffd},\","), "{line}");
@@ -125,7 +125,7 @@ fn the_performance_of_tcp_is_in_json_csv_and_parquet() {
         ("reverseTcpZeroWindows", Some("8")),
     ];
     let object = object(record.clone());
-    let text = text(Format::Csv, &[record.clone()]);
+    let text = text(Format::Csv, std::slice::from_ref(&record));
     let (head, line) = text.trim_end().split_once('\n').unwrap();
     let rows = rows(written(Format::Parquet, &[record, echo()]));
     for (name, value) in expected {
