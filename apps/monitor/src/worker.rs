@@ -181,14 +181,13 @@ impl MonitorWorker {
         }
         self.metered.clear();
         let (metered, kept) = self.metered.parts_mut();
-        let mut cursor = attachments.cursor();
-        for (at, packet) in burst.iter().enumerate() {
-            if packet.flags.contains(Flags::TUNNEL) {
-                cursor.skip_to(at + 1);
-            } else {
-                metered.push(*packet);
-                cursor.copy(at, metered.len() - 1, kept);
-            }
+        let (mut cursor, mut first) = (attachments.cursor(), 0);
+        for part in burst.split_inclusive(|packet| packet.flags.contains(Flags::TUNNEL)) {
+            let tunnelled = part.last().is_some_and(|last| last.flags.contains(Flags::TUNNEL));
+            let own = &part[..part.len() - usize::from(tunnelled)];
+            cursor.copy_range(first..first + own.len(), metered.len(), kept);
+            metered.extend_from_slice(own);
+            first += part.len();
         }
     }
 

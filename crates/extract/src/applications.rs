@@ -43,6 +43,9 @@ pub struct Label {
 }
 
 impl Label {
+    /// No label: it has no text, and is before all others.
+    pub const EMPTY: Self = Self { bytes: [0; LABEL_MAX], len: 0 };
+
     /// The label with this text; `None` if it is empty, too long, or has other characters than printable ones of ASCII.
     pub fn new(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; LABEL_MAX];
@@ -291,8 +294,7 @@ impl Names {
                 return Some(Application { label, reason: ApplicationReason::Content });
             }
         }
-        let label = by_port(protocol, ports)?;
-        Some(Application { label, reason: ApplicationReason::Port })
+        by_port(protocol, ports)
     }
 
     /// The label of the first name in the list: server names, HTTP hosts, queried names.
@@ -348,58 +350,76 @@ fn without_port(host: &[u8]) -> &[u8] {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The label of the lower port, else of the higher one.
+/// The application of the lower port, else of the higher one. Without branches, because the ports of flows mix at random.
 #[inline]
-fn by_port(protocol: u8, [one, other]: [u16; 2]) -> Option<Label> {
-    let of = |port| {
-        let mut place = place_of(protocol, port);
-        // Most places are empty.
-        while let Some((key, label)) = PORT_LABELS.get(usize::from(PORT_PLACES[place])) {
-            if *key == (protocol, port) {
-                return Some(*label);
-            }
-            place = (place + 1) % PORT_PLACES.len();
-        }
-        None
+fn by_port(protocol: u8, [one, other]: [u16; 2]) -> Option<Application> {
+    let number = |port| {
+        let key = key(protocol, port);
+        let number = PORT_NUMBERS.1[port_place(key, PORT_NUMBERS.0)];
+        std::hint::select_unpredictable(PORT_KEYS[usize::from(number)] == key, number, NO_PORT)
     };
-    of(one.min(other)).or_else(|| of(one.max(other)))
+    let (low, high) = (number(one.min(other)), number(one.max(other)));
+    let number = std::hint::select_unpredictable(low == NO_PORT, high, low);
+    PORT_APPLICATIONS[usize::from(number)]
 }
 
-const fn place_of(protocol: u8, port: u16) -> usize {
-    let key = port as u32 | (protocol as u32) << 16;
-    (key.wrapping_mul(0x9e37_79b1) >> 22) as usize
+/// The number behind the last port of the list: another port.
+const NO_PORT: u8 = PORTS.len() as u8;
+/// Number of places of ports.
+const PORT_PLACES: usize = 1 << 11;
+
+const fn key(protocol: u8, port: u16) -> u32 {
+    port as u32 | (protocol as u32) << 16
 }
 
-/// For each place the position of a port in the list, at its place or after it; beyond the list: the place is empty.
-static PORT_PLACES: [u8; 1 << 10] = {
-    let (mut places, mut at) = ([u8::MAX; 1 << 10], 0);
-    while at < PORTS.len() {
-        let (protocol, port) = PORTS[at].0;
-        let mut place = place_of(protocol, port);
-        while places[place] != u8::MAX {
-            place = (place + 1) % places.len();
+const fn port_place(key: u32, factor: u32) -> usize {
+    (key.wrapping_mul(factor) >> (u32::BITS - PORT_PLACES.ilog2())) as usize
+}
+
+/// A factor of the hash that gives each port of the list a place of its own, and for each place the number of its port.
+static PORT_NUMBERS: (u32, [u8; PORT_PLACES]) = {
+    let mut factor: u32 = 0x9e37_79b1;
+    'search: loop {
+        let (mut places, mut at) = ([NO_PORT; PORT_PLACES], 0);
+        while at < PORTS.len() {
+            let place = port_place(PORT_KEYS[at], factor);
+            if places[place] != NO_PORT {
+                factor = factor.wrapping_add(2);
+                continue 'search;
+            }
+            places[place] = at as u8;
+            at += 1;
         }
-        places[place] = at as u8;
-        at += 1;
+        break (factor, places);
     }
-    places
 };
 
-/// The list of ports with labels.
-static PORT_LABELS: [((u8, u16), Label); PORTS.len()] = {
-    let empty = Label { bytes: [0; LABEL_MAX], len: 0 };
-    let (mut labels, mut at) = ([((0, 0), empty); PORTS.len()], 0);
+/// The keys of the ports in the list, and one that no port has.
+const PORT_KEYS: [u32; PORTS.len() + 1] = {
+    let (mut keys, mut at) = ([u32::MAX; PORTS.len() + 1], 0);
     while at < PORTS.len() {
-        let (key, text) = PORTS[at];
-        let (mut bytes, mut letter) = ([0; LABEL_MAX], 0);
-        while letter < text.len() {
-            bytes[letter] = text.as_bytes()[letter];
-            letter += 1;
-        }
-        labels[at] = (key, Label { bytes, len: text.len() as u8 });
+        let (protocol, port) = PORTS[at].0;
+        keys[at] = key(protocol, port);
         at += 1;
     }
-    labels
+    keys
+};
+
+/// The applications of the ports in the list; the last is that of other ports.
+static PORT_APPLICATIONS: [Option<Application>; PORTS.len() + 1] = {
+    let (mut applications, mut at) = ([None; PORTS.len() + 1], 0);
+    while at < PORTS.len() {
+        let text = PORTS[at].1.as_bytes();
+        let (mut bytes, mut letter) = ([0; LABEL_MAX], 0);
+        while letter < text.len() {
+            bytes[letter] = text[letter];
+            letter += 1;
+        }
+        let label = Label { bytes, len: text.len() as u8 };
+        applications[at] = Some(Application { label, reason: ApplicationReason::Port });
+        at += 1;
+    }
+    applications
 };
 
 /// Well-known ports (IANA's registry of service names, and common use), in ascending order.
@@ -529,6 +549,18 @@ mod tests {
         assert_eq!(of([1_234, 3_306], &[]), found("mysql", ApplicationReason::Port));
         assert_eq!(of([50_000, 50_001], &[]), None);
         assert_eq!(names.application(1, [22, 443], &Facts::default()), None);
+    }
+
+    #[test]
+    fn each_port_of_the_list_is_found_and_no_other() {
+        let text = |found: Option<Application>| found.map(|own| own.label.as_str().to_owned());
+        for protocol in [0, 1, TCP, UDP, u8::MAX] {
+            for port in 0..=u16::MAX {
+                let listed = PORTS.iter().find(|(own, _)| *own == (protocol, port));
+                let expected = listed.map(|(_, text)| (*text).to_owned());
+                assert_eq!(text(by_port(protocol, [port, u16::MAX])), expected);
+            }
+        }
     }
 
     #[test]

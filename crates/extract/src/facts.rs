@@ -32,12 +32,32 @@ pub struct Facts(Option<Box<Kept>>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
     values: Values,
+    /// A place for each value, in order: a search reads few other bytes.
+    places: Vec<Place>,
+    /// The number of values of each kind.
+    counts: [u8; Kind::KEPT.len()],
     /// Values left out because the flow had the maximum of their kind.
     beyond: u32,
 }
 
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The kind in the upper 8 bits, a hash of the value in the others.
+    tag: u32,
+    /// The position of its header.
+    at: u32,
+}
+
 /// Bytes of a value's header.
 const HEAD: usize = 3;
+/// Bytes of a value in [`Kept`] besides itself.
+const OVERHEAD: usize = HEAD + size_of::<Place>();
+/// Room for the first values of a flow.
+const FIRST_BYTES: usize = 128;
+const FIRST_VALUES: usize = 8;
+/// Most bytes of values whose memory is kept for another flow.
+const KEPT_BYTES: usize = 2_048;
 
 /// Encoded values with their kinds.
 #[inline]
@@ -105,7 +125,20 @@ impl Facts {
     /// True if there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.as_ref().is_none_or(|kept| kept.places.is_empty())
+    }
+
+    /// Removes all, and keeps a memory of ordinary size for the facts of another flow.
+    pub fn clear(&mut self) {
+        match &mut self.0 {
+            Some(kept) if kept.values.0.capacity() <= KEPT_BYTES => {
+                kept.values.clear();
+                kept.places.clear();
+                kept.counts = [0; Kind::KEPT.len()];
+                kept.beyond = 0;
+            }
+            kept => *kept = None,
+        }
     }
 
     /// Adds a value, of which the first 65,535 bytes count, unless it takes more than `room` bytes:
@@ -118,12 +151,10 @@ impl Facts {
         if kind.most() == 0 {
             return Ok(Added::NotKept);
         }
-        let mut of_kind = 0;
-        for known in self.values(kind) {
-            if known == value {
-                return Ok(Added::Known);
-            }
-            of_kind += 1;
+        let tag = tag(kind, value);
+        let of_kind = self.0.as_ref().map_or(0, |kept| usize::from(kept.counts[kind as usize]));
+        if of_kind > 0 && self.0.as_ref().is_some_and(|kept| kept.has(tag, value)) {
+            return Ok(Added::Known);
         }
         if of_kind > 0 && kind.keep() == Keep::Last {
             return self.replace(kind, value, room);
@@ -134,29 +165,28 @@ impl Facts {
             }
             return Ok(Added::Beyond);
         }
-        let bytes = HEAD + value.len() + if self.is_empty() { size_of::<Kept>() } else { 0 };
+        let bytes = OVERHEAD + value.len() + if self.is_empty() { size_of::<Kept>() } else { 0 };
         if bytes > room {
             return Err(bytes);
         }
-        let Kept { values, .. } = &mut **self.0.get_or_insert_default();
-        values.push(kind, value);
+        self.0.get_or_insert_with(Kept::new).push(kind, value, tag);
         Ok(Added::New(bytes))
     }
 
     /// Replaces the value of a kind of which there is one.
     fn replace(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
         let Some(kept) = &mut self.0 else { return Ok(Added::Known) };
-        let mut rest = Values::default();
+        let mut rest = Kept { beyond: kept.beyond, ..Kept::default() };
         kept.values
             .all()
             .filter(|(own, _)| *own != kind)
-            .for_each(|(own, old)| rest.push(own, old));
-        rest.push(kind, value);
-        let more = rest.0.len().cast_signed() - kept.values.0.len().cast_signed();
+            .for_each(|(own, old)| rest.push(own, old, tag(own, old)));
+        rest.push(kind, value, tag(kind, value));
+        let more = rest.values.0.len().cast_signed() - kept.values.0.len().cast_signed();
         if more > 0 && more.unsigned_abs() > room {
-            return Err(rest.0.len());
+            return Err(rest.values.0.len());
         }
-        kept.values = rest;
+        **kept = rest;
         Ok(Added::Replaced(more))
     }
 
@@ -184,8 +214,57 @@ impl Facts {
 
     /// The sum of the sizes that [`Facts::add`] returned.
     pub fn size(&self) -> usize {
-        self.0.as_ref().map_or(0, |kept| size_of::<Kept>() + kept.values.0.len())
+        let kept = self.0.as_ref().filter(|_| !self.is_empty());
+        kept.map_or(0, |kept| {
+            size_of::<Kept>() + kept.values.0.len() + kept.places.len() * size_of::<Place>()
+        })
     }
+}
+
+impl Kept {
+    fn new() -> Box<Self> {
+        let values = Values(Vec::with_capacity(FIRST_BYTES));
+        Box::new(Self { values, places: Vec::with_capacity(FIRST_VALUES), ..Self::default() })
+    }
+
+    fn push(&mut self, kind: Kind, value: &[u8], tag: u32) {
+        self.places.push(Place { tag, at: self.values.0.len() as u32 });
+        self.values.push(kind, value);
+        self.counts[kind as usize] += 1;
+    }
+
+    /// Whether a value of this tag is there.
+    fn has(&self, tag: u32, value: &[u8]) -> bool {
+        // Without an early end, so that several places are compared at a time.
+        self.places.iter().fold(false, |any, place| any | (place.tag == tag))
+            && self.places.iter().any(|own| own.tag == tag && self.value(own) == Some(value))
+    }
+
+    fn value(&self, place: &Place) -> Option<&[u8]> {
+        let (&[_, l0, l1], behind) = self.values.0.get(place.at as usize..)?.split_first_chunk()?;
+        behind.get(..usize::from(u16::from_le_bytes([l0, l1])))
+    }
+}
+
+/// Bits of the hash in a tag.
+const HASH_BITS: u32 = 24;
+
+/// The tag of a value. Different values may have equal tags; then the values are compared.
+fn tag(kind: Kind, value: &[u8]) -> u32 {
+    let step =
+        |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let words = value.as_chunks().0;
+    let hash =
+        words.iter().fold(value.len() as u64, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    // The last bytes, of which some may be in a word before.
+    let last = match (value.last_chunk::<8>(), value.first_chunk::<4>(), value.last_chunk::<4>()) {
+        (Some(last), ..) => u64::from_le_bytes(*last),
+        (_, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => value.iter().fold(0, |last, &byte| last << 8 | u64::from(byte)),
+    };
+    (kind as u32) << HASH_BITS | (step(hash, last) >> (64 - HASH_BITS)) as u32
 }
 
 #[cfg(test)]
@@ -213,6 +292,31 @@ mod tests {
     }
 
     #[test]
+    fn values_are_found_whatever_their_length_and_kind() {
+        let mut facts = Facts::default();
+        let text = [7; 40];
+        for len in 0..16 {
+            for kind in [KIND, Kind::DnsAnswers, Kind::HttpHost] {
+                let first = facts.add(kind, &text[..len], usize::MAX);
+                assert!(matches!(first, Ok(Added::New(_))), "{kind:?} {len}: {first:?}");
+                assert_eq!(facts.add(kind, &text[..len], 0), Ok(Added::Known));
+            }
+        }
+        assert!(facts.values(KIND).map(<[u8]>::len).eq(0..16));
+        // Equal tags of different values.
+        let tags: std::collections::BTreeMap<_, _> =
+            (0..20_000_u32).map(|number| (tag(KIND, &number.to_le_bytes()), number)).collect();
+        let of = |number: &u32| tag(KIND, &number.to_le_bytes());
+        let twin = (0..20_000).find(|number| tags[&of(number)] != *number);
+        let [one, other] = twin.map_or([1, 2], |number| [number, tags[&of(&number)]]);
+        let mut facts = Facts::default();
+        for number in [one, other] {
+            let added = facts.add(KIND, &number.to_le_bytes(), usize::MAX);
+            assert!(matches!(added, Ok(Added::New(_))), "{added:?}");
+        }
+    }
+
+    #[test]
     fn the_last_version_counts() {
         let mut facts = Facts::default();
         facts.add(Kind::TlsVersion, b"TLS 1.3", usize::MAX).unwrap();
@@ -230,12 +334,30 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_used_again() {
+        let mut facts = Facts::default();
+        facts.clear();
+        assert_eq!(facts, Facts::default());
+        for len in [5, 3_000] {
+            let mut fresh = Facts::default();
+            facts.add(KIND, &vec![1; len], usize::MAX).unwrap();
+            facts.clear();
+            assert!(facts.is_empty() && facts.size() == 0 && facts.bytes().is_empty());
+            for value in [b"one", b"two"] {
+                let added = fresh.add(KIND, value, usize::MAX);
+                assert_eq!(facts.add(KIND, value, usize::MAX), added);
+            }
+            assert_eq!((&facts, facts.size()), (&fresh, fresh.size()));
+        }
+    }
+
+    #[test]
     fn without_room_nothing_is_added() {
         let mut facts = Facts::default();
-        assert_eq!(facts.add(KIND, b"name", 10), Err(HEAD + 4 + size_of::<Kept>()));
+        assert_eq!(facts.add(KIND, b"name", 10), Err(OVERHEAD + 4 + size_of::<Kept>()));
         assert!(facts.is_empty() && facts.size() == 0);
         assert!(facts.add(KIND, b"", 1000).is_ok());
-        assert_eq!(facts.add(KIND, b"name", 6), Err(7));
+        assert_eq!(facts.add(KIND, b"name", OVERHEAD + 3), Err(OVERHEAD + 4));
         assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [b""]);
     }
 }

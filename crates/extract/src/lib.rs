@@ -24,12 +24,14 @@ mod applications;
 mod facts;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
+mod hashing;
 mod kinds;
 mod numbers;
 mod opening;
 mod payloads;
 mod protocols;
 mod streams;
+mod text;
 
 use std::fmt;
 use std::str::FromStr;

@@ -37,8 +37,9 @@ impl Bytes {
         Self(set)
     }
 
-    const fn contains(&self, value: usize) -> bool {
-        self.0[value / 64] >> (value % 64) & 1 != 0
+    /// Whether the set has this value.
+    pub(crate) const fn contains(&self, value: u8) -> bool {
+        self.0[value as usize / 64] >> (value % 64) & 1 != 0
     }
 }
 
@@ -84,7 +85,7 @@ impl Table {
             while place < sets.len() {
                 let mut value = 0;
                 while value < 256 {
-                    if sets[place].contains(value) {
+                    if sets[place].contains(value as u8) {
                         self.bits[place][value] |= 1 << self.len;
                     }
                     value += 1;

@@ -144,7 +144,7 @@ impl Payloads {
     }
 
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
-    pub fn read(&mut self, payload: &Payload<'_>, found: &mut dyn FnMut(Kind, &[u8]) -> bool) {
+    pub fn read(&mut self, payload: &Payload<'_>, found: &mut impl FnMut(Kind, &[u8]) -> bool) {
         let look = self.look(payload.record, payload.bytes);
         if look.is_interesting() {
             // A SYN takes a number itself.
@@ -159,7 +159,7 @@ impl Payloads {
         &mut self,
         look: Look,
         payload: &Payload<'_>,
-        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
     ) {
         if look.stream {
             let ended = ended(&mut self.unread);
@@ -199,7 +199,7 @@ impl Payloads {
         &mut self,
         protocol: usize,
         payload: &Payload<'_>,
-        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
     ) -> Result<Progress, (Unread, u64)> {
         let (mut messages, mut omitted, mut room) = (0, 0, true);
         let each: Found<'_> = &mut |kind, value| {
@@ -238,7 +238,7 @@ impl Payloads {
         &mut self,
         mut stream: Stream,
         payload: &Payload<'_>,
-        found: &mut dyn FnMut(Kind, &[u8]) -> bool,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
     ) {
         let whole = Payload { bytes: &stream.bytes, sequence: 0, ..*payload };
         let why = match self.parse(stream.protocol, &whole, found) {

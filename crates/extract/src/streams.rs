@@ -14,8 +14,11 @@
 //! Invariants: the result depends on the packets of the connection alone, as long as no stream ends for lack of room.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 
 use ringtap_wire::PacketRecord;
+
+use crate::hashing::Hashing;
 
 /// Most bytes of a stream: a TLS record and its header.
 pub(crate) const STREAM_MAX: usize = 16 * 1024 + 5;
@@ -34,7 +37,7 @@ const STREAMS_MAX: usize = 16_384;
 const SLOTS: usize = 4_096;
 
 /// A direction of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Direction {
     src: [u8; 16],
     dst: [u8; 16],
@@ -70,6 +73,20 @@ impl Direction {
     /// The direction by any path. The paths of the two directions of a tunnel differ.
     pub(crate) fn without_path(self) -> Self {
         Self { path: 0, ..self }
+    }
+}
+
+impl Hash for Direction {
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let [ports, path, flags] = [
+            u64::from(self.ports[0]) << 16 | u64::from(self.ports[1]),
+            self.path.into(),
+            self.flags.into(),
+        ];
+        hasher.write(&self.src);
+        hasher.write(&self.dst);
+        hasher.write_u64(ports | path << 32 | flags << 48);
     }
 }
 
@@ -156,7 +173,7 @@ pub(crate) enum Fed {
 
 /// The streams of a reader.
 pub(crate) struct Streams {
-    all: HashMap<Direction, Stream>,
+    all: HashMap<Direction, Stream, Hashing>,
     /// The directions and start times of all streams, oldest first; ended ones stay until they are the oldest.
     ages: VecDeque<(Direction, u64)>,
     /// Number of streams in each slot.
@@ -169,7 +186,7 @@ impl Streams {
     /// No streams; all together take at most `memory_max` bytes.
     pub(crate) fn new(memory_max: usize) -> Self {
         Self {
-            all: HashMap::new(),
+            all: HashMap::default(),
             ages: VecDeque::new(),
             slots: Box::new([0; SLOTS]),
             memory: 0,

@@ -77,6 +77,9 @@ pub(crate) struct Arrival<'a> {
     pub(crate) alike: &'a [PacketRecord],
 }
 
+/// Most flows whose memory for facts is kept when they end.
+const SPARE_MAX: usize = 256;
+
 pub(crate) struct Shelf<E: Ends> {
     index: Index,
     entries: Vec<Entry<E>>,
@@ -85,6 +88,8 @@ pub(crate) struct Shelf<E: Ends> {
     facts: Vec<Facts>,
     /// As long as `entries` if performance is measured, else empty.
     tcp: Vec<Tcp>,
+    /// Without values: memory of flows that ended, for further flows.
+    spare_facts: Vec<Facts>,
     /// Bytes of all facts.
     pub(crate) fact_bytes: usize,
     /// Carried-over packets and octets, by flow.
@@ -109,6 +114,7 @@ impl<E: Ends> Shelf<E> {
             entries,
             first_ns,
             facts: Vec::new(),
+            spare_facts: Vec::new(),
             tcp: Vec::new(),
             fact_bytes: 0,
             carried: HashMap::new(),
@@ -287,7 +293,12 @@ impl<E: Ends> Shelf<E> {
     #[inline(always)]
     fn end(&mut self, at: usize, rules: &Rules, reason: EndReason, observer: &mut impl Observer) {
         let stamp = self.entries[at].stamp();
-        observer.ended(&self.record(at, rules, reason), stamp);
+        let mut record = self.record(at, rules, reason);
+        observer.ended(&record, stamp);
+        if !record.facts.is_empty() && self.spare_facts.len() < SPARE_MAX {
+            record.facts.clear();
+            self.spare_facts.push(record.facts);
+        }
     }
 
     /// Every live flow: its key, its stamp, and the time of its latest packet.
@@ -323,22 +334,36 @@ impl<E: Ends> Shelf<E> {
         record
     }
 
-    /// Adds a fact to the flow of the packet just counted, if it takes at most `room` bytes;
-    /// `None`: not enough room.
-    #[cold]
-    pub(crate) fn add_fact(
-        &mut self,
+    /// The position of the flow of the packet just counted.
+    pub(crate) fn place_of(
+        &self,
         arrival: &Arrival<'_>,
         rules: &Rules,
         same: impl FnMut(u16) -> bool,
+    ) -> Option<usize> {
+        let (at, _) = self.find(&Key::of(arrival.packet, arrival.ports), arrival, rules, same)?;
+        Some(at)
+    }
+
+    /// Adds a fact to the flow at a position, if it takes at most `room` bytes; `None`: not enough
+    /// room.
+    pub(crate) fn add_fact(
+        &mut self,
+        at: usize,
         (kind, value): (Kind, &[u8]),
         room: usize,
     ) -> Option<Added> {
-        let (at, _) = self.find(&Key::of(arrival.packet, arrival.ports), arrival, rules, same)?;
         if self.facts.len() <= at {
             self.facts.resize_with(at + 1, Facts::default);
         }
-        let added = self.facts[at].add(kind, value, room).ok();
+        let facts = &mut self.facts[at];
+        if facts.is_empty() {
+            *facts = self.spare_facts.pop().unwrap_or_default();
+        }
+        let added = facts.add(kind, value, room).ok();
+        if facts.is_empty() {
+            self.spare_facts.push(std::mem::take(facts));
+        }
         match added {
             Some(Added::New(bytes)) => self.fact_bytes += bytes,
             Some(Added::Replaced(more)) => {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ringtap_extract::{Added, Kind, Names};
-use ringtap_stage::Attachments;
+use ringtap_stage::{Attachments, Cursor};
 use ringtap_wire::{Flags, HashKey, PacketRecord, Paths, Segment};
 
 use crate::ends::{Ends, V4, V6};
@@ -189,11 +189,11 @@ impl FlowTable {
                 {
                     let segment =
                         facts.take_kind(first + upto, Segment::KIND).and_then(Segment::from_bytes);
-                    self.count_all(from..upto, packets, &stages[at], None, observer);
-                    self.count_all(upto..upto + 1, packets, &stages[at], segment, observer);
-                    while let Some((kind, value)) = facts.take(first + upto) {
-                        self.add_fact(&packets[upto], stages[at].hashes[upto], kind, value);
-                    }
+                    // A packet with an attached segment is counted alone.
+                    let alone = if segment.is_some() { upto } else { upto + 1 };
+                    self.count_all(from..alone, packets, &stages[at], None, observer);
+                    self.count_all(alone..upto + 1, packets, &stages[at], segment, observer);
+                    self.add_facts(&packets[upto], &stages[at], upto, first + upto, &mut facts);
                     from = upto + 1;
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], None, observer);
@@ -201,29 +201,52 @@ impl FlowTable {
         }
     }
 
-    /// Adds a fact to the flow of the packet just counted.
+    /// Adds the facts of an item of the burst to the flow of its packet, which was just counted.
     #[cold]
-    fn add_fact(&mut self, packet: &PacketRecord, hash: u32, kind: u8, value: &[u8]) {
-        let usable = packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER);
-        let Some(kind) = Kind::from_number(kind).filter(|_| usable) else { return };
-        let (src, dst) = FlowKey::ports_of(packet);
-        let ports = u32::from(src) << 16 | u32::from(dst);
-        let arrival = &Arrival { packet, ports, hash, likely: None, segment: None, alike: &[] };
+    fn add_facts(
+        &mut self,
+        packet: &PacketRecord,
+        stage: &Stage,
+        in_stage: usize,
+        item: usize,
+        facts: &mut Cursor<'_>,
+    ) {
+        if !packet.is_ip() || packet.flags.contains(Flags::BAD_HEADER) {
+            return facts.skip_to(item + 1);
+        }
+        let [ports, hash] = [stage.ports[in_stage], stage.hashes[in_stage]];
+        let arrival = &Arrival {
+            packet,
+            ports,
+            hash,
+            likely: stage.likely[in_stage],
+            segment: None,
+            alike: &[],
+        };
         let Self { v4, v6, rules, vlans, .. } = self;
-        let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
         let mut vlan = |path| vlans.as_mut().map(|vlans| vlans.of(path));
         let wanted = vlan(packet.path);
         let same = |path| vlan(path) == wanted;
-        let added = if is_v6(packet) {
-            v6.add_fact(arrival, rules, same, (kind, value), room)
+        let is_v6 = is_v6(packet);
+        let place = if is_v6 {
+            v6.place_of(arrival, rules, same)
         } else {
-            v4.add_fact(arrival, rules, same, (kind, value), room)
+            v4.place_of(arrival, rules, same)
         };
-        match added {
-            Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
-            Some(Added::Known | Added::Replaced(_) | Added::NotKept) => {}
-            Some(Added::Beyond) => self.facts.beyond += 1,
-            None => self.facts.no_room += 1,
+        while let Some((kind, value)) = facts.take(item) {
+            // The others are in events alone.
+            let Some(kind) = Kind::KEPT.get(usize::from(kind)).copied() else { continue };
+            let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
+            let added = place.and_then(|at| match is_v6 {
+                true => v6.add_fact(at, (kind, value), room),
+                false => v4.add_fact(at, (kind, value), room),
+            });
+            match added {
+                Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
+                Some(Added::Known | Added::Replaced(_) | Added::NotKept) => {}
+                Some(Added::Beyond) => self.facts.beyond += 1,
+                None => self.facts.no_room += 1,
+            }
         }
     }
 

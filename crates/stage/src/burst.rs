@@ -8,7 +8,7 @@
 //! Few items have an attachment, so attachments are stored apart: a burst is a plain slice, and
 //! workers without attachments pay nothing.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// A reader's next items, with their attachments. Dereferences to the items.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl<I: Copy> Burst<I> {
             let part = part(&mut parts[owner(item)]);
             part.items.push(*item);
             if cursor.next_item() == at {
-                cursor.copy(at, part.items.len() - 1, &mut part.attachments);
+                cursor.copy_range(at..at + 1, part.items.len() - 1, &mut part.attachments);
             }
         }
     }
@@ -90,6 +90,9 @@ impl<I> DerefMut for Burst<I> {
 pub struct Attachments {
     heads: Vec<Head>,
     bytes: Vec<u8>,
+    /// Where the heads and the bytes of the last item begin.
+    first: usize,
+    start: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +111,8 @@ impl Attachments {
     pub const MOST: usize = 96;
 
     /// No attachments, for bursts without any.
-    pub const NONE: &'static Self = &Self { heads: Vec::new(), bytes: Vec::new() };
+    pub const NONE: &'static Self =
+        &Self { heads: Vec::new(), bytes: Vec::new(), first: 0, start: 0 };
 
     /// True if no item has one.
     #[inline(always)]
@@ -121,6 +125,7 @@ impl Attachments {
     pub fn clear(&mut self) {
         self.heads.clear();
         self.bytes.clear();
+        (self.first, self.start) = (0, 0);
     }
 
     /// Attaches `bytes` to the item at this position of the burst; calls must be in the order of
@@ -128,15 +133,15 @@ impl Attachments {
     /// more than [`MOST_BYTES`](Self::MOST_BYTES).
     #[must_use]
     pub fn push(&mut self, item: usize, kind: u8, bytes: &[u8]) -> bool {
-        let of_item = |head: &&Head| head.item as usize == item;
-        let already = self.heads.iter().rev().take_while(of_item).count();
-        let start = match (self.heads.len() - already).checked_sub(1) {
-            Some(before) => self.heads[before].end as usize,
-            None => 0,
+        let (first, start) = match self.heads.last() {
+            Some(head) if head.item as usize == item => (self.first, self.start),
+            _ => (self.heads.len(), self.bytes.len()),
         };
+        let already = self.heads.len() - first;
         if already >= Self::MOST || self.bytes.len() - start + bytes.len() > Self::MOST_BYTES {
             return false;
         }
+        (self.first, self.start) = (first, start);
         self.bytes.extend_from_slice(bytes);
         self.heads.push(Head { item: item as u32, end: self.bytes.len() as u32, kind });
         true
@@ -198,12 +203,30 @@ impl<'a> Cursor<'a> {
         (count, end - self.start)
     }
 
-    /// Appends the attachments of the item at `from` to those of the item at `to` of another burst.
-    pub fn copy(&mut self, from: usize, to: usize, attachments: &mut Attachments) {
-        while let Some((kind, bytes)) = self.take(from) {
-            // The attachments of one item fit another.
-            let _ = attachments.push(to, kind, bytes);
-        }
+    /// Appends the attachments of a range of items to those of another burst, in which the items begin at `to`.
+    pub fn copy_range(&mut self, items: Range<usize>, to: usize, attachments: &mut Attachments) {
+        self.skip_to(items.start);
+        let Attachments { heads, bytes, .. } = self.attachments;
+        let heads = &heads[self.at..];
+        let count = heads.iter().take_while(|head| (head.item as usize) < items.end).count();
+        let Some(last) = heads[..count].last() else { return };
+        // Numbers wrap, because items and bytes may move in either direction.
+        let item_shift = (to as u32).wrapping_sub(items.start as u32);
+        let end_shift = (attachments.bytes.len() as u32).wrapping_sub(self.start as u32);
+        let moved = |head: &Head| Head {
+            item: head.item.wrapping_add(item_shift),
+            end: head.end.wrapping_add(end_shift),
+            kind: head.kind,
+        };
+        let of_last = heads[..count].iter().rev().take_while(|head| head.item == last.item).count();
+        attachments.heads.extend(heads[..count].iter().map(moved));
+        attachments.bytes.extend_from_slice(&bytes[self.start..last.end as usize]);
+        (self.at, self.start) = (self.at + count, last.end as usize);
+        attachments.first = attachments.heads.len() - of_last;
+        attachments.start = match attachments.first.checked_sub(1) {
+            Some(before) => attachments.heads[before].end as usize,
+            None => 0,
+        };
     }
 }
 
@@ -234,6 +257,27 @@ mod tests {
         assert_eq!(cursor.next_item(), usize::MAX);
         burst.clear();
         assert!(burst.is_empty() && burst.attachments().is_empty());
+    }
+
+    #[test]
+    fn ranges_of_attachments_are_copied() {
+        let mut all = Attachments::default();
+        for (item, kind) in [(1, 1), (1, 2), (2, 3), (4, 4), (6, 5), (6, 6), (7, 7)] {
+            assert!(all.push(item, kind, &[kind; 9][..usize::from(kind)]));
+        }
+        let mut kept = Attachments::default();
+        assert!(kept.push(0, 9, b"before"));
+        let mut cursor = all.cursor();
+        cursor.copy_range(1..2, 1, &mut kept);
+        cursor.copy_range(3..4, 2, &mut kept);
+        cursor.copy_range(4..7, 2, &mut kept);
+        assert_eq!(cursor.next_item(), 7);
+        let mut expected = Attachments::default();
+        assert!(expected.push(0, 9, b"before"));
+        for (item, kind) in [(1, 1), (1, 2), (2, 4), (4, 5), (4, 6)] {
+            assert!(expected.push(item, kind, &[kind; 9][..usize::from(kind)]));
+        }
+        assert_eq!(kept, expected);
     }
 
     #[test]

@@ -29,57 +29,58 @@ pub(crate) fn most_bytes(labels: usize) -> u64 {
 /// Labels that are found without a search, if they are met often.
 const RECENT: usize = 256;
 
-/// The sums of one shard.
+/// The sums of one shard. Flows without a label are counted as [`Label::EMPTY`], because those with and without one mix
+/// at random.
 pub struct ApplicationTable {
-    unlabelled: ApplicationVolume,
     rows: BTreeMap<Label, ApplicationVolume>,
-    /// Sums that are not in `rows` yet, each at a place given by its label.
-    recent: Box<[Option<(Label, ApplicationVolume)>; RECENT]>,
+    /// Sums that are not in `rows` yet, each at a place given by its label; without flows there is none.
+    recent: Box<[(Label, ApplicationVolume); RECENT]>,
 }
 
 impl Default for ApplicationTable {
     fn default() -> Self {
         Self {
-            unlabelled: ApplicationVolume::default(),
             rows: BTreeMap::new(),
-            recent: Box::new([None; RECENT]),
+            recent: Box::new([(Label::EMPTY, ApplicationVolume::default()); RECENT]),
         }
     }
 }
 
 impl ApplicationTable {
     #[inline]
-    fn add(&mut self, label: Option<Label>, more: ApplicationVolume) {
-        let Some(label) = label else { return self.unlabelled.add(more) };
+    fn add(&mut self, label: Label, more: ApplicationVolume) {
         let place = (label.head().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
-        match &mut self.recent[place] {
-            Some((own, volume)) if *own == label => volume.add(more),
-            recent => {
-                if let Some((label, volume)) = recent.replace((label, more)) {
-                    self.rows.entry(label).or_default().add(volume);
-                }
-            }
+        if self.recent[place].0 != label {
+            self.make_room(place, label);
+        }
+        self.recent[place].1.add(more);
+    }
+
+    /// Moves the sums at a place to `rows`, and gives the place to another label.
+    #[cold]
+    fn make_room(&mut self, place: usize, label: Label) {
+        let empty = (label, ApplicationVolume::default());
+        let (label, volume) = std::mem::replace(&mut self.recent[place], empty);
+        if volume.flows > 0 {
+            self.rows.entry(label).or_default().add(volume);
         }
     }
 
     /// Moves all sums to `rows`.
     fn settle(&mut self) {
-        for (label, volume) in self.recent.iter_mut().filter_map(Option::take) {
-            self.rows.entry(label).or_default().add(volume);
-        }
+        (0..RECENT).for_each(|place| self.make_room(place, Label::EMPTY));
     }
 
     fn merge(&mut self, mut other: Self) {
         other.settle();
-        self.unlabelled.add(other.unlabelled);
         for (label, more) in other.rows {
-            self.add(Some(label), more);
+            self.add(label, more);
         }
     }
 
     fn report(mut self, top: usize) -> Applications {
         self.settle();
-        let unlabelled = self.unlabelled;
+        let unlabelled = self.rows.remove(&Label::EMPTY).unwrap_or_default();
         let row = |(label, volume): (Label, _)| ApplicationRow {
             application: label.as_str().to_owned(),
             volume,
@@ -105,7 +106,7 @@ impl Analysis for ApplicationTable {
 
     #[inline]
     fn on_record(&mut self, record: &FlowRecord) {
-        let label = record.application.map(|application| application.label);
+        let label = record.application.map_or(Label::EMPTY, |application| application.label);
         self.add(
             label,
             ApplicationVolume {

@@ -14,6 +14,7 @@
 //! 127, and lines without a colon, which are ignored. It also reads a header of which only the beginning is there. A
 //! method, a target and a version are needed in any case.
 
+use memchr::{memchr, memchr_iter};
 use ringtap_wire::Flags;
 
 use crate::opening::{Bytes, Opening};
@@ -37,6 +38,21 @@ const METHODS: &[&str] = &[
     "UNLINK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "BCOPY", "BDELETE", "BMOVE", "BPROPFIND",
     "BPROPPATCH", "POLL", "PURGE", "CCM_POST", "RPC_CONNECT", "RPC_IN_DATA", "RPC_OUT_DATA",
 ];
+
+/// Length of the longest method.
+const METHOD_MAX: usize = {
+    let (mut longest, mut at) = (0, 0);
+    while at < METHODS.len() {
+        if METHODS[at].len() > longest {
+            longest = METHODS[at].len();
+        }
+        at += 1;
+    }
+    longest
+};
+
+/// The first letters of the names of fields that are kept.
+const INITIALS: Bytes = Bytes::of(b"hHuUcCtT");
 
 /// The HTTP extractor.
 pub(crate) struct Http;
@@ -132,7 +148,7 @@ enum Line<'a> {
 impl<'a> StartLine<'a> {
     fn read(bytes: &'a [u8]) -> Line<'a> {
         const VERSION: &[u8] = b"HTTP/1.";
-        let end = || bytes.iter().take(STREAM_MAX).position(|&byte| byte == b'\n');
+        let end = || memchr(b'\n', &bytes[..bytes.len().min(STREAM_MAX)]);
         let line_behind = |word: &[u8]| {
             let end = end();
             let rest = &bytes[word.len()..end.unwrap_or(bytes.len())];
@@ -142,12 +158,13 @@ impl<'a> StartLine<'a> {
             let (rest, whole) = line_behind(VERSION);
             return Self::response(rest, whole);
         }
-        let is_method = |method: &&&str| {
-            let rest = bytes.strip_prefix(method.as_bytes());
-            rest.is_some_and(|rest| rest.first() == Some(&b' '))
-        };
-        if let Some(method) = METHODS.iter().find(is_method) {
-            let (rest, whole) = line_behind(method.as_bytes());
+        let beginning = &bytes[..bytes.len().min(METHOD_MAX + 1)];
+        if let Some(end) = beginning.iter().position(|&byte| byte == b' ') {
+            let word = &bytes[..end];
+            let Some(method) = METHODS.iter().find(|method| method.as_bytes() == word) else {
+                return Line::Other;
+            };
+            let (rest, whole) = line_behind(word);
             return Self::request(method, rest.trim_ascii_start(), whole);
         }
         let is_part = |word: &[u8]| word.starts_with(bytes);
@@ -162,7 +179,8 @@ impl<'a> StartLine<'a> {
 
     /// `rest` is the line behind the method.
     fn request(method: &'static str, rest: &'a [u8], whole: bool) -> Line<'a> {
-        if rest.iter().any(u8::is_ascii_control) {
+        // Without an early end, so that many bytes are compared at a time.
+        if rest.iter().fold(false, |any, byte| any | byte.is_ascii_control()) {
             return Line::Other;
         }
         if whole {
@@ -236,25 +254,30 @@ impl<'a> Head<'a> {
             len: 0,
             complete: false,
         };
-        for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
-            // The last line may be cut: its value is not reported.
-            let Some(line_end) = line.strip_suffix(b"\n") else { break };
-            head.len += line.len();
-            let line = line_end.strip_suffix(b"\r").unwrap_or(line_end);
-            if line.is_empty() {
-                head.complete = true;
-                break;
-            }
-            // A line that begins with a space continues the value of the last field, of which the first line is kept.
-            let colon = line.iter().position(|&byte| byte == b':');
-            if let Some(colon) = colon
-                && number > 0
-                && !line[0].is_ascii_whitespace()
-            {
-                head.field(line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+        // The last line may be cut: its value is not reported.
+        for end in memchr_iter(b'\n', bytes) {
+            let line = &bytes[head.len..end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let is_start = head.len == 0;
+            head.len = end + 1;
+            match line {
+                [] => {
+                    head.complete = true;
+                    break;
+                }
+                [first, ..] if !is_start && INITIALS.contains(*first) => head.line(line),
+                _ => {}
             }
         }
         head
+    }
+
+    /// Reads a line of a field. A line that begins with a space continues the value of the last field, of which the first
+    /// line is kept.
+    fn line(&mut self, line: &'a [u8]) {
+        if let Some(colon) = memchr(b':', line) {
+            self.field(line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        }
     }
 
     /// Keeps the first value of each field.

@@ -10,10 +10,10 @@
 //!
 //! A view of the bytes: nothing is copied but names while they are read.
 
-use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::ops::Range;
 
+use crate::text::Text;
 use crate::{Kind, Unread};
 
 use super::names::Name;
@@ -78,6 +78,14 @@ pub(super) struct Outcome {
     pub(super) too_much: bool,
     /// The extended response code's upper bits, in the place of a code.
     extended: u16,
+}
+
+/// A question.
+#[derive(Clone)]
+pub(super) struct Question {
+    pub(super) name: Name,
+    pub(super) kind: u16,
+    class: u16,
 }
 
 /// A resource record; its data is at this range of the message.
@@ -170,7 +178,7 @@ impl<'a> Message<'a> {
             return false;
         }
         let mut usual = true;
-        let read = self.each_question(&header, &mut |name, kind, class| {
+        let read = self.each_question(&header, |&Question { ref name, kind, class }| {
             let netbios = matches!(kind, 32 | 33) && name.is_netbios();
             usual &= name.is_printable()
                 && type_name(kind).is_some()
@@ -189,17 +197,20 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Passes name, type and class of each question, of at most 15. Returns the position after them.
+    /// Passes each question, of at most 15. Returns the position after them.
     pub(super) fn each_question(
         &self,
         header: &Header,
-        each: &mut dyn FnMut(&Name, u16, u16),
+        mut each: impl FnMut(&Question),
     ) -> Result<usize, Fault> {
         let mut at = HEADER;
+        let mut question = Question { name: Name::EMPTY, kind: 0, class: 0 };
         for _ in 0..header.questions().min(QUESTIONS_MAX) {
-            let (name, end) = Name::read(self.bytes, at)?;
+            let end = question.name.read(self.bytes, at)?;
             let [t0, t1, c0, c1] = *self.chunk(end)?;
-            each(&name, u16::from_be_bytes([t0, t1]), u16::from_be_bytes([c0, c1]));
+            question.kind = u16::from_be_bytes([t0, t1]);
+            question.class = u16::from_be_bytes([c0, c1]);
+            each(&question);
             at = end + 4;
         }
         Ok(at)
@@ -274,7 +285,7 @@ impl<'a> Message<'a> {
             // A
             1 => {
                 let address: [u8; 4] = data.try_into().map_err(|_| Fault::Wrong)?;
-                found(Kind::DnsAnswers, Text::of(Ipv4Addr::from(address)).bytes());
+                found(Kind::DnsAnswers, Text::ipv4(address).bytes());
             }
             // AAAA
             28 => {
@@ -288,8 +299,9 @@ impl<'a> Message<'a> {
                     33 => 6,
                     _ => 0,
                 };
-                let (name, after) =
-                    Name::read(&self.bytes[..end], start + before).map_err(|_| Fault::Wrong)?;
+                let mut name = Name::EMPTY;
+                let after =
+                    name.read(&self.bytes[..end], start + before).map_err(|_| Fault::Wrong)?;
                 if after != end {
                     return Err(Fault::Wrong);
                 }
@@ -334,27 +346,5 @@ pub(super) fn pass_code(header: &Header, outcome: &Outcome, found: &mut dyn FnMu
     match code_name(code) {
         Some(name) => found(Kind::DnsResponseCode, name.as_bytes()),
         None => found(Kind::DnsResponseCode, Text::of(format_args!("RCODE{code}")).bytes()),
-    }
-}
-
-/// A short text, written without allocation.
-pub(super) struct Text {
-    bytes: [u8; 48],
-    len: usize,
-}
-
-impl Text {
-    /// The first 48 bytes of a text.
-    pub(super) fn of(value: impl std::fmt::Display) -> Self {
-        let mut bytes = [0; 48];
-        let mut rest = &mut bytes[..];
-        // Addresses and numbers fit.
-        let _ = write!(rest, "{value}");
-        let len = 48 - rest.len();
-        Self { bytes, len }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 }

@@ -25,10 +25,11 @@ use ringtap_wire::{Flags, PacketRecord};
 
 use crate::opening::{Bytes, Opening};
 use crate::streams::STREAM_MAX;
+use crate::text::Text;
 use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
 
-use message::{HEADER, Message, Outcome, Text, pass_code, pass_type};
-use pending::{Pending, Question};
+use message::{HEADER, Message, Outcome, Question, pass_code, pass_type};
+use pending::{Asked, Pending};
 
 pub(crate) use types::{code_number, type_number};
 
@@ -209,32 +210,37 @@ fn read(
         return Err(Unread::Malformed);
     }
     // Nothing is passed if a question cannot be read.
-    let mut question = None;
-    let first = &mut |name: &names::Name, kind, _| {
-        question.get_or_insert_with(|| Question { name: name.hash(), kind });
-    };
-    let records_at = message.each_question(&header, first).map_err(unread)?;
+    let mut first = None;
+    let keep_first = |question: &Question| _ = first.get_or_insert_with(|| question.clone());
+    let records_at = message.each_question(&header, keep_first).map_err(unread)?;
 
     let protocol = protocol(record);
     found(Kind::Protocol, protocol);
     found(Kind::DnsKind, if header.is_answer() { b"answer" } else { b"query" });
-    found(Kind::DnsId, Text::of(header.id).bytes());
-    let each = &mut |name: &names::Name, kind, _| {
-        found(Kind::DnsQueryName, name.bytes());
-        pass_type(kind, found);
+    found(Kind::DnsId, Text::number(header.id.into()).bytes());
+    let mut pass = |question: &Question| {
+        found(Kind::DnsQueryName, question.name.bytes());
+        pass_type(question.kind, found);
     };
-    message.each_question(&header, each).map_err(unread)?;
+    match &first {
+        Some(only) if header.questions() == 1 => pass(only),
+        _ => _ = message.each_question(&header, pass).map_err(unread)?,
+    }
 
     let mut outcome = Outcome::default();
     let read = message.read_records(&header, records_at, &mut outcome, found);
     if header.is_answer() {
         pass_code(&header, &outcome, found);
     }
-    if let Some(question) = question.filter(|_| header.is_query() && protocol == b"dns") {
+    if let Some(Question { name, kind, .. }) = first
+        && header.is_query()
+        && protocol == b"dns"
+    {
+        let asked = Asked { name: name.hash(), kind };
         if !header.is_answer() {
-            state.pending.ask(record, header.id, question);
-        } else if let Some(time_ns) = state.pending.answer(record, header.id, question) {
-            found(Kind::DnsResponseTime, Text::of(time_ns / 1_000).bytes());
+            state.pending.ask(record, header.id, asked);
+        } else if let Some(time_ns) = state.pending.answer(record, header.id, asked) {
+            found(Kind::DnsResponseTime, Text::number(time_ns / 1_000).bytes());
         }
     }
     state.too_much += u64::from(outcome.too_much);

@@ -14,29 +14,39 @@ use super::message::{Fault, HEADER};
 
 /// The longest name: 255 bytes with all lengths (RFC 1035, section 2.3.4), so 253 with dots between the labels.
 const LONGEST: usize = 253;
+/// Room for it in whole words.
+const ROOM: usize = LONGEST.next_multiple_of(8);
 /// Most pointers in a name; one or two are usual, and a label between pointers is possible.
 const POINTERS: usize = 127;
 
 /// A name that was read.
+#[derive(Clone)]
 pub(super) struct Name {
-    bytes: [u8; LONGEST],
+    /// The bytes up to the next multiple of eight are zero.
+    bytes: [u8; ROOM],
     len: usize,
 }
 
 impl Name {
-    /// Reads the name at a position; returns it and the position after it.
-    pub(super) fn read(message: &[u8], mut at: usize) -> Result<(Self, usize), Fault> {
-        let mut name = Self { bytes: [0; LONGEST], len: 0 };
+    /// No name.
+    pub(super) const EMPTY: Self = Self { bytes: [0; ROOM], len: 0 };
+
+    /// Reads the name at a position; returns the position after it.
+    pub(super) fn read(&mut self, message: &[u8], mut at: usize) -> Result<usize, Fault> {
+        self.len = 0;
         let (mut end, mut pointers) = (None, 0);
         // A pointer leads to a place before the current part of the name, so there is no loop.
         let mut earliest = at;
         loop {
             let head = *message.get(at).ok_or(Fault::Short)?;
             match head {
-                0 => return Ok((name, end.unwrap_or(at + 1))),
+                0 => {
+                    self.bytes[self.len..self.len.next_multiple_of(8)].fill(0);
+                    return Ok(end.unwrap_or(at + 1));
+                }
                 1..=63 => {
                     let next = at + 1 + usize::from(head);
-                    name.add(message.get(at + 1..next).ok_or(Fault::Short)?)?;
+                    self.add(message.get(at + 1..next).ok_or(Fault::Short)?)?;
                     at = next;
                 }
                 0xc0.. => {
@@ -73,7 +83,7 @@ impl Name {
     fn add(&mut self, label: &[u8]) -> Result<(), Fault> {
         let dot = usize::from(self.len > 0);
         let end = self.len + dot + label.len();
-        let place = self.bytes.get_mut(self.len..end).ok_or(Fault::Wrong)?;
+        let place = self.bytes[..LONGEST].get_mut(self.len..end).ok_or(Fault::Wrong)?;
         place[..dot].fill(b'.');
         place[dot..].copy_from_slice(label);
         self.len = end;
@@ -96,12 +106,29 @@ impl Name {
         first.len() == 32 && first.iter().all(|byte| (b'A'..=b'P').contains(byte))
     }
 
-    /// A hash of the name that ignores the case of letters (RFC 4343), FNV-1a.
+    /// A hash of the name that ignores the case of letters (RFC 4343): FNV-1a over words of eight bytes, of which the
+    /// upper half is mixed into the lower one.
     pub(super) fn hash(&self) -> u64 {
-        self.bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+        let words = self.bytes[..self.len.next_multiple_of(8)].as_chunks().0;
+        words.iter().fold(self.len as u64, |hash, word: &[u8; 8]| {
+            let hash =
+                (hash ^ lower_case(u64::from_le_bytes(*word))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^ hash >> 32
         })
     }
+}
+
+/// Eight bytes with the letters of ASCII in lower case.
+fn lower_case(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * EACH;
+    // The top bit of each byte: at least A, above Z, in ASCII. No sum of seven bits goes beyond its byte.
+    let seven = word & !TOP;
+    let from_a = seven + (0x80 - u64::from(b'A')) * EACH;
+    let above_z = seven + (0x7f - u64::from(b'Z')) * EACH;
+    let upper = from_a & !above_z & !word & TOP;
+    // From 0x80 to 0x20, which is the difference of the cases.
+    word | upper >> 2
 }
 
 /// The target of the pointer at `at`.
@@ -121,7 +148,8 @@ mod tests {
     fn read(before: &[u8], name: &[u8]) -> Result<(String, usize), Fault> {
         let message = [&[0; HEADER], before, name].concat();
         let at = HEADER + before.len();
-        let (name, end) = Name::read(&message, at)?;
+        let mut name = Name::EMPTY;
+        let end = name.read(&message, at)?;
         Ok((String::from_utf8_lossy(name.bytes()).into_owned(), end - at))
     }
 
@@ -167,8 +195,21 @@ mod tests {
     }
 
     #[test]
+    fn letters_are_in_lower_case() {
+        for byte in 0..=u8::MAX {
+            let word = [byte, b'Z', byte.wrapping_add(1), 0xff, byte, b'a', 0, byte];
+            let lower = word.map(|byte| byte.to_ascii_lowercase());
+            assert_eq!(lower_case(u64::from_le_bytes(word)).to_le_bytes(), lower);
+        }
+    }
+
+    #[test]
     fn names_of_netbios_are_recognised() {
-        let name = |bytes: &[u8]| Name::read(&[&[0; HEADER], bytes].concat(), HEADER).unwrap().0;
+        let name = |bytes: &[u8]| {
+            let mut name = Name { bytes: [7; ROOM], len: 5 };
+            name.read(&[&[0; HEADER], bytes].concat(), HEADER).unwrap();
+            name
+        };
         assert!(name(b"\x20CKAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\0").is_netbios());
         assert!(!name(b"\x03www\0").is_netbios());
         assert_eq!(name(b"\x03wWw\0").hash(), name(b"\x03WwW\0").hash());
@@ -178,7 +219,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0_usize..320) {
-            if let Ok((name, end)) = Name::read(&bytes, at) {
+            let mut name = Name::EMPTY;
+            if let Ok(end) = name.read(&bytes, at) {
                 prop_assert!(end > at && end <= bytes.len() && name.bytes().len() <= LONGEST);
             }
             let _ = Name::skip(&bytes, at);
@@ -190,7 +232,7 @@ mod tests {
             labels.iter().for_each(|&len| name.extend([&[len][..], &vec![b'x'; usize::from(len)]].concat()));
             name.extend_from_slice(if link { b"\xc0\x0c" } else { b"\0" });
             let message = [&[0; HEADER], &b"\x01a\0"[..], &name, b"rest"].concat();
-            let end = Name::read(&message, HEADER + 3).map(|(_, end)| end);
+            let end = Name::EMPTY.clone().read(&message, HEADER + 3);
             prop_assert_eq!(end, Ok(HEADER + 3 + name.len()));
             prop_assert_eq!(Name::skip(&message, HEADER + 3), end);
         }

@@ -11,9 +11,12 @@
 //! Invariant: after construction nothing is allocated.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::mem;
 
 use ringtap_wire::{Flags, PacketRecord};
+
+use crate::hashing::Hashing;
 
 /// Longest time between a question and its answer, in packet time, nanoseconds.
 const LIFETIME_NS: u64 = 10_000_000_000;
@@ -21,7 +24,7 @@ const LIFETIME_NS: u64 = 10_000_000_000;
 const PLACES_MAX: usize = 1 << 16;
 
 /// A question, in the direction in which it was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     /// The addresses and ports of client and server.
     addresses: [[u8; 16]; 2],
@@ -29,12 +32,12 @@ struct Key {
     flags: u16,
     protocol: u8,
     id: u16,
-    question: Question,
+    asked: Asked,
 }
 
 /// The first question of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
     /// The hash of the name.
     pub(super) name: u64,
     /// The type.
@@ -42,7 +45,7 @@ pub(super) struct Question {
 }
 
 /// A table of questions and the times when they were asked.
-type Table = HashMap<Key, u64>;
+type Table = HashMap<Key, u64, Hashing>;
 
 /// Questions without an answer.
 pub(super) struct Pending {
@@ -64,14 +67,14 @@ impl Pending {
         let places = memory / 2 / (size_of::<(Key, u64)>() + 1);
         let places = places.checked_ilog2().map_or(0, |bits| 1 << bits).min(PLACES_MAX);
         let most = places * 7 / 16;
-        let table = || Table::with_capacity(2 * most);
+        let table = || Table::with_capacity_and_hasher(2 * most, Hashing::default());
         Self { newer: table(), older: table(), start_ns: 0, most, no_room: 0 }
     }
 
     /// Adds the question of a packet.
-    pub(super) fn ask(&mut self, record: &PacketRecord, id: u16, question: Question) {
+    pub(super) fn ask(&mut self, record: &PacketRecord, id: u16, asked: Asked) {
         self.turn(record.ts_ns);
-        let key = Key::of(record, id, question, false);
+        let key = Key::of(record, id, asked, false);
         if let Some(first) = self.newer.get_mut(&key).or(self.older.get_mut(&key)) {
             if record.ts_ns.saturating_sub(*first) <= LIFETIME_NS {
                 return;
@@ -86,13 +89,8 @@ impl Pending {
     }
 
     /// Removes the question that a packet answers; returns the time since it was asked, nanoseconds.
-    pub(super) fn answer(
-        &mut self,
-        record: &PacketRecord,
-        id: u16,
-        question: Question,
-    ) -> Option<u64> {
-        let key = Key::of(record, id, question, true);
+    pub(super) fn answer(&mut self, record: &PacketRecord, id: u16, asked: Asked) -> Option<u64> {
+        let key = Key::of(record, id, asked, true);
         let asked_ns = self.newer.remove(&key).or_else(|| self.older.remove(&key))?;
         record.ts_ns.checked_sub(asked_ns).filter(|&time_ns| time_ns <= LIFETIME_NS)
     }
@@ -118,7 +116,7 @@ impl Pending {
 }
 
 impl Key {
-    fn of(record: &PacketRecord, id: u16, question: Question, answers: bool) -> Self {
+    fn of(record: &PacketRecord, id: u16, asked: Asked, answers: bool) -> Self {
         let (mut addresses, mut ports) =
             ([record.src, record.dst], [record.src_port, record.dst_port]);
         if answers {
@@ -126,7 +124,19 @@ impl Key {
             ports.reverse();
         }
         let flags = record.flags.0 & (Flags::INNER.0 | Flags::IPV6.0);
-        Self { addresses, ports, flags, protocol: record.protocol, id, question }
+        Self { addresses, ports, flags, protocol: record.protocol, id, asked }
+    }
+}
+
+impl Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { addresses: [client, server], ports: [from, to], .. } = self;
+        let (ports, id) = (u64::from(*from) << 16 | u64::from(*to), u64::from(self.id));
+        hasher.write(client);
+        hasher.write(server);
+        hasher.write_u64(ports | id << 32 | u64::from(self.asked.kind) << 48);
+        hasher.write_u64(self.asked.name ^ u64::from(self.flags) ^ u64::from(self.protocol) << 16);
     }
 }
 
@@ -135,7 +145,7 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
-    const QUESTION: Question = Question { name: 7, kind: 1 };
+    const QUESTION: Asked = Asked { name: 7, kind: 1 };
 
     fn packet(port: u16, ts_ns: u64) -> PacketRecord {
         let (src, dst) = ([1; 16], [2; 16]);
@@ -155,8 +165,8 @@ mod tests {
         assert_eq!(pending.answer(&reply(9, 700), 6, QUESTION), None);
         assert_eq!(pending.answer(&reply(8, 700), 5, QUESTION), None);
         assert_eq!(pending.answer(&packet(9, 700), 5, QUESTION), None);
-        assert_eq!(pending.answer(&reply(9, 700), 5, Question { kind: 2, ..QUESTION }), None);
-        assert_eq!(pending.answer(&reply(9, 700), 5, Question { name: 8, ..QUESTION }), None);
+        assert_eq!(pending.answer(&reply(9, 700), 5, Asked { kind: 2, ..QUESTION }), None);
+        assert_eq!(pending.answer(&reply(9, 700), 5, Asked { name: 8, ..QUESTION }), None);
         assert_eq!(pending.answer(&reply(9, 700), 5, QUESTION), Some(600));
         assert_eq!(pending.answer(&reply(9, 800), 5, QUESTION), None);
         assert_eq!(pending.take_no_room(), 0);

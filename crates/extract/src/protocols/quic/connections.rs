@@ -21,6 +21,7 @@ use super::crypto::Crypto;
 use super::header::{ID_MAX, Version};
 use super::keys::{Keys, Sender};
 use crate::Unread;
+use crate::hashing::Hashing;
 use crate::streams::Direction;
 
 /// The life of a connection, in packet time, nanoseconds.
@@ -114,7 +115,7 @@ impl Connection {
 /// The connections of a reader.
 pub(super) struct Connections {
     /// By the direction of the client's packets, without their path.
-    all: HashMap<Direction, Connection>,
+    all: HashMap<Direction, Connection, Hashing>,
     /// The directions and start times, oldest first; replaced connections stay until they are the oldest.
     ages: VecDeque<(Direction, u64)>,
     memory: usize,
@@ -127,7 +128,7 @@ impl Connections {
     /// No connections; all together take at most about `memory_max` bytes.
     pub(super) fn new(memory_max: usize) -> Self {
         Self {
-            all: HashMap::new(),
+            all: HashMap::default(),
             ages: VecDeque::new(),
             memory: 0,
             memory_max,

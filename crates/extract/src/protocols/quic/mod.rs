@@ -31,7 +31,7 @@ use self::connections::{Connection, Connections, Id, Unfinished};
 use self::crypto::Crypto;
 use self::header::{Family, Header, Start, Type, Version};
 use self::keys::{Keys, Sender};
-use super::tls::{self, Transport};
+use super::tls::{self, Recent, Transport};
 use crate::opening::{Bytes, Opening};
 use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
 
@@ -74,11 +74,13 @@ impl Extractor for Quic {
 pub(crate) struct State {
     connections: Connections,
     scratch: Vec<u8>,
+    /// Fingerprints of recent hellos.
+    recent: Recent,
 }
 
 impl crate::State for State {
     fn new(memory: usize) -> Self {
-        Self { connections: Connections::new(memory), scratch: Vec::new() }
+        Self { connections: Connections::new(memory), scratch: Vec::new(), recent: Recent::new() }
     }
 
     fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
@@ -208,7 +210,7 @@ impl State {
                 });
                 if let (Some(keys), Some(opened)) = (keys, opened) {
                     let read = self.connections.change(record, sender, |connection| {
-                        read(connection, sender, initial, keys, &opened, found)
+                        read(connection, sender, initial, keys, &opened, &mut self.recent, found)
                     });
                     return read.unwrap_or(Ok(())).map(|()| Progress::Done);
                 }
@@ -240,7 +242,7 @@ impl State {
         }
         let read = self.connections.change(record, Sender::Client, |connection| {
             connection.id = id;
-            read(connection, Sender::Client, initial, keys, &opened, found)
+            read(connection, Sender::Client, initial, keys, &opened, &mut self.recent, found)
         });
         read.unwrap_or(Ok(())).map(|()| Progress::Done)
     }
@@ -264,6 +266,7 @@ fn read(
     initial: &Initial<'_>,
     keys: Keys,
     opened: &packet::Opened<'_>,
+    recent: &mut Recent,
     found: Found<'_>,
 ) -> Result<(), Unread> {
     let version = initial.header.version;
@@ -297,7 +300,7 @@ fn read(
                 break;
             }
         };
-        result = result.and(hello(sender, version, message, found));
+        result = result.and(hello(sender, version, message, recent, found));
         let is_retry_request = message.get(6..38).is_some_and(|random| random == RETRY_REQUEST);
         let asks = sender == Sender::Server && is_retry_request && !asks_again;
         let len = message.len();
@@ -321,6 +324,7 @@ fn hello(
     sender: Sender,
     version: &Version,
     message: &[u8],
+    recent: &mut Recent,
     found: Found<'_>,
 ) -> Result<(), Unread> {
     if version.family == Family::GoogleChlo {
@@ -336,5 +340,5 @@ fn hello(
         return Err(Unread::Malformed);
     }
     begin(version.name, found);
-    tls::handshake(message, Transport::Quic, found)
+    tls::handshake(message, Transport::Quic, recent, found)
 }

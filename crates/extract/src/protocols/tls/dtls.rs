@@ -12,7 +12,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{CLIENT_HELLO, HANDSHAKE, SERVER_HELLO, Transport, length, message};
+use super::{CLIENT_HELLO, HANDSHAKE, Recent, SERVER_HELLO, Transport, length, message};
+use crate::hashing::Hashing;
 use crate::opening::{Bytes, Opening};
 use crate::streams::Direction;
 use crate::{Found, Payload, Progress, State, Unread};
@@ -115,7 +116,7 @@ impl Partial {
 
 /// Hellos in fragments.
 pub(crate) struct Fragments {
-    all: HashMap<Direction, Partial>,
+    all: HashMap<Direction, Partial, Hashing>,
     /// The directions and start times of all, oldest first; complete ones stay until they are the oldest.
     ages: VecDeque<(Direction, u64)>,
     memory: usize,
@@ -127,7 +128,7 @@ pub(crate) struct Fragments {
 impl State for Fragments {
     fn new(memory: usize) -> Self {
         Self {
-            all: HashMap::new(),
+            all: HashMap::default(),
             ages: VecDeque::new(),
             memory: 0,
             memory_max: memory,
@@ -153,16 +154,17 @@ impl Fragments {
     pub(super) fn datagram(
         &mut self,
         payload: &Payload<'_>,
+        recent: &mut Recent,
         found: Found<'_>,
     ) -> Result<Progress, Unread> {
         let mut rest = payload.bytes;
         let mut progress = Progress::Other;
         while let Some((fragment, behind)) = Fragment::read(rest)? {
             if fragment.bytes.len() == fragment.len {
-                return message(fragment.kind, fragment.bytes, Transport::Dtls, found);
+                return message(fragment.kind, fragment.bytes, Transport::Dtls, recent, found);
             }
             if let Some(hello) = self.join(payload, &fragment)? {
-                return message(hello.kind, &hello.body, Transport::Dtls, found);
+                return message(hello.kind, &hello.body, Transport::Dtls, recent, found);
             }
             progress = Progress::Done;
             rest = behind;

@@ -22,14 +22,28 @@ use sha2::{Digest, Sha256};
 use super::Transport;
 use super::hello::{ClientHello, ServerHello, extension};
 use crate::Unread;
+use crate::text::{DIGITS_MAX, decimal};
 
 /// Most cipher suites, and most extensions, that are sorted for a JA4.
 const SORTED_MAX: usize = 512;
 /// Digits of the parts of a JA4.
 const DIGITS: usize = 12;
 
-/// The JA3 of a client.
-pub(super) fn ja3(hello: &ClientHello<'_>) -> [u8; 32] {
+/// The digests in the fingerprints of a client.
+#[derive(Clone, Copy)]
+pub(super) struct Digests {
+    /// The JA3.
+    pub(super) ja3: [u8; 32],
+    /// Of the JA4 the digests of cipher suites and of extensions; the error is that of [`ja4`].
+    ja4: Result<[[u8; DIGITS]; 2], Unread>,
+}
+
+/// The digests of a client.
+pub(super) fn digests(hello: &ClientHello<'_>) -> Digests {
+    Digests { ja3: ja3(hello), ja4: sorted_digests(hello) }
+}
+
+fn ja3(hello: &ClientHello<'_>) -> [u8; 32] {
     let mut text = Decimals::new(hello.version);
     text.list(hello.ciphers());
     text.list(hello.extensions.types());
@@ -56,17 +70,8 @@ impl Decimals {
         text
     }
 
-    fn number(&mut self, mut number: u16) {
-        let (mut digits, mut at) = ([0; 5], 5);
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        self.0.update(&digits[at..]);
+    fn number(&mut self, number: u16) {
+        self.0.update(decimal(number.into(), &mut [0; DIGITS_MAX]));
     }
 
     fn list(&mut self, numbers: impl Iterator<Item = u16>) {
@@ -88,16 +93,16 @@ impl Decimals {
     }
 }
 
-/// The JA4 of a client.
+/// The JA4 of a client with these digests.
 ///
 /// # Errors
 /// There are more cipher suites or extensions than are sorted.
-pub(super) fn ja4(hello: &ClientHello<'_>, transport: Transport) -> Result<[u8; 36], Unread> {
-    let ciphers = Sorted::new(hello.ciphers())?;
-    let in_first_part = [extension::SERVER_NAME, extension::ALPN];
-    let extensions =
-        Sorted::new(hello.extensions.types().filter(|kind| !in_first_part.contains(kind)))?;
-
+pub(super) fn ja4(
+    hello: &ClientHello<'_>,
+    digests: &Digests,
+    transport: Transport,
+) -> Result<[u8; 36], Unread> {
+    let [ciphers, extensions] = digests.ja4?;
     let mut text = [b'_'; 36];
     text[0] = match transport {
         Transport::Tls => b't',
@@ -107,15 +112,24 @@ pub(super) fn ja4(hello: &ClientHello<'_>, transport: Transport) -> Result<[u8; 
     text[1..3].copy_from_slice(version(hello, transport));
     let named = hello.extensions.value(extension::SERVER_NAME).is_some();
     text[3] = if named { b'd' } else { b'i' };
-    text[4..6].copy_from_slice(&two_digits(ciphers.len));
+    text[4..6].copy_from_slice(&two_digits(hello.ciphers().count()));
     text[6..8].copy_from_slice(&two_digits(hello.extensions.types().count()));
     text[8..10].copy_from_slice(&ends(hello.extensions.application_protocols().next()));
+    text[11..11 + DIGITS].copy_from_slice(&ciphers);
+    text[24..24 + DIGITS].copy_from_slice(&extensions);
+    Ok(text)
+}
+
+/// The digests of cipher suites and of extensions; zeros if there are none.
+fn sorted_digests(hello: &ClientHello<'_>) -> Result<[[u8; DIGITS]; 2], Unread> {
+    let ciphers = Sorted::new(hello.ciphers())?;
+    let in_first_part = [extension::SERVER_NAME, extension::ALPN];
+    let extensions =
+        Sorted::new(hello.extensions.types().filter(|kind| !in_first_part.contains(kind)))?;
     let first = (ciphers.len > 0).then(|| digest_of(ciphers.values(), std::iter::empty()));
-    text[11..11 + DIGITS].copy_from_slice(&first.unwrap_or([b'0'; DIGITS]));
     let second =
         (extensions.len > 0).then(|| digest_of(extensions.values(), hello.signature_algorithms()));
-    text[24..24 + DIGITS].copy_from_slice(&second.unwrap_or([b'0'; DIGITS]));
-    Ok(text)
+    Ok([first, second].map(|digest| digest.unwrap_or([b'0'; DIGITS])))
 }
 
 /// The version: of supported_versions the highest, else the legacy version.

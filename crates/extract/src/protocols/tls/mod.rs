@@ -16,10 +16,12 @@ mod ciphers;
 mod dtls;
 mod fingerprint;
 mod hello;
+mod recent;
 #[cfg(test)]
 mod tests;
 
 use hello::{ClientHello, ServerHello};
+pub(crate) use recent::Recent;
 
 pub(crate) use ciphers::number as cipher_number;
 pub(crate) use hello::version_number;
@@ -65,24 +67,40 @@ impl Extractor for Tls {
     }];
     const UDP: &'static [Opening] = &[dtls::OPENING];
 
-    type State = dtls::Fragments;
+    type State = State;
 
     fn read(
-        state: &mut dtls::Fragments,
+        state: &mut State,
         payload: &Payload<'_>,
         found: Found<'_>,
     ) -> Result<Progress, Unread> {
         const TCP: u8 = 6;
         if payload.record.protocol == TCP {
-            segment(payload.bytes, found)
+            segment(payload.bytes, &mut state.recent, found)
         } else {
-            state.datagram(payload, found)
+            state.fragments.datagram(payload, &mut state.recent, found)
         }
     }
 }
 
+/// Hellos of DTLS in fragments, and fingerprints of recent hellos.
+pub(crate) struct State {
+    fragments: dtls::Fragments,
+    recent: Recent,
+}
+
+impl crate::State for State {
+    fn new(memory: usize) -> Self {
+        Self { fragments: dtls::Fragments::new(memory), recent: Recent::new() }
+    }
+
+    fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
+        self.fragments.dropped(end, count);
+    }
+}
+
 /// Reads the hello that a segment, or a stream of several, begins with.
-fn segment(bytes: &[u8], found: Found<'_>) -> Result<Progress, Unread> {
+fn segment(bytes: &[u8], recent: &mut Recent, found: Found<'_>) -> Result<Progress, Unread> {
     let mut rest = bytes;
     let first = loop {
         let Ok(record) = Record::read(rest) else { return Ok(Progress::Other) };
@@ -96,7 +114,7 @@ fn segment(bytes: &[u8], found: Found<'_>) -> Result<Progress, Unread> {
         return Ok(Progress::Other);
     }
     if let Some((kind, body)) = split(first.fragment) {
-        return message(kind, body, Transport::Tls, found);
+        return message(kind, body, Transport::Tls, recent, found);
     }
     if first.cut {
         return Ok(Progress::More(0));
@@ -115,7 +133,7 @@ fn segment(bytes: &[u8], found: Found<'_>) -> Result<Progress, Unread> {
             return Ok(Progress::Other);
         }
         if let Some((kind, body)) = split(&joined) {
-            return message(kind, body, Transport::Tls, found);
+            return message(kind, body, Transport::Tls, recent, found);
         }
         if record.cut {
             return Ok(Progress::More(0));
@@ -181,11 +199,12 @@ fn message(
     kind: u8,
     body: &[u8],
     transport: Transport,
+    recent: &mut Recent,
     found: Found<'_>,
 ) -> Result<Progress, Unread> {
     let hello = Hello::new(kind, body, transport)?;
     found(Kind::Protocol, if transport == Transport::Dtls { b"dtls" } else { b"tls" });
-    hello.facts(transport, found)?;
+    hello.facts(transport, recent, found)?;
     Ok(Progress::Done)
 }
 
@@ -196,10 +215,11 @@ fn message(
 pub(crate) fn handshake(
     message: &[u8],
     transport: Transport,
+    recent: &mut Recent,
     found: Found<'_>,
 ) -> Result<(), Unread> {
     let (kind, body) = split(message).ok_or(Unread::Malformed)?;
-    Hello::new(kind, body, transport)?.facts(transport, found)
+    Hello::new(kind, body, transport)?.facts(transport, recent, found)
 }
 
 enum Hello<'a> {
@@ -216,28 +236,39 @@ impl<'a> Hello<'a> {
         }
     }
 
-    fn facts(&self, transport: Transport, found: Found<'_>) -> Result<(), Unread> {
+    fn facts(
+        &self,
+        transport: Transport,
+        recent: &mut Recent,
+        found: Found<'_>,
+    ) -> Result<(), Unread> {
         match self {
-            Self::Client(hello) => client(hello, transport, found),
+            Self::Client(hello) => client(hello, transport, recent, found),
             Self::Server(hello) => {
-                server(hello, found);
+                server(hello, recent, found);
                 Ok(())
             }
         }
     }
 }
 
-fn client(hello: &ClientHello<'_>, transport: Transport, found: Found<'_>) -> Result<(), Unread> {
+fn client(
+    hello: &ClientHello<'_>,
+    transport: Transport,
+    recent: &mut Recent,
+    found: Found<'_>,
+) -> Result<(), Unread> {
     found(Kind::TlsKind, b"client");
     hello.server_names().for_each(|name| found(Kind::TlsServerName, name));
     found(Kind::TlsVersion, hello::version_name(hello.newest_version()).as_bytes());
     hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
-    found(Kind::Ja3, &fingerprint::ja3(hello));
-    found(Kind::Ja4, &fingerprint::ja4(hello, transport)?);
+    let digests = recent.client(hello);
+    found(Kind::Ja3, &digests.ja3);
+    found(Kind::Ja4, &fingerprint::ja4(hello, &digests, transport)?);
     Ok(())
 }
 
-fn server(hello: &ServerHello<'_>, found: Found<'_>) {
+fn server(hello: &ServerHello<'_>, recent: &mut Recent, found: Found<'_>) {
     found(Kind::TlsKind, b"server");
     found(Kind::TlsVersion, hello::version_name(hello.selected_version()).as_bytes());
     match ciphers::name(hello.cipher) {
@@ -245,5 +276,5 @@ fn server(hello: &ServerHello<'_>, found: Found<'_>) {
         None => found(Kind::TlsCipher, format!("0x{:04x}", hello.cipher).as_bytes()),
     }
     hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
-    found(Kind::Ja3s, &fingerprint::ja3s(hello));
+    found(Kind::Ja3s, &recent.server(hello));
 }

@@ -238,7 +238,7 @@ fn published_examples_of_ja4() {
 fn a_handshake_of_quic() {
     let mut kinds = Vec::new();
     let message = whole(1, &example(&SIGNATURES_OF_EXAMPLE, &[b"h3"]));
-    let read = handshake(&message, Transport::Quic, &mut |kind, value| {
+    let read = handshake(&message, Transport::Quic, &mut Recent::new(), &mut |kind, value| {
         kinds.push(kind);
         if kind == Kind::Ja4 {
             assert_eq!(value, b"q13d1516h3_8daaf6152771_e5627efa2ab1");
@@ -250,7 +250,7 @@ fn a_handshake_of_quic() {
     assert_eq!(kinds, expected);
     for wrong in [&message[..message.len() - 1], &whole(11, &[0; 50])] {
         assert_eq!(
-            handshake(wrong, Transport::Quic, &mut |_, _| panic!("no facts")),
+            handshake(wrong, Transport::Quic, &mut Recent::new(), &mut |_, _| panic!("no facts")),
             Err(Unread::Malformed)
         );
     }
@@ -535,6 +535,32 @@ proptest! {
             read(&[&bytes]);
             read(&[first, second]);
         }
-        let _ = handshake(&bytes, Transport::Quic, &mut |_, _| {});
+        let _ = handshake(&bytes, Transport::Quic, &mut Recent::new(), &mut |_, _| {});
     }
+}
+
+/// Fingerprints of recent hellos are those of hellos that were computed.
+#[test]
+fn fingerprints_of_recent_hellos_are_the_same() {
+    let hello = |variant: u16| {
+        let ciphers = [4865 + variant % 7, 4866, 49195 + variant / 7];
+        let list = [(GROUPS, vector(2, &numbers(&[29, 23 + variant % 3]))), (FORMATS, vec![1, 0])];
+        client(771, None, &ciphers, &extensions(&list))
+    };
+    let read = |body: &[u8], recent: &mut Recent| {
+        let (message, mut facts) =
+            ([&[1, 0, (body.len() >> 8) as u8, body.len() as u8], body].concat(), Vec::new());
+        let found = &mut |kind, value: &[u8]| facts.push((kind, value.to_vec()));
+        handshake(&message, Transport::Quic, recent, found).unwrap();
+        facts
+    };
+    let mut recent = Recent::new();
+    for variant in (0..500).chain(0..500).chain([3, 3, 3]) {
+        let body = hello(variant);
+        assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new()), "{variant}");
+    }
+    // More numbers than are kept.
+    let many: Vec<u16> = (0..400).collect();
+    let body = client(771, None, &many, &[]);
+    assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new()));
 }
