@@ -60,3 +60,23 @@ fn ring() {
 fn tls() {
     replay("tls", |bytes| ringtap_extract::fuzz("tls", bytes));
 }
+
+#[test]
+fn dhcp() {
+    replay("dhcp", |bytes| ringtap_extract::fuzz("dhcp", bytes));
+}
+
+#[test]
+fn labels() {
+    replay("labels", |bytes| ringtap_extract::fuzz("labels", bytes));
+}
+
+#[test]
+fn ntp() {
+    replay("ntp", |bytes| ringtap_extract::fuzz("ntp", bytes));
+}
+
+#[test]
+fn ssh() {
+    replay("ssh", |bytes| ringtap_extract::fuzz("ssh", bytes));
+}
